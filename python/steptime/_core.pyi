@@ -6,7 +6,7 @@ from _typeshed import SupportsGetItem
 from os import PathLike
 from typing import SupportsFloat, SupportsIndex, final
 
-__all__ = ["Opened", "arrow_stream", "ask", "run"]
+__all__ = ["Opened", "arrow_stream", "ask", "idle_causes", "run"]
 
 @final
 class Opened:
@@ -29,6 +29,11 @@ def ask(arguments: SupportsGetItem[int, str], opened: SupportsGetItem[int, Opene
     """
     Answers a command line: an empty string and what it would print, or the kind of refusal and its words. `given` is
     read in the place of standard input.
+    """
+
+def idle_causes() -> list[tuple[str, str]]:
+    """
+    Causes of device idle time: the key in an answer, and the name for people.
     """
 
 def run(arguments: SupportsGetItem[int, str]) -> int:

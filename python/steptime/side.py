@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from steptime import _html
+from steptime import _ask, _html
 from steptime._answer import Raw
 
 
@@ -41,7 +41,7 @@ class Side(Timed):
 
     @property
     def idle(self) -> Dict[str, float]:
-        """How long the device does not work, in milliseconds by cause."""
+        """How long the device does not work, in milliseconds by cause: the keys of an answer."""
         return {str(cause): float(ms) for cause, ms in self.raw.get("idle_ms", {}).items()}
 
     @property
@@ -62,10 +62,15 @@ class Side(Timed):
         found = self.raw.get("fits")
         return None if found is None else bool(found)
 
+    def idle_by_name(self) -> List[Tuple[str, float]]:
+        """Idle time in milliseconds by cause, by the names that the command line and the page print."""
+        names = dict(_ask.core().idle_causes())
+        return [(names.get(cause, cause), ms) for cause, ms in self.idle.items()]
+
     def parts(self) -> List[Tuple[str, float]]:
-        """What the step consists of, in milliseconds: the device active, and idle by cause."""
+        """Parts of the step in milliseconds: the device active, and idle by cause."""
         active = [] if self.active_ms is None else [("active", self.active_ms)]
-        return active + [(cause.replace("_", " "), ms) for cause, ms in self.idle.items()]
+        return active + self.idle_by_name()
 
     def __repr__(self) -> str:
         return f"Side({self.said()})"

@@ -237,10 +237,10 @@ def summary(recording: Path) -> List[str]:
         return [f"complete; a prediction needs the native half of steptime: {REMEDY}"]
     except Error as error:
         return [str(error)]
-    idle = sorted(found.idle.items(), key=lambda each: -each[1])[:3]
-    causes = ", ".join(f"{cause.replace('_', ' ')} {ms / found.step_ms:.0%}" for cause, ms in idle if ms > 0)
+    idle = sorted(found.idle_by_name(), key=lambda each: -each[1])[:3]
+    causes = ", ".join(f"{cause} {ms / found.step_ms:.0%}" for cause, ms in idle if ms > 0)
     busy = f"; the device works {found.active_ms / found.step_ms:.0%} of it" if found.active_ms is not None else ""
-    return [*found.doubts, f"{found.said()}{busy}" + (f", idle for {causes}" if causes else "")]
+    return [*found.doubts, f"{found.said()}{busy}" + (f", idle: {causes}" if causes else "")]
 
 
 def _for_a_gpu(recording: Path) -> List[str]:

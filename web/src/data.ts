@@ -1,5 +1,7 @@
 // The data of the page: JSON, and a block of columns. See crates/top/view/src/columns.rs.
 
+import type { Devices } from "./gpus";
+
 export interface ColumnPlace { kind: "u8" | "u32" | "d32"; at: number; len: number }
 export type Numbers = Uint8Array | Uint32Array;
 export type Outcome<T> = { Ok: T } | { Err: string };
@@ -120,21 +122,43 @@ export class Block {
   }
 }
 
-async function unpacked(id: string): Promise<ArrayBuffer> {
-  const element = document.getElementById(id);
-  const letters = atob((element?.textContent ?? "").trim());
-  element?.remove();
+async function unpacked(text: string): Promise<ArrayBuffer> {
+  const letters = atob(text.trim());
   const bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
 }
 
-/** Reads what the page holds. */
-export async function load(): Promise<{ head: Head; block: Block }> {
-  const [text, bytes] = await Promise.all([unpacked("head"), unpacked("block")]);
-  const head = JSON.parse(new TextDecoder().decode(text)) as Head;
+async function json(text: string): Promise<unknown> {
+  return JSON.parse(new TextDecoder().decode(await unpacked(text)));
+}
+
+/** The text of an element, which is not needed again. */
+function taken(id: string): string {
+  const element = document.getElementById(id);
+  element?.remove();
+  return element?.textContent ?? "";
+}
+
+/** All that is shown of a step. */
+export interface Data { head: Head; block: Block }
+
+/** Reads the data of a page: its head and its block, each packed. */
+export async function read([packedHead = "", packedBlock = ""]: string[]): Promise<Data> {
+  const [head, bytes] = await Promise.all([json(packedHead) as Promise<Head>, unpacked(packedBlock)]);
   return { head, block: new Block(bytes, head.texts) };
+}
+
+/** Reads what the page holds. */
+export function load(): Promise<Data> {
+  return read([taken("head"), taken("block")]);
+}
+
+/** Reads the GPUs that the page lets choose; a file has none. */
+export async function devices(): Promise<Devices | null> {
+  const text = taken("devices");
+  return text ? (await json(text)) as Devices : null;
 }
 
 /** Reads the answer to a change: a length, JSON, a block. */

@@ -1,8 +1,9 @@
 // The page: the answer first, then one view a tab.
 
 import "./style.css";
-import { load, type Head, type Block } from "./data";
+import { devices, load, type Block, type Data, type Head } from "./data";
 import { h } from "./dom";
+import { GpuChooser } from "./gpus";
 import { onTheme } from "./theme";
 import { answer, headline } from "./views/answer";
 import { compare } from "./views/compare";
@@ -18,6 +19,10 @@ export interface Page {
   readonly head: Head;
   readonly block: Block;
   readonly served: boolean;
+  /** The GPU that the step is predicted for, where it was chosen on the page; `null` is the one recorded on. */
+  readonly device: string | null;
+  /** Ends when another GPU is shown. */
+  readonly signal: AbortSignal;
   readonly timeline: Timeline;
   readonly graph: GraphView;
   /** Opens a view. */
@@ -36,7 +41,13 @@ class Shared implements Page {
   tryPlan: (plan: Record<string, unknown>) => void = () => {};
   private lanes: Timeline | null = null;
   private tree: GraphView | null = null;
-  constructor(readonly head: Head, readonly block: Block) {}
+  readonly head: Head;
+  readonly block: Block;
+  private readonly shown = new AbortController();
+  readonly signal = this.shown.signal;
+  constructor(data: Data, readonly device: string | null) {
+    ({ head: this.head, block: this.block } = data);
+  }
 
   get timeline(): Timeline {
     return this.lanes ??= new Timeline(this);
@@ -44,6 +55,11 @@ class Shared implements Page {
 
   get graph(): GraphView {
     return this.tree ??= new GraphView(this);
+  }
+
+  /** Another page takes the place of this one. */
+  end(): void {
+    this.shown.abort();
   }
 
   recolour(): void {
@@ -76,17 +92,18 @@ function views(page: Page): View[] {
   return all;
 }
 
-function show(page: Shared): void {
+/** The parts of the page that are of one GPU. */
+interface Places { top: HTMLElement; nav: HTMLElement; main: HTMLElement }
+
+function show(page: Shared, { top, nav, main }: Places): void {
   const all = views(page);
   const panels = new Map<string, HTMLElement>();
-  const main = h("main");
   const tabs = all.map((view) => h("button", {
     type: "button", role: "tab", id: `tab-${view.name}`, "aria-controls": `view-${view.name}`, click: () => page.go(view.name),
   }, view.title));
   for (const view of all) {
     const panel = h("div", { role: "tabpanel", id: `view-${view.name}`, "aria-labelledby": `tab-${view.name}`, hidden: true, class: `view ${view.name}` });
     panels.set(view.name, panel);
-    main.append(panel);
   }
   page.go = (name) => {
     const at = Math.max(0, all.findIndex((view) => view.name === name));
@@ -110,15 +127,16 @@ function show(page: Shared): void {
     tabs[at]!.focus();
     event.preventDefault();
   } }, ...tabs);
-  document.getElementById("app")!.replaceChildren(
-    h("header", {}, headline(page.head), h("nav", { "aria-label": "Views" }, list)), main);
-  addEventListener("hashchange", () => page.go(location.hash.slice(1)));
+  top.replaceChildren(headline(page.head));
+  nav.replaceChildren(list);
+  main.replaceChildren(...panels.values());
+  addEventListener("hashchange", () => page.go(location.hash.slice(1)), { signal: page.signal });
   page.go(location.hash.slice(1));
   onTheme(() => {
     for (const view of all) if (!["timeline", "graph", "whatif"].includes(view.name)) panels.get(view.name)!.replaceChildren();
     page.recolour();
     page.go(location.hash.slice(1));
-  });
+  }, page.signal);
   requestAnimationFrame(() => setTimeout(() => {
     performance.mark("interactive");
     document.documentElement.dataset.ready = "true";
@@ -131,8 +149,17 @@ async function begin(): Promise<void> {
     return;
   }
   try {
-    const { head, block } = await load();
-    show(new Shared(head, block));
+    const [data, known] = await Promise.all([load(), devices()]);
+    const places = { top: h("div"), nav: h("nav", { "aria-label": "Views" }), main: h("main") };
+    let page: Shared | null = null;
+    const turn = (data: Data, device: string | null): void => {
+      page?.end();
+      page = new Shared(data, device);
+      show(page, places);
+    };
+    const chooser = known && new GpuChooser(known, turn);
+    document.getElementById("app")!.replaceChildren(h("header", {}, places.top, chooser?.element, places.nav), places.main);
+    turn(data, known?.all[known.chosen] ?? null);
   } catch (error) {
     say(`The page's data cannot be read: ${error instanceof Error ? error.message : String(error)}. Make the page again.`);
   }

@@ -21,7 +21,7 @@ export function theme(): Theme {
   };
 }
 
-/** Calls when the browser turns light or dark. */
-export function onTheme(then: () => void): void {
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", then);
+/** Calls when the browser turns light or dark, until the signal. */
+export function onTheme(then: () => void, signal: AbortSignal): void {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", then, { signal });
 }

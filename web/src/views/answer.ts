@@ -85,7 +85,7 @@ function suggestion(page: Page, found: Suggested, most: number): HTMLElement {
       h("ul", {}, ...found.what.map((line) => h("li", {}, line)), ...found.why.map((line) => h("li", { class: "quiet" }, line))),
       h("p", {}, `Effort: ${found.effort}. Risk: ${found.risk}.`),
       h("button", { type: "button", class: "plain", click: () => { page.graph.showRule(found.name); page.go("graph"); } }, "Show what it changes"))),
-    h("td", { class: "number" }, h("span", { class: helps ? "helps" : "quiet" }, signed(-found.saves_ms))),
+    h("td", { class: "number" }, h("span", { class: helps ? "helps" : "quiet" }, signed(found.saves_ms))),
     h("td", { class: "gain", "aria-hidden": "true" }, h("span", { style: `width:${width}%` })),
     h("td", { class: "number" }, ms(after.step_ms)),
     h("td", { class: "number" }, `${ms(after.interval_ms[0])} to ${ms(after.interval_ms[1])}`));
@@ -96,13 +96,13 @@ function ranked(page: Page): HTMLElement {
   const title = "What would make it shorter";
   if (!explained) return section(title, h("p", { class: "quiet" }, `Nothing can be said of changes: ${reason(page.head.explained)}`));
   const most = Math.max(0, ...explained.suggestions.map((found) => found.saves_ms), explained.together?.saves_ms ?? 0);
-  const heads = ["change", "step, ms", "", "then, ms", "90 % within, ms"];
+  const heads = ["change", "saves, ms", "", "then, ms", "90 % within, ms"];
   const rows = explained.suggestions.map((found) => suggestion(page, found, most));
   const { together } = explained;
   if (together) {
     rows.unshift(h("tr", { class: "together" },
       h("th", { scope: "row" }, `together: ${together.names.join(" + ")}`),
-      h("td", { class: "number" }, h("span", { class: "helps" }, signed(-together.saves_ms))),
+      h("td", { class: "number" }, h("span", { class: "helps" }, signed(together.saves_ms))),
       h("td", { class: "gain", "aria-hidden": "true" }, h("span", { style: `width:${(100 * together.saves_ms) / (most || 1)}%` })),
       h("td", { class: "number" }, ms(together.after.step_ms)),
       h("td", { class: "number" }, `${ms(together.after.interval_ms[0])} to ${ms(together.after.interval_ms[1])}`)));

@@ -20,7 +20,7 @@ export interface Gestures {
   next: (step: number) => void;
 }
 
-export function listen(element: HTMLElement, scroller: HTMLElement, canvas: HTMLCanvasElement, to: Gestures): void {
+export function listen(element: HTMLElement, scroller: HTMLElement, canvas: HTMLCanvasElement, to: Gestures, signal: AbortSignal): void {
   scroller.addEventListener("scroll", to.redraw);
   scroller.addEventListener("wheel", (event) => {
     const zooms = event.ctrlKey || event.metaKey;
@@ -31,7 +31,7 @@ export function listen(element: HTMLElement, scroller: HTMLElement, canvas: HTML
   }, { passive: false });
   pointer(scroller, canvas, to);
   new ResizeObserver(to.redraw).observe(scroller);
-  addEventListener("keydown", (event) => key(element, scroller, to, event));
+  addEventListener("keydown", (event) => key(element, scroller, to, event), { signal });
 }
 
 function pointer(scroller: HTMLElement, canvas: HTMLCanvasElement, to: Gestures): void {

@@ -264,7 +264,7 @@ export class Timeline {
       search: () => this.input.focus(),
       release: () => { this.find(""); this.select(null); },
       next: (step) => this.next(step),
-    });
+    }, this.page.signal);
   }
 
   private draw(): void {

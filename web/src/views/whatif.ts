@@ -4,6 +4,7 @@ import { answered, type Changed, type Half } from "../data";
 import { bar, h, section } from "../dom";
 import { count, ms, percent, signed } from "../format";
 import type { Page } from "../main";
+import { post } from "../served";
 import { variable } from "../theme";
 import { doubts } from "./answer";
 
@@ -87,15 +88,13 @@ export class WhatIf {
     if (button) button.disabled = true;
     this.result.replaceChildren(h("p", { class: "quiet" }, "Simulating ..."));
     try {
-      const reply = await fetch("whatif", { method: "POST", body: JSON.stringify(plan), headers: { "Content-Type": "application/json" } });
-      if (!reply.ok) throw new Error((await reply.text()).trim());
+      const reply = await post("whatif", { ...plan, device: this.page.device });
       const { after, block } = answered(await reply.arrayBuffer());
       this.page.timeline.add(after.side, block);
       this.page.graph.setAfter(after, block);
       this.result.replaceChildren(this.show(after.changed));
     } catch (error) {
-      const words = error instanceof TypeError ? "The program that serves this page is gone: start it again." : (error as Error).message;
-      this.result.replaceChildren(h("p", { class: "doubts", role: "alert" }, words));
+      this.result.replaceChildren(h("p", { class: "doubts", role: "alert" }, (error as Error).message));
     } finally {
       if (button) button.disabled = false;
     }

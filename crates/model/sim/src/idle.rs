@@ -70,6 +70,11 @@ impl IdleCause {
             IdleCause::Unrecorded => "kernels not recorded",
         }
     }
+
+    /// The cause of this key in JSON, if there is one.
+    pub fn from_key(key: &str) -> Option<IdleCause> {
+        IdleCause::ALL.into_iter().find(|cause| cause.key() == key)
+    }
 }
 
 /// Idle time by cause; the parts add up to [`Timeline::idle`].

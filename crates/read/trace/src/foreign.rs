@@ -42,6 +42,11 @@ pub(crate) fn step_name(number: i64) -> String {
     format!("ProfilerStep#{}", number.max(0))
 }
 
+/// Whether this is the name of a step's mark.
+pub(crate) fn is_step_name(name: &str) -> bool {
+    name.starts_with("ProfilerStep#")
+}
+
 /// The library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` of any other function.
 pub(crate) fn api(name: &str) -> Option<Api> {
     let of = |prefix: &str| {

@@ -32,6 +32,10 @@ pub enum Note {
     MissingDuration,
     /// A negative duration was taken as zero.
     NegativeDuration,
+    /// Work of the device was linked to its call by a flow arrow, as correlations are missing.
+    LinkedByFlow,
+    /// An activity that ends after the next one of its stream has ended was cut to where the next one begins.
+    Overlap,
     /// Something followed the end of the document.
     TrailingData,
     /// The end of the document could not be made sense of.
@@ -59,7 +63,7 @@ pub enum Note {
 }
 
 /// Every kind, repairs first, with what it says to a reader.
-const KINDS: [(Note, &str); 25] = [
+const KINDS: [(Note, &str); 27] = [
     (Note::Truncated, "the file ends in the middle; what comes before the cut was read"),
     (Note::DamagedCompression, "compressed data is damaged; what comes before the damage was read"),
     (Note::SkippedItem, "unreadable events left out"),
@@ -73,6 +77,8 @@ const KINDS: [(Note, &str); 25] = [
     (Note::MissingField, "events without a required field left out"),
     (Note::MissingDuration, "events without a duration taken as instantaneous"),
     (Note::NegativeDuration, "negative durations taken as zero"),
+    (Note::LinkedByFlow, "kernels and copies without a correlation linked to their calls by flow arrows"),
+    (Note::Overlap, "kernels and copies that end after the next of their stream cut to its beginning"),
     (Note::TrailingData, "data after the end of the document ignored"),
     (Note::BrokenTail, "unreadable end of the document ignored"),
     (Note::UnknownSchema, "schema not known to this reader, read as the nearest known one"),

@@ -56,6 +56,11 @@ pub fn ask(
     }
 }
 
+/// Causes of device idle time: the key in an answer, and the name that is printed.
+pub fn idle_causes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    steptime::sim::IdleCause::ALL.into_iter().map(|cause| (cause.key(), cause.name()))
+}
+
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Failure> {
     let mut typed = Cli::command().try_get_matches_from(arguments)?;
     output::separate_typed(&typed)?;

@@ -65,6 +65,12 @@ mod _core {
         py.detach(|| steptime_cli::run(typed(arguments)))
     }
 
+    /// Causes of device idle time: the key in an answer, and the name for people.
+    #[pyfunction]
+    fn idle_causes() -> Vec<(&'static str, &'static str)> {
+        steptime_cli::idle_causes().collect()
+    }
+
     /// An empty string and an answer, or the kind of refusal and its words.
     fn said(answer: Result<String, Refusal>) -> (&'static str, String) {
         match answer {

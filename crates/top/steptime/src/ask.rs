@@ -1,10 +1,12 @@
 //! Asking how long a step takes: on which GPU, by whose host.
 
+mod by_name;
 mod host;
 mod roofline;
 mod say;
 mod what_if;
 
+pub use by_name::{NamedKernel, NamedKernels};
 pub(crate) use host::FACTORS;
 pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};

@@ -51,7 +51,7 @@ mod validate;
 mod whatif;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, Question, Roofline, WhatIfs, open, read_host};
+pub use ask::{KernelRoof, NamedKernel, NamedKernels, Question, Roofline, WhatIfs, open, read_host};
 pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use choose::{Fit, GpuChoice, GpuPoints, Largest, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use device::{PricedLaunches, device, devices};

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use serde::Serialize;
 
 use crate::viewed::Viewed;
 
@@ -17,23 +18,35 @@ const STYLE: &str = include_str!("../../../../web/dist/viewer.css");
 
 /// How a page is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum Mode<'a> {
     /// It is a file: it asks nobody anything.
     File,
-    /// A [`Server`](crate::Server) serves it and answers `whatif` beside it.
-    Served,
+    /// A [`Server`](crate::Server) serves it and answers beside it.
+    Served(&'a Devices),
+}
+
+/// GPUs that the reader of a served page chooses from, in the order shown: names, and `None` for the one recorded on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Devices {
+    /// All of them.
+    pub all: Vec<Option<String>>,
+    /// The place of the one that the page is of.
+    pub chosen: usize,
 }
 
 /// The page of a step. It loads nothing: what it shows is in it, deflated.
 ///
 /// # Errors
 /// Where an answer cannot be written as JSON.
-pub fn page(viewed: &Viewed, mode: Mode) -> io::Result<String> {
-    let (head, block) = viewed.parts()?;
-    let (head, block) = (packed(&head)?, packed(block)?);
-    let (mode, connect) = match mode {
-        Mode::File => ("file", "'none'"),
-        Mode::Served => ("served", "'self'"),
+pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
+    let (head, block) = parts(viewed)?;
+    let (mode, connect, devices) = match mode {
+        Mode::File => ("file", "'none'", String::new()),
+        Mode::Served(devices) => {
+            let devices = packed(&serde_json::to_vec(devices)?)?;
+            let devices = format!("<script type=\"text/plain\" id=\"devices\">{devices}</script>\n");
+            ("served", "'self'", devices)
+        }
     };
     let title = escaped(viewed.title());
     let mut page = String::with_capacity(head.len() + block.len() + SCRIPT.len() + STYLE.len() + 4096);
@@ -49,10 +62,25 @@ pub fn page(viewed: &Viewed, mode: Mode) -> io::Result<String> {
          <body>\n<div id=\"app\"><p class=\"loading\" role=\"status\">Reading {title} ...</p>\
          <noscript><p class=\"loading\">This page needs JavaScript.</p></noscript></div>\n\
          <script type=\"text/plain\" id=\"head\">{head}</script>\n\
-         <script type=\"text/plain\" id=\"block\">{block}</script>\n\
+         <script type=\"text/plain\" id=\"block\">{block}</script>\n{devices}\
          <script>{SCRIPT}</script>\n</body>\n</html>\n"
     );
     Ok(page)
+}
+
+/// The data of a page by itself: the two texts that the page of the same step holds, a line each.
+///
+/// # Errors
+/// As [`page`].
+pub fn data(viewed: &Viewed) -> io::Result<String> {
+    let (head, block) = parts(viewed)?;
+    Ok(format!("{head}\n{block}\n"))
+}
+
+/// The head and the block of columns, packed.
+fn parts(viewed: &Viewed) -> io::Result<(String, String)> {
+    let (head, block) = viewed.parts()?;
+    Ok((packed(&head)?, packed(block)?))
 }
 
 /// Deflated, as base64.

@@ -32,6 +32,6 @@ mod server;
 mod timeline;
 mod viewed;
 
-pub use html::{Mode, page};
-pub use server::{Answer, ServeError, Server};
+pub use html::{Devices, Mode, data, page};
+pub use server::{Answers, ServeError, Server};
 pub use viewed::{Subject, Viewed, what_if};

@@ -5,6 +5,7 @@ mod connections;
 mod request;
 mod timed;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -21,9 +22,23 @@ const REPLY: Duration = Duration::from_secs(120);
 const REFUSAL: Duration = Duration::from_secs(1);
 /// After an error of the operating system, as where it has no more descriptors, the next connection waits so long.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Bytes of a connection's stack: those of the main thread of a Linux process, on which a page for a file is made.
+const STACK: usize = 8 << 20;
 
-/// What answers the page: takes the JSON that it asks, gives bytes, or says in words why not.
-pub type Answer<'a> = dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Sync + 'a;
+/// Answers to a page, whose requests are JSON. Threads call it at the same time.
+pub trait Answers: Sync {
+    /// The step after a change, as [`what_if`](crate::what_if) gives it.
+    ///
+    /// # Errors
+    /// The reason in words, where the request is none or the change does not apply.
+    fn what_if(&self, request: &[u8]) -> Result<Vec<u8>, String>;
+
+    /// The data of the page for a GPU, as [`data`](crate::data) gives it.
+    ///
+    /// # Errors
+    /// The reason in words, where the request is none, the GPU is not known, or the step cannot be predicted for it.
+    fn data(&self, request: &[u8]) -> Result<Cow<'_, [u8]>, String>;
+}
 
 /// Why a page is not served.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +77,7 @@ pub struct Server {
 struct Reply<'a> {
     status: &'static str,
     kind: &'static str,
-    body: std::borrow::Cow<'a, [u8]>,
+    body: Cow<'a, [u8]>,
 }
 
 impl Server {
@@ -89,9 +104,9 @@ impl Server {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Serves until the process ends: the page, and `POST whatif` beside it. Each connection has a thread and one request;
-    /// what the operating system refuses, as a further thread, costs that connection alone.
-    pub fn run(&self, page: &str, answer: &Answer<'_>) {
+    /// Serves until the process ends: the page, and `POST whatif` and `POST data` beside it. Each connection has a thread and
+    /// one request; what the operating system refuses, as a further thread, costs that connection alone.
+    pub fn run(&self, page: &str, answers: &impl Answers) {
         let connections = Connections::default();
         std::thread::scope(|scope| {
             loop {
@@ -100,8 +115,8 @@ impl Server {
                     continue;
                 };
                 let Some(guest) = connections.admit(stream) else { continue };
-                let serve = move || self.serve(&guest, page, answer);
-                if std::thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                let serve = move || self.serve(&guest, page, answers);
+                if std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, serve).is_err() {
                     std::thread::sleep(PAUSE);
                 }
             }
@@ -109,7 +124,7 @@ impl Server {
     }
 
     /// One connection, to its end. Who asked may be gone at any time.
-    fn serve(&self, guest: &Guest<'_>, page: &str, answer: &Answer<'_>) {
+    fn serve(&self, guest: &Guest<'_>, page: &str, answers: &impl Answers) {
         let stream = guest.stream();
         let Ok((head, begun)) = Head::read(&mut Timed::new(stream, HEAD)) else { return };
         let rest = match self.admitted(&head) {
@@ -121,21 +136,19 @@ impl Server {
         };
         guest.keep();
         let reply = match (head.method.as_str(), rest) {
-            ("GET" | "HEAD", "") => {
-                Reply { status: "200 OK", kind: "text/html; charset=utf-8", body: page.as_bytes().into() }
-            }
-            ("POST", "whatif") => match head.body(begun, &mut Timed::new(stream, BODY)) {
-                Ok(asked) => match answer(&asked) {
-                    Ok(bytes) => {
-                        Reply { status: "200 OK", kind: "application/octet-stream", body: bytes.into() }
-                    }
-                    Err(reason) => text("422 Unprocessable Content", &reason),
-                },
+            ("GET" | "HEAD", "") => found("text/html; charset=utf-8", page.as_bytes().into()),
+            ("POST", "whatif" | "data") => match head.body(begun, &mut Timed::new(stream, BODY)) {
+                Ok(body) if rest == "data" => {
+                    answers.data(&body).map_or_else(refused, |data| found("text/plain; charset=utf-8", data))
+                }
+                Ok(body) => answers
+                    .what_if(&body)
+                    .map_or_else(refused, |bytes| found("application/octet-stream", bytes.into())),
                 Err(ReadError::TooLong) => text("413 Content Too Large", "the question is too long"),
                 Err(ReadError::NoLength) => text("411 Length Required", "the question has no length"),
                 Err(ReadError::Broken) => return,
             },
-            (_, "" | "whatif") => text("405 Method Not Allowed", "not so"),
+            (_, "" | "whatif" | "data") => text("405 Method Not Allowed", "not so"),
             _ => text("404 Not Found", "there is nothing here"),
         };
         let _ = send(stream, REPLY, &reply, head.method != "HEAD");
@@ -172,6 +185,14 @@ impl Server {
 /// Compares in a time that does not tell how much is right.
 fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+fn found<'a>(kind: &'static str, body: Cow<'a, [u8]>) -> Reply<'a> {
+    Reply { status: "200 OK", kind, body }
+}
+
+fn refused<'a>(reason: String) -> Reply<'a> {
+    text("422 Unprocessable Content", &reason)
 }
 
 fn text(status: &'static str, words: &str) -> Reply<'static> {

@@ -64,7 +64,7 @@ pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
         if layout::is_archive(path) {
             input.loose(&[path.to_owned()], options)?;
         } else {
-            input.recordings.push(single(path, options)?);
+            input.recordings = processes(single(path, options)?);
         }
     } else {
         match Layout::of(path, &mut input.ignored)? {
@@ -170,6 +170,20 @@ fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
         recording.meta = Some(Meta::open(&meta)?);
     }
     Ok(recording)
+}
+
+/// The recordings of the processes of one file, ranks in the order of their numbers; mostly there is one.
+fn processes(recording: Recording) -> Vec<Recording> {
+    let Some(traces) = recording.timing.as_ref().and_then(Trace::split_processes) else {
+        return vec![recording];
+    };
+    let of_process = |(rank, timing): (usize, Trace)| Recording {
+        rank: Some(rank as u32),
+        timing: Some(timing),
+        meta: recording.meta.clone(),
+        ..Recording::new(recording.path.clone())
+    };
+    traces.into_iter().enumerate().map(of_process).collect()
 }
 
 /// Reads files side by side; threads that are left over help within a file.

@@ -2,6 +2,8 @@
 
 use super::category::Category;
 use super::event::{Event, Number};
+use super::flows::FlowEnd;
+use super::overlaps;
 use super::uncategorized::Uncategorized;
 use super::{
     Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
@@ -13,7 +15,8 @@ use crate::list::Sink;
 use crate::notes::{Note, Notes};
 use crate::strings::NameId;
 use crate::units::Nanos;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// A trace in the making, with the look-ups that number its things.
 #[derive(Default)]
@@ -28,6 +31,8 @@ pub(crate) struct Builder {
     pub(super) process_names: Vec<(i64, String)>,
     /// Events without a category: what they are is known when all names are.
     pub(super) uncategorized: Vec<Uncategorized>,
+    /// Ends of flow arrows, as long as no activity has a correlation.
+    pub(super) flows: Vec<FlowEnd>,
 }
 
 /// A complete event that has all it needs.
@@ -75,6 +80,8 @@ impl Builder {
     /// The finished trace.
     pub(crate) fn finish(mut self) -> Trace {
         self.place_uncategorized();
+        self.link_by_flows();
+        overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
         for (key, name) in &self.thread_names {
             if let Some(&id) = self.thread_ids.get(key) {
                 self.trace.threads[id as usize].name = Some(self.trace.names.intern(name));
@@ -95,7 +102,8 @@ impl Builder {
         let skipped = match event.phase {
             b'X' => return self.keep_complete(event, at),
             b'M' => return self.keep_metadata(event),
-            b's' | b't' | b'f' => Note::FlowEvents,
+            b's' | b'f' => return self.keep_flow(event, at),
+            b't' => Note::FlowEvents,
             b'i' | b'I' | b'R' | b'n' => Note::Instants,
             b'C' => Note::Counters,
             _ => Note::UnknownPhase,
@@ -148,14 +156,40 @@ impl Builder {
         }
     }
 
+    /// Keeps the end of an arrow, unless correlations make it superfluous.
+    fn keep_flow(&mut self, event: &Event<'_>, offset: u64) {
+        let correlated =
+            self.trace.activities.correlation.last().is_some_and(|&correlation| correlation != 0);
+        match (event.id, event.pid, event.tid, event.start) {
+            (Some(id), Some(pid), Some(tid), Some(at)) if !correlated => {
+                let (begins, pid, tid) = (event.phase == b's', pid.value(), tid.value());
+                // Arrows of two categories may have one number.
+                let id = FxBuildHasher.hash_one((event.category.raw, id));
+                self.flows.push(FlowEnd { id, begins, pid, tid, at, offset });
+            }
+            _ => self.trace.notes.add(Note::FlowEvents, offset),
+        }
+    }
+
     fn keep_uncategorized(&mut self, seen: &CompleteEvent<'_, '_>) {
         let args = &seen.event.args;
         let details =
             args.details.map(|text| intern(text, &mut self.trace.names, &mut self.trace.notes, seen.at));
         let &CompleteEvent { name, start, dur, at, .. } = seen;
         let (pid, tid) = (seen.pid.value(), seen.tid.value());
-        let (correlation, step) = (args.correlation, args.step);
-        self.uncategorized.push(Uncategorized { pid, tid, name, start, dur, correlation, step, details, at });
+        let (correlation, graph_node, step) = (args.correlation, args.graph_node, args.step);
+        self.uncategorized.push(Uncategorized {
+            pid,
+            tid,
+            name,
+            start,
+            dur,
+            correlation,
+            graph_node,
+            step,
+            details,
+            at,
+        });
     }
 
     fn keep_op(&mut self, seen: &CompleteEvent<'_, '_>, kind: HostKind) {

@@ -17,6 +17,8 @@ pub(super) struct Event<'a> {
     pub(super) tid: Option<Number<'a>>,
     pub(super) start: Option<Nanos>,
     pub(super) dur: Option<Nanos>,
+    /// The number of a flow arrow.
+    pub(super) id: Option<u64>,
     pub(super) args: Args<'a>,
 }
 
@@ -74,6 +76,7 @@ impl<'a> Event<'a> {
                 b"tid" => event.tid = Number::read(cursor)?,
                 b"ts" => event.start = cursor.number(Nanos::from_micros_digits)?,
                 b"dur" => event.dur = cursor.number(Nanos::from_micros_digits)?,
+                b"id" => event.id = flow_id(cursor)?,
                 b"args" => event.args = Args::read(cursor)?,
                 _ => cursor.skip()?,
             }
@@ -103,7 +106,7 @@ impl<'a> Args<'a> {
                 b"block" => args.shape.block = triple(cursor)?,
                 b"registers per thread" => args.shape.registers = small(cursor)?,
                 b"shared memory" => args.shape.shared_memory = small(cursor)?,
-                b"graph node id" => args.graph_node = cursor.unsigned()?.unwrap_or(0),
+                b"graph node id" | b"cuda_graph_node_id" => args.graph_node = cursor.unsigned()?.unwrap_or(0),
                 b"cuda_sync_kind" => args.sync_kind = cursor.string()?,
                 b"wait_on_stream" => args.wait_on_stream = cursor.integer()?,
                 b"wait_on_cuda_event_record_corr_id" => args.wait_on_correlation = cursor.integer()?,
@@ -161,6 +164,11 @@ impl<'a> Number<'a> {
             }
         }
     }
+}
+
+/// The number of an arrow: a number, or text, of which the hash is taken.
+fn flow_id(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
+    Ok(Number::read(cursor)?.map(|id| id.value() as u64))
 }
 
 /// A number that, under the same key, other events spell as they like.

@@ -81,6 +81,23 @@ impl OpInputs {
         }
     }
 
+    /// The inputs of some ops, ascending, under other rows.
+    pub(super) fn of_ops(&self, row: impl Fn(u32) -> Option<u32>) -> OpInputs {
+        let mut picked = OpInputs::default();
+        for (index, &op) in self.ops.iter().enumerate() {
+            let Some(op) = row(op) else { continue };
+            let OpInput { first, count, .. } = self.at(index);
+            let range = first..first + count;
+            picked.dtypes.extend(&self.dtypes[range.clone()]);
+            picked.concrete.extend(&self.concrete[range.clone()]);
+            picked.dims.extend_from(&self.dims, range.clone());
+            picked.strides.extend_from(&self.strides, range);
+            picked.ops.push(op);
+            picked.ends.push(picked.dims.len() as u32);
+        }
+        picked
+    }
+
     pub(super) fn absorb(&mut self, other: &OpInputs, first_op: u32, map: impl Fn(NameId) -> NameId) {
         let first = self.dims.len() as u32;
         self.ops.extend(other.ops.iter().map(|op| op + first_op));

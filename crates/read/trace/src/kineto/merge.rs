@@ -65,6 +65,7 @@ impl Builder {
         }));
         trace.notes.absorb(piece.notes);
         self.thread_names.extend(other.thread_names);
+        self.flows.extend(other.flows);
         self.process_names.extend(other.process_names);
         self.uncategorized.extend(other.uncategorized.into_iter().map(|event| Uncategorized {
             name: name(event.name),

@@ -12,6 +12,8 @@ pub(super) struct Uncategorized {
     pub(super) start: Nanos,
     pub(super) dur: Nanos,
     pub(super) correlation: u64,
+    /// The node of the graph that a kernel belongs to; 0 is none.
+    pub(super) graph_node: u64,
     /// The number of the step that it marks.
     pub(super) step: Option<i64>,
     /// How a kernel was launched, or what was copied.

@@ -47,10 +47,14 @@ impl Builder {
         if name.starts_with('$') {
             return self.trace.notes.add(Note::PythonFunctions, event.at);
         }
-        let (api, mark) = (foreign::api(name), event.step.map(foreign::step_name));
+        let mark = event.step.map(foreign::step_name);
+        let function = if event.correlation == 0 { name } else { function(name) }.to_owned();
         let thread = self.thread_id(Thread { pid: event.pid, tid: event.tid, name: None });
-        match api {
-            Some(api) => self.place_call(event, api, thread),
+        match foreign::api(&function) {
+            Some(api) => {
+                let name = self.trace.names.intern(&function);
+                self.place_call(&Uncategorized { name, ..*event }, api, thread);
+            }
             None => {
                 let kind = if mark.is_some() { HostKind::Annotation } else { HostKind::Op };
                 let name = mark.map_or(event.name, |mark| self.trace.names.intern(&mark));
@@ -78,7 +82,11 @@ impl Builder {
     fn place_on_device(&mut self, event: &Uncategorized, stream: Stream) {
         let text = self.trace.names.get(event.name);
         let details = event.details.map_or("", |details| self.trace.names.get(details));
-        let (copy, bytes, shape) = (copy(text, details), number_of(details, "size:"), shape(details));
+        let (copy, bytes, shape) = (
+            copy(text, details),
+            number_of(details, "size:").max(number_of(details, "num_bytes:")),
+            shape(details),
+        );
         let (kind, name) = match copy {
             Some((kind, name)) => (kind, self.trace.names.intern(name)),
             None => (ActivityKind::Kernel, event.name),
@@ -94,8 +102,20 @@ impl Builder {
             external_id: 0,
             bytes: if kind == ActivityKind::Kernel { 0 } else { bytes },
             launch,
-            graph_node: 0,
+            graph_node: event.graph_node,
         });
+    }
+}
+
+/// The function of a call: as it is named, without its graph (`cuGraphLaunch (CudaGraph:85)`). Newer versions name a call
+/// after what it launches: then by its kind.
+fn function(name: &str) -> &str {
+    let function = name.split(" (").next().unwrap_or(name);
+    match () {
+        () if foreign::api(function).is_some() => function,
+        () if name.starts_with("Memcpy") => "cuMemcpyAsync",
+        () if name.starts_with("Memset") => "cuMemsetD8Async",
+        () => "cuLaunchKernel",
     }
 }
 

@@ -13,8 +13,8 @@ use super::{OutputFile, Whom};
     steptime view examples/dlrm_default_2048 -o report.html
     steptime view before/ --against after/ --device h200 -o report.html
 
-Without -o the page is served on this machine alone, at an address that holds a token, until Ctrl-C; then changes can be tried
-on it. With -o it is one file that loads nothing and asks nobody.")]
+Without -o the page is served on this machine alone, at an address that holds a token, until Ctrl-C; then other GPUs can be
+chosen and changes tried on it. With -o it is one file that loads nothing and asks nobody.")]
 pub struct View {
     /// A recording, a trace, or an execution trace
     pub input: PathBuf,

@@ -46,6 +46,11 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     // What a step's tensors need of memory is in its execution trace; another GPU needs shapes of every op too.
     let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
     let step = load::step(console, &args.input, &choice, want)?;
+    // A file may hold the traces of several processes, which is known when it is read.
+    let processes = step.ranks > 1 && choice == Choice::default() && !load::may_hold_ranks(&args.input);
+    if processes && let Some(ranks) = recorded_ranks(args)? {
+        return together(args, console, &ranks);
+    }
     let question = question(args, &step)?;
     match args.device.as_slice() {
         [] => one(args, console, &step, &question),
@@ -79,6 +84,11 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
         let ranks = || Ranks::of_model(&args.input, &model);
         return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
     }
+    recorded_ranks(args)
+}
+
+/// The ranks of a recorded job, where they meet.
+fn recorded_ranks(args: &Predict) -> Result<Option<Ranks>, Failure> {
     let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
 }

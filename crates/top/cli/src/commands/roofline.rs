@@ -1,7 +1,7 @@
 //! `steptime roofline`.
 
-use steptime::Choice;
 use steptime::trace::Want;
+use steptime::{Choice, Error};
 
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
@@ -18,7 +18,14 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     if let Some(name) = &args.device {
         question = question.on(name)?;
     }
-    let roofline = progress::spin("pricing", || question.roofline())?;
+    let roofline = match progress::spin("pricing", || question.roofline()) {
+        // A trace of kernels without ops still has their times.
+        Err(Error::NoArguments { .. }) if args.device.is_none() && args.plot.is_none() => {
+            let answer = question.kernels_by_name()?.answer(&step);
+            return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
+        }
+        roofline => roofline?,
+    };
     let answer = roofline.answer(&step);
     if let Some(path) = &args.plot {
         let svg = plot(&answer, &roofline.spec);

@@ -1,13 +1,16 @@
 //! `steptime view`.
 
+mod asked;
 mod browser;
+mod gpus;
 
-use steptime::rewrite::Rule;
-use steptime::{Change, Question};
-use steptime_view::{Mode, Server, Subject, Viewed, page};
+use std::sync::OnceLock;
 
-use super::Failure;
-use super::what_if::{self, plan, rules, told};
+use steptime_view::{Mode, Server, Viewed, page};
+
+use self::asked::Asked;
+use self::gpus::{Gpus, Kept};
+use super::{Failure, what_if};
 use crate::cli::View;
 use crate::console::Console;
 use crate::{output, progress};
@@ -18,53 +21,40 @@ pub fn run(args: &View, console: &Console<'_>) -> Result<(), Failure> {
     let server = args.output.is_none().then(|| Server::bind(args.port)).transpose()?;
     let step = what_if::open(console, &args.input, &args.whom)?;
     let other = args.against.as_deref().map(|path| what_if::open(console, path, &args.whom)).transpose()?;
-    let question = what_if::question(&step, &args.whom)?;
-    let against = other
-        .as_ref()
-        .map(|step| Ok::<_, Failure>((step, what_if::question(step, &args.whom)?)))
-        .transpose()?;
-    let against = against.as_ref().map(|(step, question)| Subject { step, question });
-    let subject = Subject { step: &step, question: &question };
-    let viewed = progress::spin("simulating", || Viewed::of(&subject, against.as_ref()))?;
+    let recorded = Asked::recorded(&step, other.as_deref(), &args.whom)?;
+    let named = args.whom.device.as_deref().map(|name| recorded.on(name)).transpose()?;
+    let viewed = progress::spin("simulating", || named.as_ref().unwrap_or(&recorded).viewed())?;
     match (&args.output, server) {
         (Some(path), _) => {
             let html = page(&viewed, Mode::File)?;
             Ok(output::write_file(path, |out| out.write_all(html.as_bytes()))?)
         }
-        (None, Some(server)) => serve(args, console, &server, &question, &viewed),
+        (None, Some(server)) => serve(args, console, &server, &recorded, named, &viewed),
         (None, None) => Ok(()),
     }
 }
 
-/// Serves the page, and answers the changes that are tried on it, until the process is told to end.
-fn serve(
+/// Serves the page, and answers for other GPUs and the changes that are tried on it, until the process ends.
+fn serve<'s>(
     args: &View,
     console: &Console<'_>,
     server: &Server,
-    question: &Question<'_>,
+    recorded: &Asked<'s>,
+    named: Option<Asked<'s>>,
     viewed: &Viewed,
 ) -> Result<(), Failure> {
-    let html = page(viewed, Mode::Served)?;
-    let asked = question.what_ifs();
-    let answer = |text: &[u8]| {
-        let asked = asked.as_ref().map_err(ToString::to_string)?;
-        // A question is a plan in JSON: the same names as on the command line.
-        let table: toml::Table = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        let changes = plan::parse(&table)?;
-        told(&changes)?;
-        let rules = rules(&changes);
-        let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
-        if rules.is_empty() && changes.host_speed.is_none() {
-            return Err("nothing to change".to_owned());
-        }
-        let change = Change { rules: &rules, host_times: changes.host_speed };
-        steptime_view::what_if(asked, &change).map_err(|error| error.to_string())
-    };
+    let devices = gpus::devices(recorded, args.whom.device.as_deref());
+    let asked: Vec<Kept<Asked<'s>>> = devices.all.iter().map(|_| OnceLock::new()).collect();
+    if let Some(named) = named {
+        let _ = asked[devices.chosen].set(Ok(named));
+    }
+    let answers = Gpus::new(&devices, recorded, viewed, &asked);
+    let html = page(viewed, Mode::Served(&devices))?;
     let address = server.address();
     console.print(&format!("{} is at {address}\nCtrl-C ends it.\n", viewed.title()))?;
     if !args.no_open && browser::open(&address).is_err() {
         output::warn("no browser was found to open it with");
     }
-    server.run(&html, &answer);
+    server.run(&html, &answers);
     Ok(())
 }

@@ -350,12 +350,13 @@ pub fn roofed(answer: &Roofed) -> Table {
         "roof_share",
         "bound",
         "shapes",
+        "kernel",
     ];
     let mut table = Table::new(&names);
     for row in &answer.kernels {
         let size = (row.time_us, row.bytes, row.flops, row.intensity);
         let rates = (row.gb_s, row.tflop_s, row.share, row.bound);
-        table.row((&row.op, row.family, row.count, size, rates, shapes(&row.shapes)));
+        table.row((&row.op, row.family, row.count, size, rates, shapes(&row.shapes), &row.kernel));
     }
     table
 }

@@ -139,7 +139,9 @@ fn split(answer: &Predicted) -> Columns {
         .map(|row| [format!("· GPU {}", row.device), ms(row.active_ms), share(row.active_ms, answer)]);
     left.splice(1..1, devices);
     let causes = answer.idle_ms.iter().filter(|(_, time)| *time >= 0.0005);
-    left.extend(causes.map(|(key, time)| [format!("· {}", cause(key)), ms(*time), share(*time, answer)]));
+    left.extend(
+        causes.map(|(key, time)| [format!("· {}", cause_name(key)), ms(*time), share(*time, answer)]),
+    );
     let phases = answer.phases.as_deref().unwrap_or_default();
     let mut right = phases.iter().map(|part| [part.name.clone(), ms(part.host_ms), ms(part.device_ms)]);
     let mut columns = Columns::new(&["device", ">ms", ">of step", "  ", "phase", ">host ms", ">device ms"]);
@@ -153,9 +155,9 @@ fn split(answer: &Predicted) -> Columns {
     columns
 }
 
-/// What a cause of idle time is called.
-fn cause(key: &'static str) -> &'static str {
-    IdleCause::ALL.into_iter().find(|cause| cause.key() == key).map_or(key, IdleCause::name)
+/// Name of a cause of idle time, by its key in JSON.
+pub(super) fn cause_name(key: &'static str) -> &'static str {
+    IdleCause::from_key(key).map_or(key, IdleCause::name)
 }
 
 /// What the kernels of each family take, and where their times came from.

@@ -22,6 +22,13 @@ const PLOTTED: f64 = 1e-4;
 
 /// The answer as a table.
 pub fn text(answer: &Roofed) -> String {
+    match answer.attainable_ms {
+        Some(attainable_ms) => by_op(answer, attainable_ms),
+        None => by_name(answer),
+    }
+}
+
+fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
     let mut columns = Columns::new(&[
         "~op",
         "?family",
@@ -41,27 +48,62 @@ pub fn text(answer: &Roofed) -> String {
             row.family.to_owned(),
             row.count.to_string(),
             format!("{:.1}", row.time_us),
-            format!("{:.1}", row.bytes as f64 / 1e3),
-            format!("{:.1}", row.intensity),
-            format!("{:.0}", row.gb_s),
-            format!("{:.2}", row.tflop_s),
-            percent(row.share),
-            row.bound.to_owned(),
+            known(row.bytes, |bytes| format!("{:.1}", bytes as f64 / 1e3)),
+            known(row.intensity, |intensity| format!("{intensity:.1}")),
+            known(row.gb_s, |rate| format!("{rate:.0}")),
+            known(row.tflop_s, |rate| format!("{rate:.2}")),
+            known(row.share, percent),
+            row.bound.unwrap_or_default().to_owned(),
             shapes(&row.shapes),
         ]);
     }
-    let more = answer.kernels.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() };
     let head = format!(
         "{} on {}: {:.3} ms of device time {}, {:.3} ms at the device's own rates ({})",
         name(&answer.title),
         name(&answer.device),
         answer.device_ms,
         answer.times,
-        answer.attainable_ms,
-        percent(answer.attainable_ms / answer.device_ms.max(f64::MIN_POSITIVE)),
+        attainable_ms,
+        percent(attainable_ms / answer.device_ms.max(f64::MIN_POSITIVE)),
     );
-    format!("{}\n\n{}{rest}", wrapped(&head, prose(), 2), columns.text())
+    format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
+}
+
+/// Kernels by name, of which only copies and fills have known work.
+fn by_name(answer: &Roofed) -> String {
+    let mut columns =
+        Columns::new(&["~kernel", "?kind", ">count", ">us", ">of all", ">GB/s", ">of roof", "bound by"]);
+    for row in answer.kernels.iter().take(SHOWN) {
+        columns.row([
+            name(row.kernel.as_deref().unwrap_or_default()),
+            row.family.to_owned(),
+            row.count.to_string(),
+            format!("{:.1}", row.time_us),
+            percent(row.time_us / (1e3 * answer.device_ms).max(f64::MIN_POSITIVE)),
+            known(row.gb_s, |rate| format!("{rate:.0}")),
+            known(row.share, percent),
+            row.bound.unwrap_or_default().to_owned(),
+        ]);
+    }
+    let head = format!(
+        "{} on {}: {:.3} ms of device time {}, by name: without arguments of ops only copies and fills have a roof",
+        name(&answer.title),
+        name(&answer.device),
+        answer.device_ms,
+        answer.times,
+    );
+    format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
+}
+
+/// A value where it is known, else nothing.
+fn known<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
+    value.map_or(String::new(), shown)
+}
+
+/// The number of rows that are not shown.
+fn rest(answer: &Roofed) -> String {
+    let more = answer.kernels.len().saturating_sub(SHOWN);
+    if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() }
 }
 
 /// `2048x512, 512x1024`; a scalar is `1`.
@@ -77,9 +119,9 @@ pub fn shapes(all: &[Vec<i64>]) -> String {
 pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     // What takes no time would only stretch the axes.
     let least = PLOTTED * answer.device_ms * 1e3;
-    let counted = || answer.kernels.iter().filter(|row| row.flops > 0 && row.time_us >= least);
-    let least = counted().map(|row| row.intensity).fold(0.05, f64::min);
-    let most = counted().map(|row| row.intensity).fold(1e3, f64::max) * 2.0;
+    let counted = || answer.kernels.iter().filter(|row| row.flops > Some(0) && row.time_us >= least);
+    let least = counted().filter_map(|row| row.intensity).fold(0.05, f64::min);
+    let most = counted().filter_map(|row| row.intensity).fold(1e3, f64::max) * 2.0;
     let mut plots: Vec<Plot> = Vec::new();
     let peaks =
         [("fp32", spec.peak.f32_tflop_s), ("TF32", spec.peak.tf32_tflop_s), ("bf16", spec.peak.bf16_tflop_s)];
@@ -103,7 +145,7 @@ pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     }
     for (at, family) in families.iter().enumerate() {
         let of_family = counted().filter(|row| row.family == *family);
-        let points: Vec<(f64, f64)> = of_family.map(|row| (row.intensity, row.tflop_s)).collect();
+        let points: Vec<(f64, f64)> = of_family.filter_map(|row| row.intensity.zip(row.tflop_s)).collect();
         let colour = COLOURS[at.min(COLOURS.len() - 1)];
         plots.push(Plot::Scatter(
             ScatterPlot::new().with_data(points).with_color(colour).with_legend(*family),

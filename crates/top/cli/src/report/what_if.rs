@@ -4,6 +4,7 @@ use steptime::answers::Changed;
 use steptime::answers::what_if::Side;
 
 use super::format::{grouped, ms, percent};
+use super::predict::cause_name;
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use super::{doubts, memory};
@@ -74,7 +75,7 @@ pub fn sides(before: &Side, after: &Side, names: [&str; 2]) -> Columns {
     row("step".into(), before.step_ms, after.step_ms);
     row("device active".into(), before.active_ms, after.active_ms);
     for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
-        row(format!("device idle: {}", cause.replace('_', " ")), *was, *is);
+        row(format!("device idle: {}", cause_name(cause)), *was, *is);
     }
     columns
 }

@@ -161,6 +161,27 @@ fn predictions_say_what_is_missing() {
 }
 
 #[test]
+fn a_roofline_is_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for path in [nsight(folder.path(), &[77]), xla(folder.path())] {
+        let answer = json(&["roofline", text(&path)]);
+        assert!(answer["attainable_ms"].is_null() && answer["device_ms"].as_f64() > Some(0.4), "{answer}");
+        let rows = answer["kernels"].as_array().expect("kernels");
+        let of = |family: &str| rows.iter().find(|row| row["family"] == family).expect("a row");
+        let (gemm, copy) = (of("kernel"), of("copy"));
+        assert!(gemm["kernel"].as_str().is_some_and(|name| name.contains("gemm")), "{gemm}");
+        assert_eq!((&gemm["count"], &gemm["time_us"]), (&1.into(), &400.0.into()));
+        assert!(gemm["flops"].is_null() && gemm["bound"].is_null() && gemm["share"].is_null(), "{gemm}");
+        // 4 KiB in 4 us.
+        assert_eq!((&copy["bytes"], &copy["gb_s"]), (&4096.into(), &1.024.into()), "{copy}");
+        assert!(words(&stdout(&["roofline", text(&path)])).contains("only copies and fills have a roof"));
+        assert!(failure(&["roofline", text(&path), "--device", "h200"]).contains("no arguments"));
+        let svg = folder.path().join("roof.svg");
+        assert!(failure(&["roofline", text(&path), "--plot", text(&svg)]).contains("no arguments"));
+    }
+}
+
+#[test]
 fn a_lake_takes_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let lake = folder.path().join("lake");
@@ -188,4 +209,27 @@ fn what_is_no_export_is_refused_with_the_remedy() {
     );
     std::fs::write(&other, [b"SQLite format 3\0".as_slice(), &[0xff; 200]].concat()).expect("a file");
     assert!(failure(&["inspect", text(&other)]).contains("cannot be read as an export"), "damage");
+}
+
+#[test]
+fn calls_that_newer_xla_names_after_what_they_launch_are_calls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = xla(folder.path());
+    let answer = |path: &Path| {
+        let answer = json(&["predict", text(path), "--keep-profiler"]);
+        (
+            answer["step_ms"].clone(),
+            answer["active_ms"].clone(),
+            answer["coverage"]["activities_linked"].clone(),
+        )
+    };
+    let named = answer(&path);
+    let older = std::fs::read_to_string(&path).expect("the trace");
+    let newer = older
+        .replace(r#""name":"cuMemcpyHtoDAsync""#, r#""name":"MemcpyH2D""#)
+        .replace(r#""name":"cuLaunchKernel""#, r#""name":"gemm_fusion""#);
+    assert_ne!(older, newer);
+    std::fs::write(&path, newer).expect("written");
+    assert_eq!(answer(&path), named);
+    assert_eq!(named.2, 8);
 }

@@ -10,6 +10,7 @@ mod csv;
 mod described_jobs;
 mod device;
 mod difference;
+mod events;
 mod execution_traces;
 mod failures;
 mod fit;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::{failure, root, stdout, steptime, text};
 
@@ -83,42 +83,175 @@ fn a_port_and_a_file_exclude_each_other() {
     steptime(&["view", EXAMPLE, "-o", "report.html", "--no-open"]).assert().code(2);
 }
 
-#[test]
-fn a_served_page_answers_changes() {
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("steptime"))
-        .current_dir(root())
-        .args(["view", EXAMPLE, "--port", "0", "--no-open"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut line = String::new();
-    let out = child.stdout.take().expect("its output");
-    BufReader::new(out).read_line(&mut line).expect("a line");
-    let address = line.trim().rsplit_once("http://").expect("an address").1.to_owned();
-    let (host, path) = address.split_once('/').expect("a path");
-    let ask = |request: String| {
+/// The program as it serves a page.
+struct Served {
+    child: Child,
+    host: String,
+    path: String,
+}
+
+impl Served {
+    /// Serves the page of an input.
+    fn new(args: &[&str]) -> Served {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("steptime"))
+            .current_dir(root())
+            .args([&["view"], args, &["--port", "0", "--no-open"]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("its output");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        let address = line.trim().rsplit_once("http://").expect("an address").1;
+        let (host, path) = address.split_once('/').expect("a path");
+        Served { child, host: host.to_owned(), path: path.to_owned() }
+    }
+
+    /// The reply to a request whose first words these are: its status, and its body.
+    fn reply(&self, begin: &str, body: &str) -> (String, String) {
+        let (host, length) = (&self.host, body.len());
         let mut stream = TcpStream::connect(host).expect("it listens");
+        let request = format!(
+            "{begin} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).expect("written");
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).expect("read");
-        String::from_utf8_lossy(&reply).into_owned()
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        let (head, body) = reply.split_once("\r\n\r\n").expect("a head");
+        (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
+    }
+
+    fn page(&self) -> String {
+        self.reply(&format!("GET /{}", self.path), "").1
+    }
+
+    fn post(&self, what: &str, body: &str) -> (String, String) {
+        self.reply(&format!("POST /{}{what}", self.path), body)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().expect("it ends");
+        self.child.wait().expect("it ended");
+    }
+}
+
+/// The data of a page: its head and its block, a line each.
+fn data(page: &str) -> String {
+    let part = |id: &str| {
+        let begin = format!("<script type=\"text/plain\" id=\"{id}\">");
+        let (_, rest) = page.split_once(begin.as_str()).expect("a part");
+        rest.split_once('<').expect("its end").0.to_owned()
     };
-    let post = |body: &str| {
-        let length = body.len();
-        ask(format!(
-            "POST /{path}whatif HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        ))
+    format!("{}\n{}\n", part("head"), part("block"))
+}
+
+/// The data of a page that is written.
+fn written(args: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.html");
+    stdout(&[&["view"], args, &["-o", text(&path)]].concat());
+    let page = std::fs::read_to_string(&path).expect("a page");
+    assert!(!page.contains("id=\"devices\""), "a file has GPUs to choose from");
+    data(&page)
+}
+
+#[test]
+fn a_served_page_answers_changes() {
+    let served = Served::new(&[EXAMPLE]);
+    let page = served.page();
+    assert!(page.contains("data-mode=\"served\"") && page.contains("id=\"devices\""), "{page:.200}");
+    let (status, changed) = served.post("whatif", r#"{"batch": 8192, "cuda-graph": true}"#);
+    assert_eq!(status, "200");
+    assert!(changed.contains(r#""command":"whatif""#), "{changed:.400}");
+    let (status, refused) = served.post("whatif", r#"{"fuse": ["everything"]}"#);
+    assert_eq!(status, "422");
+    assert!(refused.contains("embedding-bags"), "{refused:.400}");
+}
+
+/// The data served for a GPU are those of `--device`, whichever GPU the page begins with.
+#[test]
+fn a_gpu_that_is_chosen_is_the_one_of_the_command_line() {
+    let (recorded, t4) = (written(&[EXAMPLE]), written(&[EXAMPLE, "--device", "t4"]));
+    assert_ne!(recorded, t4);
+    for begin in [&[EXAMPLE][..], &[EXAMPLE, "--device", "T4"], &[EXAMPLE, "--device", "a100"]] {
+        let served = Served::new(begin);
+        // Once predicted and once kept.
+        for _ in 0..2 {
+            assert!(
+                served.post("data", r#"{"device": null}"#) == ("200".to_owned(), recorded.clone()),
+                "{begin:?}"
+            );
+            if begin.last() != Some(&"T4") {
+                assert!(
+                    served.post("data", r#"{"device": "t4"}"#) == ("200".to_owned(), t4.clone()),
+                    "{begin:?}"
+                );
+            }
+        }
+        // A request that names none is about the GPU that the page begins with.
+        assert!(served.post("data", "{}").1 == data(&served.page()), "{begin:?}");
+        assert!(data(&served.page()) == written(begin), "{begin:?}");
+    }
+}
+
+#[test]
+fn a_change_is_of_the_gpu_that_is_chosen() {
+    let served = Served::new(&[EXAMPLE]);
+    let step = |reply: &(String, String)| {
+        let (_, rest) = reply.1.split_once("\"after\":{\"step_ms\":").expect("a step");
+        rest.split_once(',').expect("its end").0.parse::<f64>().expect("a number")
     };
-    let page = ask(format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
-    let changed = post(r#"{"batch": 8192, "cuda-graph": true}"#);
-    let refused = post(r#"{"fuse": ["everything"]}"#);
-    child.kill().expect("it ends");
-    child.wait().expect("it ended");
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("data-mode=\"served\""), "{page:.200}");
-    assert!(
-        changed.starts_with("HTTP/1.1 200") && changed.contains(r#""command":"whatif""#),
-        "{changed:.400}"
-    );
-    assert!(refused.starts_with("HTTP/1.1 422") && refused.contains("embedding-bags"), "{refused:.400}");
+    for device in [None, Some("t4")] {
+        let on = device.map_or(vec![], |name| vec!["--device", name]);
+        let known = stdout(&[&["whatif", EXAMPLE, "--batch", "8192", "--json"], &on[..]].concat());
+        let known: serde_json::Value = serde_json::from_str(&known).expect("JSON");
+        let request = serde_json::json!({"batch": 8192, "device": device}).to_string();
+        let reply = served.post("whatif", &request);
+        assert_eq!(reply.0, "200", "{device:?}");
+        assert_eq!(known["after"]["step_ms"], step(&reply), "{device:?}");
+    }
+}
+
+#[test]
+fn what_is_no_gpu_to_choose_is_refused_in_words() {
+    let served = Served::new(&["examples/dlrm_default_2048/et.json.gz", "--device", "profiles/t4"]);
+    for (request, words) in [
+        (r#"{"device": "voodoo2"}"#, "no GPU \"voodoo2\" to choose: there are profiles/t4, h200, h100,"),
+        // A folder is read where it was named on the command line, and no other.
+        (r#"{"device": "profiles/h100"}"#, "no GPU \"profiles/h100\""),
+        (r#"{"device": "../../../../etc"}"#, "no GPU"),
+        (r#"{"device": null}"#, "no times of a GPU in the input to show as recorded"),
+        (r#"{"device": 4}"#, "the name of a GPU, or null"),
+        (r#"{"device": "t4", "batch": 1}"#, "`batch` is no key"),
+        ("[]", "invalid type"),
+        ("{", "EOF"),
+    ] {
+        let (status, said) = served.post("data", request);
+        assert_eq!(status, "422", "{request}: {said:.200}");
+        assert!(said.contains(words) && said.lines().count() == 1, "{request}: {said}");
+    }
+    assert_eq!(served.post("whatif", r#"{"device": "voodoo2", "batch": 1}"#).0, "422");
+    assert_eq!(served.post("data", r#"{"device": "profiles/t4"}"#), ("200".to_owned(), data(&served.page())));
+}
+
+/// Threads that choose at the same time have the same answers.
+#[test]
+fn several_may_choose_at_once() {
+    let served = Served::new(&[EXAMPLE]);
+    let names = ["l4", "t4", "l4", "t4", "v100", "l4"];
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let ask = |name: &'static str| {
+            let served = &served;
+            scope.spawn(move || served.post("data", &serde_json::json!({"device": name}).to_string()))
+        };
+        names.map(ask).into_iter().map(|thread| thread.join().expect("an answer")).collect()
+    });
+    for (name, (status, got)) in names.iter().zip(&found) {
+        assert_eq!(status, "200", "{name}");
+        assert!(*got == written(&[EXAMPLE, "--device", name]), "{name}");
+    }
 }

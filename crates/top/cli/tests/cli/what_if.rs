@@ -40,6 +40,22 @@ fn a_plan_says_the_same_as_flags() {
 }
 
 #[test]
+fn idle_causes_have_the_names_of_predict() {
+    let names = |command: &[&str], mark: &str| -> Vec<String> {
+        let lines = stdout(command);
+        let named = lines.lines().filter_map(|line| line.trim_start().strip_prefix(mark));
+        named.map(|rest| rest.split("  ").next().unwrap_or(rest).trim().to_owned()).collect()
+    };
+    let predicted = names(&["predict", EXAMPLE], "· ");
+    let changed = names(&["whatif", EXAMPLE, "--batch", "4096"], "device idle: ");
+    let compared = names(&["compare", EXAMPLE, "examples/dlrm_default_fused_2048"], "device idle: ");
+    assert!(predicted.len() > 3, "{predicted:?}");
+    for cause in &predicted {
+        assert!(changed.contains(cause) && compared.contains(cause), "{cause}: {changed:?}, {compared:?}");
+    }
+}
+
+#[test]
 fn explain_puts_the_best_first() {
     let answer = json(&["explain", EXAMPLE]);
     let saves: Vec<f64> = answer["suggestions"]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steptime_trace::ActivityKind;
 
 use super::shared::SCHEMA;
-use crate::ask::{KernelRoof, Roofline};
+use crate::ask::{KernelRoof, NamedKernel, NamedKernels, Roofline};
 use crate::step::Step;
 
 /// Every kernel of a step under its roof.
@@ -20,43 +21,47 @@ pub struct Roofed {
     /// What to call it, as [`Step::title`]. Not in the JSON.
     #[serde(skip)]
     pub title: String,
-    /// The profile whose rates are the roof.
+    /// The profile whose rates are the roof; by name, the GPU that was recorded on.
     pub device: String,
     /// `measured` or `predicted`.
     pub times: &'static str,
     /// Device time of all kernels, milliseconds.
     pub device_ms: f64,
-    /// The shortest time the device could do it all in, milliseconds.
-    pub attainable_ms: f64,
-    /// Kernels of one op and shapes, the most expensive first.
+    /// The shortest time the device could do it all in, milliseconds; none where kernels are known by name alone.
+    pub attainable_ms: Option<f64>,
+    /// Kernels of one op and shapes, or of one name, the most expensive first.
     pub kernels: Vec<Row>,
 }
 
-/// The kernels of one op, of the same shapes and size.
+/// The kernels of one op, of the same shapes and size. Where the input holds no arguments of ops, the kernels of one
+/// name: of these, only copies and fills have known work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The op; empty outside of ops.
+    /// The op; empty outside of ops, and by name.
     pub op: String,
-    /// The family of its kernels.
+    /// The name of the kernel, copy or fill; by name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// The family of its kernels; by name `kernel`, `copy` or `fill`.
     pub family: &'static str,
     /// How many.
     pub count: usize,
     /// All together, microseconds.
     pub time_us: f64,
-    /// Distinct bytes that one touches.
-    pub bytes: u64,
-    /// Arithmetic operations of one.
-    pub flops: u64,
+    /// Distinct bytes that one touches, where they are known.
+    pub bytes: Option<u64>,
+    /// Arithmetic operations of one, where they are known.
+    pub flops: Option<u64>,
     /// Operations a byte.
-    pub intensity: f64,
+    pub intensity: Option<f64>,
     /// Achieved, GB/s.
-    pub gb_s: f64,
+    pub gb_s: Option<f64>,
     /// Achieved, TFLOP/s.
-    pub tflop_s: f64,
+    pub tflop_s: Option<f64>,
     /// The shortest possible time over the time taken.
-    pub share: f64,
-    /// `memory`, `cache`, `arithmetic`, `link` or `launch`.
-    pub bound: &'static str,
+    pub share: Option<f64>,
+    /// `memory`, `cache`, `arithmetic`, `link` or `launch`, where it is known.
+    pub bound: Option<&'static str>,
     /// The shapes of the tensors that they were called with, where they were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<Vec<i64>>,
@@ -71,18 +76,46 @@ impl Row {
         let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
         Row {
             op: kernel.op.clone(),
+            kernel: None,
             family: kernel.family,
             count: 1,
             time_us,
-            bytes: roof.bytes,
-            flops: roof.flops,
-            intensity: roof.intensity(),
-            gb_s: roof.bytes as f64 / time_us / 1e3,
-            tflop_s: roof.flops as f64 / time_us / 1e6,
-            share: roof.attainable.as_micros() / time_us,
-            bound: roof.bound.name(),
+            bytes: Some(roof.bytes),
+            flops: Some(roof.flops),
+            intensity: Some(roof.intensity()),
+            gb_s: Some(roof.bytes as f64 / time_us / 1e3),
+            tflop_s: Some(roof.flops as f64 / time_us / 1e6),
+            share: Some(roof.attainable.as_micros() / time_us),
+            bound: Some(roof.bound.name()),
             shapes: kernel.shapes.clone(),
             attainable_us: roof.attainable.as_micros(),
+        }
+    }
+
+    /// The kernels, copies or fills of one name.
+    fn of_name(kernel: &NamedKernel) -> Row {
+        let time_us = kernel.time.as_micros();
+        let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());
+        let moves = kernel.kind != ActivityKind::Kernel && kernel.bytes > 0;
+        Row {
+            op: String::new(),
+            kernel: Some(kernel.name.clone()),
+            family: match kernel.kind {
+                ActivityKind::Kernel => "kernel",
+                ActivityKind::Memcpy => "copy",
+                ActivityKind::Memset => "fill",
+            },
+            count: kernel.count,
+            time_us,
+            bytes: moves.then(|| kernel.bytes / kernel.count as u64),
+            flops: moves.then_some(0),
+            intensity: moves.then_some(0.0),
+            gb_s: moves.then(|| kernel.bytes as f64 / time_us / 1e3),
+            tflop_s: moves.then_some(0.0),
+            share: attainable_us.map(|attainable| attainable / time_us),
+            bound: kernel.roof.map(|(_, bound)| bound.name()),
+            shapes: Vec::new(),
+            attainable_us: attainable_us.unwrap_or(0.0),
         }
     }
 
@@ -91,9 +124,9 @@ impl Row {
         self.time_us += other.time_us;
         self.attainable_us += other.attainable_us;
         let each = self.time_us / self.count as f64;
-        self.gb_s = self.bytes as f64 / each / 1e3;
-        self.tflop_s = self.flops as f64 / each / 1e6;
-        self.share = self.attainable_us / self.time_us;
+        self.gb_s = self.bytes.map(|bytes| bytes as f64 / each / 1e3);
+        self.tflop_s = self.flops.map(|flops| flops as f64 / each / 1e6);
+        self.share = Some(self.attainable_us / self.time_us);
     }
 }
 
@@ -116,7 +149,26 @@ impl Roofline {
             device: self.device.clone(),
             times: if self.predicted { "predicted" } else { "measured" },
             device_ms: kernels.iter().map(|row| row.time_us).sum::<f64>() / 1e3,
-            attainable_ms: kernels.iter().map(|row| row.attainable_us).sum::<f64>() / 1e3,
+            attainable_ms: Some(kernels.iter().map(|row| row.attainable_us).sum::<f64>() / 1e3),
+            kernels,
+        }
+    }
+}
+
+impl NamedKernels {
+    /// The answer: kernels, copies and fills of one name together. `step` is the step that was asked about.
+    #[must_use]
+    pub fn answer(&self, step: &Step) -> Roofed {
+        let kernels: Vec<Row> = self.kernels.iter().map(Row::of_name).collect();
+        Roofed {
+            schema: SCHEMA,
+            command: "roofline",
+            name: step.name.clone(),
+            title: step.title(),
+            device: self.device.clone().unwrap_or_else(|| "an unnamed device".to_owned()),
+            times: "measured",
+            device_ms: kernels.iter().map(|row| row.time_us).sum::<f64>() / 1e3,
+            attainable_ms: None,
             kernels,
         }
     }

@@ -154,7 +154,7 @@ pub(super) fn why(before: &Prediction, after: &Prediction) -> Vec<String> {
         vec![("device active".to_owned(), before.active, after.active)];
     let of = |idle: &Idle| idle.iter().collect::<Vec<_>>();
     for ((cause, was), (_, is)) in of(&before.idle_by_cause).into_iter().zip(of(&after.idle_by_cause)) {
-        parts.push((format!("device idle, {}", cause.name()), was, is));
+        parts.push((format!("device idle: {}", cause.name()), was, is));
     }
     let least = before.step.0 as f64 * WORTH;
     parts.retain(|(_, was, is)| (is.0 - was.0).abs() as f64 >= least);

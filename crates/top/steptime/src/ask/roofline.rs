@@ -81,7 +81,7 @@ impl Question<'_> {
 }
 
 /// The shipped profile of the device that was recorded on.
-fn recorded_on(step: &Step) -> Result<Device, Error> {
+pub(super) fn recorded_on(step: &Step) -> Result<Device, Error> {
     let named = step.meta.as_ref().and_then(|meta| meta.device.clone());
     let name = match named.or_else(|| step.graph.device.clone()) {
         None => UNNAMED,

@@ -1,4 +1,4 @@
-//! A file that holds several processes, each with steps of its own.
+//! A file of a folder that holds several processes, each with steps of its own. A file alone is a job of them.
 
 use steptime_graph::StepGraph;
 
@@ -11,7 +11,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
         kind: "processes",
         text: format!(
             "{processes} processes marked steps in this file: all that they did counts as one step, by the marks of the first; \
-             give one file a process, in a folder, for a job"
+             give one file a process, or this file alone"
         ),
         below: 0.0,
         above: 0.0,

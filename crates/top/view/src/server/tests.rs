@@ -1,7 +1,34 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
+
+/// Answers of which one to `data` waits for its turn.
+struct Known {
+    turn: Mutex<Receiver<()>>,
+}
+
+impl Answers for Known {
+    fn what_if(&self, request: &[u8]) -> Result<Vec<u8>, String> {
+        match request {
+            b"{}" => Ok(b"fine".to_vec()),
+            _ => Err("no such change".to_owned()),
+        }
+    }
+
+    fn data(&self, request: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+        match request {
+            b"{}" => Ok(b"head\nblock\n".into()),
+            b"slow" => match self.turn.lock().expect("no panic").recv() {
+                Ok(()) => Ok(b"late".into()),
+                Err(_) => Err("nobody lets it go".to_owned()),
+            },
+            _ => Err("no such GPU".to_owned()),
+        }
+    }
+}
 
 /// Asks once, and gives the status and the body.
 fn ask(port: u16, request: &str) -> (u16, String) {
@@ -15,16 +42,8 @@ fn ask(port: u16, request: &str) -> (u16, String) {
 
 #[test]
 fn only_who_knows_the_token_is_answered() {
-    let server = Server::bind(0).expect("a free port");
-    let (port, token) = (server.port, server.token.clone());
+    let (port, token) = served();
     assert!(matches!(Server::bind(port), Err(ServeError::Taken { .. })));
-    std::thread::spawn(move || {
-        let answer = |asked: &[u8]| match asked {
-            b"{}" => Ok(b"fine".to_vec()),
-            _ => Err("no such change".to_owned()),
-        };
-        server.run("<p>page", &answer)
-    });
     let get = |path: &str, host: &str| {
         ask(port, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
     };
@@ -34,27 +53,78 @@ fn only_who_knows_the_token_is_answered() {
     assert_eq!(get("/0123/", &own).0, 403);
     assert_eq!(get(&format!("/{token}/other"), &own).0, 404);
     assert_eq!(get(&format!("/{token}/"), "evil.example").0, 403);
-    let post = |body: &str, more: &str| {
+    let post_to = |path: &str, body: &str, more: &str| {
         let length = body.len();
         ask(
             port,
             &format!(
-                "POST /{token}/whatif HTTP/1.1\r\nHost: {own}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                "POST /{path} HTTP/1.1\r\nHost: {own}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             ),
         )
     };
+    let post = |body: &str, more: &str| post_to(&format!("{token}/whatif"), body, more);
     assert_eq!(post("{}", ""), (200, "fine".to_owned()));
     assert_eq!(post("[]", ""), (422, "no such change\n".to_owned()));
     assert_eq!(post("{}", "Origin: http://evil.example\r\n").0, 403);
     assert_eq!(post(&" ".repeat(2 << 20), "").0, 413);
+    // The same of the data for another GPU.
+    let data = |body: &str, more: &str| post_to(&format!("{token}/data"), body, more);
+    assert_eq!(data("{}", ""), (200, "head\nblock\n".to_owned()));
+    assert_eq!(data("[]", ""), (422, "no such GPU\n".to_owned()));
+    assert_eq!(data("{}", "Origin: http://evil.example\r\n").0, 403);
+    assert_eq!(data(&" ".repeat(2 << 20), "").0, 413);
+    assert_eq!(post_to("data", "{}", "").0, 403);
+    assert_eq!(post_to("0123/data", "{}", "").0, 403);
+    assert_eq!(get(&format!("/{token}/data"), &own).0, 405);
 }
 
 /// A server with a page and answers, and its port and token.
 fn served() -> (u16, String) {
+    let (port, token, _) = served_slowly();
+    (port, token)
+}
+
+/// The same, and what lets an answer go that waits.
+fn served_slowly() -> (u16, String, Sender<()>) {
     let server = Server::bind(0).expect("a free port");
-    let found = (server.port, server.token.clone());
-    std::thread::spawn(move || server.run("<p>page", &|_: &[u8]| Ok(b"fine".to_vec())));
+    let (go, turn) = channel();
+    let found = (server.port, server.token.clone(), go);
+    std::thread::spawn(move || server.run("<p>page", &Known { turn: Mutex::new(turn) }));
     found
+}
+
+/// Answers that take long, and those whose readers are gone, keep no others from being served.
+#[test]
+fn a_slow_answer_is_not_in_the_way() {
+    let (port, token, go) = served_slowly();
+    let to = |path: &str, body: &str| {
+        let length = body.len();
+        format!(
+            "POST /{token}/{path} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let mut waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
+            stream.write_all(to("data", "slow").as_bytes()).expect("writes");
+            stream
+        })
+        .collect();
+    let mut idle = TcpStream::connect(("127.0.0.1", port)).expect("connects");
+    idle.write_all(&to("data", "slow").as_bytes()[..40]).expect("writes");
+    assert!(is_served(port, &token));
+    assert_eq!(ask(port, &to("data", "{}")).0, 200);
+    assert_eq!(ask(port, &to("whatif", "{}")).0, 200);
+    // The readers of these are gone: they end unseen, and the last is answered.
+    let mut last = waiting.pop().expect("three");
+    drop(waiting);
+    for _ in 0..3 {
+        go.send(()).expect("it runs");
+    }
+    let mut reply = String::new();
+    last.read_to_string(&mut reply).expect("reads");
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.ends_with("late"), "{reply}");
+    assert!(is_served(port, &token));
 }
 
 fn is_served(port: u16, token: &str) -> bool {

@@ -92,6 +92,20 @@ impl Shapes {
         Ok(())
     }
 
+    /// Appends some inputs of another table.
+    pub(super) fn extend_from(&mut self, other: &Shapes, inputs: std::ops::Range<usize>) {
+        for input in inputs {
+            let first = self.tensors.len() as u32;
+            for numbers in other.of(input) {
+                let begin = self.numbers.len() as u32;
+                self.numbers.extend(numbers);
+                self.tensors.push((begin, self.numbers.len() as u32));
+            }
+            let end = self.tensors.len() as u32;
+            self.inputs.push(Input { first, end, list: other.is_list(input) });
+        }
+    }
+
     pub(super) fn absorb(&mut self, other: &Shapes) {
         let (numbers, tensors) = (self.numbers.len() as u32, self.tensors.len() as u32);
         self.numbers.extend(&other.numbers);

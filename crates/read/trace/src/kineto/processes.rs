@@ -1,0 +1,142 @@
+//! Traces of several processes in one file, told apart.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+use super::{Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, SyncEvent, ThreadId, Trace};
+use crate::collective::Carrier;
+use crate::foreign::is_step_name;
+use crate::units::Nanos;
+
+/// Share of a device's activities that must be one process's, for the others to be taken for its own too.
+const OWNER: f64 = 0.9;
+
+impl Trace {
+    /// The traces of the processes that marked steps, by process number, where there are several. Work of the
+    /// device goes to the process whose call has its correlation. Numbers of several processes may be alike: then the
+    /// device's own process counts, and on a shared device the call that came last. Where all numbers are alike, as many
+    /// devices as processes are taken in the same order. Threads of other processes are
+    /// left out.
+    pub(crate) fn split_processes(&self) -> Option<Vec<Trace>> {
+        let mut pids: Vec<i64> = (0..self.ops.len())
+            .filter(|&op| is_step_name(self.name(self.ops.name[op])))
+            .map(|op| self.pid(self.ops.thread[op]))
+            .collect();
+        pids.sort_unstable();
+        pids.dedup();
+        if pids.len() < 2 {
+            return None;
+        }
+        let owners = self.owners_of_activities(&pids);
+        Some((0..pids.len()).map(|process| self.of_process(pids[process], process, &owners)).collect())
+    }
+
+    fn pid(&self, thread: ThreadId) -> i64 {
+        self.threads[thread.0 as usize].pid
+    }
+
+    /// Position in `pids` of the process that launched each activity.
+    fn owners_of_activities(&self, pids: &[i64]) -> Vec<usize> {
+        let mut callers: FxHashMap<u64, Vec<(Nanos, usize)>> = FxHashMap::default();
+        for call in 0..self.calls.len() {
+            let Ok(process) = pids.binary_search(&self.pid(self.calls.thread[call])) else { continue };
+            callers.entry(self.calls.correlation[call]).or_default().push((self.calls.start[call], process));
+        }
+        let activities = &self.activities;
+        let device = |row: usize| self.streams[activities.stream[row].0 as usize].device;
+        let of = |row: usize| callers.get(&activities.correlation[row]).map_or(&[][..], |found| found);
+        // Devices by the activities that one process alone can have launched.
+        let mut counts: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for row in 0..activities.len() {
+            if let [(_, first), rest @ ..] = of(row)
+                && rest.iter().all(|(_, process)| process == first)
+            {
+                counts.entry(device(row)).or_insert_with(|| vec![0; pids.len()])[*first] += 1;
+            }
+        }
+        let owner = |counts: &Vec<usize>| {
+            let most = (0..counts.len()).max_by_key(|&process| counts[process])?;
+            let share = counts[most] as f64 / counts.iter().sum::<usize>() as f64;
+            (share >= OWNER).then_some(most)
+        };
+        let mut owners: FxHashMap<u32, usize> =
+            counts.iter().filter_map(|(&device, counts)| Some((device, owner(counts)?))).collect();
+        if counts.is_empty() {
+            // All numbers are alike: as many devices as processes are in the same order.
+            let devices: BTreeSet<u32> = (0..activities.len()).map(device).collect();
+            if devices.len() == pids.len() {
+                owners.extend(devices.into_iter().zip(0..));
+            }
+        }
+        let of_activity = |row: usize| {
+            let (found, own) = (of(row), owners.get(&device(row)));
+            let is_own = |process: usize| own == Some(&process);
+            if let Some(&(_, process)) = found.iter().find(|&&(_, process)| is_own(process)) {
+                return process;
+            }
+            let before = found.iter().filter(|(start, _)| *start <= activities.start[row]);
+            let last = before.max_by_key(|(start, _)| *start).or(found.first());
+            last.map(|&(_, process)| process).or(own.copied()).unwrap_or(0)
+        };
+        (0..activities.len()).map(of_activity).collect()
+    }
+
+    /// The rows of one process, in a trace of their own.
+    fn of_process(&self, pid: i64, process: usize, owners: &[usize]) -> Trace {
+        let mut builder = Builder::default();
+        builder.trace.origin = self.origin;
+        builder.trace.names = self.names.clone();
+        builder.trace.devices = self.devices.clone();
+        builder.trace.base_time = self.base_time;
+        if process == 0 {
+            builder.trace.notes = self.notes.clone();
+        }
+        let is_own = |thread: ThreadId| self.pid(thread) == pid;
+        let mut ops: FxHashMap<u32, u32> = FxHashMap::default();
+        for (row, op) in self.ops.rows().enumerate().filter(|(_, op)| is_own(op.thread)) {
+            ops.insert(row as u32, builder.trace.ops.len() as u32);
+            let thread = builder.thread_id(self.threads[op.thread.0 as usize]);
+            builder.trace.ops.push(HostOp { thread, ..op });
+        }
+        builder.trace.inputs = self.inputs.of_ops(|op| ops.get(&op).copied());
+        for call in self.calls.rows().filter(|call| is_own(call.thread)) {
+            let thread = builder.thread_id(self.threads[call.thread.0 as usize]);
+            builder.trace.calls.push(Call { thread, ..call });
+        }
+        for row in self.overheads.rows().filter(|row| is_own(row.thread)) {
+            let thread = builder.thread_id(self.threads[row.thread.0 as usize]);
+            builder.trace.overheads.push(HostInterval { thread, ..row });
+        }
+        let mut activities: FxHashMap<u32, u32> = FxHashMap::default();
+        for (row, activity) in self.activities.rows().enumerate().filter(|&(row, _)| owners[row] == process) {
+            activities.insert(row as u32, builder.trace.activities.len() as u32);
+            let stream = builder.stream_id(self.streams[activity.stream.0 as usize]);
+            let launch = builder.shape(*self.activities.launch_shape(row));
+            builder.trace.activities.push(Activity { stream, launch, ..activity });
+        }
+        // Synchronisations and annotations of the device are on streams that the process used.
+        for row in self.syncs.rows() {
+            let stream = self.streams[row.track.0 as usize];
+            if builder.stream_ids.contains_key(&stream) {
+                let track = builder.stream_id(stream);
+                builder.trace.syncs.push(SyncEvent { track, ..row });
+            }
+        }
+        for row in self.gpu_annotations.rows() {
+            let stream = self.streams[row.stream.0 as usize];
+            if builder.stream_ids.contains_key(&stream) {
+                let stream = builder.stream_id(stream);
+                builder.trace.gpu_annotations.push(GpuAnnotation { stream, ..row });
+            }
+        }
+        builder.trace.collectives.extend(self.collectives.iter().filter_map(|collective| {
+            let carrier = match collective.carrier {
+                Carrier::Op(op) => Carrier::Op(*ops.get(&op)?),
+                Carrier::Activity(row) => Carrier::Activity(*activities.get(&row)?),
+                Carrier::Node(_) => return None,
+            };
+            Some(collective.clone().renamed(|name| name, carrier))
+        }));
+        builder.trace
+    }
+}

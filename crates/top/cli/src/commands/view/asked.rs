@@ -1,0 +1,56 @@
+//! The steps of a page, and the questions about them.
+
+use std::sync::Arc;
+
+use steptime::{Error, Question, Step};
+use steptime_view::{Subject, Viewed};
+
+use super::super::{Failure, pricing};
+use crate::cli::Whom;
+
+/// A step and its question; beside it, where it is compared with another, this one and its question.
+pub struct Asked<'s> {
+    pub first: (&'s Step, Question<'s>),
+    second: Option<(&'s Step, Question<'s>)>,
+}
+
+impl<'s> Asked<'s> {
+    /// Questions on the GPUs that the steps were recorded on.
+    pub fn recorded(first: &'s Step, second: Option<&'s Step>, whom: &Whom) -> Result<Asked<'s>, Failure> {
+        let ask = |step| Ok::<_, Failure>((step, pricing::ask(step, &whom.pricing, whom.host.as_ref())?));
+        Ok(Asked { first: ask(first)?, second: second.map(ask).transpose()? })
+    }
+
+    /// The same questions on the GPU of this name.
+    ///
+    /// # Errors
+    /// As [`steptime::device`].
+    pub fn on(&self, name: &str) -> Result<Asked<'s>, Error> {
+        let profile = Arc::new(steptime::device(name)?);
+        let on = |&(step, ref question): &(&'s Step, Question<'s>)| {
+            (step, question.clone().on_read(name, Arc::clone(&profile)))
+        };
+        Ok(Asked { first: on(&self.first), second: self.second.as_ref().map(on) })
+    }
+
+    /// Whether a GPU was timed in all of the steps.
+    pub fn is_timed(&self) -> bool {
+        [Some(&self.first), self.second.as_ref()]
+            .into_iter()
+            .flatten()
+            .all(|(step, _)| !step.arguments.is_derived())
+    }
+
+    /// All that the page shows.
+    ///
+    /// # Errors
+    /// As [`Viewed::of`].
+    pub fn viewed(&self) -> Result<Viewed, Error> {
+        let against = self.second.as_ref().map(subject);
+        Viewed::of(&subject(&self.first), against.as_ref())
+    }
+}
+
+fn subject<'a>((step, question): &'a (&Step, Question<'_>)) -> Subject<'a> {
+    Subject { step, question }
+}
