@@ -47,7 +47,7 @@ fn price(leaves: &[Leaf]) {
 fn gpu() -> &'static DeviceProfile {
     static GPU: OnceLock<DeviceProfile> = OnceLock::new();
     GPU.get_or_init(|| {
-        let header = include_str!("../../profiles/h100/profile.toml");
+        let header = include_str!("../../profiles/a100/profile.toml");
         DeviceProfile::from_parts(header, None).expect("a profile that ships")
     })
 }

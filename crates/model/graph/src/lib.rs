@@ -54,7 +54,7 @@ pub use links::launching_calls;
 pub use lost::{Launch, kernel_launches};
 pub use modules::{Module, ModuleId, Modules};
 pub use names::{ApiKind, CollectiveKind};
-pub use nesting::DEEPEST;
+pub use nesting::{DEEPEST, check_nesting};
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow, step_windows};
 pub use steptime_trace::StreamId;

@@ -9,6 +9,6 @@ pub const DEEPEST: usize = 500;
 ///
 /// # Errors
 /// Where they do.
-pub(crate) fn check(depth: usize) -> Result<(), Error> {
+pub fn check_nesting(depth: usize) -> Result<(), Error> {
     if depth > DEEPEST { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }

@@ -19,7 +19,7 @@ use crate::links::Links;
 use crate::lost::{self, Launch, Launches, kernel_launches};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
-use crate::nesting;
+use crate::nesting::check_nesting;
 use crate::phase;
 use crate::queue;
 use crate::rows::Rows;
@@ -52,7 +52,7 @@ impl StepGraph {
     /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let mut threads = marks::of_trace(trace);
-        nesting::check(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
+        check_nesting(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
         let links = Links::of(trace);
         let launched_by = links.launching_calls(trace);

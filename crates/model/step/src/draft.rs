@@ -3,12 +3,11 @@
 use rustc_hash::FxHashSet;
 use steptime_graph::TiVec;
 
-use crate::call::Call;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
 use crate::step::Step;
-use crate::uses::Uses;
+use crate::uses::{Uses, made};
 
 /// A copy of a step that patches change, with who makes and takes its tensors. A patch costs what it touches and not what the step
 /// has; nothing is checked: [`Step::applied_in_turn`] checks what comes of all of them.
@@ -110,19 +109,6 @@ impl Draft {
             }
         }
     }
-}
-
-/// The most tensors of a call that are looked for in its arguments one by one.
-const FEW: usize = 8;
-
-/// The tensors that a call makes: those that it gives and does not take.
-pub(crate) fn made(call: &Call) -> impl Iterator<Item = TensorId> {
-    let many = call.gives().nth(FEW).is_some();
-    let taken: FxHashSet<TensorId> = if many { call.takes().collect() } else { FxHashSet::default() };
-    call.gives().filter(move |given| match many {
-        true => !taken.contains(given),
-        false => !call.takes().any(|taken| taken == *given),
-    })
 }
 
 fn makers(step: &Step) -> TiVec<TensorId, Vec<OpId>> {

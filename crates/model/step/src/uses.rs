@@ -1,9 +1,9 @@
 //! Which ops make and take each tensor.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::TiVec;
 
-use crate::draft::made;
+use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -81,4 +81,17 @@ impl Uses {
         let known = self.consumers(tensor).to_vec();
         self.changed.entry(tensor).or_insert(known)
     }
+}
+
+/// The most tensors of a call that are looked for in its arguments one by one.
+const FEW: usize = 8;
+
+/// The tensors that a call makes: those that it gives and does not take.
+pub(crate) fn made(call: &Call) -> impl Iterator<Item = TensorId> {
+    let many = call.gives().nth(FEW).is_some();
+    let taken: FxHashSet<TensorId> = if many { call.takes().collect() } else { FxHashSet::default() };
+    call.gives().filter(move |given| match many {
+        true => !taken.contains(given),
+        false => !call.takes().any(|taken| taken == *given),
+    })
 }

@@ -5,12 +5,11 @@ use steptime_aten::{Arg, Device, OpCall, OpSet};
 use steptime_graph::TiVec;
 
 use crate::call::Call;
-use crate::draft::made;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
 use crate::step::{Origin, Step};
-use crate::uses::Uses;
+use crate::uses::{Uses, made};
 
 /// Copies go from one device to the other.
 const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];

@@ -7,6 +7,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod columns;
 mod error;
 mod guard;
 mod meta;
@@ -15,6 +16,7 @@ mod read;
 mod row;
 mod spec;
 mod tables;
+mod thrift;
 
 pub use error::Error;
 pub use guard::guarded;

@@ -1,14 +1,14 @@
 //! Sweeps from Parquet files.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use steptime_trace::open_regular;
 
+use crate::columns::{self, Room};
 use crate::error::Error;
 use crate::guard::guarded;
 use crate::meta::{SweepMeta, VERSION};
@@ -38,22 +38,18 @@ pub struct Sweep {
 /// number.
 pub fn read(path: &Path) -> Result<Sweep, Error> {
     let broken = |what: String| Error::Broken { path: path.to_owned(), what };
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if path.to_string_lossy().ends_with(".jsonl.gz") {
         let what = "it is of lines; turn it into Parquet with `python -m steptime.measure --convert`, not Parquet itself";
         return Err(broken(what.into()));
     }
-    guarded(|| parquet(path, file))
-        .unwrap_or_else(|panic| Err(broken(format!("its reader failed ({panic})"))))
+    guarded(|| parquet(path)).unwrap_or_else(|panic| Err(broken(format!("its reader failed ({panic})"))))
 }
 
-/// Reads an open Parquet file.
-fn parquet(path: &Path, file: File) -> Result<Sweep, Error> {
+/// Reads a Parquet file.
+fn parquet(path: &Path) -> Result<Sweep, Error> {
     let broken = |what: String| Error::Broken { path: path.to_owned(), what };
-    // The types that Arrow wrote down beside Parquet's own are not needed, and reading them may panic.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-        .map_err(|error| broken(error.to_string()))?;
+    let (builder, mut room) = columns::open(path, broken)?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let entries = pairs.into_iter().flatten().filter(|pair| pair.key != "ARROW:schema");
     let meta = SweepMeta {
@@ -76,7 +72,7 @@ fn parquet(path: &Path, file: File) -> Result<Sweep, Error> {
     let mut sweep = Sweep { path: path.to_owned(), meta, rows: Vec::new() };
     for batch in reader {
         let batch = batch.map_err(|error| broken(error.to_string()))?;
-        take(&batch, &mut sweep)?;
+        take(&batch, &mut sweep, &mut room)?;
     }
     if sweep.rows.is_empty() { Err(Error::Empty { path: path.to_owned() }) } else { Ok(sweep) }
 }
@@ -114,7 +110,7 @@ fn column<'a, T>(
 }
 
 /// Appends the rows of a batch.
-fn take(batch: &RecordBatch, sweep: &mut Sweep) -> Result<(), Error> {
+fn take(batch: &RecordBatch, sweep: &mut Sweep, room: &mut Room) -> Result<(), Error> {
     let path = sweep.path.clone();
     let text = |name| column(batch, &path, name, |values| values.as_string_opt::<i32>());
     let number = |name| column(batch, &path, name, |values| values.as_primitive_opt::<Float32Type>());
@@ -136,6 +132,10 @@ fn take(batch: &RecordBatch, sweep: &mut Sweep) -> Result<(), Error> {
         if us.is_null(at) || !(time.is_finite() && time > 0.0) {
             return Err(refused(format!("a time of {time} µs")));
         }
+        let texts = [family, op, dims, strides, types, concrete, devices, indices, kernels];
+        let fits =
+            texts.iter().filter(|text| !text.is_null(at)).try_for_each(|text| room.take(text.value(at)));
+        fits.ok_or_else(|| refused("its texts are longer than the file has room for".into()))?;
         let state =
             State::parse(&string(state)).ok_or_else(|| refused(format!("a state of {:?}", string(state))))?;
         sweep.rows.push(Row {

@@ -190,6 +190,25 @@ fn half_a_file_and_no_file_are_refused() {
 }
 
 #[test]
+fn a_file_that_claims_more_than_it_has_room_for_is_refused() {
+    // Equal rows take no bytes: 300,000 would need 100 MB.
+    let rows = 300_000;
+    let many = refusal(&Example { us: vec![9.0; rows], states: vec!["warm"; rows], ..Example::default() });
+    assert!(many.contains("claims 300000 rows") && many.contains("more than it has room for"), "{many}");
+    // A text of 20 kB is in the file once, and in each row.
+    let (op, rows) = ("x".repeat(20_000).leak(), 2_000);
+    let long =
+        refusal(&Example { op, us: vec![9.0; rows], states: vec!["warm"; rows], ..Example::default() });
+    assert!(long.contains("texts are longer than the file has room for"), "{}", &long[..200]);
+}
+
+#[test]
+fn a_list_without_end_in_the_header_of_a_page_is_refused() {
+    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/seeds/sweep/endless_list.parquet");
+    assert!(read(&found).unwrap_err().to_string().contains("a column is cut off or damaged"));
+}
+
+#[test]
 fn a_damaged_file_is_read_or_refused() {
     let folder = Folder::new("damaged");
     let path = folder.0.join("sweep.parquet");

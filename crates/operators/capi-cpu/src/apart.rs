@@ -46,12 +46,17 @@ impl Span {
 }
 
 /// Fails where an array that is written has a place in common with another: no two slices could be made of them.
-pub(crate) fn check(mut spans: Vec<Span>) -> Result<(), Failure> {
-    spans.retain(|span| !span.places.is_empty());
+pub(crate) fn check(spans: Vec<Span>) -> Result<(), Failure> {
+    check_with(&spans, &[])
+}
+
+/// The same, with the arrays that a handle keeps.
+pub(crate) fn check_with(given: &[Span], kept: &[Span]) -> Result<(), Failure> {
+    let mut spans: Vec<&Span> = given.iter().chain(kept).filter(|span| !span.places.is_empty()).collect();
     spans.sort_unstable_by_key(|span| span.places.start);
     // Of those before, the one that ends last, and the one of the written that does.
     let [mut any, mut written]: [Option<&Span>; 2] = [None, None];
-    for span in &spans {
+    for span in spans {
         let before = if span.written { any } else { written };
         if let Some(before) = before.filter(|before| before.places.end > span.places.start) {
             let what = format!("{} and {} overlap", before.what, span.what);

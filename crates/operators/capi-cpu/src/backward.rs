@@ -15,6 +15,7 @@ use crate::pointers::{alive, alive_mut, slice};
 /// f32 tables with sum pooling, their optimizer and its state.
 pub struct Backward {
     tables: Tables<'static>,
+    weights: Vec<Span>,
     optimizer: RowOptimizer,
     grouping: Grouping,
 }
@@ -55,7 +56,9 @@ pub unsafe extern "C" fn steptime_backward_new(
                 (format!("table {at}"), start, rows.saturating_mul(dim), dim)
             })
         };
-        apart::check(given().map(|(name, start, len, _)| Span::written(&name, start, len)).collect())?;
+        let spans: Vec<Span> =
+            given().map(|(name, start, len, _)| Span::written(&name, start, len)).collect();
+        apart::check_with(&[], &spans)?;
         let mut tables = Vec::with_capacity(count);
         for (name, start, len, dim) in given() {
             // SAFETY: as many floats, which live long enough and which nobody else uses, by the caller's promise; no
@@ -65,7 +68,7 @@ pub unsafe extern "C" fn steptime_backward_new(
         }
         let tables = Tables::new(tables, Pooling::Sum);
         let optimizer = RowOptimizer::new(rule, learning_rate, &tables)?;
-        Ok(Backward { tables, optimizer, grouping: Grouping::new() })
+        Ok(Backward { tables, weights: spans, optimizer, grouping: Grouping::new() })
     })
 }
 
@@ -93,6 +96,13 @@ pub unsafe extern "C" fn steptime_backward_step(
         let (backward, cpu) = unsafe { (alive_mut(backward)?, alive(cpu)?) };
         let count = Lookups::offset_count(backward.tables.len(), bags)?;
         let gradients = floats(bags, stride, backward.tables.columns());
+        let given = [
+            Span::read("indices", indices, lookups),
+            Span::read("offsets", offsets, count),
+            Span::read("weights", weights, lookups),
+            Span::read("gradient", gradient, gradients),
+        ];
+        apart::check_with(&given, &backward.weights)?;
         // SAFETY: as many elements, by the caller's promise.
         let (indices, offsets, gradient) = unsafe {
             (
@@ -106,7 +116,7 @@ pub unsafe extern "C" fn steptime_backward_step(
             // SAFETY: as above.
             batch = batch.with_weights(unsafe { slice("weights", weights, lookups)? })?;
         }
-        let Backward { tables, optimizer, grouping } = backward;
+        let Backward { tables, optimizer, grouping, .. } = backward;
         grouping.group(cpu, tables, &batch, Bounds::Error)?;
         optimizer.step(cpu, tables, &batch, grouping, Bounds::Error, &Gradient::new(gradient, stride))?;
         Ok(())

@@ -12,6 +12,7 @@ use crate::pointers::{alive, slice};
 /// Tables to be read.
 pub struct Bag {
     tables: Tables<'static>,
+    rows: Vec<Span>,
 }
 
 /// Tables of one element type and sum pooling, `rows[t]` rows of `dims[t]` columns at `data[t]`, `pitches[t]` bytes
@@ -37,16 +38,17 @@ pub unsafe extern "C" fn steptime_bag_new(
         let (dims, pitches) = unsafe { (slice("dims", dims, count)?, slice("pitches", pitches, count)?) };
         let element = element_type(element)
             .ok_or_else(|| format!("there is no element type {element}: choose 0 to 4"))?;
-        let mut tables = Vec::with_capacity(count);
+        let (mut tables, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (at, (((&start, &rows), &dim), &pitch)) in
             data.iter().zip(rows).zip(dims).zip(pitches).enumerate()
         {
             let name = format!("table {at}");
             // SAFETY: as many bytes, which live long enough, by the caller's promise.
             let bytes = unsafe { slice(&name, start, rows.saturating_mul(pitch))? };
+            spans.push(Span::read(&name, start, bytes.len()));
             tables.push(Table::borrow_bytes(&name, bytes, [rows, dim], element, pitch)?);
         }
-        Ok(Bag { tables: Tables::new(tables, Pooling::Sum) })
+        Ok(Bag { tables: Tables::new(tables, Pooling::Sum), rows: spans })
     })
 }
 
@@ -83,12 +85,13 @@ pub unsafe extern "C" fn steptime_bag_forward(
         let offset_count = Lookups::offset_count(bag.tables.len(), bags)?;
         let floats = floats(bags, stride, bag.tables.columns());
         let width = bits.unsigned_abs() as usize / 8;
-        apart::check(vec![
+        let given = [
             Span::read("indices", indices, lookups.saturating_mul(width)),
             Span::read("offsets", offsets, offset_count.saturating_mul(width)),
             Span::read("weights", weights, lookups),
             Span::written("out", out, floats),
-        ])?;
+        ];
+        apart::check_with(&given, &bag.rows)?;
         // SAFETY: as many elements, by the caller's promise.
         let (indices, offsets) = unsafe {
             (ints("indices", indices, lookups, bits)?, ints("offsets", offsets, offset_count, bits)?)

@@ -65,6 +65,8 @@ fn bags_are_pooled_and_what_cannot_be_is_refused() {
         (1, 32, indices.as_ptr(), null_mut(), "out: 4 elements at a null pointer"),
         (1, 32, indices.as_ptr(), start.wrapping_byte_add(2), "out: the pointer"),
         (1, 32, indices.as_ptr(), indices.as_ptr().cast_mut().cast(), "indices and out overlap"),
+        (1, 32, indices.as_ptr(), tables[0].as_ptr().cast_mut(), "table 0"),
+        (1, 32, indices.as_ptr(), tables[1].as_ptr().cast_mut().wrapping_sub(3), "out and table 1 overlap"),
         (1 << 63, 32, indices.as_ptr(), start, "2 tables x 9223372036854775808 bags"),
         (1 << 62, 32, indices.as_ptr(), start, "overlap: give arrays of their own, and check the sizes"),
     ] {
@@ -102,11 +104,14 @@ fn tables_that_are_trained_share_no_weights() {
     let apart = new([start.wrapping_add(6), start]);
     assert!(!apart.is_null(), "{}", error());
     let (cpu, indices, offsets, gradient) = (plain(), [2_i64, 0], [0_i64, 1, 2], [1.0_f32; 4]);
-    let step = |bags, stride| {
-        let (indices, offsets, gradient) = (indices.as_ptr(), offsets.as_ptr(), gradient.as_ptr());
+    let step_with = |bags, stride, gradient: *const f32| {
+        let (indices, offsets) = (indices.as_ptr(), offsets.as_ptr());
         // SAFETY: as many elements as one bag of each table has; all else is refused.
         unsafe { steptime_backward_step(apart, cpu, bags, 2, indices, offsets, null(), gradient, stride) }
     };
+    let step = |bags, stride| step_with(bags, stride, gradient.as_ptr());
+    assert_eq!(step_with(1, 4, start.wrapping_add(8)), 1);
+    assert!(error().contains("gradient overlap"), "{}", error());
     assert_eq!(step(1 << 63, 4), 1);
     assert!(error().contains("more offsets than can be counted"), "{}", error());
     assert_eq!(step(1, 4), 0, "{}", error());

@@ -6,6 +6,7 @@ use crate::kineto::{Builder, Trace, read_pieces, split};
 use crate::list::{End, read_list};
 use crate::progress::Progress;
 use crate::whole::Whole;
+use crate::window::Window;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -28,7 +29,7 @@ fn in_blocks(bytes: &[u8], block: usize) -> String {
 
 fn in_windows(bytes: &[u8], block: usize) -> String {
     let progress = Progress::silent();
-    shown(&document::read(&mut Whole::from_bytes(bytes, &progress).window_of(0, block), plan()))
+    shown(&document::read(&mut Window::of_blocks(Whole::from_bytes(bytes, &progress), 0, block), plan()))
 }
 
 fn serially(list: &[u8]) -> (End, Trace) {

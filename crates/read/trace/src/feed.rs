@@ -6,9 +6,9 @@ use crate::whole::Whole;
 use std::io::{self, Read};
 
 /// How much is read at a time, and the least a window holds.
-const BLOCK: usize = 1 << 20;
-/// The longest single value that a stream may hold.
-const LONGEST: usize = 1 << 26;
+pub(crate) const BLOCK: usize = 1 << 20;
+/// The longest single value that a window may hold.
+pub(crate) const LONGEST: usize = 1 << 26;
 
 /// Bytes at hand, with more to come.
 pub(crate) trait Feed {

@@ -44,6 +44,7 @@ mod strings;
 mod text;
 mod units;
 mod whole;
+mod window;
 mod workers;
 
 pub use collective::{Carrier, Collective};
@@ -71,5 +72,5 @@ pub use read::{
     read_kineto, read_kineto_file, read_kineto_file_windowed, read_kineto_from,
 };
 pub use strings::{NameId, Strings};
-pub use text::{read_bytes, read_regular, read_text};
+pub use text::{open_regular, read_bytes, read_regular, read_text};
 pub use units::{Bytes, Nanos};

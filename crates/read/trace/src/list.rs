@@ -37,7 +37,10 @@ enum Step {
 }
 
 /// The most events or nodes of a file that is read: a few bytes of a compressed one hold as many as one likes.
-const MOST: u64 = 20_000_000;
+pub(crate) const MOST: u64 = 20_000_000;
+/// The words for a file with more.
+pub(crate) const TOO_MANY: &str =
+    "it holds more than 20,000,000 events: record fewer steps, or fewer kinds of events";
 
 /// Reads items into `sink` from `at`, which is after the opening bracket, or at an item.
 ///
@@ -86,11 +89,7 @@ fn read_some<F: Feed, S: Sink>(
             }
         };
         feed.reached(at);
-        left = left.checked_sub(u64::from(steps)).ok_or_else(|| {
-            io::Error::other(
-                "it holds more than 20,000,000 events: record fewer steps, or fewer kinds of events",
-            )
-        })?;
+        left = left.checked_sub(u64::from(steps)).ok_or_else(|| io::Error::other(TOO_MANY))?;
         let Some(fault) = fault else { continue };
         if fault == Fault::End && feed.more(at)? {
             at = 0;

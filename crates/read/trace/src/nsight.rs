@@ -26,7 +26,8 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Error> {
     let failed = |error: rusqlite::Error| Error::Export { path: path.to_owned(), problem: error.to_string() };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let tables = Tables::of(&connection).map_err(failed)?;
+    let length = std::fs::metadata(path).map_err(Error::io(path))?.len();
+    let tables = Tables::of(&connection, length).map_err(failed)?;
     if !tables.is_export() {
         let problem =
             "it is a database, and holds none of the tables of `nsys export --type sqlite`".to_owned();

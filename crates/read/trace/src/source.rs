@@ -7,6 +7,7 @@ use crate::kineto::Trace;
 use crate::nsight;
 use crate::progress::Progress;
 use crate::whole::Whole;
+use crate::window::Window;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
@@ -41,7 +42,7 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
     if !is_packed(&file)
         && let Some(whole) = Whole::from_file(&file, progress).map_err(&failed)?
     {
-        return document::read(&mut whole.window(0), plan);
+        return document::read(&mut Window::new(whole, 0), plan);
     }
     let reader = unpack(ProgressReader { file, progress }).map_err(&failed)?;
     document::read(&mut Stream::new(reader), plan)

@@ -34,10 +34,24 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_bytes`]; where it is a device, a pipe or a folder.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is a device or a pipe, not a file"));
-    }
+    check_regular(path)?;
     read_bytes(path, most)
+}
+
+/// A regular file, opened: neither a device nor a pipe, whose writer may never come.
+///
+/// # Errors
+/// Where it cannot be opened; where it is a device, a pipe or a folder.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    check_regular(path)?;
+    File::open(path)
+}
+
+/// Opening a pipe waits for its writer, so that the kind of a file is looked at before.
+fn check_regular(path: &Path) -> io::Result<()> {
+    let found = std::fs::metadata(path)?;
+    let kind = if found.is_dir() { "a folder" } else { "a device or a pipe" };
+    if found.is_file() { Ok(()) } else { Err(io::Error::other(format!("it is {kind}, not a file"))) }
 }
 
 #[cfg(test)]
@@ -59,5 +73,7 @@ mod tests {
             read_bytes(endless, 1 << 20).is_err_and(|error| error.to_string().contains("longer than 1 MiB"))
         );
         assert!(read_regular(endless, 1 << 20).is_err_and(|error| error.to_string().contains("not a file")));
+        assert!(open_regular(endless).is_err_and(|error| error.to_string().contains("a device or a pipe")));
+        assert!(open_regular(Path::new("/")).is_err_and(|error| error.to_string().contains("a folder")));
     }
 }

@@ -10,6 +10,9 @@ pub enum Error {
     /// A run's path holds no traces.
     #[error(transparent)]
     Trace(#[from] steptime_trace::Error),
+    /// The ops of a trace nest deeper than they are read.
+    #[error(transparent)]
+    Ops(steptime_graph::Error),
     /// A file or folder of the lake could not be read or written.
     #[error("cannot use {}: {source}; check that it may be written, and that the disk has room", path.display())]
     Io {

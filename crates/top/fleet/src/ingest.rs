@@ -188,7 +188,10 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
     }
     let repairs = trace.notes.repairs();
     let folder = lake.unfinished()?;
-    let rows = write::tables(trace, folder.path())?;
+    let rows = match write::tables(trace, folder.path()) {
+        Err(Error::Ops(error)) => return Ok(found(Outcome::Skipped, Some(rank), Some(error.to_string()))),
+        rows => rows?,
+    };
     let tables = BTreeMap::new();
     let file = RankFile { steptime_lake: VERSION, input, repairs, rows, tables };
     lake.place(folder, &item.run, rank, file)?;

@@ -24,7 +24,7 @@ const GROUP: usize = 1 << 17;
 pub(crate) fn tables(mut trace: Trace, folder: &Path) -> Result<Rows, Error> {
     lighten(&mut trace);
     let kernels = trace.activities.kind.iter().filter(|kind| **kind == ActivityKind::Kernel).count();
-    let rank = Rank::of(&trace);
+    let rank = Rank::of(&trace).map_err(Error::Ops)?;
     let mut rows = Rows {
         ops: trace.ops.len() as u64,
         activities: trace.activities.len() as u64,

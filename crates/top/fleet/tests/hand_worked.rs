@@ -39,7 +39,7 @@ impl Trace {
     fn tables(self) -> [RecordBatch; 5] {
         let json = format!(r#"{{"baseTimeNanoseconds": 1000000, "traceEvents": [{}]}}"#, self.0);
         let trace = read_kineto(json.as_bytes()).expect("a trace");
-        let rank = Rank::of(&trace);
+        let rank = Rank::of(&trace).expect("ops that nest as they do");
         Table::ALL.map(|table| table.of(&rank).expect("a table"))
     }
 

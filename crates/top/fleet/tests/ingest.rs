@@ -243,6 +243,26 @@ fn damaged_files_are_skipped_with_their_reason() {
 }
 
 #[test]
+fn ops_that_nest_too_deep_are_skipped_with_their_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of_depth = |depth: usize| {
+        let op = |at: usize| {
+            let dur = 2 * (depth - at);
+            format!(r#"{{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":{at},"dur":{dur}}}"#)
+        };
+        let path = folder.path().join(format!("{depth}.json"));
+        fs::write(&path, format!("[{}]", (0..depth).map(op).collect::<Vec<_>>().join(","))).expect("a file");
+        path
+    };
+    let runs = [of_depth(500), of_depth(501)];
+    let report = into(&folder.path().join("lake"), &runs, ALL).expect("a report");
+    let outcomes: Vec<Outcome> = report.files.iter().map(|file| file.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Ingested, Outcome::Skipped], "{report:?}");
+    let reason = report.files[1].reason.clone().unwrap_or_default();
+    assert!(reason.contains("ops nest 501 deep, and at most 500 are read"), "{reason}");
+}
+
+#[test]
 fn not_one_trace_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");

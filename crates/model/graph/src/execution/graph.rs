@@ -13,7 +13,7 @@ use super::tensor::Tensors;
 use super::tree::Tree;
 use crate::collectives::{self, Collective};
 use crate::error::Error;
-use crate::nesting;
+use crate::nesting::check_nesting;
 use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
@@ -53,7 +53,7 @@ impl ExecutionGraph {
     /// Where they nest deeper.
     pub fn read(trace: &ExecutionTrace) -> Result<ExecutionGraph, Error> {
         let tree = nested(trace);
-        nesting::check(tree.depth())?;
+        check_nesting(tree.depth())?;
         Ok(ExecutionGraph::of(trace, tree))
     }
 

@@ -4,16 +4,15 @@
 //! So a product finds its input in the cache, and its weights where five others left them. Rows of other types than PyTorch multiplies
 //! in training are left out.
 
-use std::fs::File;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::ByDevice;
 use super::texts::{Input, dense, row};
+use crate::columns;
 use crate::error::Error;
 use crate::guard::guarded;
 use crate::read::Sweep;
@@ -33,8 +32,7 @@ const COLUMNS: [&str; 6] = ["device", "gemm_dtype", "m", "n", "k", "latency"];
 /// Whether a Parquet file has these columns.
 pub(super) fn is_one(path: &Path) -> bool {
     let columns = || {
-        let file = File::open(path).ok()?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).ok()?;
+        let (builder, _) = columns::open(path, |what| Error::Table { path: path.to_owned(), what }).ok()?;
         Some(COLUMNS.iter().all(|name| builder.schema().column_with_name(name).is_some()))
     };
     guarded(columns).ok().flatten().unwrap_or(false)
@@ -43,15 +41,12 @@ pub(super) fn is_one(path: &Path) -> bool {
 /// Reads one file.
 pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
     let table = |what: String| Error::Table { path: path.to_owned(), what };
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    guarded(|| rows(path, file)).unwrap_or_else(|panic| Err(table(format!("its reader failed ({panic})"))))
+    guarded(|| rows(path)).unwrap_or_else(|panic| Err(table(format!("its reader failed ({panic})"))))
 }
 
-fn rows(path: &Path, file: File) -> Result<Vec<Sweep>, Error> {
+fn rows(path: &Path) -> Result<Vec<Sweep>, Error> {
     let table = |what: String| Error::Table { path: path.to_owned(), what };
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-        .map_err(|error| table(error.to_string()))?;
+    let (builder, _) = columns::open(path, table)?;
     let reader = builder.build().map_err(|error| table(error.to_string()))?;
     let mut found = ByDevice::default();
     let mut first = 0;

@@ -8,9 +8,10 @@ mod neusight;
 mod texts;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+
+use steptime_trace::open_regular;
 
 use crate::error::Error;
 use crate::meta::SweepMeta;
@@ -33,7 +34,7 @@ pub const OF_CALLS: &str = "times_of_calls";
 ///
 /// A file that is missing or of no schema known here; a row that cannot be, with its place.
 pub fn read_table(path: &Path) -> Result<Vec<Sweep>, Error> {
-    let mut file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let mut file = open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut start = [0; 4];
     let length = file.read(&mut start).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if &start[..length] != b"PAR1" {

@@ -56,7 +56,7 @@ const LONGEST: u64 = 256 << 20;
 /// Reads one file.
 pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
     let table = |what: String| Error::Table { path: path.to_owned(), what };
-    let bytes = steptime_trace::read_bytes(path, LONGEST).map_err(|error| table(error.to_string()))?;
+    let bytes = steptime_trace::read_regular(path, LONGEST).map_err(|error| table(error.to_string()))?;
     let mut reader = csv::Reader::from_reader(&bytes[..]);
     let headers = reader.headers().map_err(|error| table(error.to_string()))?.clone();
     if let Some(missing) =

@@ -8,6 +8,7 @@ use super::Builder;
 use crate::feed::Feed;
 use crate::list::{End, find_item, read_list};
 use crate::whole::Whole;
+use crate::window::Window;
 use std::io;
 
 /// The least that is worth a thread, in bytes.
@@ -51,7 +52,7 @@ pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>>
 /// Where the first event from an offset on seems to begin; `None` where there is none within a window.
 fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
     let begin = from.saturating_sub(BEFORE);
-    let mut window = whole.window(begin);
+    let mut window = Window::new(whole, begin);
     window.more(0).ok()?;
     let found = find_item::<Builder>(window.bytes(), (from - begin) as usize)?;
     Some(begin + found as u64)
@@ -59,7 +60,8 @@ fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
 
 /// Reads the pieces that begin at `starts` and joins them in order.
 pub(crate) fn read_pieces(whole: Whole<'_>, starts: &[u64], builder: &mut Builder) -> io::Result<End> {
-    let read = |start: u64, stop: u64, into: &mut Builder| read_list(&mut whole.window(start), 0, stop, into);
+    let read =
+        |start: u64, stop: u64, into: &mut Builder| read_list(&mut Window::new(whole, start), 0, stop, into);
     let stop = |piece: usize| starts.get(piece + 1).copied().unwrap_or(u64::MAX);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..starts.len())

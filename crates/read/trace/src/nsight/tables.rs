@@ -1,22 +1,50 @@
 //! The tables of an export, of whatever version: columns that are missing read as nothing.
 
 use crate::kineto::DeviceProperties;
+use crate::list;
 use crate::units::Nanos;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result, ffi};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The shortest row, in bytes of the file.
+const SHORTEST_ROW: u64 = 5;
 
 /// The tables of an export.
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
     /// The tables that are there.
     names: BTreeSet<String>,
+    /// The length of the file, in bytes.
+    length: u64,
 }
 
 /// One row.
 pub(super) struct Row<'r> {
     row: &'r rusqlite::Row<'r>,
     columns: &'r BTreeMap<String, usize>,
+    room: &'r Room,
+}
+
+/// The bytes that the rows and the texts of a table may still take. The pages of a damaged file can lead to one another, and
+/// so hold a row as often as they like.
+struct Room(Cell<u64>);
+
+impl Room {
+    /// Room in a file of so many bytes: a text of UTF-16 is read as UTF-8, which is up to half as long again.
+    fn of(length: u64) -> Room {
+        Room(Cell::new(length.saturating_mul(2)))
+    }
+
+    fn take(&self, bytes: u64) {
+        self.0.set(self.0.get().saturating_sub(bytes));
+    }
+
+    fn check(&self) -> Result<()> {
+        let words = "a table has more rows than the file has room for";
+        if self.0.get() == 0 { Err(failure(ffi::SQLITE_CORRUPT, words)) } else { Ok(()) }
+    }
 }
 
 impl Row<'_> {
@@ -36,17 +64,22 @@ impl Row<'_> {
     /// A text; `None` where it is not there.
     pub(super) fn text(&self, column: &str) -> Option<String> {
         match self.row.get_ref(*self.columns.get(column)?) {
-            Ok(ValueRef::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
+            Ok(ValueRef::Text(text)) => {
+                self.room.take(text.len() as u64);
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
             _ => None,
         }
     }
 }
 
 impl<'c> Tables<'c> {
-    pub(super) fn of(connection: &'c Connection) -> Result<Tables<'c>> {
-        let mut query = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    /// The tables of a file of so many bytes; those that a module of SQLite computes have no pages, and are left out.
+    pub(super) fn of(connection: &'c Connection, length: u64) -> Result<Tables<'c>> {
+        let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
+        let mut query = connection.prepare(tables)?;
         let names: Result<BTreeSet<String>> = query.query_map([], |row| row.get(0))?.collect();
-        Ok(Tables { connection, names: names? })
+        Ok(Tables { connection, names: names?, length })
     }
 
     /// Whether Nsight Systems wrote it: it has texts, and something that was traced.
@@ -60,13 +93,33 @@ impl<'c> Tables<'c> {
         if !self.names.contains(table) {
             return Ok(());
         }
-        let mut query = self.connection.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
-        let columns: BTreeMap<String, usize> = query.column_names().map(str::to_owned).zip(0..).collect();
+        let names = self.columns(table)?;
+        let quoted: Vec<String> =
+            names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
+        let wanted = quoted.join(", ");
+        let mut query =
+            self.connection.prepare(&format!("SELECT {wanted} FROM \"{table}\" ORDER BY rowid"))?;
+        let columns: BTreeMap<String, usize> = names.into_iter().zip(0..).collect();
+        let (room, mut count) = (Room::of(self.length), 0);
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            take(&Row { row, columns: &columns });
+            room.take(SHORTEST_ROW);
+            take(&Row { row, columns: &columns, room: &room });
+            room.check()?;
+            count += 1;
+            if count > list::MOST {
+                return Err(failure(ffi::SQLITE_TOOBIG, list::TOO_MANY));
+            }
         }
         Ok(())
+    }
+
+    /// The columns that a table stores. Those that an expression in the file computes could take any time.
+    fn columns(&self, table: &str) -> Result<Vec<String>> {
+        let mut query = self.connection.prepare(&format!("PRAGMA table_xinfo(\"{table}\")"))?;
+        let stored = query.query_map([], |row| Ok((row.get("name")?, row.get("hidden")?)))?;
+        let stored: Result<Vec<(String, i64)>> = stored.collect();
+        Ok(stored?.into_iter().filter(|(_, hidden)| *hidden == 0).map(|(name, _)| name).collect())
     }
 
     /// Calls `take` with each text and its id.
@@ -92,5 +145,48 @@ impl<'c> Tables<'c> {
         let mut found = Vec::new();
         self.each("TARGET_INFO_GPU", |row| found.push(super::device(row)))?;
         Ok(found)
+    }
+}
+
+fn failure(code: std::ffi::c_int, words: &str) -> Error {
+    Error::SqliteFailure(ffi::Error::new(code), Some(words.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(sql: &str) -> Connection {
+        let connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch(sql).expect("tables");
+        connection
+    }
+
+    #[test]
+    fn what_a_file_computes_is_not_read() {
+        let connection = database(
+            "CREATE TABLE StringIds (id INTEGER, value TEXT, long AS (zeroblob(900000000)), \"a \"\"name\" INTEGER);
+             INSERT INTO StringIds VALUES (7, 'gemm', 3);
+             CREATE VIRTUAL TABLE NVTX_EVENTS USING fts5(text);",
+        );
+        let tables = Tables::of(&connection, 10_000).expect("tables");
+        assert!(!tables.names.contains("NVTX_EVENTS"));
+        assert_eq!(tables.columns("StringIds").expect("columns"), ["id", "value", "a \"name"]);
+        let mut texts = Vec::new();
+        tables.strings(|id, text| texts.push((id, text))).expect("texts");
+        assert_eq!(texts, [(7, "gemm".to_owned())]);
+    }
+
+    #[test]
+    fn a_file_has_room_for_so_many_rows() {
+        let connection = database(
+            "CREATE TABLE StringIds (id INTEGER, value TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+             INSERT INTO StringIds SELECT i, 'text' FROM n;",
+        );
+        let read = |length: u64| Tables::of(&connection, length).expect("tables").strings(|_, _| ());
+        assert_eq!(read(10_000), Ok(()));
+        let error = read(1_000).expect_err("too many rows").to_string();
+        assert!(error.contains("more rows than the file has room for"), "{error}");
     }
 }

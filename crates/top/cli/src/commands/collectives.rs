@@ -60,10 +60,10 @@ fn bytes(text: &str) -> Option<u64> {
     (1.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
-/// The rows of a sweep.
 /// The longest sweep of collectives that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
 
+/// The rows of a sweep.
 fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
     let place = path.display();
     let bytes = steptime::trace::read_bytes(path, LONGEST)

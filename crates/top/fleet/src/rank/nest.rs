@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use steptime_graph::names::EventName;
+use steptime_graph::{Error, check_nesting};
 use steptime_trace::{Nanos, Trace};
 
 /// No op.
@@ -17,7 +18,11 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    pub(super) fn of(trace: &Trace) -> Nest {
+    /// Those of a trace.
+    ///
+    /// # Errors
+    /// Where ops nest deeper than any command reads them: each collective looks through all ops around its launch.
+    pub(super) fn of(trace: &Trace) -> Result<Nest, Error> {
         let (ops, calls) = (&trace.ops, &trace.calls);
         let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
         let mut nest = Nest {
@@ -33,12 +38,13 @@ impl Nest {
         for call in 0..calls.len() {
             threads[calls.thread[call].index()].push((ops.len() + call) as u32);
         }
-        threads.into_iter().for_each(|events| nest.thread(trace, events));
-        nest
+        let depths = threads.into_iter().map(|events| nest.thread(trace, events));
+        check_nesting(depths.max().unwrap_or(0))?;
+        Ok(nest)
     }
 
-    /// One thread. At one instant the longer event is the outer one, and an op is outside a call.
-    fn thread(&mut self, trace: &Trace, mut events: Vec<u32>) {
+    /// One thread, and how deep its ops nest. At one instant the longer event is the outer one, and an op is outside a call.
+    fn thread(&mut self, trace: &Trace, mut events: Vec<u32>) -> usize {
         let (ops, calls) = (&trace.ops, &trace.calls);
         let times = |event: u32| match (event as usize).checked_sub(ops.len()) {
             Some(call) => (calls.start[call], calls.end(call)),
@@ -49,6 +55,7 @@ impl Nest {
             (start, Reverse(end), event)
         });
         let mut open: Vec<(Nanos, u32)> = Vec::new();
+        let mut deepest = 0;
         for event in events {
             let (start, end) = times(event);
             while open.last().is_some_and(|&(outer, _)| outer <= start) {
@@ -68,7 +75,9 @@ impl Nest {
                 self.own[outer as usize] -= end - start;
             }
             open.push((end, event));
+            deepest = deepest.max(open.len());
         }
+        deepest
     }
 
     /// The innermost op around a call.
