@@ -1,7 +1,7 @@
 //! Parquet files, opened within bounds.
 //!
-//! A file says how long its pages, its texts and its lists are, and a few bytes of it can claim any length: its reader
-//! allocates by what it says, and counts as far. So what it says is compared with the length of the file before.
+//! A file claims lengths for its pages, texts and lists. The Parquet reader allocates memory by these claims, and a few bytes
+//! can claim any length. So the claims are compared with the length of the file first.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::thrift::Values;
 
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 30;
-/// What ends a file: the length of its metadata, and a mark.
+/// The bytes at the end of a file: the length of its metadata, and a mark.
 const END: usize = 8;
 /// The ids of the lengths in the header of a page, in bytes: unpacked, and packed.
 const UNPACKED: i64 = 2;
@@ -22,7 +22,8 @@ const PACKED: i64 = 3;
 /// The rows that a batch holds at most: few, as each may hold a long text.
 const BATCH: usize = 64;
 
-/// What a file of a length may hold. Sweeps of ours take 14 to 32 bytes a row, and unpack to less than ten times their length.
+/// The most rows and bytes of a file by its length. Our sweeps take 14 to 32 bytes a row, and unpack to less than ten times
+/// their length.
 struct Bounds {
     rows: u64,
     unpacked: u64,
@@ -53,7 +54,7 @@ impl Room {
 /// A file whose sizes fit its length, and the room for its texts.
 ///
 /// # Errors
-/// A file that cannot be read, and in words one that is no Parquet or claims sizes that it cannot have.
+/// Where the file cannot be read. `broken` where it is not Parquet, or claims more than its length allows.
 pub(crate) fn open(
     path: &Path,
     broken: impl Fn(String) -> Error,

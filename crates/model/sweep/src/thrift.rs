@@ -37,7 +37,7 @@ impl Values<'_> {
         }
     }
 
-    /// Truth values within a collection are no part of Parquet's metadata, and readers differ in their length.
+    /// Collections of truth values are refused: Parquet's metadata have none, and readers differ in their length.
     fn skip_value(&mut self, kind: u8, depth: u32) -> Option<()> {
         let within = depth.checked_sub(1)?;
         match kind {

@@ -12,7 +12,7 @@ use steptime_aten::OpSet;
 use steptime_aten::kernel::{FusedTable, RowOptimizer};
 use steptime_aten::{Kernel, Role, Slot};
 use steptime_cost::device::{Context, Indices};
-use steptime_sweep::{Row, State, Sweep, SweepMeta, observe, read, read_all, spec};
+use steptime_sweep::{Row, State, Sweep, SweepMeta, observe, read, read_all, read_table, spec};
 
 /// A folder of its own for a test, gone when it is done.
 struct Folder(PathBuf);
@@ -200,6 +200,17 @@ fn a_file_that_claims_more_than_it_has_room_for_is_refused() {
     let long =
         refusal(&Example { op, us: vec![9.0; rows], states: vec!["warm"; rows], ..Example::default() });
     assert!(long.contains("texts are longer than the file has room for"), "{}", &long[..200]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_without_a_writer_is_no_sweep() {
+    let folder = Folder::new("pipe");
+    let path = folder.0.join("sweep.parquet");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    for error in [read(&path).unwrap_err(), read_table(&path).unwrap_err()] {
+        assert!(error.to_string().contains("it is a device or a pipe, not a file"), "{error}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl<'t> Rank<'t> {
     }
 }
 
-/// Lets go of what no table takes of a trace: about a third of its memory. The ids of ops stay: steps that nobody marked are
+/// Lets go of what no table takes of a trace: about a third of its memory. The ids of ops stay: steps without marks are
 /// found by them.
 pub(crate) fn lighten(trace: &mut Trace) {
     let ops = &mut trace.ops;

@@ -32,7 +32,7 @@ pub(super) struct Row<'r> {
 struct Room(Cell<u64>);
 
 impl Room {
-    /// Room in a file of so many bytes: a text of UTF-16 is read as UTF-8, which is up to half as long again.
+    /// Room in a file of `length` bytes: a text of UTF-16 is read as UTF-8, which is up to half as long again.
     fn of(length: u64) -> Room {
         Room(Cell::new(length.saturating_mul(2)))
     }
@@ -74,7 +74,7 @@ impl Row<'_> {
 }
 
 impl<'c> Tables<'c> {
-    /// The tables of a file of so many bytes; those that a module of SQLite computes have no pages, and are left out.
+    /// The tables of a file of `length` bytes. Those that a module of SQLite computes have no pages, and are left out.
     pub(super) fn of(connection: &'c Connection, length: u64) -> Result<Tables<'c>> {
         let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
         let mut query = connection.prepare(tables)?;

@@ -203,21 +203,6 @@ mod files {
     }
 
     #[test]
-    fn a_pipe_without_a_writer_is_no_sweep() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let pipe = folder.path().join("z.parquet");
-        fifo(&pipe);
-        let sweep = text(&pipe);
-        for command in
-            [&["device", "score", sweep, "--device", "h200"][..], &["device", "fit", sweep, "-o", "fitted"]]
-        {
-            let output = soon(command).current_dir(folder.path()).output().expect("it runs");
-            let error = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(!output.status.success() && error.contains("a device or a pipe"), "{command:?}: {error}");
-        }
-    }
-
-    #[test]
     fn an_output_takes_the_place_of_nothing_but_a_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
