@@ -17,9 +17,9 @@ pub struct Called(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     call: Call,
-    described: OnceLock<OpCall>,
+    described: OnceLock<Box<OpCall>>,
     /// Of the set of ops that was asked first.
-    lowered: OnceLock<(OpSet, Lowering)>,
+    lowered: OnceLock<Box<(OpSet, Lowering)>>,
 }
 
 impl From<Call> for Called {
@@ -67,17 +67,19 @@ impl Called {
         let all = |args: &[Arg<TensorId>]| {
             args.iter().map(|arg| arg.map(|&id| tensors[id].value.clone())).collect()
         };
-        self.0.described.get_or_init(|| OpCall {
-            name: name.to_owned(),
-            inputs: all(&self.inputs),
-            outputs: all(&self.outputs),
-            settings: self.settings,
+        self.0.described.get_or_init(|| {
+            Box::new(OpCall {
+                name: name.to_owned(),
+                inputs: all(&self.inputs),
+                outputs: all(&self.outputs),
+                settings: self.settings,
+            })
         })
     }
 
     /// What the described call launches; `None` where another set of ops was asked before.
     pub(crate) fn lowered(&self, call: &OpCall, set: &OpSet) -> Option<&Lowering> {
-        let (of, lowered) = self.0.lowered.get_or_init(|| (set.clone(), set.lower(call)));
+        let (of, lowered) = &**self.0.lowered.get_or_init(|| Box::new((set.clone(), set.lower(call))));
         of.is(set).then_some(lowered)
     }
 }

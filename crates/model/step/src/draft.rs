@@ -9,8 +9,8 @@ use crate::patch::Patch;
 use crate::step::Step;
 use crate::uses::{Uses, made};
 
-/// A copy of a step that patches change, with who makes and takes its tensors. A patch costs what it touches and not what the step
-/// has; nothing is checked: [`Step::applied_in_turn`] checks what comes of all of them.
+/// A copy of a step that patches change, with who makes and takes its tensors. The time of a patch grows with its
+/// own ops and tensors, not with those of the step. Nothing is checked: [`Step::applied_in_turn`] checks all patches together.
 #[derive(Debug, Clone)]
 pub struct Draft {
     step: Step,
@@ -22,7 +22,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Of a step as it is.
+    /// A draft of a step, unchanged.
     #[must_use]
     pub fn from_step(step: &Step) -> Draft {
         Draft { uses: Uses::of(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
@@ -34,7 +34,7 @@ impl Draft {
         &self.step
     }
 
-    /// Who makes and takes its tensors now: the same as [`Uses::of`] finds.
+    /// Producers and consumers of its tensors now, the same as [`Uses::of`] finds.
     #[must_use]
     pub fn uses(&self) -> &Uses {
         &self.uses
@@ -43,7 +43,7 @@ impl Draft {
     /// Changes the step by a patch, which is not checked.
     ///
     /// # Errors
-    /// Where the patch names an op that is not there. The draft is then of no use.
+    /// Where the patch names an op that is not there. The draft is then changed in part.
     pub fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         if !patch.lift.is_empty() {
             self.step = self.step.patched(patch)?;
@@ -75,7 +75,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Some ops take and give nothing any more.
+    /// Removes ops from the producers and consumers of their tensors.
     fn forget(&mut self, ops: &[OpId]) {
         let all: FxHashSet<OpId> = ops.iter().copied().collect();
         let (mut taken, mut given) = (FxHashSet::default(), FxHashSet::default());
@@ -92,7 +92,7 @@ impl Draft {
         }
     }
 
-    /// Some ops that run take and give what they are called with.
+    /// Adds running ops to the producers and consumers of their tensors.
     fn learn(&mut self, ops: &[OpId]) {
         for &op in ops {
             let Some(call) = self.step.ops[op].call.clone() else { continue };

@@ -181,8 +181,8 @@ impl Step {
         Ok(changed)
     }
 
-    /// Changes the step by a patch, which is not checked. Where it is refused, the step is changed in part. Ops whose tensors
-    /// have another shape then are still to be touched.
+    /// Changes the step by a patch, which is not checked. Where it is refused, the step is changed in part.
+    /// [`Step::touch`] comes after it.
     pub(crate) fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         self.knows(patch)?;
         self.tensors.extend(patch.tensors.iter().cloned());
@@ -219,7 +219,7 @@ impl Step {
         Ok(())
     }
 
-    /// Ops whose tensors are others than before patches of one rule are no longer as recorded.
+    /// Marks ops as changed where patches of one rule reshaped their tensors.
     fn touch(&mut self, patches: &[Patch]) {
         let reshapes = || patches.iter().flat_map(|patch| &patch.reshape);
         let Some(rule) = patches.iter().find(|patch| !patch.reshape.is_empty()).map(|patch| patch.rule)

@@ -105,7 +105,7 @@ impl Op {
         self.call.as_deref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
     }
 
-    /// Its tensors are others than before a rule: it is no longer as recorded.
+    /// Marks it as changed by a rule, which reshaped its tensors.
     pub(crate) fn touch(&mut self, rule: &'static str) {
         self.call = self.call.as_ref().map(Called::anew);
         if let Origin::Recorded(op) = self.origin {
@@ -176,7 +176,7 @@ impl Step {
         std::iter::successors(Some(op), |&op| self.ops[op].parent)
     }
 
-    /// Which of two ops that run comes first in [`Step::running`].
+    /// The order of two running ops in [`Step::running`].
     #[must_use]
     pub fn order(&self, one: OpId, other: OpId) -> Ordering {
         let path = |op: OpId| -> Vec<OpId> {

@@ -66,17 +66,17 @@ impl Uses {
         &self.consumers[begin as usize..self.ends[tensor] as usize]
     }
 
-    /// Makes room for tensors that a patch added: nobody makes or takes them yet.
+    /// Makes room for tensors that a patch added, which have neither producer nor consumers yet.
     pub(crate) fn grow(&mut self, tensors: usize) {
         self.producers.resize(tensors, None);
     }
 
-    /// Another op makes a tensor, or none does.
+    /// Sets the op that makes a tensor; `None` where no op does.
     pub(crate) fn set_producer(&mut self, tensor: TensorId, op: Option<OpId>) {
         self.producers[tensor] = op;
     }
 
-    /// The ops that take a tensor, to be changed.
+    /// The consumers of a tensor, to be changed.
     pub(crate) fn consumers_mut(&mut self, tensor: TensorId) -> &mut Vec<OpId> {
         let known = self.consumers(tensor).to_vec();
         self.changed.entry(tensor).or_insert(known)

@@ -19,7 +19,7 @@ pub(crate) trait Sink {
     fn notes(&mut self) -> &mut Notes;
 }
 
-/// How a list ended, and at which offset of the whole.
+/// The end of a list, with its offset in the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// After its closing bracket.

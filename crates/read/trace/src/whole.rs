@@ -19,13 +19,14 @@ enum Bytes<'w> {
 }
 
 impl<'w> Whole<'w> {
-    /// Of bytes in memory.
+    /// Bytes in memory.
     pub(crate) fn from_bytes(bytes: &'w [u8], progress: &'w Progress<'w>) -> Whole<'w> {
         Whole { bytes: Bytes::Memory(bytes), length: bytes.len() as u64, progress }
     }
 
-    /// Of an uncompressed regular file, as long as it is now: what is written behind the end meanwhile is left out. `None` of
-    /// any other file.
+    /// The bytes of an uncompressed regular file, up to its present length. `None` of any other file.
+    ///
+    /// Bytes that another process appends meanwhile are left out.
     ///
     /// The file is read and not mapped: should another process cut a mapped file short, the system ends this one with a
     /// signal. Read, it is merely shorter, which reading has to expect of any file.
@@ -36,7 +37,7 @@ impl<'w> Whole<'w> {
         Ok(regular.then_some(Whole { bytes: Bytes::Disk(file), length, progress }))
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }

@@ -24,20 +24,20 @@ pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
 /// The optimizers that tables leave, group by group. Lists of tensors are shortened once, after the last.
 pub(super) struct Leaving {
     updates: Updates,
-    /// Of each list of `updates`, the ops inside its op, and the places in it that tables left.
+    /// The ops inside the op of each list of `updates`, and the places in the list that tables left.
     children: Vec<Vec<OpId>>,
     left: Vec<FxHashSet<usize>>,
     /// Tensors that stood there.
     gone: FxHashSet<TensorId>,
     owners: BTreeSet<OpId>,
-    /// Tables whose group was not here yet, of `updates` and so in the order of groups.
+    /// Number of tables that stayed or left so far: those of `updates` are in the order of groups.
     next: usize,
-    /// Groups with an optimizer that are still to come.
+    /// Number of groups with an optimizer that neither stayed nor left yet.
     groups: usize,
 }
 
 impl Leaving {
-    /// Of a step that no group has left.
+    /// The optimizers of a step before any group leaves them.
     pub(super) fn of(step: &Step, groups: &[Group]) -> Leaving {
         let trained = groups.iter().flat_map(Group::trained);
         let updates = updates::of(step, trained.map(|one| one.own.clone()).collect());

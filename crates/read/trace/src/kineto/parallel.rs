@@ -13,7 +13,7 @@ use std::io;
 
 /// The least that is worth a thread, in bytes.
 const PIECE: u64 = 4 << 20;
-/// How far before the place where an event is looked for reading begins: what is before an event tells it from what is in one.
+/// Bytes that are read before the place from which an event is looked for: they tell an event from an object inside one.
 const BEFORE: u64 = 256;
 
 /// Reads events into `builder` from `at`, after the opening bracket, on up to `threads` threads.
@@ -49,7 +49,7 @@ pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>>
     (starts.len() > 1).then_some(starts)
 }
 
-/// Where the first event from an offset on seems to begin; `None` where there is none within a window.
+/// The offset of the first likely event from an offset on; `None` where a window holds none.
 fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
     let begin = from.saturating_sub(BEFORE);
     let mut window = Window::new(whole, begin);

@@ -12,7 +12,7 @@ use super::words;
 /// Where a run is, and in which part of the step.
 type Key = (&'static str, Phase);
 
-/// The shortest threshold: the whole path, halved so many times.
+/// Halvings of the whole path that give the shortest threshold.
 const HALVINGS: u32 = 14;
 
 /// Consecutive stretches that are mostly of one kind.
