@@ -43,6 +43,14 @@ def test_predictions_are_those_of_the_program(name: str, device: str | None) -> 
     assert str(found) == program("predict", str(EXAMPLES / name), *on).rstrip()
 
 
+def test_causes_of_idle_time_have_the_names_that_the_program_prints() -> None:
+    found = steptime.predict(DLRM)
+    printed = program("predict", str(DLRM))
+    shown = [name for name, ms in found.idle_by_name() if ms >= 0.0005]
+    assert len(shown) > 3 and all(f"· {name}" in printed for name in shown)
+    assert [ms for _, ms in found.idle_by_name()] == list(found.idle.values())
+
+
 def test_questions_one_after_the_other_about_an_open_input_are_those_about_a_closed_one() -> None:
     found = steptime.predict(DLRM, device="h200")
     on = ["--device", "h200", "--json"]
