@@ -4,7 +4,7 @@ use steptime_trace::{Nanos, Trace};
 
 use crate::ids::TraceCall;
 use crate::marks::{Source, ThreadMarks};
-use crate::names::{ApiKind, EventName};
+use crate::names::ApiKind;
 
 /// Steps of which less than this share of the marks match, in thousandths, do not do the same.
 const ALIKE_PERMILLE: usize = 950;
@@ -75,7 +75,7 @@ impl Coverage {
             host_ops: trace.ops.len(),
             calls: trace.calls.len(),
             activities: trace.activities.len(),
-            processes: processes(trace),
+            processes: trace.stepping_processes().len().max(1),
             clamped: threads.iter().map(|t| t.clamped).sum(),
             ..Coverage::default()
         };
@@ -117,16 +117,6 @@ impl Coverage {
     pub fn attributed_share(&self) -> f64 {
         share(self.launches_in_op, self.launches)
     }
-}
-
-/// The number of processes with step marks of their own.
-fn processes(trace: &Trace) -> usize {
-    let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
-    let marks = (0..trace.ops.len()).filter(|&op| is_step[trace.ops.name[op].index()]);
-    let mut pids: Vec<i64> = marks.map(|op| trace.threads[trace.ops.thread[op].0 as usize].pid).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    pids.len().max(1)
 }
 
 fn share(part: usize, whole: usize) -> f64 {

@@ -164,7 +164,8 @@ impl Notes {
             let Tally { count, first } = self.tally(note);
             let message = match note {
                 _ if count == 0 || note == Note::UnknownCategory => return None,
-                _ if note.is_repair() => format!("{message} (first at byte {first})"),
+                // 0 where it is found once all is read.
+                _ if note.is_repair() && first > 0 => format!("{message} (first at byte {first})"),
                 _ => message.to_owned(),
             };
             Some((message, count))

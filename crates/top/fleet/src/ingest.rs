@@ -204,8 +204,14 @@ fn rank_of(trace: &Trace, item: &Work) -> u32 {
     own.or(item.rank).unwrap_or(item.place)
 }
 
-/// Why a trace would bend all that is summed over ranks: only its front part is there.
+/// The reason why a trace would bend all that is summed over ranks: it is of several, or only its front part is there.
 fn unfit(trace: &Trace) -> Option<String> {
+    let processes = trace.stepping_processes().len();
+    if processes > 1 {
+        return Some(format!(
+            "{processes} processes marked steps in it, and a rank is one: give one file a process"
+        ));
+    }
     let notes = [Note::Truncated, Note::DamagedCompression, Note::BrokenTail];
     let note = notes.into_iter().find(|note| trace.notes.count(*note) > 0)?;
     Some(format!("{}: only its front part could be read; copy it again", note.message()))

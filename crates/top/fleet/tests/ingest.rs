@@ -263,6 +263,22 @@ fn ops_that_nest_too_deep_are_skipped_with_their_reason() {
 }
 
 #[test]
+fn the_trace_of_several_processes_is_no_rank() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = |pid: u32| {
+        format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":{pid},"tid":1,"ts":0,"dur":9}}"#
+        )
+    };
+    let path = folder.path().join("merged.json");
+    fs::write(&path, format!("[{},{}]", mark(1), mark(2))).expect("a file");
+    let report = into(&folder.path().join("lake"), &[path], ALL).expect("a report");
+    assert_eq!(report.files[0].outcome, Outcome::Skipped, "{report:?}");
+    let reason = report.files[0].reason.clone().unwrap_or_default();
+    assert!(reason.contains("2 processes marked steps in it"), "{reason}");
+}
+
+#[test]
 fn not_one_trace_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");

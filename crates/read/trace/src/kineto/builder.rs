@@ -81,7 +81,10 @@ impl Builder {
     pub(crate) fn finish(mut self) -> Trace {
         self.place_uncategorized();
         flows::link(&std::mem::take(&mut self.flows), &mut self.trace, &self.thread_ids, &self.stream_ids);
-        overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
+        // Streams of several processes may have one number: they are told apart first.
+        if self.trace.stepping_processes().len() < 2 {
+            overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
+        }
         for (key, name) in &self.thread_names {
             if let Some(&id) = self.thread_ids.get(key) {
                 self.trace.threads[id as usize].name = Some(self.trace.names.intern(name));

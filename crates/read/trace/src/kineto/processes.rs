@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
+use super::overlaps;
 use super::{Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, SyncEvent, ThreadId, Trace};
 use crate::collective::Carrier;
 use crate::foreign::is_step_name;
@@ -18,17 +19,21 @@ impl Trace {
     /// devices as processes are taken in the same order. Threads of other processes are
     /// left out.
     pub(crate) fn split_processes(&self) -> Option<Vec<Trace>> {
-        let mut pids: Vec<i64> = (0..self.ops.len())
-            .filter(|&op| is_step_name(self.name(self.ops.name[op])))
-            .map(|op| self.pid(self.ops.thread[op]))
-            .collect();
-        pids.sort_unstable();
-        pids.dedup();
+        let pids = self.stepping_processes();
         if pids.len() < 2 {
             return None;
         }
         let owners = self.owners_of_activities(&pids);
         Some((0..pids.len()).map(|process| self.of_process(pids[process], process, &owners)).collect())
+    }
+
+    /// Numbers of the processes that marked steps, ascending.
+    #[must_use]
+    pub fn stepping_processes(&self) -> Vec<i64> {
+        let is_step: Vec<bool> = self.names.iter().map(|(_, name)| is_step_name(name)).collect();
+        let marks = (0..self.ops.len()).filter(|&op| is_step[self.ops.name[op].index()]);
+        let pids: BTreeSet<i64> = marks.map(|op| self.pid(self.ops.thread[op])).collect();
+        pids.into_iter().collect()
     }
 
     fn pid(&self, thread: ThreadId) -> i64 {
@@ -129,6 +134,7 @@ impl Trace {
                 builder.trace.gpu_annotations.push(GpuAnnotation { stream, ..row });
             }
         }
+        overlaps::cut(&mut builder.trace.activities, &mut builder.trace.notes);
         builder.trace.collectives.extend(self.collectives.iter().filter_map(|collective| {
             let carrier = match collective.carrier {
                 Carrier::Op(op) => Carrier::Op(*ops.get(&op)?),

@@ -69,24 +69,30 @@ fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
     format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
 }
 
-/// Kernels by name, of which only copies and fills have known work.
+/// Kernels by name, of which only copies and fills have known work, and a roof where the GPU has a profile.
 fn by_name(answer: &Roofed) -> String {
-    let mut columns =
-        Columns::new(&["~kernel", "?kind", ">count", ">us", ">of all", ">GB/s", ">of roof", "bound by"]);
+    let with_roof = answer.kernels.iter().any(|row| row.share.is_some());
+    let mut names = vec!["~kernel", "?kind", ">count", ">us", ">of all", ">GB/s"];
+    if with_roof {
+        names.extend([">of roof", "bound by"]);
+    }
+    let mut columns = Columns::new(&names);
     for row in answer.kernels.iter().take(SHOWN) {
-        columns.row([
-            name(row.kernel.as_deref().unwrap_or_default()),
+        let mut cells = vec![
+            row.kernel.clone().unwrap_or_default(),
             row.family.to_owned(),
             row.count.to_string(),
             format!("{:.1}", row.time_us),
             percent(row.time_us / (1e3 * answer.device_ms).max(f64::MIN_POSITIVE)),
             known(row.gb_s, |rate| format!("{rate:.0}")),
-            known(row.share, percent),
-            row.bound.unwrap_or_default().to_owned(),
-        ]);
+        ];
+        if with_roof {
+            cells.extend([known(row.share, percent), row.bound.unwrap_or_default().to_owned()]);
+        }
+        columns.row(cells);
     }
     let head = format!(
-        "{} on {}: {:.3} ms of device time {}, by name: without arguments of ops only copies and fills have a roof",
+        "{} on {}: {:.3} ms of device time {}, by kernel name: without arguments of ops the work of kernels is not known",
         name(&answer.title),
         name(&answer.device),
         answer.device_ms,

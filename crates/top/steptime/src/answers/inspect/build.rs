@@ -22,8 +22,12 @@ impl Inspected {
     /// Where its recordings are not the ranks of one job, or it lacks the rank or the step asked for.
     pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
         let chosen = chosen(input, choice)?;
-        let graphs = graphs(&input.recordings, chosen, choice.step)?;
-        let inspected = of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0)?;
+        let (graphs, profiler) = rayon::join(
+            || graphs(&input.recordings, chosen, choice.step),
+            || crate::shipped_host::own_constants(Process::Profiled).0,
+        );
+        let graphs = graphs?;
+        let inspected = of(input, &graphs, chosen, &profiler)?;
         Ok(match job(input, &graphs) {
             Ok(job) => Inspected { job, ..inspected },
             Err(mismatch) => {
