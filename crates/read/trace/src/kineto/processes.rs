@@ -13,11 +13,10 @@ use crate::units::Nanos;
 const OWNER: f64 = 0.9;
 
 impl Trace {
-    /// The traces of the processes that marked steps, by process number, where there are several. Work of the
-    /// device goes to the process whose call has its correlation. Numbers of several processes may be alike: then the
-    /// device's own process counts, and on a shared device the call that came last. Where all numbers are alike, as many
-    /// devices as processes are taken in the same order. Threads of other processes are
-    /// left out.
+    /// The traces of the processes that marked steps, by process number, where there are several. Work of the device goes to
+    /// the process whose call has its correlation. Numbers of several processes may be alike: then the device's own process
+    /// counts, and on a shared device the call that came last. Where all numbers are alike, as many devices as processes are
+    /// taken in the same order. Threads of other processes are left out.
     pub(crate) fn split_processes(&self) -> Option<Vec<Trace>> {
         let pids = self.stepping_processes();
         if pids.len() < 2 {
