@@ -13,7 +13,7 @@ from steptime.table import Table
 
 # What a Prediction of one rank has, and that of a job has not.
 OF_ONE_RANK = (
-    *("active_ms", "families", "fits", "idle", "kernels", "modules", "ops", "peak_mb", "phases"),
+    *("active_ms", "families", "fits", "idle", "idle_by_name", "kernels", "modules", "ops", "peak_mb", "phases"),
     *("choose", "compare", "explain", "roofline", "timeline", "view", "what_if"),
 )
 # What a device does, see `Together.ranks`: these add up to the step.
