@@ -2,13 +2,9 @@
 
 use crate::notes::Note;
 use crate::progress::Progress;
+use crate::sliding::{BLOCK, Sliding};
 use crate::whole::Whole;
 use std::io::{self, Read};
-
-/// How much is read at a time, and the least a window holds.
-pub(crate) const BLOCK: usize = 1 << 20;
-/// The longest single value that a window may hold.
-pub(crate) const LONGEST: usize = 1 << 26;
 
 /// Bytes at hand, with more to come.
 pub(crate) trait Feed {
@@ -75,15 +71,10 @@ impl Feed for Slice<'_> {
     }
 }
 
-/// A window over a stream. It grows to the longest single value, no further.
+/// A window over a stream. A stream that breaks after its beginning ends there, with a note.
 pub(crate) struct Stream<R> {
     reader: R,
-    /// Only the first `filled` bytes count.
-    window: Vec<u8>,
-    filled: usize,
-    base: u64,
-    block: usize,
-    ended: bool,
+    held: Sliding,
     damage: Option<(Note, u64)>,
 }
 
@@ -94,59 +85,36 @@ impl<R: Read> Stream<R> {
 
     /// A stream that is fetched `block` bytes at a time.
     pub(crate) fn with_block(reader: R, block: usize) -> Stream<R> {
-        let window = Vec::new();
-        Stream { reader, window, filled: 0, base: 0, block, ended: false, damage: None }
-    }
-
-    /// Fills the window; a stream that breaks after its beginning ends there, with a note.
-    fn fill(&mut self) -> io::Result<()> {
-        while self.filled < self.window.len() && !self.ended {
-            match self.reader.read(&mut self.window[self.filled..]) {
-                Ok(0) => self.ended = true,
-                Ok(read) => self.filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let end = self.base + self.filled as u64;
-                    if end == 0 {
-                        return Err(error);
-                    }
-                    let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-                    let note = if cut { Note::Truncated } else { Note::DamagedCompression };
-                    self.damage = Some((note, end));
-                    self.ended = true;
-                }
-            }
-        }
-        Ok(())
+        Stream { reader, held: Sliding::new(0, block), damage: None }
     }
 }
 
 impl<R: Read> Feed for Stream<R> {
     fn bytes(&self) -> &[u8] {
-        &self.window[..self.filled]
+        self.held.bytes()
     }
 
     fn base(&self) -> u64 {
-        self.base
+        self.held.base()
     }
 
     fn ended(&self) -> bool {
-        self.ended
+        self.held.ended
     }
 
     fn more(&mut self, used: usize) -> io::Result<bool> {
-        if self.ended {
+        if self.held.ended {
             return Ok(false);
         }
-        self.window.copy_within(used..self.filled, 0);
-        self.filled -= used;
-        self.base += used as u64;
-        if self.filled > LONGEST {
-            return Err(io::Error::other("a single value is longer than 64 MiB"));
-        }
-        let room = self.block.max(self.filled);
-        self.window.resize(self.window.len().max(self.filled + room), 0);
-        self.fill()?;
+        let (reader, damage) = (&mut self.reader, &mut self.damage);
+        self.held.more(used, |buffer, end| match reader.read(buffer) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted && end > 0 => {
+                let cut = error.kind() == io::ErrorKind::UnexpectedEof;
+                *damage = Some((if cut { Note::Truncated } else { Note::DamagedCompression }, end));
+                Ok(0)
+            }
+            read => read,
+        })?;
         Ok(true)
     }
 

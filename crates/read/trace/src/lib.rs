@@ -39,6 +39,7 @@ mod nsight;
 mod number;
 mod progress;
 mod read;
+mod sliding;
 mod source;
 mod strings;
 mod text;
