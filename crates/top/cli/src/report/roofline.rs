@@ -48,11 +48,11 @@ fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
             row.family.to_owned(),
             row.count.to_string(),
             format!("{:.1}", row.time_us),
-            known(row.bytes, |bytes| format!("{:.1}", bytes as f64 / 1e3)),
-            known(row.intensity, |intensity| format!("{intensity:.1}")),
-            known(row.gb_s, |rate| format!("{rate:.0}")),
-            known(row.tflop_s, |rate| format!("{rate:.2}")),
-            known(row.share, percent),
+            row.bytes.map_or_else(String::new, |bytes| format!("{:.1}", bytes as f64 / 1e3)),
+            row.intensity.map_or_else(String::new, |intensity| format!("{intensity:.1}")),
+            row.gb_s.map_or_else(String::new, |rate| format!("{rate:.0}")),
+            row.tflop_s.map_or_else(String::new, |rate| format!("{rate:.2}")),
+            row.share.map_or_else(String::new, percent),
             row.bound.unwrap_or_default().to_owned(),
             shapes(&row.shapes),
         ]);
@@ -84,10 +84,13 @@ fn by_name(answer: &Roofed) -> String {
             row.count.to_string(),
             format!("{:.1}", row.time_us),
             percent(row.time_us / (1e3 * answer.device_ms).max(f64::MIN_POSITIVE)),
-            known(row.gb_s, |rate| format!("{rate:.0}")),
+            row.gb_s.map_or_else(String::new, |rate| format!("{rate:.0}")),
         ];
         if with_roof {
-            cells.extend([known(row.share, percent), row.bound.unwrap_or_default().to_owned()]);
+            cells.extend([
+                row.share.map_or_else(String::new, percent),
+                row.bound.unwrap_or_default().to_owned(),
+            ]);
         }
         columns.row(cells);
     }
@@ -99,11 +102,6 @@ fn by_name(answer: &Roofed) -> String {
         answer.times,
     );
     format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
-}
-
-/// A value where it is known, else nothing.
-fn known<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
-    value.map_or(String::new(), shown)
 }
 
 /// The number of rows that are not shown.
