@@ -37,14 +37,17 @@ pub(crate) fn to_host(pinned: Option<bool>) -> &'static str {
     }
 }
 
+/// The beginning of the name of a step's mark, as PyTorch's profiler writes it; the number of the step follows.
+pub const STEP_MARK: &str = "ProfilerStep#";
+
 /// The mark of a step, as PyTorch's profiler writes it.
 pub(crate) fn step_name(number: i64) -> String {
-    format!("ProfilerStep#{}", number.max(0))
+    format!("{STEP_MARK}{}", number.max(0))
 }
 
 /// Whether this is the name of a step's mark.
 pub(crate) fn is_step_name(name: &str) -> bool {
-    name.starts_with("ProfilerStep#")
+    name.starts_with(STEP_MARK)
 }
 
 /// The library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` of any other function.

@@ -56,7 +56,7 @@ pub use execution::{
     DimRange, ExecutionTrace, LinkedActivity, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange,
     Values,
 };
-pub use foreign::Origin;
+pub use foreign::{Origin, STEP_MARK};
 pub use input::{
     ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options,
     Recording, Want, kineto_files, open, open_with,

@@ -1,5 +1,7 @@
 //! What the name of a host event says, where PyTorch itself gave it.
 
+use steptime_trace::STEP_MARK;
+
 /// A host event by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventName<'a> {
@@ -21,7 +23,6 @@ pub enum EventName<'a> {
     Other(&'a str),
 }
 
-const STEP: &str = "ProfilerStep#";
 const OPTIMIZER: &str = "Optimizer.";
 const LOADER: &str = "enumerate(DataLoader)";
 const ENGINE: &str = "autograd::engine::";
@@ -36,7 +37,7 @@ pub const ACCUMULATE_GRAD: &str = "torch::autograd::AccumulateGrad";
 impl<'a> EventName<'a> {
     /// Reads a name.
     pub fn of(name: &'a str) -> EventName<'a> {
-        if let Some(number) = after(name, STEP) {
+        if let Some(number) = after(name, STEP_MARK) {
             EventName::ProfilerStep(number.parse().unwrap_or(0))
         } else if let Some(method) = after(name, OPTIMIZER) {
             match method.split('#').next() {
