@@ -154,6 +154,17 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// A step without kernels, copies and fills that take time.
+    #[error(
+        "{}: no kernel, copy or fill of its step takes any time{}; record whole steps, kernels included",
+        path.display(), repairs.as_ref().map_or_else(String::new, |repairs| format!(" ({repairs})"))
+    )]
+    NoKernels {
+        /// The input.
+        path: PathBuf,
+        /// Repairs while reading, in words.
+        repairs: Option<String>,
+    },
     /// A step that would take no time.
     #[error("{}: the step would take no time: what was recorded has no durations; record it again", path.display())]
     NoDuration {

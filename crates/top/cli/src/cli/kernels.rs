@@ -38,7 +38,7 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
     steptime roofline examples/dlrm_default_2048
     steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
 pub struct Roofline {
-    /// A recording with its execution trace, or an execution trace
+    /// A recording with its execution trace, or an execution trace; of any other trace of a GPU, kernels are shown by name
     pub input: PathBuf,
     /// The device: kernels are priced for it. Without it, measured times against the device recorded on
     #[arg(long, value_name = "NAME|FOLDER")]

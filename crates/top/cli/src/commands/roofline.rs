@@ -20,7 +20,11 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     }
     let roofline = match progress::spin("pricing", || question.roofline()) {
         // A trace of kernels without ops still has their times.
-        Err(Error::NoArguments { .. }) if args.device.is_none() && args.plot.is_none() => {
+        Err(Error::NoArguments { .. }) if args.device.is_none() => {
+            if args.plot.is_some() {
+                let place = args.input.display();
+                return Err(format!("{place}: --plot draws kernels by their arithmetic, and without arguments of ops it is not known: leave --plot out for their times by name, or profile with record_shapes=True").into());
+            }
             let answer = question.kernels_by_name()?.answer(&step);
             return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
         }

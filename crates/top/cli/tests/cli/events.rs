@@ -62,6 +62,24 @@ fn arrows_link_what_no_correlation_does() {
 }
 
 #[test]
+fn a_trace_cut_before_its_kernels_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = changed(&folder, |events| {
+        let is_on_device =
+            |event: &Value| event["pid"] == 0 && event["ph"] == "X" && event["args"].get("stream").is_some();
+        let at = |event: &Value| event["ts"].as_f64().unwrap_or(f64::MAX);
+        let first = events.iter().filter(|event| is_on_device(event)).map(at).fold(f64::MAX, f64::min);
+        events.retain(|event| !is_on_device(event) || at(event) == first);
+    });
+    let whole = std::fs::read_to_string(&path).expect("the trace");
+    let end = whole.rfind("}]").expect("the end of the events");
+    std::fs::write(&path, &whole[..end]).expect("written");
+    let refused = crate::failure(&["roofline", text(&path)]);
+    assert!(refused.contains("no kernel, copy or fill of its step takes any time (1 repair"), "{refused}");
+    assert!(refused.contains("the file ends in the middle"), "{refused}");
+}
+
+#[test]
 fn a_kernel_ends_before_the_next_of_its_stream() {
     let folder = tempfile::tempdir().expect("a folder");
     let recorded = replayed(&changed(&folder, |_| ()), &[]);

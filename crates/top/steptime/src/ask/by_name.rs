@@ -82,6 +82,9 @@ impl Question<'_> {
         }
         let mut kernels: Vec<NamedKernel> = kernels.into_values().collect();
         kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.time));
+        if kernels.is_empty() {
+            return Err(Error::NoKernels { path: step.path.clone(), repairs: step.repairs.clone() });
+        }
         takes_time(step, kernels.iter().map(|kernel| kernel.time).sum())?;
         Ok(NamedKernels { device: named, spec, kernels })
     }
