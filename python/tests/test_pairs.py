@@ -30,8 +30,11 @@ def _compare() -> Any:
 
 
 compare = _compare()
-# Active time and memory may be so far off.
+# Largest difference of active time and of memory.
 ACTIVE, MEMORY = 0.02, 0.03
+# A recurrent layer returns 32-bit numbers under autocast on a CPU, and 16-bit ones in cuDNN: the recording of the changed script has two casts
+# that a GPU does not have.
+ACTIVE_OF = {("gru", "bf16"): 0.04}
 
 
 PAIRS = [
@@ -82,7 +85,8 @@ def noted(folder: Path, model: str, change: str, on: str = "cpu") -> dict[str, A
 def test_what_is_asked_of_a_recording_is_what_the_changed_script_gives(recorded: Path, model: str, change: str) -> None:
     row = compare.compare(Path(program()), recorded / model, noted(recorded, model, change), "h200")
     assert not row.lost and not row.refused, row.lost or row.refused
-    assert abs(row.active) <= ACTIVE and abs(row.memory) <= MEMORY, "\n".join(compare.explain(row))
+    active = ACTIVE_OF.get((model, change), ACTIVE)
+    assert abs(row.active) <= active and abs(row.memory) <= MEMORY, "\n".join(compare.explain(row))
 
 
 @pytest.mark.parametrize("on", ["fake", "meta"])
