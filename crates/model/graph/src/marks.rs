@@ -24,15 +24,13 @@ pub(crate) struct RawMark {
 }
 
 impl RawMark {
-    /// What must agree for two marks of different steps to be the same mark.
-    pub(crate) fn label(&self) -> u64 {
-        label(self.name, matches!(self.source, Source::Call(_)), self.begins)
+    pub(crate) fn label(&self) -> Label {
+        (self.name.0 << 2) | (u32::from(matches!(self.source, Source::Call(_))) << 1) | u32::from(self.begins)
     }
 }
 
-pub(crate) fn label(name: NameId, call: bool, begins: bool) -> u64 {
-    (u64::from(name.0) << 2) | (u64::from(call) << 1) | u64::from(begins)
-}
+/// A mark's name, and whether it begins or ends an op or a call: what must agree for two marks of different steps to be the same mark.
+pub(crate) type Label = u32;
 
 /// One host thread's properly nested marks over the whole trace.
 #[derive(Debug, Clone)]

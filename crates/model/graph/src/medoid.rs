@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use typed_index_collections::TiSlice;
 
 use crate::ids::StepId;
+use crate::marks::Label;
 use crate::steps::StepWindow;
 
 /// With more steps than this, each is compared with a sample of this many.
@@ -13,8 +14,8 @@ const LONGEST: i64 = 3;
 
 /// The step that has most marks in common with the others, of those that did not take much longer than the median
 /// one; `labels` holds each step's marks, thread by thread. Steps without marks are no candidates.
-pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
-    let bags: Vec<FxHashMap<u64, u32>> = labels
+pub(crate) fn of(labels: &[&[Vec<Label>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
+    let bags: Vec<FxHashMap<Label, u32>> = labels
         .iter()
         .map(|threads| {
             let mut bag = FxHashMap::default();
@@ -54,13 +55,13 @@ mod tests {
 
     #[test]
     fn the_warm_up_is_never_the_template() {
-        let steps: Vec<Vec<Vec<u64>>> = (0..6u64)
+        let steps: Vec<Vec<Vec<Label>>> = (0..6)
             .map(|step| {
                 let extra = if step == 0 { 100..160 } else { 50 + step..51 + step };
                 vec![(0..20).chain(extra).collect()]
             })
             .collect();
-        let labels: Vec<&[Vec<u64>]> = steps.iter().map(Vec::as_slice).collect();
+        let labels: Vec<&[Vec<Label>]> = steps.iter().map(Vec::as_slice).collect();
         let mut at = 0;
         let windows: TiVec<StepId, StepWindow> = (0..6)
             .map(|step| {

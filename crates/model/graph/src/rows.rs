@@ -4,7 +4,7 @@ use steptime_trace::{HostKind, Trace};
 use typed_index_collections::TiVec;
 
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceCall};
-use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::marks::{RawMark, Source, ThreadMarks};
 use crate::names::{ApiKind, EventName};
 use crate::tables::{Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, Thread};
 
@@ -55,6 +55,13 @@ impl Rows {
     fn add_thread(&mut self, trace: &Trace, thread: HostThreadId, marks: &[RawMark]) {
         let first = self.marks.next_key();
         let last = MarkId::from((first.index() + marks.len()).saturating_sub(1));
+        let begins = |op: bool| {
+            marks.iter().filter(|mark| mark.begins && matches!(mark.source, Source::Op(_)) == op).count()
+        };
+        self.ops.reserve(begins(true));
+        self.calls.reserve(begins(false));
+        self.trace_calls.reserve(begins(false));
+        self.marks.reserve(marks.len());
         let mut open: Vec<OpId> = Vec::new();
         let mut open_call: Vec<CallId> = Vec::new();
         for mark in marks {
@@ -105,21 +112,6 @@ impl Rows {
             let (after, wraps) = if at == first { (last, true) } else { (at.previous(), false) };
             self.marks.push(Mark { kind, thread, after, wraps });
         }
-    }
-
-    /// The labels by which marks of other steps are matched with a thread's.
-    pub(crate) fn labels(&self, marks: impl Iterator<Item = MarkId>) -> Vec<u64> {
-        marks
-            .map(|mark| {
-                let (name, call, begins) = match self.marks[mark].kind {
-                    MarkKind::OpBegin(op) => (self.ops[op].name, false, true),
-                    MarkKind::OpEnd(op) => (self.ops[op].name, false, false),
-                    MarkKind::CallBegin(call) => (self.calls[call].api, true, true),
-                    MarkKind::CallEnd(call) => (self.calls[call].api, true, false),
-                };
-                marks::label(name, call, begins)
-            })
-            .collect()
     }
 
     /// The call that begins at a mark.

@@ -13,11 +13,11 @@ use crate::error::Error;
 use crate::events;
 use crate::graph::{self, StepGraph};
 use crate::handoff;
-use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
+use crate::ids::{ActivityId, CallId, StepId, TraceCall};
 use crate::late;
 use crate::links::Links;
 use crate::lost::{self, Launch, Launches, kernel_launches};
-use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::marks::{self, Label, RawMark, Source, ThreadMarks};
 use crate::medoid;
 use crate::nesting::check_nesting;
 use crate::phase;
@@ -41,7 +41,7 @@ const FREQUENT: usize = 3;
 /// The marks of one step, thread by thread.
 struct StepMarks {
     threads: Vec<Vec<RawMark>>,
-    labels: Vec<Vec<u64>>,
+    labels: Vec<Vec<Label>>,
 }
 
 impl StepGraph {
@@ -159,7 +159,7 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
 /// differ, the medoid is the template, which is never a warm-up step.
 fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: &mut Coverage) -> StepId {
     let mut groups: Vec<Vec<StepId>> = Vec::new();
-    let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();
+    let mut index: FxHashMap<&Vec<Vec<Label>>, usize> = FxHashMap::default();
     for (step, part) in parts.iter_enumerated() {
         let group = *index.entry(&part.labels).or_insert_with(|| {
             groups.push(Vec::new());
@@ -173,7 +173,7 @@ fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: 
     coverage.steps_alike = best.len();
     let alone = best.len() == 1 && parts.len() > 1;
     if alone || best.len() * FREQUENT < parts.len() {
-        let labels: Vec<&[Vec<u64>]> = parts.iter().map(|part| &part.labels[..]).collect();
+        let labels: Vec<&[Vec<Label>]> = parts.iter().map(|part| &part.labels[..]).collect();
         return medoid::of(&labels, &steps.windows);
     }
     best.get(best.len() / 2).copied().unwrap_or_default()
@@ -190,8 +190,9 @@ fn assemble(
 ) -> StepGraph {
     let mut activities = template_activities(trace, &mut rows, &links);
     let collectives = collectives::find(trace, &rows.ops, &rows.calls, &mut activities);
-    let mut samples = measure(trace, steps, &parts, &rows, &links, activities.len(), &mut coverage);
+    let mut samples = Samples::new(parts.len(), rows.marks.len(), activities.len());
     samples.set_template(template);
+    measure(&mut samples, trace, steps, &parts, &rows, &links, &mut coverage);
     clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
@@ -236,7 +237,9 @@ fn assemble(
 
 /// The device activities that the template's calls launched, call by call.
 fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<ActivityId, Activity> {
-    let mut activities: TiVec<ActivityId, Activity> = TiVec::new();
+    let launched = |&call: &TraceCall| links.of_call(trace, call).len();
+    let mut activities: TiVec<ActivityId, Activity> =
+        TiVec::with_capacity(rows.trace_calls.iter().map(launched).sum());
     for (index, call) in rows.calls.iter_mut_enumerated() {
         call.first_activity = activities.next_key();
         for &row in links.of_call(trace, rows.trace_calls[index]) {
@@ -259,18 +262,16 @@ fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<A
 
 /// Fills the columns: every step's marks and activities, matched with the template's.
 fn measure(
+    samples: &mut Samples,
     trace: &Trace,
     steps: &Steps,
     parts: &TiSlice<StepId, StepMarks>,
     rows: &Rows,
     links: &Links,
-    activities: usize,
     coverage: &mut Coverage,
-) -> Samples {
-    let mut samples = Samples::new(parts.len(), rows.marks.len(), activities);
+) {
     let (mut matched, mut all) = (0usize, 0usize);
-    let template_labels: TiVec<HostThreadId, Vec<u64>> =
-        rows.threads.iter().map(|t| rows.labels(t.first_mark.until(t.end_mark))).collect();
+    let template = samples.template();
     for (step, part) in parts.iter_enumerated() {
         let window = steps.windows[step];
         let before = step.index().checked_sub(1).map(|before| steps.windows[StepId::from(before)]);
@@ -280,14 +281,16 @@ fn measure(
         for (thread, &source) in rows.sources.iter_enumerated() {
             let thread_marks = rows.threads[thread].first_mark.until(rows.threads[thread].end_mark);
             let marks = &part.threads[source];
-            let at = align(&template_labels[thread], &part.labels[source]);
-            all += marks.len().max(at.len());
-            for ((i, place), row) in at.iter().enumerate().zip(thread_marks) {
-                let Some(place) = *place else { continue };
+            let found = align(&parts[template].labels[source], &part.labels[source]);
+            all += marks.len().max(thread_marks.len());
+            let mut expected = Some(0);
+            for (place, row) in found.places().zip(thread_marks) {
+                let follows = place == expected;
+                expected = place.map(|place| place + 1);
+                let Some(place) = place else { continue };
                 matched += 1;
-                let expected = if i == 0 { Some(0) } else { at[i - 1].map(|before| before + 1) };
-                let mark = &marks[place as usize];
-                samples.set_mark(step, row, mark.time, expected == Some(place));
+                let mark = &marks[place];
+                samples.set_mark(step, row, mark.time, follows);
                 if let (Source::Call(recorded), true) = (mark.source, mark.begins)
                     && let Some(call) = rows.call_at(row)
                 {
@@ -301,7 +304,6 @@ fn measure(
         }
     }
     coverage.marks_matched_permille = (matched * 1000).checked_div(all).unwrap_or(1000);
-    samples
 }
 
 /// Time in which anything ran that a step launched.

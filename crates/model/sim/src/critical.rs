@@ -163,23 +163,30 @@ impl Slack {
             marks: vec![end; graph.marks.len()].into(),
             ends: vec![end; graph.activities.len()].into(),
         };
-        let marks = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, Node::Mark(mark)));
-        let ends = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, Node::Activity(activity)));
-        let mut nodes: Vec<(Nanos, Node)> = marks.chain(ends).collect();
-        // Those of each thread and stream are in order.
-        nodes.sort();
-        for &(_, node) in nodes.iter().rev() {
+        for node in by_time(timeline).into_iter().rev() {
             match node {
                 Node::Mark(mark) => latest.before_mark(mark),
                 Node::Activity(activity) => latest.before_activity(activity),
             }
         }
-        let slack = |(latest, time): (&Nanos, &Nanos)| (*latest - *time).max(Nanos::ZERO);
-        Slack {
-            marks: latest.marks.iter().zip(&timeline.marks).map(slack).collect(),
-            activities: latest.ends.iter().zip(&timeline.ends).map(slack).collect(),
-        }
+        let Latest { mut marks, ends: mut activities, .. } = latest;
+        let slack = |(latest, time): (&mut Nanos, &Nanos)| *latest = (*latest - *time).max(Nanos::ZERO);
+        marks.iter_mut().zip(&timeline.marks).for_each(slack);
+        activities.iter_mut().zip(&timeline.ends).for_each(slack);
+        Slack { marks, activities }
     }
+}
+
+/// All marks and ends of activities, in order of time.
+fn by_time(timeline: &Timeline) -> Vec<Node> {
+    let marks = timeline.marks.keys().map(Node::Mark);
+    let mut nodes: Vec<Node> = marks.chain(timeline.ends.keys().map(Node::Activity)).collect();
+    // Those of each thread and stream are in order.
+    nodes.sort_by_key(|&node| match node {
+        Node::Mark(mark) => (timeline.marks[mark], node),
+        Node::Activity(activity) => (timeline.ends[activity], node),
+    });
+    nodes
 }
 
 /// The latest times that do not make the step longer, as far as they are known: from the end of the step backwards.

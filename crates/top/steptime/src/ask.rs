@@ -160,15 +160,17 @@ impl<'s> Question<'s> {
     pub fn simulate(&self) -> Result<Prediction, Error> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
-        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &self.kernels());
+        let kernels = self.kernels();
+        let spec = memory::spec(&step, &kernels);
+        // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
+        let peak = memory::of_recorded(&step, &kernels);
+        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
             possible(&step.path, &step.graph, &device.launches)?;
         }
         takes_time(&step, prediction.step)?;
         prediction.asked = self.asked(&chosen);
-        let kernels = self.kernels();
-        let spec = memory::spec(&step, &kernels);
-        Ok(prediction.with_peak(memory::of_recorded(&step, &kernels), spec.as_ref()))
+        Ok(prediction.with_peak(peak, spec.as_ref()))
     }
 
     /// Answers by a simpler way, to compare with.
@@ -189,7 +191,7 @@ impl<'s> Question<'s> {
     /// As [`Question::simulate`].
     pub fn answer(&self) -> Result<Predicted, Error> {
         match self.way {
-            None => Ok(self.simulate()?.answer(self.step)),
+            None => Ok(self.simulate()?.into_answer(self.step)),
             Some(way) => {
                 let time = self.baseline(way)?;
                 let asked = self.asked(&self.chosen(self.step)?);

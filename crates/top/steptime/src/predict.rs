@@ -158,8 +158,10 @@ impl Prediction {
         let replay = SelfCheck::of(graph);
         let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
-        let path = critical::path(graph, &timeline);
+        // Before the path, which is kept: both need as much memory for a while.
         let idle_by_cause = Idle::of(graph, &timeline);
+        let slack = Slack::of(graph, &timeline);
+        let path = critical::path(graph, &timeline);
         Prediction {
             step,
             interval,
@@ -167,7 +169,7 @@ impl Prediction {
             active: timeline.active(),
             idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
             idle_by_cause,
-            slack: Slack::of(graph, &timeline),
+            slack,
             ops: breakdown::by_op(graph, &timeline, &path),
             kernels: breakdown::by_kernel(graph, &priced.durations),
             phases: breakdown::by_phase(graph, &timeline),

@@ -98,7 +98,7 @@ impl HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let work = release::own_work(graph, &coupling);
         let mut found = Found::default();
-        let gaps = gaps
+        let mut gaps: TiVec<MarkId, Nanos> = gaps
             .into_iter_enumerated()
             .map(|(mark, gap)| match gap {
                 Some(gap) => {
@@ -117,6 +117,8 @@ impl HostCosts {
                 }
             })
             .collect();
+        // Collected in place: half of it is room of what may be missing.
+        gaps.shrink_to_fit();
         let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
         HostCosts { gaps, coupling, recorded_delays: true, lead_excess, spread: OWN_SPREAD, found, captured }
     }

@@ -5,6 +5,7 @@ mod rows;
 use serde::Serialize;
 use steptime_cost::Process;
 use steptime_graph::StepGraph;
+use steptime_sim::critical::Stretch;
 use steptime_trace::Nanos;
 
 pub(super) use self::rows::pieces;
@@ -144,7 +145,23 @@ impl Prediction {
     /// The answer. `step` is the step that was predicted.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Predicted {
+        let critical_path = Some(pieces(&step.graph, &self.path));
+        Predicted { critical_path, ..self.answer_without_path(step) }
+    }
+
+    /// The same answer. The timeline is dropped before the path is written, which is as large.
+    pub(crate) fn into_answer(self, step: &Step) -> Predicted {
+        let answer = self.answer_without_path(step);
+        let path = self.into_path();
+        Predicted { critical_path: Some(pieces(&step.graph, &path)), ..answer }
+    }
+
+    fn answer_without_path(&self, step: &Step) -> Predicted {
         Predicted::new(&self.asked, "simulate", step, self.step, Some(self))
+    }
+
+    fn into_path(self) -> Vec<Stretch> {
+        self.path
     }
 }
 
@@ -155,7 +172,7 @@ impl Predicted {
         Predicted::new(asked, way.name(), step, time, None)
     }
 
-    /// A time, and what the simulation knows beyond it where there was one.
+    /// A time, and what the simulation knows beyond it where there was one, but for the critical path.
     fn new(
         asked: &Asked,
         method: &'static str,
@@ -203,7 +220,7 @@ impl Predicted {
             modules: simulated.map(|s| modules(recorded, s)).unwrap_or_default(),
             ops: simulated.map(|s| ops(graph, s)),
             kernels_by_name: simulated.map(|s| s.kernels.iter().map(KernelTime::new).collect()),
-            critical_path: simulated.map(|s| pieces(graph, &s.path)),
+            critical_path: None,
             host_slowness: simulated.and_then(|s| s.slowness),
             coverage: GraphCoverage::new(&graph.coverage, simulated.map(|s| &s.found)),
             kernel_coverage,

@@ -19,7 +19,7 @@ use super::lowered::{in_order, lower};
 #[derive(Debug, Default)]
 pub struct Arguments {
     /// For each op of the graph its call.
-    calls: TiVec<OpId, Option<OpCall>>,
+    calls: TiVec<OpId, Option<Box<OpCall>>>,
     /// For each op of the graph its node of the execution trace.
     nodes: TiVec<OpId, Option<NodeId>>,
     /// The execution trace: which tensors are the same.
@@ -43,10 +43,10 @@ impl Arguments {
             if let Some((execution, joined)) = &joined
                 && let Some(node) = joined.op_to_node[op]
             {
-                return Some(from_execution::op_call(execution, node));
+                return Some(Box::new(from_execution::op_call(execution, node)));
             }
             match graph.ops[op].origin {
-                OpOrigin::Timing(row) => recorded.call(row),
+                OpOrigin::Timing(row) => recorded.call(row).map(Box::new),
                 OpOrigin::Execution(_) | OpOrigin::Derived => None,
             }
         };
@@ -59,7 +59,7 @@ impl Arguments {
     #[must_use]
     pub fn derived(derived: &DerivedStep, tree: &OpTree, execution: ExecutionGraph) -> Arguments {
         let of_op = |node: &u32| &tree.nodes[*node as usize];
-        let call = |node: &TreeNode| (node.kind == TreeKind::Op).then(|| node.call.clone());
+        let call = |node: &TreeNode| (node.kind == TreeKind::Op).then(|| Box::new(node.call.clone()));
         Arguments {
             calls: derived.nodes.iter().map(|node| call(of_op(node))).collect(),
             nodes: derived.nodes.iter().map(|node| of_op(node).origin).collect(),
@@ -91,7 +91,7 @@ impl Arguments {
     /// The step as a graph that can be changed.
     #[must_use]
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
-        let call = |op: OpId| self.calls.get(op).cloned().flatten();
+        let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
         let mut step = steptime_step::Step::of(graph, self.execution.as_ref(), call, node);
         kept::mark(&mut step, graph, &self.kept);
@@ -121,8 +121,7 @@ impl Arguments {
     /// The shapes of the tensors that an op was called with; none where they were not recorded.
     #[must_use]
     pub fn shapes(&self, op: OpId) -> Vec<Vec<i64>> {
-        let call = self.calls.get(op).and_then(Option::as_ref);
-        let tensors = call.into_iter().flat_map(OpCall::input_tensors);
+        let tensors = self.called(op).into_iter().flat_map(OpCall::input_tensors);
         tensors.map(|(_, _, tensor)| tensor.shape.to_vec()).collect()
     }
 
@@ -169,6 +168,10 @@ impl Arguments {
         in_context(recorded, graph, indices, &self.lookups)
     }
 
+    fn called(&self, op: OpId) -> Option<&OpCall> {
+        self.calls.get(op)?.as_deref()
+    }
+
     fn of_recorded(
         &self,
         graph: &StepGraph,
@@ -177,7 +180,7 @@ impl Arguments {
         ops: &OpSet,
     ) -> (Vec<Launch>, Vec<Places>) {
         let lowering = |op: OpId| {
-            let call = self.calls.get(op)?.as_ref()?;
+            let call = self.called(op)?;
             Some((call, move |seen| lower(call, seen, ops, |call| ops.lower(call))))
         };
         in_order(graph, order, settings, lowering)
