@@ -19,19 +19,19 @@ pub struct PredictedJob {
     pub schema: u32,
     /// `predict`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
-    /// What to call it.
+    /// Title of the job.
     pub name: String,
     /// The GPU predicted for.
     pub device: Option<String>,
-    /// How many ranks the job has.
+    /// Number of ranks of the job.
     pub world: usize,
     /// `simulate`.
     pub method: &'static str,
-    /// Where the hosts' times come from: `own`, `default`, or a file.
+    /// Source of the hosts' times: `own`, `default`, or a file.
     pub host: String,
-    /// How slow the hosts are taken to be, where one factor says it.
+    /// Assumed slowness of the hosts, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slower_than: Option<HostSlowerThan>,
     /// The state of the processes: `profiled` or `fresh`.
