@@ -10,7 +10,7 @@ use super::validate::Errors;
 use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 
-/// Collectives at or below this size are bound by latency: what a sweep measures beyond their price is the launch.
+/// Collectives at or below this size are bound by latency: the excess of a sweep's time over their price is the launch.
 const SMALL: u64 = 64 << 10;
 
 /// Relative error allowed for the launch, which may partly overlap a collective timed from event to event, or take longer.

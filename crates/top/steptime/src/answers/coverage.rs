@@ -1,4 +1,4 @@
-//! Coverage of a recording: counts of what was joined and priced.
+//! Coverage of a recording: counts of joined and priced events.
 
 use serde::Serialize;
 use steptime_cost::Found;

@@ -67,7 +67,7 @@ pub struct CorrectedShown {
     pub rows: usize,
     /// Mean error before.
     pub before: f64,
-    /// Mean error after, on what was held out.
+    /// Mean error after, on held-out rows.
     pub after: f64,
     /// Share of the correction that is applied, 0 to 1.
     pub taken: f64,

@@ -15,7 +15,7 @@ pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRa
 pub use self::validated::{JobRow, ValidatedJobs};
 use super::shared::ms;
 
-/// Time by what a rank's device does in a step, milliseconds; the first four add up to the step.
+/// Time of a rank's device in a step by activity, milliseconds; the first four add up to the step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceParts {
     /// Runs its own work.

@@ -64,7 +64,7 @@ pub struct Inspected {
     pub kernels: Vec<KernelTime>,
     /// T1 to T5 and hand-offs, the profiler's cost taken off.
     pub overheads: Vec<OverheadMeasured>,
-    /// Counts of what was joined.
+    /// Counts of joined events.
     pub coverage: Option<GraphCoverage>,
     /// The execution trace, where there is one.
     pub execution: Option<ExecutionInspected>,
