@@ -139,7 +139,7 @@ impl<'s> Question<'s> {
     /// Simulates the step.
     ///
     /// # Errors
-    /// Fails where the input lacks what the query needs: times of a GPU where no GPU is given; any device activity;
+    /// Fails where the input lacks data that the query needs: times of a GPU where no GPU is given; any device activity;
     /// arguments of its ops, where a GPU is given and the one recorded on is unknown too; host times of its own,
     /// where these are used; durations.
     pub fn run(&self) -> Result<Prediction, Error> {

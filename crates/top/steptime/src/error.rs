@@ -39,8 +39,8 @@ pub enum Error {
     Cost(#[from] steptime_cost::Error),
     /// The input has no timing of a device, and no device was given to price it for.
     #[error(
-        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: name the GPU to \
-         price its step for (--device h200), or give a recording made on one", path.display()
+        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): name the GPU to \
+         price its step for (--device h200), or give a recording made on a GPU", path.display()
     )]
     NoTiming {
         /// The input.
@@ -108,7 +108,7 @@ pub enum Error {
     },
     /// A recording of a device without a profile, where no other device was given.
     #[error(
-        "recorded on {device}, which has no profile: name one with --device, then kernels are priced for it"
+        "recorded on {device}, which has no device profile: name a GPU with --device to price kernels for it"
     )]
     NoProfileOf {
         /// The device's own name.
@@ -121,14 +121,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// A factor on the host's times is out of range.
-    #[error("no host takes {times} times as long as the profile's: it is a factor between 0.05 and 50")]
+    #[error("the factor on the host's times is {times}: give one between 0.05 and 50")]
     HostFactor {
         /// The factor.
         times: f64,
     },
     /// A factor on the host's times without a profile that it applies to.
     #[error(
-        "a host so many times as slow needs a profile to be slower than: name one, or take a typical host"
+        "a factor on the host's times needs a host profile: name one, or use a typical host"
     )]
     FactorOfNoProfile,
     /// A recording without a probe of its host.
@@ -149,7 +149,7 @@ pub enum Error {
         source: ProbeError,
     },
     /// A changed step in which nothing takes time.
-    #[error("{}: after the change the step would take no time: no kernel was recorded; record it again on its GPU, or name one by --device", path.display())]
+    #[error("{}: the changed step would take no time: no kernel was recorded; record it again on its GPU, or name one with --device", path.display())]
     NothingLeft {
         /// The input.
         path: PathBuf,
@@ -166,7 +166,7 @@ pub enum Error {
         repairs: Option<String>,
     },
     /// A step without any duration.
-    #[error("{}: the step would take no time: what was recorded has no durations; record it again", path.display())]
+    #[error("{}: the step would take no time: the recorded events have no durations; record it again", path.display())]
     NoDuration {
         /// The input.
         path: PathBuf,
@@ -198,7 +198,7 @@ pub enum Error {
         flops: f64,
     },
     /// Too little is left of a damaged file.
-    #[error("{repairs}; of what is left: {source}")]
+    #[error("{repairs}; with the remaining data: {source}")]
     Damaged {
         /// Repairs while reading.
         repairs: String,
@@ -215,7 +215,7 @@ pub enum Error {
     },
     /// Changed kernels have to be priced by a profile of the GPU recorded on, and there is none.
     #[error(
-        "{}: no profile ships of {}, which it was recorded on, to price what changes: name a GPU with --device",
+        "{}: no shipped device profile for {}, on which it was recorded, to price changed kernels: name a GPU with --device",
         path.display(), device.as_deref().unwrap_or("the GPU")
     )]
     NoOwnProfile {
@@ -232,7 +232,7 @@ pub enum Error {
     },
     /// A step compiled for a CPU, whose kernels are not ops.
     #[error(
-        "{}: {region} was compiled for the CPU, and what is fused in it for a GPU does not show: record the step \
+        "{}: {region} was compiled for the CPU, and how a GPU would fuse its ops is unknown: record the step \
          without torch.compile (it takes no less time), or on a GPU", path.display()
     )]
     Compiled {
@@ -242,7 +242,7 @@ pub enum Error {
         region: String,
     },
     /// A step number was given for an execution trace, which has only one step.
-    #[error("{}: no step {step}: an execution trace alone is of one step and does not number it", path.display())]
+    #[error("{}: no step {step}: an execution trace alone has a single step without a number", path.display())]
     OneStep {
         /// The input.
         path: PathBuf,
@@ -251,7 +251,7 @@ pub enum Error {
     },
     /// An execution trace, or a step recorded on a CPU, where measured times of a GPU are needed.
     #[error(
-        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: give a \
+        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): give a \
          recording made on a GPU (`steptime predict --device h200` prices this one)", path.display()
     )]
     NothingMeasured {
@@ -280,7 +280,7 @@ pub enum Error {
         problem: String,
     },
     /// A table of a GPU without a shipped profile.
-    #[error("no shipped profile is of {device:?}: name a profile with `--device`")]
+    #[error("no shipped profile for {device:?}: name a profile with `--device`")]
     UnknownDevice {
         /// The GPU, as the table names it.
         device: String,
@@ -299,7 +299,7 @@ pub enum Error {
         device: String,
     },
     /// Tables of other GPUs than the profile's.
-    #[error("the profile is of {profile}, and the tables are of {of}")]
+    #[error("the profile is for {profile}, but the tables are for {of}")]
     OfOtherDevices {
         /// The profile's GPU.
         profile: String,

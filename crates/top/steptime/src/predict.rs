@@ -127,7 +127,7 @@ pub(crate) fn device_times(
 
 /// Predicts a step: simulates threads, streams and waits.
 ///
-/// [`Step::predict`] does the same as a query, and checks that its input has what the query needs.
+/// [`Step::predict`] does the same as a query, and checks that its input has the data for it.
 pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
     predict_in(recorded, recorded.process, host, kernels)
 }

@@ -38,7 +38,7 @@ impl PeakMemory {
         self.parts.first().map_or(0.0, |(_, mb)| *mb)
     }
 
-    /// By kind, megabytes.
+    /// Memory by kind, megabytes.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         self.parts.iter().skip(1).copied()
     }

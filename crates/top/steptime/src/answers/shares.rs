@@ -8,21 +8,21 @@ use serde::Serialize;
 /// Sources of predicted device time, as shares of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModelShares {
-    /// From models fitted on a sweep.
+    /// Share from models fitted on a sweep.
     pub fitted: f64,
-    /// From models fitted on a sweep of another GPU.
+    /// Share from models fitted on a sweep of another GPU.
     pub transferred: f64,
-    /// From formulas over the device's specification.
+    /// Share from formulas over the device's specification.
     pub analytic: f64,
-    /// Kept as measured on this same GPU.
+    /// Share kept as measured on this same GPU.
     pub measured: f64,
-    /// Measured on another GPU and scaled.
+    /// Share measured on another GPU and scaled.
     pub scaled: f64,
-    /// From the bytes of unknown ops.
+    /// Share priced by the bytes of unknown ops.
     pub fallback: f64,
-    /// Of launches without any known work.
+    /// Share of launches without any known work.
     pub unknown: f64,
-    /// Outside of the range of the fitted data; part of the shares above.
+    /// Share outside of the range of the fitted data; part of the shares above.
     pub extrapolated: f64,
 }
 

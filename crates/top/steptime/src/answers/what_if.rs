@@ -88,11 +88,11 @@ pub struct Transform {
 /// Sources of device time, as shares of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KernelTimes {
-    /// Measured and unchanged.
+    /// Share measured and unchanged.
     pub measured: f64,
-    /// Measured, scaled by a model's ratio for the change.
+    /// Share measured and scaled by a model's ratio for the change.
     pub scaled: f64,
-    /// From a model alone.
+    /// Share from a model alone.
     pub modelled: f64,
 }
 

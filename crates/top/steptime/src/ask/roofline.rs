@@ -1,4 +1,4 @@
-//! Kernel times of a step compared with what the device could reach.
+//! Kernel times of a step compared with the roofline of the device.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;

@@ -34,7 +34,7 @@ impl Prices {
             let known = devices().find(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")));
             let known = known.ok_or_else(|| {
                 let meant = nearest(&name).map_or_else(String::new, |near| format!(" (is {near} meant?)"));
-                format!("`{name}` is no GPU that ships{meant}: `steptime device list` has their names, as h100 = 2.50")
+                format!("`{name}` is not a shipped GPU profile{meant}: `steptime device list` has their names, as h100 = 2.50")
             })?;
             let price = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
             let price = price.filter(|price| price.is_finite() && *price > 0.0).ok_or_else(|| {
@@ -54,7 +54,7 @@ impl Prices {
         self.0.get(&device.to_ascii_lowercase()).copied()
     }
 
-    /// Whether there are no prices.
+    /// Whether it has no price.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -34,21 +34,21 @@ pub struct PricedLaunches {
 /// Sources of predicted device time, as shares of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ModelCoverage {
-    /// From models fitted on a sweep.
+    /// Share from models fitted on a sweep.
     pub fitted: f64,
-    /// From models fitted on a sweep of another GPU, applied to this one's specification.
+    /// Share from models fitted on a sweep of another GPU, applied to this one's specification.
     pub transferred: f64,
-    /// From formulas over the device's specification.
+    /// Share from formulas over the device's specification.
     pub analytic: f64,
-    /// Kept as measured on this same GPU, where there is no other price.
+    /// Share kept as measured on this same GPU, for lack of another price.
     pub measured: f64,
-    /// Measured on another GPU and scaled by the ratio of both specifications, where there is no other price.
+    /// Share measured on another GPU and scaled by the ratio of both specifications, for lack of another price.
     pub scaled: f64,
-    /// From the bytes of an unknown op.
+    /// Share priced by the bytes of an unknown op.
     pub fallback: f64,
-    /// Of launches with unknown op and arguments.
+    /// Share of launches with unknown op and arguments.
     pub unknown: f64,
-    /// Outside of the range of the fitted data; part of the shares above.
+    /// Share outside of the range of the fitted data; part of the shares above.
     pub extrapolated: f64,
 }
 

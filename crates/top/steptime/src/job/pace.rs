@@ -18,7 +18,7 @@ const FAR: f64 = 1.25;
 /// Slowness from which it is fully taken to be in one.
 const APART: f64 = 1.4;
 
-/// Where one rank's host was disturbed, the others may have been too: half-width of 90 %, logarithm.
+/// Half-width of 90 % (logarithm) where one rank's host was disturbed, because the others may have been too.
 const DISTURBED: f64 = 0.1;
 
 /// Factors on the pace of each rank's host.

@@ -101,7 +101,7 @@ fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
 /// One rank of a predicted job.
 #[derive(Debug, Clone)]
 pub struct RankPrediction {
-    /// Time by what its device does.
+    /// Time of its device, by activity.
     pub parts: Parts,
     /// Idle time of its device by cause.
     pub idle: Idle,

@@ -29,7 +29,7 @@ pub struct JobRecorded {
 /// One rank of a recorded job, profiler included.
 #[derive(Debug, Clone)]
 pub struct RankRecorded {
-    /// Time by what its device did in a step.
+    /// Time of its device in a step, by activity.
     pub parts: Parts,
     /// Lead of its clock over the first rank's, from the ends of collectives.
     pub ahead: Nanos,
@@ -94,7 +94,7 @@ impl Crew<'_> {
     }
 }
 
-/// Time by what a rank's device did in one of the common steps, including activities launched by neighbouring steps that ran in it.
+/// Time of a rank's device by activity in one of the common steps, including work launched by neighbouring steps that ran in it.
 fn parts(
     graph: &StepGraph,
     rank: usize,

@@ -29,7 +29,7 @@ impl RecordedJob {
     /// Reads the `meta.json` of every rank; no trace is opened.
     ///
     /// # Errors
-    /// Where the folder or one of them cannot be read, or a rank has no measured step.
+    /// Fails where the folder or one of the files cannot be read, or a rank has no measured step.
     pub fn read(path: &Path) -> Result<RecordedJob, Error> {
         let io =
             |source: std::io::Error| Error::Plan(super::PlanError::Read { path: path.to_owned(), source });

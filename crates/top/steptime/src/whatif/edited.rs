@@ -19,7 +19,7 @@ pub struct Edited {
     pub(crate) step: edit::Step,
     /// Schedule of the changed step.
     pub(crate) scheduled: Scheduled,
-    /// Where a CUDA graph launches some of it: the schedule before capture, and the mapping of its rows to those after.
+    /// Schedule before capture, and the mapping of its rows to those after; `None` where no CUDA graph launches any of it.
     pub(super) captured: Option<(Scheduled, Carried)>,
     /// Launches of its ops, for the distribution of lookups and the settings in use.
     pub(crate) launches: Vec<Launch>,

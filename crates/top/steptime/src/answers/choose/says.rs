@@ -91,7 +91,7 @@ fn too_large(gpu: &GpuChosen) -> Option<String> {
     Some(format!("{head}; it fits with {}", each.join("; ")))
 }
 
-/// Describes a remedy: `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
+/// Describes a remedy as `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
 fn remedy(remedy: &RemedySaid) -> String {
     let mut facts = Vec::new();
     facts.extend(remedy.peak_mb.map(|mb| format!("{:.1} GB", mb / 1e3)));

@@ -82,7 +82,7 @@ pub struct SlowestSaid {
 pub struct PredictedRank {
     /// Its number.
     pub rank: u32,
-    /// Time by what its device does.
+    /// Time of its device, by activity.
     #[serde(flatten)]
     pub parts: DeviceParts,
     /// Idle time of its device, milliseconds by cause.

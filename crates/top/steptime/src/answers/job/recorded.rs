@@ -32,7 +32,7 @@ pub struct RecordedJob {
 pub struct RecordedRank {
     /// Its number.
     pub rank: u32,
-    /// Time by what its device did.
+    /// Time of its device, by activity.
     #[serde(flatten)]
     pub parts: DeviceParts,
     /// Lead of its clock over the first rank's, microseconds.
