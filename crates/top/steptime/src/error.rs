@@ -127,9 +127,7 @@ pub enum Error {
         times: f64,
     },
     /// A factor on the host's times without a profile that it applies to.
-    #[error(
-        "a factor on the host's times needs a host profile: name one, or use a typical host"
-    )]
+    #[error("a factor on the host's times needs a host profile: name one, or use a typical host")]
     FactorOfNoProfile,
     /// A recording without a probe of its host.
     #[error(
