@@ -144,7 +144,7 @@ impl<'s> Question<'s> {
     /// where these are used; durations.
     pub fn run(&self) -> Result<Prediction, Error> {
         let prediction = self.simulate()?;
-        // From a known GPU, measured times of kernels are transferred: then there is an answer.
+        // From a known GPU, measured times of kernels carry over: then there is an answer.
         let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
         if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
             return Err(Error::NoArguments { path: self.step.path.clone() });

@@ -26,7 +26,7 @@ pub struct Fitted {
 /// A recording whose profiled steps, the profiler's cost taken off, disagree with its un-profiled ones
 /// was made while the host was slow or fast: it is reported and left out of the fit.
 ///
-/// `recordings` are from the host of the profile; `others`, from other hosts, add gaps that these lack.
+/// `recordings` are from the host of the profile; `others`, from other hosts, add gaps that the profile would lack.
 ///
 /// # Errors
 /// Fails where one of them has no times of a GPU's step, or where no recording is left to fit on.

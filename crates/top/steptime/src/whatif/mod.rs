@@ -1,4 +1,4 @@
-//! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced again.
+//! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced.
 
 mod base;
 mod costed;

@@ -52,7 +52,7 @@ pub struct Op {
     pub device_ms: f64,
     /// Their part of the critical path, milliseconds.
     pub critical_ms: f64,
-    /// Largest delay of any part of them that does not lengthen the step, milliseconds; `None` where unknown.
+    /// Delay that any part of them can have without a longer step, milliseconds; `None` where unknown.
     pub slack_ms: Option<f64>,
 }
 
