@@ -168,7 +168,6 @@ impl HostMode {
 }
 
 impl Validation {
-    /// Scores rows.
     fn of(rows: Vec<Row>, ops: Vec<OpError>, warnings: Vec<String>) -> Validation {
         let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
         let replayed = rows.iter().filter_map(|r| r.replay);

@@ -71,7 +71,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// One launch.
+    /// Makes the row of one launch.
     fn new(kernel: &KernelRoof) -> Row {
         let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
         Row {
@@ -92,7 +92,7 @@ impl Row {
         }
     }
 
-    /// The kernels, copies or fills of one name.
+    /// Makes the row of the kernels, copies or fills of one name.
     fn of_name(kernel: &NamedKernel) -> Row {
         let time_us = kernel.time.as_micros();
         let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());

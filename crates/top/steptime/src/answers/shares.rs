@@ -46,7 +46,6 @@ pub struct FamilyTime {
 struct Sum {
     /// Time by source.
     by_source: BTreeMap<&'static str, f64>,
-    /// Half-widths.
     widths: Vec<f64>,
 }
 

@@ -29,7 +29,6 @@ pub(super) enum Times<'s> {
     Profile(&'s HostProfile),
     /// A profile read from a file.
     File {
-        /// The profile.
         profile: Box<HostProfile>,
         /// Name of the file, as given.
         name: String,

@@ -12,9 +12,7 @@ const DRIFT: f64 = 0.048;
 /// Logarithm of the factor on the step time with one part at either end of its own interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Widths {
-    /// The host.
     pub(super) host: [f64; 2],
-    /// The device.
     pub(super) device: [f64; 2],
 }
 

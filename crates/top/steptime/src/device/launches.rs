@@ -26,7 +26,6 @@ pub struct Arguments {
     execution: Option<ExecutionGraph>,
     /// Launches of ops of a step without times, whose graph was derived from the execution trace alone.
     derived: Option<Vec<OpLaunch>>,
-    /// Recorded lookups.
     lookups: Lookups,
     /// Results that the script keeps alive.
     kept: Vec<KeptResult>,

@@ -63,7 +63,6 @@ pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Re
     Ok(problem)
 }
 
-/// Removes duplicates.
 fn distinct(mut keys: Vec<Key>) -> Vec<Key> {
     keys.sort_unstable();
     keys.dedup();

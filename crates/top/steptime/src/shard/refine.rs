@@ -83,7 +83,6 @@ struct Known<'a, A> {
 }
 
 impl<A: Ask> Known<'_, A> {
-    /// Simulates jobs.
     fn all(&mut self, models: Vec<Model>) -> Result<Vec<Assembled>, A::Error> {
         let works: Vec<Vec<Vec<i64>>> =
             models.iter().map(|model| (0..model.gpus()).map(|rank| model.work(rank)).collect()).collect();

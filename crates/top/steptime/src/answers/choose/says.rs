@@ -6,7 +6,6 @@ use crate::answers::words::{grouped, percent};
 /// Maximum number of GPUs named in one sentence.
 const NAMED: usize = 6;
 
-/// All sentences.
 pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
     let mut says = Vec::new();
     says.extend(host_bound(gpus, "at the recorded batch", |gpu| Some(&gpu.recorded)));
