@@ -1,4 +1,4 @@
-//! Another batch is the step that is recorded at that batch: op by op, shape by shape.
+//! A change of the batch gives the step recorded at that batch: op by op, shape by shape.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/batches").join(name)
 }
 
-/// How often each op runs with tensors of these shapes: those taken, those given.
+/// Number of runs of each op by the shapes of its input and output tensors.
 type Calls = BTreeMap<(String, Vec<Vec<i64>>, Vec<Vec<i64>>), usize>;
 
 fn calls(step: &edit::Step) -> Calls {
@@ -48,7 +48,7 @@ fn is_as_recorded(before: &str, to: u64, after: &str) -> Vec<Audit> {
     audits
 }
 
-/// Positions, width, classes and samples are 8 of each.
+/// Positions, width, classes and samples are 8 each.
 #[test]
 fn a_size_that_is_the_batch_is_not_taken_for_it() {
     is_as_recorded("encoder_8", 32, "encoder_32");
@@ -59,8 +59,8 @@ fn a_larger_batch_becomes_one_of_the_size_of_others() {
     is_as_recorded("encoder_32", 8, "encoder_8");
 }
 
-/// With one sample the batch may stand anywhere. Positions come first inside of attention: of one sample its input is contiguous
-/// after all, of several it is copied, and the layer multiplies and adds its bias one after the other.
+/// With one sample, the batch may be any dimension of size one. Positions come first inside of attention: with one sample its input is
+/// contiguous, with several it is copied, and the layer multiplies and adds its bias in two steps.
 #[test]
 fn one_sample_becomes_several() {
     let (changed, _) = step("one_1", Some(ResizeBatch::to(4)));
@@ -71,7 +71,7 @@ fn one_sample_becomes_several() {
         .collect();
     let layer: [(&str, &[i64]); 9] = [
         ("aten::addmm", &[24, 24]),
-        // Copies in the gradient of attention, too: ops by themselves, here.
+        // In the gradient of attention, copies are ops of their own here.
         ("aten::clone", &[]),
         ("aten::clone", &[4, 2, 6, 4]),
         ("aten::contiguous", &[4, 6, 2, 4]),
@@ -84,19 +84,19 @@ fn one_sample_becomes_several() {
     assert!(more.iter().all(|call| layer.contains(call)), "{more:?}");
 }
 
-/// Positions come before samples, and there are 8 of each: the recurrent layer knows which are which.
+/// Positions come before samples, and there are 8 of each: the recurrent layer knows the dimension of samples.
 #[test]
 fn a_layer_says_which_dimension_is_of_samples() {
     let audits = is_as_recorded("positions_first_8", 16, "positions_first_16");
     assert!(audits[0].doubts.iter().any(|doubt| doubt.contains("number 1 is taken")), "{audits:?}");
-    // What was asked for is done.
+    // An explicit dimension is respected.
     let first = ResizeBatch { dims: BatchDims::At(0), ..ResizeBatch::to(16) };
     let (asked, audits) = step("positions_first_8", Some(first));
     assert_ne!(asked, step("positions_first_16", None).0);
     assert!(audits[0].doubts.is_empty(), "{audits:?}");
 }
 
-/// As many nodes and edges for each graph as before, whatever their number.
+/// The numbers of nodes and edges per graph stay the same.
 #[test]
 fn nodes_and_edges_grow_with_the_graphs_of_a_batch() {
     is_as_recorded("graphs_4", 16, "graphs_16");
@@ -109,7 +109,7 @@ fn a_graph_that_all_samples_share_does_not_grow() {
     is_as_recorded("graph_16", 64, "graph_64");
 }
 
-/// Indices, values and ends of bags with the end of the last: of tables of one shape.
+/// Indices, values and offsets including the last one, of tables of one shape.
 #[test]
 fn sparse_gradients_grow_with_the_lookups() {
     is_as_recorded("bags_16", 64, "bags_64");

@@ -1,4 +1,4 @@
-//! What if products were in bfloat16.
+//! Changes of products to bfloat16.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn products_are_narrow_and_parameters_are_not() {
 
 #[test]
 fn parameters_are_cast_once_there_and_once_back() {
-    // The parameters of layers, which are cast both ways, and activations.
+    // Parameters of layers, which are cast both ways, and activations.
     for (name, parameters, casts) in [("dlrm_default_2048", 12, 32), ("resnet50_32", 55, 113)] {
         let recorded = whole(name);
         let step = changed(&recorded);

@@ -29,7 +29,7 @@ fn spread(rules: &[&dyn Rule], copies_apart: bool) -> Spread {
     let step = Step::of_one_gpu(Path::new("job.toml"), &model).expect("a step");
     assert_eq!(step.batch(), Some(1024));
     assert_eq!(step.process, Process::Fresh);
-    // Ranks 2 and 3 have nothing but the last table, which all have.
+    // Ranks 2 and 3 have only the last table, which is on every rank.
     let on = |rank| TableHome::Columns(vec![(rank, 32)]);
     let world = World {
         dense: DataParallel { bucket: Some(1 << 30), ..DataParallel::of(4) },

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where cargo puts examples: beside the folder that this test is in.
+/// Path of a built example: cargo puts them beside the folder of this test.
 fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     let folder = test.parent().and_then(Path::parent).expect("the folder of the build profile");

@@ -1,4 +1,4 @@
-//! Steps that are written down: what is read again is what was written.
+//! Round trips: a step read again equals the written step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ fn changed(step: &Step, rules: &[&dyn Rule]) -> WhatIf {
     step.predict().on("h200").expect("a profile").what_if(rules).expect("a change")
 }
 
-/// Writes an execution trace of a step; its path.
+/// Writes an execution trace of a step; returns its path.
 fn written(name: &str, answer: &WhatIf, step: &Step) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("export_{name}.et.json"));
     let mut out = Vec::new();
@@ -40,7 +40,7 @@ fn graph(path: &Path) -> ExecutionGraph {
     ExecutionGraph::new(&trace)
 }
 
-/// All that is known of a tensor, in words.
+/// Describes everything known of a tensor.
 fn tensor(graph: &ExecutionGraph, id: TensorId) -> String {
     let row = graph.tensors.get(id);
     let storage = graph.tensors.storage(row.storage);
@@ -118,14 +118,14 @@ fn so_are_others() {
     }
 }
 
-/// What an op takes and gives: its tensors.
+/// Describes an op's input and output tensors.
 fn shapes(call: &OpCall) -> String {
     let all = call.inputs.iter().chain(&call.outputs).flat_map(|arg| arg.tensors().to_vec());
     let all: Vec<_> = all.map(|tensor| (tensor.shape, tensor.dtype, tensor.device)).collect();
     format!("{} {all:?}", call.name)
 }
 
-/// For each thread its ops, in order.
+/// Ops of each thread, in order.
 fn ops_of(step: &Edited) -> BTreeSet<Vec<String>> {
     let one = |op: OpId| {
         let named = OpCall::new(&step.ops[op].name, Vec::new());
@@ -135,7 +135,7 @@ fn ops_of(step: &Edited) -> BTreeSet<Vec<String>> {
     threads.map(|roots| roots.iter().flat_map(|&root| step.subtree(root)).map(one).collect()).collect()
 }
 
-/// The same, as it was read.
+/// Ops of each thread, in order, read from a file.
 fn read_again(path: &Path) -> BTreeSet<Vec<String>> {
     let graph = graph(path);
     let mut threads: BTreeMap<u64, Vec<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The order of GPUs: one that is at least as good in every figure of its specification is not slower at any op.
+//! Order of GPUs: one that is at least as good in every figure of its specification is not slower at any op.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use steptime::aten::{Kernel, KernelCall, Settings};
 use steptime::cost::device::{Context, DeviceProfile, DeviceSpec, Indices, ModelChoice};
 use steptime::{Choice, Step, device, devices};
 
-/// How much slower the better of two GPUs may be at an op.
+/// Largest accepted slowdown of the better of two GPUs at an op.
 const SLOWER: f64 = 1.1;
 
-/// Figures of a specification, the more the better. How fast pageable memory is copied is the host's; the shortest kernel is none of
-/// a data sheet, and is taken off.
+/// Figures of a specification, for which larger is better. The rate of pageable copies depends on the host; the shortest kernel is not
+/// in a data sheet, and is subtracted.
 fn figures(spec: &DeviceSpec) -> [f64; 11] {
     let peak = &spec.peak;
     let vector = peak.f32_tflop_s;
@@ -34,7 +34,7 @@ fn at_least_as_good(one: &DeviceSpec, other: &DeviceSpec) -> bool {
     figures(one).iter().zip(figures(other)).all(|(one, other)| *one >= other)
 }
 
-/// Steps of `examples/`, and of `../shared` where that is there.
+/// Steps of `examples/`, and of `../shared` where it exists.
 fn steps() -> Vec<(String, Step)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let here =
@@ -118,7 +118,7 @@ fn a_gpu_that_is_as_good_in_every_figure_is_not_slower_at_any_op() {
 #[test]
 fn copies_of_pageable_memory_take_what_the_host_takes() {
     let pageable = |name: &str| device(name).unwrap().spec.transfer.to_device_pageable_gb_s;
-    // The wider the link the faster, and none faster than where it was measured with the same host.
+    // A wider link is faster, and none is faster than the one measured with the same host.
     assert!(pageable("v100") < pageable("a100") && pageable("a100") < pageable("h100-pcie"));
     assert!(pageable("h100-pcie") <= 1.01 * pageable("h200"));
 }

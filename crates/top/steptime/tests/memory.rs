@@ -1,4 +1,4 @@
-//! Memory by kind against arithmetic: steps recorded on a CPU, on the `meta` device and with fake tensors.
+//! Memory by kind, compared with arithmetic: steps recorded on a CPU, on the `meta` device and with fake tensors.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use steptime::edit::{MemoryKind, Peak};
 use steptime::rewrite::{Accumulate, Optimizer, Rule};
 use steptime::{Error, Step, open};
 
-/// The allocator's blocks, bytes.
+/// Block size of the allocator, bytes.
 const BLOCK: u64 = 512;
 
-/// A recorded step, and what arithmetic says of it: bytes in blocks.
+/// A recorded step, and its memory by arithmetic: bytes in blocks.
 struct Recorded {
     name: String,
     step: Step,
     parameters: u64,
     gradients: u64,
     states: u64,
-    /// Counts of steps, which the fused form has on the device, a block each.
+    /// Step counters, which the fused form keeps on the device in one block each.
     counts: u64,
 }
 
@@ -56,7 +56,7 @@ impl Recorded {
         Ok(after.peak.expect("tensors are known"))
     }
 
-    /// Holds memory by kind against arithmetic. At the peak there may be fewer gradients than all.
+    /// Compares memory by kind with arithmetic. At the peak, not all gradients may exist.
     fn check(&self, peak: &Peak, fused: bool) {
         let states = self.states + if fused { self.counts * BLOCK } else { 0 };
         let of = |kind| peak.of_kind(kind);
@@ -88,7 +88,7 @@ fn another_form_of_an_optimizer_keeps_its_states() {
     let mut changes = 0;
     for recorded in Recorded::all() {
         for form in [Form::Loop, Form::Foreach, Form::Fused] {
-            // It may have that form already.
+            // The optimizer may already have that form.
             if let Ok(peak) = recorded.changed(&Optimizer { form }) {
                 recorded.check(&peak, form == Form::Fused);
                 changes += 1;

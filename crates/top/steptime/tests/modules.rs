@@ -1,4 +1,4 @@
-//! Which module of a model ran which op, over a recorded step of a small transformer.
+//! Assignment of ops to modules of a model, in a recorded step of a small transformer.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn transformer() -> Step {
     Step::open_with(&path, &Default::default(), &Options::default()).expect("test data")
 }
 
-/// The modules of the ops of one name, in the order in which they run.
+/// Modules of the ops of one name, in order of execution.
 fn of(step: &Step, name: &str) -> Vec<String> {
     let modules = step.modules();
     let ops = step.graph.ops.keys().filter(|&op| step.graph.op_name(op) == name);
@@ -28,7 +28,7 @@ fn ops_belong_to_the_innermost_module_that_called_them() {
     }
     linear.push("Tiny.head".into());
     assert_eq!(of(&step, "aten::linear"), linear);
-    // What is inside an op is where that op is.
+    // Child ops belong to the module of their parent.
     assert_eq!(of(&step, "aten::addmm"), linear);
     linear.reverse();
     assert_eq!(of(&step, "AddmmBackward0"), linear);
@@ -42,7 +42,7 @@ fn gradients_are_added_up_where_they_were_made() {
     let step = transformer();
     let added = of(&step, "torch::autograd::AccumulateGrad");
     let count = |path: &str| added.iter().filter(|module| *module == path).count();
-    // A weight and a bias of each.
+    // One weight and one bias each.
     assert_eq!([count("Tiny.head"), count("Tiny.blocks.0.norm"), count("Tiny.blocks.1.mlp.2")], [2, 2, 2]);
     assert_eq!((count("Tiny.embed"), count("")), (1, 0));
 }
@@ -51,7 +51,7 @@ fn gradients_are_added_up_where_they_were_made() {
 fn what_no_module_ran_is_of_none() {
     let step = transformer();
     let modules = step.modules();
-    // The batch is cut to size before the model is called, with the number that its first op has too.
+    // The batch is sliced before the model is called, under the sequence number that the model's first op has too.
     assert_eq!(of(&step, "aten::slice").first().map(String::as_str), Some(""));
     let optimizer = |op: &OpId| step.graph.ops[*op].phase == Phase::Optimizer;
     assert!(step.graph.ops.keys().filter(optimizer).all(|op| modules.of[op].is_none()));
@@ -62,7 +62,7 @@ fn module(path: &str) -> Vec<Selection> {
     vec![format!("module:{path}").parse().expect("a selection")]
 }
 
-/// How many ops of a name a step has after ops are left out.
+/// Number of ops of a name after ops are removed.
 fn left(step: &Step, path: &str, name: &str) -> usize {
     let found = step.predict().on("h200").expect("a device");
     let changed = found.what_if(&[&Remove { ops: module(path) }]).expect("it applies");

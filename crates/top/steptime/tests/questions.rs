@@ -1,4 +1,4 @@
-//! What can be asked of a step, and what is refused.
+//! Accepted and rejected queries of a step.
 
 use std::path::{Path, PathBuf};
 

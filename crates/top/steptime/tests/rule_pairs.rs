@@ -1,4 +1,4 @@
-//! All pairs of rules on all examples: neither loses what the other did, in whatever order they are given.
+//! All pairs of rules on all examples: neither rule undoes the other, in either order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use steptime::rewrite::{
 };
 use steptime::{Choice, Step, trace};
 
-/// Files and folders of a folder of `examples/` that are inputs.
+/// Inputs in a folder of `examples/`.
 fn examples(folder: &str, is: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(folder);
     let entries = std::fs::read_dir(folder).expect("a folder");
@@ -38,10 +38,10 @@ fn rules() -> Vec<Box<dyn Rule>> {
     rules
 }
 
-/// What a rule did, as far as the step shows it.
+/// Visible effects of a rule on the step.
 #[derive(Debug, PartialEq)]
 struct Effect {
-    /// Ops by name, by the rule that put them in, and by whether they are captured.
+    /// Ops by name, by the rule that inserted them, and by whether they are captured.
     ops: BTreeMap<String, BTreeMap<(Option<&'static str>, bool), usize>>,
     /// Products that are not in 16 bits.
     wide: usize,
@@ -79,8 +79,8 @@ impl Effect {
         }
     }
 
-    /// The part of this effect of a rule alone that is not in the step after two; `before` is the step before any. Ops that the
-    /// `other` rule puts in are of its own effect, and captured where this rule captures.
+    /// The part of this effect of a single rule that is missing after two rules; `before` is the step without rules. Ops inserted by the
+    /// `other` rule are its own effect, and captured where this rule captures.
     fn lost(&self, before: &Effect, both: &Effect, other: &str, narrows: bool) -> Vec<String> {
         let new =
             self.ops.keys().filter(|name| !before.ops.contains_key(*name) && !both.ops.contains_key(*name));
@@ -108,7 +108,7 @@ impl Effect {
     }
 }
 
-/// The step after some rules, with what each did.
+/// The step after some rules, with the effects of each.
 fn after(
     recorded: &Step,
     base: &edit::Step,
@@ -125,7 +125,7 @@ fn found(audits: &[Audit], rule: &str) -> bool {
         .any(|audit| audit.rule == rule && audit.why.iter().any(|why| why.starts_with("nothing is left")))
 }
 
-/// No pair of rules that each apply to an example is refused, or loses what either does; `least` is how many pairs there are at least.
+/// Checks that no pair of rules that each apply to an example is refused, or loses an effect of either; `least` is the smallest number of pairs.
 fn no_pair_loses_an_effect(examples: &[PathBuf], least: usize) {
     let rules = rules();
     let (mut pairs, mut lost) = (0, Vec::new());
@@ -186,7 +186,7 @@ fn no_pair_of_rules_loses_an_effect_of_a_probed_recording() {
     no_pair_loses_an_effect(&recordings("probed"), 140);
 }
 
-/// Models whose descriptions differ most.
+/// Models with the most different descriptions.
 const UNLIKE: [&str; 5] =
     ["dcn_v2.toml", "deepfm.toml", "dlrm_ddp.toml", "two_towers.toml", "wide_and_deep.toml"];
 

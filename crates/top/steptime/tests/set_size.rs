@@ -1,4 +1,4 @@
-//! Sizes of a model changed by a rule, beside the same model described with these sizes.
+//! Sizes of a model changed by a rule, compared with the same model described with these sizes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const DLRM: &str = "model = 'dlrm'\nbatch = 256\ndense = 13\nbottom_mlp = [BOTTO
 const SIZES: [(&str, &str); 5] =
     [("BOTTOM", "64"), ("COLUMNS", "16"), ("TOP", "48"), ("ROWS", "5000"), ("LOOKUPS", "4")];
 
-/// Device time and memory of a description, after a change of it where one is given. Its file is that of a test.
+/// Device time and memory of a description, after a change where one is given. `test` names its file.
 fn priced(test: &str, text: &str, change: Option<&str>) -> Result<(i64, u64), Error> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("set_size_{test}.toml"));
     fs::write(&path, text).expect("a file");
@@ -57,7 +57,7 @@ fn a_changed_step_is_the_step_of_the_changed_model() {
     );
 }
 
-/// Of a dot interaction all vectors are as wide.
+/// In a dot interaction, all vectors have the same width.
 #[test]
 fn vectors_of_an_interaction_are_as_wide() {
     is_as_described(

@@ -1,4 +1,4 @@
-//! One rank's step as that of a job.
+//! One GPU's step spread over the ranks of a job.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn ranks_lie_in_as_many_nodes_as_is_said() {
     }
 }
 
-/// Ranks with tables of their own are simulated one by one.
+/// Ranks with different tables are simulated separately.
 #[test]
 fn tables_lie_in_turn_where_their_gradients_are_sparse() {
     let job = spread("dlrm_default_2048", &World { batch: Some(512), ..World::of(4) }).expect("a job");
@@ -65,7 +65,7 @@ fn tables_lie_in_turn_where_their_gradients_are_sparse() {
     assert!(bad.predicted.step > job.predicted.step, "eight tables on one rank take longer than two on each");
 }
 
-/// With nobody to meet there is little more to do than before; with more ranks collectives take longer.
+/// A single rank has no one to exchange with; with more ranks, collectives take longer.
 #[test]
 fn more_ranks_take_longer() {
     let steps: Vec<_> = [1, 2, 8]
@@ -85,7 +85,7 @@ fn rules_go_with_it() {
     assert_eq!(moved(&captured.ranks), moved(&plain.ranks));
 }
 
-/// The step of one GPU makes the collectives of the job that was recorded: as many, of the same kinds, of the same sizes.
+/// The step of one GPU gives the collectives of the recorded job: the same number, kinds and sizes.
 #[test]
 fn the_collectives_are_those_that_were_recorded() {
     let Some(shared) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces") else { return };

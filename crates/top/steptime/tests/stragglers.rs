@@ -1,4 +1,4 @@
-//! Three ranks, each late once for a cause of its own: who is named, why, and how long the others wait. Times in microseconds.
+//! Three ranks, each late once for a different cause: the named rank, its cause, and the waiting time. Times are in microseconds.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use steptime::trace::Nanos;
 use steptime::{LateCause, Ranks, Straggler};
 
-/// The step of a rank in pieces, each so much longer than on the others.
+/// Extra time of a rank over the others, by part of its step.
 #[derive(Debug, Clone, Copy, Default)]
 struct Longer {
     input: f64,
@@ -15,7 +15,7 @@ struct Longer {
     copy: f64,
 }
 
-/// What a rank's trace is written into.
+/// The trace of a rank being written.
 struct Trace {
     events: String,
     correlation: u64,
@@ -53,7 +53,7 @@ impl Trace {
 }
 
 /// Three steps of 2 ms. The batch is fetched and copied, then the host works and a first sum is launched; a kernel follows, and a second
-/// sum; the host waits, copies, and launches a third. `met` is when the last rank comes to each.
+/// sum; the host waits, copies, and launches a third. `met` are the times at which the last rank arrives at each.
 fn trace(rank: u32, longer: Longer, met: [f64; 3]) -> String {
     let mut trace = Trace { events: String::new(), correlation: 0, begin: 0.0 };
     for step in 0..3 {
@@ -92,7 +92,7 @@ fn trace(rank: u32, longer: Longer, met: [f64; 3]) -> String {
     )
 }
 
-/// The stragglers of a job whose ranks take so much longer.
+/// Stragglers of a job whose ranks take this much longer.
 fn stragglers(folder: &Path, ranks: [Longer; 3]) -> Vec<Straggler> {
     let latest = |of: &dyn Fn(&Longer) -> f64| ranks.iter().map(of).fold(0.0, f64::max);
     let first = 247.0 + latest(&|longer| longer.input + longer.host);
@@ -133,7 +133,7 @@ fn each_is_named_with_its_cause() {
         assert_eq!((one.reasons.len(), one.reasons[0].longer), (1, us(longer)), "{one:?}");
         assert_eq!(one.busy - one.others_busy, us(longer), "{one:?}");
     }
-    // The host launched late but for the rank whose device was busy: a copy holds its host up.
+    // The host launched late, except on the rank whose device was busy: a copy blocks its host.
     assert_eq!(found.iter().map(|one| one.by_host).collect::<Vec<f64>>(), [1.0, 0.0, 1.0]);
 }
 

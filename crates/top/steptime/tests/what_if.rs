@@ -1,4 +1,4 @@
-//! What if the step were another.
+//! Predictions of changed steps.
 
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,8 @@ fn a_step_that_no_rule_changes_is_the_recording() {
     }
 }
 
-/// A CPU's allocator gave the number that Adam counts its steps with the memory in which the loss's gradient had been. No op
-/// makes that number, so memory alone would say that the gradient is the optimizer's, and does not grow.
+/// A CPU's allocator gave Adam's step counter memory that the loss's gradient had used before. No op
+/// creates the counter, so memory addresses alone would suggest that the gradient belongs to the optimizer and does not grow.
 #[test]
 fn a_number_in_freed_memory_says_nothing_of_what_was_there_before() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/adam_number_in_freed_memory.json.gz");
@@ -60,7 +60,7 @@ fn a_number_in_freed_memory_says_nothing_of_what_was_there_before() {
     assert!(answer.after.active > answer.before.active * 2);
 }
 
-/// Kernels of ops that are not known have no price but what they were measured to take, on whatever GPU.
+/// Kernels of unknown ops have no price but their measured time, on any GPU.
 #[test]
 fn on_another_gpu_kernels_without_a_price_keep_what_stands_in_for_it() {
     let Some(traces) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces") else { return };
@@ -142,7 +142,7 @@ fn what_does_not_apply_says_why() {
     assert!(said(0).contains("at least 1"), "{}", said(0));
 }
 
-/// A rule that is given twice finds nothing left to do, as after any other rule, and is applied all the same.
+/// A rule that is given twice finds nothing left to do the second time, and the change is still accepted.
 #[test]
 fn a_rule_that_is_given_twice_does_as_much_as_once() {
     let recorded = open(example("dlrm_default_2048")).unwrap();

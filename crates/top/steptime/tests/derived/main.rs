@@ -1,4 +1,4 @@
-//! A step graph made from the execution trace alone predicts what the recorded one does: the same kernel times and
+//! A step graph from the execution trace alone predicts the same time as the recorded one: the same kernel times and
 //! the default host profile are given to both.
 
 mod moved;
@@ -14,7 +14,7 @@ use steptime::{Process, default_host};
 use steptime_aten::OpSet;
 use steptime_aten::derive::{self, DerivedStep};
 
-/// How far the two predictions may lie apart.
+/// Largest accepted difference of the two predictions.
 const APART: f64 = 0.02;
 
 fn recordings() -> Vec<Recording> {
@@ -30,7 +30,7 @@ fn recordings() -> Vec<Recording> {
     paths.iter().flat_map(|path| steptime::trace::open(path).unwrap().recordings).collect()
 }
 
-/// The time recorded for what each op launches, dealt out to the activities derived for it. Ops are the same in
+/// Recorded time of each op's launches, distributed over the activities derived for it. Ops are the same in
 /// both, in the same order.
 fn durations(recorded: &StepGraph, derived: &DerivedStep) -> TiVec<ActivityId, Nanos> {
     let mut of_op: TiVec<OpId, Nanos> = vec![Nanos::ZERO; recorded.ops.len()].into();

@@ -1,11 +1,11 @@
-//! The same script recorded on a CPU and on the GPU: moved to the GPU, the first keeps it as busy as the second did.
+//! The same script recorded on a CPU and on the GPU: the first, moved to the GPU, has the same device active time as the second.
 
 use std::path::{Path, PathBuf};
 
 use steptime::trace::Recording;
 use steptime::{Choice, Host, Kernels, Step, default_host, predict};
 
-/// How far the device's active times may lie apart, relative: each, and in the mean.
+/// Largest accepted relative difference of device active times: each, and on average.
 const EACH: f64 = 0.15;
 const MEAN: f64 = 0.04;
 
@@ -18,7 +18,7 @@ fn open(path: &Path) -> Step {
     Step::of_recordings(path, recordings, &Choice::default()).expect("a step")
 }
 
-/// Where the GPU side of a pair lies: models of the other host's recordings were recorded there.
+/// Folder of the GPU side of a pair: models of the other host's recordings were recorded there.
 fn counterpart(name: &str) -> PathBuf {
     match name.strip_prefix("u_").and_then(|name| name.rsplit_once('_')) {
         Some((model, batch)) => traces().join(format!("h200_b/{model}_base_{batch}")),
