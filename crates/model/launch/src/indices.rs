@@ -35,33 +35,23 @@ pub enum IndicesError {
     #[error(
         "{text:?} is not a distribution of indices: give uniform, zipf:A (as in zipf:1.05), or folded-zipf:A"
     )]
-    Name {
-        text: String,
-    },
+    Name { text: String },
     /// Impossible groups of rows.
     #[error(
         "{text}: counts are rows/lookups of each group, and lookups of the most frequent row in the last, as in counts:90/90,12/30 most:3"
     )]
-    Counts {
-        text: String,
-    },
+    Counts { text: String },
     /// No number after the colon.
     #[error("{text}: a number must come after the colon, as in zipf:1.05")]
-    Number {
-        text: String,
-    },
+    Number { text: String },
     /// Zipf exponent outside 0 to 8.
     #[error(
         "a Zipf exponent of {exponent} is out of range: it must be between 0 and 8 and is mostly near 1, as in zipf:1.05"
     )]
-    Exponent {
-        exponent: f64,
-    },
+    Exponent { exponent: f64 },
     /// Exponent for which ranks without end have no distribution.
     #[error("folded-zipf needs an exponent above 1, not {exponent}: give one from 1.01 to 8")]
-    Endless {
-        exponent: f64,
-    },
+    Endless { exponent: f64 },
     /// Line that is not an index.
     #[error("line {line}: {text:?} is not an index (a whole number from 0)")]
     Index {
