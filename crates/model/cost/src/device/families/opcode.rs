@@ -1,6 +1,6 @@
-//! Op names as numbers, for families that mix ops.
+//! Codes of op names, for families that mix ops.
 
-/// Base names, roughly from cheap to dear, alike next to alike. Part of the profiles' format: names are only
+/// Base names, roughly from cheap to expensive, similar ones next to each other. Part of the profiles' format: names are only
 /// added at the end.
 const OPS: &[&str] = &[
     "fill",
