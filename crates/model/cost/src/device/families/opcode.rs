@@ -209,7 +209,7 @@ const OPS: &[&str] = &[
     "_fused_adamw_",
 ];
 
-/// An op's number, with and without the underscore of in-place variants; not-a-number for one not listed.
+/// Code of an op, with and without the underscore of in-place variants; not-a-number for one not listed.
 pub(super) fn opcode(op: &str) -> f32 {
     let find = |name: &str| OPS.iter().position(|&known| known == name);
     let plain = op.strip_suffix('_').unwrap_or(op);
