@@ -109,7 +109,7 @@ impl Network {
         Network { inputs, output, mlp }
     }
 
-    /// The prediction for one row; not-a-number for a row of another length.
+    /// Predicts one row; not-a-number for a row of another length.
     #[must_use]
     pub fn predict(&self, row: &[f32]) -> f64 {
         if row.len() != self.inputs.len() {
@@ -119,7 +119,7 @@ impl Network {
     }
 }
 
-/// Mean and standard deviation; the latter 1 where all are the same.
+/// Mean and standard deviation; the latter is 1 if all values are equal.
 fn moments(values: impl Iterator<Item = f64>) -> [f32; 2] {
     let values: Vec<f64> = values.collect();
     let count = values.len().max(1) as f64;
