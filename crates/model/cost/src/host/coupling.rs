@@ -114,7 +114,7 @@ fn observed(mut delays: Vec<Nanos>, fallback: f64) -> f64 {
     }
 }
 
-/// To the clock's nanosecond.
+/// Rounds to the clock's nanosecond.
 fn round(us: f64) -> f64 {
     (us * 1000.0).round() / 1000.0
 }
