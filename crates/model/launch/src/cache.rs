@@ -36,7 +36,7 @@ pub enum Order {
         /// Slices in flight.
         in_flight: f64,
     },
-    /// By row number.
+    /// Sorted by row number.
     Sorted,
 }
 

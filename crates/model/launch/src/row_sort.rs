@@ -21,7 +21,7 @@ const FEW: u64 = 1 << 16;
 /// Method of sorting lookups by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SortWay {
-    /// Each table by one block, in one launch of all digits.
+    /// One block per table, in one launch of all digits.
     Table,
     /// Each table cut into this number of buckets, each of which one block sorts.
     Buckets(u32),

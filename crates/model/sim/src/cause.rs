@@ -18,7 +18,7 @@ pub enum MarkCause {
 /// Cause of the beginning of a device activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActivityCause {
-    /// Its launch.
+    /// Launch of the activity.
     Launch,
     /// The activity before it on its stream.
     Stream(ActivityId),

@@ -146,9 +146,9 @@ fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: ActivityId) 
 /// Slack of every mark and of every activity's end: the time by which it could be later without the step ending later.
 #[derive(Debug, Clone)]
 pub struct Slack {
-    /// By mark.
+    /// Slack of marks.
     pub marks: TiVec<MarkId, Nanos>,
-    /// By activity.
+    /// Slack of the ends of activities.
     pub activities: TiVec<ActivityId, Nanos>,
 }
 

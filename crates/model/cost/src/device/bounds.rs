@@ -1,7 +1,7 @@
 //! Least and greatest duration of a kernel on a GPU, from its duration on a measured one.
 //!
 //! Models transferred to a GPU extrapolate. Their results must keep the order of the specifications: a kernel gains at
-//! most as much as the figure that gains most, and loses at most as much as each resource that it waits for.
+//! most as much as the figure that gains most, and loses at most as much as the resources that it waits for.
 
 use steptime_aten::kernel::Transfer;
 use steptime_aten::{Kernel, KernelCall};

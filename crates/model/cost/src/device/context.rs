@@ -87,8 +87,8 @@ impl Context {
         (part, Context { reuse, ..self.clone() })
     }
 
-    /// Share of the bytes read that were touched lately, in the cache or not: otherwise, the cache is
-    /// full of other kernels' output, which must go to device memory first.
+    /// Share of the bytes read that were touched lately, still in the cache or not. If none were, the cache is full
+    /// of other kernels' output, which must be written to device memory first.
     #[must_use]
     pub fn reused(&self, call: &KernelCall) -> f64 {
         let (mut read, mut reused) = (0.0, 0.0);

@@ -6,7 +6,7 @@ use super::learn::table::MISSING;
 pub const TOLERATED: f64 = 0.02;
 /// Distance at which half of a learnt correction is applied.
 const HALF: f64 = 0.5;
-/// Growth of the half-width with the distance: the model's error over the whole range doubles at one range's width outside.
+/// Growth of the half-width with the distance: it doubles at one range's width outside.
 const GROWTH: f64 = 1.0;
 
 /// The setting is not a size: for a setting outside of the fit, trees take the nearest.

@@ -68,7 +68,7 @@ impl Default for FitOptions<'_> {
 ///
 /// # Errors
 ///
-/// An empty slice, a time that is not positive, an impossible specification.
+/// No observations, a time that is not positive, an impossible specification.
 pub fn fit(
     observations: &[Observation],
     spec: &DeviceSpec,

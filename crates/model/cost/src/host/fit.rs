@@ -34,9 +34,9 @@ pub struct Training<'g> {
     pub between: Nanos,
 }
 
-/// With more gaps than this, ...
+/// Number of gaps above which ...
 const MANY: usize = 3000;
-/// ... those with less weight are left out: a wider key is as accurate, and a profile is read at every start.
+/// ... those below this weight are left out: a wider key is as accurate, and a profile is read at every start.
 const RARE: f64 = 2.0;
 /// Least uncertainty of a host's speed (relative, half-width of 90 %).
 const LEAST_SPREAD: f64 = 0.06;

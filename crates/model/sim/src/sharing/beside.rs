@@ -5,8 +5,8 @@
 //!
 //! - A kernel of a few waves of large blocks, such as a matrix product, takes a whole wave more if its blocks no longer fit. If they
 //!   fit, it is slower by the fullest multiprocessor: a block that shares it costs `ANOTHER` of one alone.
-//! - With many waves, the loss is in proportion to the multiprocessors taken; with small blocks it is a part of that, because they mostly wait for
-//!   memory.
+//! - With many waves, the loss is in proportion to the multiprocessors taken; with small blocks it is a part of that, because they
+//!   mostly wait for memory.
 //!
 //! The constants were fitted to every second of 257 kernels that ran beside collectives in eleven recorded jobs on H200s, and
 //! scored on the others (`benches/beside.py`, `tests/beside.rs`).

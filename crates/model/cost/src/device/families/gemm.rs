@@ -20,7 +20,7 @@ struct Model {
     traffic: Traffic,
     cut: Cut,
     shape: Shape,
-    /// Rate lost to rows that vector loads cannot read.
+    /// Factor on the time of arithmetic for rows that vector loads cannot read.
     penalty: f64,
     memory_us: f64,
     total_us: f64,
@@ -185,7 +185,7 @@ impl Family for Products {
 /// Numbers of 16 bits per vector load, as a power of two.
 const NARROW_VECTOR: f32 = 3.0;
 
-/// Fill of the tiles in most of the observed products with the one size.
+/// Fill of the tiles in most of the observed products with the one tile size.
 const SEEN_FULL: f64 = 0.25;
 
 /// Time of a tile's begin and end, in steps of its sum.

@@ -47,7 +47,7 @@ fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> 
     (traffic, total)
 }
 
-/// All channels of a group norm with weights: the number of its weights.
+/// Number of channels of a group norm with weights, which is the number of weights; 1 for other norms.
 fn channels(norm: &Norm, call: &KernelCall) -> f64 {
     let weight = Slot::Input(if norm.pass == Pass::Backward { 4 } else { 1 }, 0);
     let found = call.operands.iter().find(|operand| operand.slot == weight && norm.kind == NormKind::Group);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub const INSIDE: f64 = 0.9;
 /// Half-width of a normal distribution's 90 % interval, in standard deviations.
 const NORMAL_90: f64 = 1.645;
-/// Smallest error of a logarithm of time that differs from zero: the clock's resolution.
+/// Smallest error of a logarithm of time that is distinguished from zero: the clock's resolution.
 const LEAST: f64 = 2e-3;
 /// Number of rows below which all share one width.
 const ROWS_FOR_TREES: usize = 200;

@@ -63,7 +63,7 @@ fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
 /// Tables with the same number of columns, with the data that their kernels' waits depend on.
 struct Kind {
     dim: u64,
-    /// Lookups of rows that fit into a window: groups of lanes end at once if all their lookups are of a longer row.
+    /// Lookups of rows whose lookups fit into a window: groups of lanes end at once if all of theirs are of a longer row.
     lookups: f64,
     tables: f64,
     longest: f64,
