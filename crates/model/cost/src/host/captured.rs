@@ -112,7 +112,7 @@ impl Captured {
         }
     }
 
-    /// Adds the time between the nodes of a graph, at most.
+    /// Adds the times between the nodes of a graph: as recorded, up to the constants.
     fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(ActivityId, Nanos)>) {
         for at in call.activities().skip(1) {
             let (one, two) = (&graph.activities[at.previous()], &graph.activities[at]);
