@@ -71,7 +71,7 @@ pub struct RecordingSpeed {
     pub slowness: f64,
     /// Whether it was left out, because its profiled steps are out of line with its un-profiled ones.
     pub excluded: bool,
-    /// Hash that distinguishes it from every other recording, whatever its name; empty if unknown.
+    /// Fingerprint that distinguishes it from every other recording, whatever its name; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
 }
