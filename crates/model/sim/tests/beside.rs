@@ -1,6 +1,6 @@
 //! Kernels beside collectives, against eleven recorded jobs on H200s (`benches/beside.py`).
 //!
-//! What the model knows is how both are launched. `cargo test --release -p steptime-sim --test beside -- --nocapture` prints the
+//! The model gets the launch configurations of both. `cargo test --release -p steptime-sim --test beside -- --nocapture` prints the
 //! table.
 
 use std::path::Path;
@@ -48,7 +48,7 @@ impl Launch {
     }
 }
 
-/// The mean of the logarithms of errors, each kernel by its time.
+/// Mean of the logarithms of errors, weighted by the time of each kernel.
 fn error(kernels: &[&Kernel], times: impl Fn(&Kernel) -> f64) -> f64 {
     let weight = |kernel: &Kernel| kernel.us * kernel.count;
     let all: f64 = kernels.iter().map(|kernel| weight(kernel)).sum();
@@ -89,9 +89,9 @@ fn a_product_on_all_multiprocessors_takes_two_waves() {
     // Two collectives leave 84, none leaves all.
     assert_eq!(beside(&launch(85, 256, 202), [&collective, &collective], 132), 2.0);
     assert_eq!(beside(&launch(132, 256, 202), [], 132), 1.0);
-    // Small blocks miss a fifth of the places, and by half.
+    // Small blocks miss a fifth of the places, and lose half of that.
     let small = beside(&launch(100_000, 128, 32), [&collective], 132);
     assert!((1.05..1.13).contains(&small), "{small}");
-    // Where a collective takes everything, others wait for its end.
+    // If a collective takes everything, others wait for its end.
     assert_eq!(beside(&launch(1, 256, 202), [&launch(132, 1024, 64)], 132), f64::INFINITY);
 }

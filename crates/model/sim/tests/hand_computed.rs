@@ -1,4 +1,4 @@
-//! The simulator against timelines worked out by hand. Times in microseconds.
+//! The simulator against timelines computed by hand. Times in microseconds.
 
 mod support;
 
@@ -76,7 +76,7 @@ fn a_copy_for_the_next_step_does_not_hold_this_one() {
     let [from, to] = [ActivityId(0), ActivityId(1)];
     graph.waits.push(StreamDependency { from, to, inferred: false, wraps: true });
     assert_eq!(simulate(&graph).starts.raw[1], us(27.0));
-    // One that takes longer than the step does: the next step waits for it, and begins 1 after it.
+    // A copy longer than the step: the next step waits for it, and begins 1 after it.
     let mut priced = priced(&graph);
     priced.durations.raw[0] = us(300.0);
     let timeline = Timeline::simulate(&priced);

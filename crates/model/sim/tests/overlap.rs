@@ -1,6 +1,6 @@
 //! Kernels that share a GPU, against pairs of branches measured on an H200 (`benches/overlap.py`).
 //!
-//! A branch is an op, launched again and again. What the model knows of each kernel is what a recording says: its grid, its
+//! A branch is an op, launched again and again. The model gets of each kernel the data of a recording: its grid, its
 //! block, its registers and shared memory, its time alone, and the bytes that the op moves. `cargo test --release -p steptime-sim
 //! --test overlap -- --nocapture` prints the table.
 
@@ -53,10 +53,10 @@ struct Kernel {
     shared: u32,
 }
 
-/// What device memory of the H200 reaches, bytes/us: that of its profile.
+/// Bandwidth of the H200's device memory, bytes/µs, as in its profile.
 const REACHED: f64 = 4.241e6;
 
-/// The kernels of a branch that takes so many ms alone, and the time between two of them.
+/// Kernels of a branch that takes `alone_ms` ms alone, and the time between two of them.
 fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
     let each_us = alone_ms * 1e3 / branch.launches as f64;
     let total: f64 = branch.kernels.iter().map(|kernel| kernel.us).sum();
@@ -77,7 +77,7 @@ fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
     (once.repeat(branch.launches), Nanos::from_micros_f64(between))
 }
 
-/// When both branches are done that begin together, ms.
+/// End of two branches that begin together, ms.
 fn side_by_side(branches: [(Vec<(Nanos, Demand)>, Nanos); 2], multiprocessors: u32) -> f64 {
     let mut running = Running::on(multiprocessors);
     let mut next = [0; 2];

@@ -1,4 +1,4 @@
-//! Ranks that exchange the next batch beside this one's dense part, against timelines worked out by hand. Times in microseconds.
+//! Ranks that exchange the next batch during this one's dense part, against timelines computed by hand. Times in microseconds.
 
 mod support;
 
@@ -16,8 +16,8 @@ fn us(time: f64) -> Nanos {
     Nanos::from_micros_f64(time)
 }
 
-/// A rank that launches the exchange of the next batch on a stream of its own, then the dense part of this batch, which waits for the
-/// exchange of the step before. Its host waits for nothing, and takes 100 a step.
+/// A rank that launches the exchange of the next batch on a separate stream, then the dense part of this batch, which waits for the
+/// exchange of the step before. Its host waits for nothing, and takes 100 per step.
 fn rank(launch: f64, dense: f64) -> StepGraph {
     let mut graph = Step::default()
         .op("aten::mm", 0.0, launch - 10.0)
@@ -47,7 +47,7 @@ fn an_exchange_beside_the_dense_part_costs_nothing() {
     let (early, late) = (rank(30.0, 40.0), rank(60.0, 30.0));
     let ranks = [priced(&early), priced(&late)];
     let (job, world) = simulate(&ranks, 50.0).expect("no hang");
-    // The host decides. The exchange begins when the late rank launched it, and is over at 112: in the next step of the early rank,
+    // The host determines the period. The exchange begins when the late rank launched it, and is over at 112: in the next step of the early rank,
     // whose dense part begins 38 + 2 after its launch at 138 by then.
     assert_eq!(world.period, us(100.0));
     let met = &world.rendezvous[RendezvousId(0)];
@@ -100,7 +100,7 @@ fn ranks_may_be_in_different_steps() {
     let ranks = [priced(&slow), priced(&fast)];
     let (_, world) = simulate(&ranks, 10.0).expect("no hang");
     assert_eq!(world.period, us(151.0));
-    // Exchanges wait for no dense part: hosts launch them every 100.
+    // Exchanges do not wait for dense parts: hosts launch them every 100.
     assert_eq!(world.rendezvous[RendezvousId(0)].waited(0), Nanos::ZERO);
     assert_eq!(world.ranks[1].ends[DENSE] - world.ranks[1].starts[DENSE], us(20.0));
 }

@@ -1,4 +1,4 @@
-//! What holds for any step: checked on random small ones.
+//! Properties of any step: checked on random small ones.
 
 mod support;
 
@@ -10,20 +10,20 @@ use steptime_sim::{Idle, IdleCause, Timeline, breakdown};
 use steptime_trace::Nanos;
 use support::{Step, priced};
 
-/// One thing that the host does; times in microseconds.
+/// An action of the host; times in microseconds.
 #[derive(Debug, Clone)]
 enum Act {
     /// Launches a kernel of this length into one of two streams.
     Kernel { second: bool, runs: u32 },
     /// Launches a graph of one kernel on each stream.
     Graph { runs: u32 },
-    /// A copy that the host stages only, or waits for.
+    /// A copy that the host only stages, or waits for.
     Copy { blocks: bool, runs: u32 },
     /// Lets one stream wait for the other.
     Event { second: bool },
     /// Waits for the stream launched into last, or for the device.
     Sync { device: bool },
-    /// A call that touches no device.
+    /// A call that does not touch a device.
     Query,
     /// The backward thread takes over.
     Backward { runs: u32 },
@@ -58,7 +58,7 @@ impl Program {
         let mut step = Step::default();
         let (mut now, mut free) = (1.0, [0.0f64; 2]);
         let mut last = 0;
-        // When a stream may go on, and by how much it is then busy.
+        // Time at which a stream may continue, and its busy time from then on.
         let run = |free: &mut [f64; 2], on: usize, ready: f64, runs: u32| {
             let from = ready.max(free[on] + 1.0);
             free[on] = from + f64::from(runs);
@@ -133,7 +133,7 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
         prop_assert!(timeline.starts[a] >= timeline.marks[call.begin], "not before it is launched");
     }
     for wait in &graph.waits {
-        // What is awaited of the step before ended a period earlier.
+        // An event of the step before ended a period earlier.
         let from = timeline.ends[wait.from] - if wait.wraps { timeline.period } else { Nanos::ZERO };
         prop_assert!(timeline.starts[wait.to] >= from);
     }
@@ -148,7 +148,7 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
 
     let idle = Idle::of(graph, timeline);
     let parts: Nanos = idle.iter().map(|(_, part)| part).sum();
-    // Where one stream still works on the step before while another has begun this one, the union of a step's
+    // If one stream still works on the step before while another has begun this one, the union of a step's
     // own activities is not the device's active time.
     let first = timeline.starts.iter().min().copied().unwrap_or(Nanos::ZERO);
     let last = timeline.ends.iter().max().copied().unwrap_or(Nanos::ZERO);

@@ -1,4 +1,4 @@
-//! Whatever the reader accepts gives a graph or an error, and a graph a timeline: no panic, no overflow, no hang.
+//! Any input that the reader accepts gives a graph or an error, and a graph a timeline: no panic, no overflow, no hang.
 
 mod support;
 
@@ -44,7 +44,7 @@ static SMALL: LazyLock<String> = LazyLock::new(|| {
         .json(250.0)
 });
 
-/// A profile that knows the step above.
+/// A profile that covers the step above.
 static PROFILE: LazyLock<HostProfile> = LazyLock::new(|| {
     let trace = steptime_trace::read_kineto(SMALL.as_bytes()).expect("a well-formed trace");
     let graph = StepGraph::build(&trace, &Options::default()).expect("a graph");
@@ -63,7 +63,7 @@ fn fit(graph: &StepGraph) -> Result<HostProfile, steptime_cost::Error> {
     fit_host(&[training], &ProfilerCost::PROFILED, &ProfilerCost::FRESH)
 }
 
-/// Does all that can be done with a recording.
+/// Does all supported operations on a recording.
 fn exercise(json: &[u8]) {
     exercise_with(json, &PROFILE);
 }

@@ -1,4 +1,4 @@
-//! Kernels of two streams that share the device, worked out by hand. Times in microseconds.
+//! Kernels of two streams that share the device, computed by hand. Times in microseconds.
 
 mod support;
 
@@ -11,14 +11,14 @@ use support::{Step, priced};
 
 /// The multiprocessors of the device.
 const ALL: u32 = 100;
-/// How much later a kernel is done that found no room.
+/// Delay of a kernel that found no room.
 const LATE: f64 = 2.0;
 
 fn us(time: f64) -> Nanos {
     Nanos::from_micros_f64(time)
 }
 
-/// So many blocks, each of which takes a multiprocessor for itself.
+/// Demand of blocks, each of which takes a multiprocessor for itself.
 fn blocks(blocks: f64) -> Demand {
     Demand { blocks, warps: 8.0, block: [1.0; 4], memory: 0.0 }
 }
@@ -39,7 +39,7 @@ fn simulated(graph: &StepGraph, demands: [Option<Demand>; 2]) -> Timeline {
     Timeline::simulate(&priced)
 }
 
-/// When a kernel begins and ends, from the beginning of the first.
+/// Beginning and end of a kernel, relative to the beginning of the first.
 fn span(timeline: &Timeline, kernel: usize) -> [Nanos; 2] {
     let (at, zero) = (ActivityId::from(kernel), timeline.starts[ActivityId(0)]);
     [timeline.starts[at] - zero, timeline.ends[at] - zero]

@@ -1,4 +1,4 @@
-//! Several ranks against timelines worked out by hand. Times in microseconds.
+//! Several ranks against timelines computed by hand. Times in microseconds.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn us(time: f64) -> Nanos {
     Nanos::from_micros_f64(time)
 }
 
-/// A rank that launches a collective so long after the beginning of its step of 200; its kernel runs for so long. Then its host
+/// A rank that launches a collective `launch` after the beginning of its step of 200; its kernel runs for `runs`. Then its host
 /// waits for its device.
 fn rank(launch: f64, runs: f64) -> StepGraph {
     Step::default()
@@ -99,7 +99,7 @@ fn a_broadcast_holds_up_nobody_but_those_before_its_root() {
     let met = &world.rendezvous[RendezvousId(0)];
     assert_eq!((met.waited(0), met.waited(1)), (Nanos::ZERO, Nanos::ZERO));
     assert_eq!((world.ranks[0].ends.raw[0], world.ranks[1].ends.raw[0]), (us(56.0), us(116.0)));
-    // The other way round the second waits for it.
+    // In the other order the second waits for it.
     let (_, world) = simulate(&[priced(&after), priced(&root)]).expect("no hang");
     let met = &world.rendezvous[RendezvousId(0)];
     assert_eq!((met.held_by(1), met.waited(1), met.waited(0)), (0, us(60.0), Nanos::ZERO));
@@ -159,7 +159,7 @@ fn collectives_that_do_not_match_are_named() {
     assert!(matches!(missing, Mismatch::Missing { counts: [1, 2], .. }), "{missing}");
 }
 
-/// A rank that launches a collective on a stream of its own, and 10 later a product of 30 on all of the GPU.
+/// A rank that launches a collective on a separate stream, and 10 later a product of 30 on all of the GPU.
 fn overlapping(launch: f64) -> StepGraph {
     Step::default()
         .op("aten::mm", 0.0, launch - 10.0)
@@ -169,7 +169,7 @@ fn overlapping(launch: f64) -> StepGraph {
         .recorded(200.0)
 }
 
-/// What its kernels ask of 132 multiprocessors: the collective 24 of them whole, the product all.
+/// Demands of its kernels on 132 multiprocessors: the collective takes 24 of them whole, the product all.
 fn asking<'g>(graph: &'g StepGraph) -> PricedGraph<'g> {
     let demand = |blocks: f64| Demand { blocks, warps: 16.0, block: [0.1, 0.3, 0.9, 0.4], memory: 0.0 };
     let of = vec![Some(demand(24.0)), Some(demand(132.0))].into();
@@ -187,7 +187,7 @@ fn a_product_beside_a_collective_takes_two_waves() {
     assert_eq!(product(0), (us(62.0), us(122.0)));
     // The late rank's data moves until 132, 10 of its product beside it: half of them are lost.
     assert_eq!(product(1), (us(122.0), us(157.0)));
-    // Where nothing is known of what kernels ask for, each takes its time.
+    // If demands are unknown, each kernel takes its own time.
     let (_, world) = simulate(&[priced(&early), priced(&late)]).expect("no hang");
     assert_eq!((world.ranks[0].ends.raw[1], world.ranks[1].ends.raw[1]), (us(92.0), us(152.0)));
 }

@@ -14,7 +14,7 @@ use steptime_aten::{Kernel, Role, Slot};
 use steptime_cost::device::{Context, Indices};
 use steptime_sweep::{Row, State, Sweep, SweepMeta, observe, read, read_all, read_table, spec};
 
-/// A folder of its own for a test, gone when it is done.
+/// Temporary folder of a test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ const META: [(&str, &str); 18] = [
     ("seed", "0"),
 ];
 
-/// A sweep of three rows of one case, changed in what a test is about.
+/// A sweep of three rows of one case, with the changes of a test.
 struct Example {
     meta: Vec<(String, String)>,
     op: &'static str,
@@ -257,10 +257,10 @@ fn ops_that_are_not_known_are_counted() {
     let sweep = read(&path).unwrap();
     let message =
         spec(&sweep, &observe(std::slice::from_ref(&sweep), &OpSet::standard())).unwrap_err().to_string();
-    assert!(message.contains("do not say peak_copy_gb_s"), "{message}");
+    assert!(message.contains("have no peak_copy_gb_s"), "{message}");
 }
 
-/// A row of one of our own ops, all inputs as Kineto has them but for the list of tables, which the sweep adds.
+/// A row of one of steptime's own ops, all inputs as in Kineto except the list of tables, which the sweep adds.
 fn own(op: &str, [dims, types, concrete]: [&str; 3]) -> Row {
     Row {
         case: 7,

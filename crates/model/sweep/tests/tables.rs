@@ -1,4 +1,4 @@
-//! Tables that others published: read as what they are, or refused.
+//! Tables of other publishers: read as sweeps, or refused.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use steptime_aten::kernel::Precision;
 use steptime_aten::{Dtype, Kernel, OpSet};
 use steptime_sweep::{Error, LEFT_OUT, OF_CALLS, State, observe, read_table};
 
-/// A folder of its own for a test, gone when it is done.
+/// Temporary folder of a test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -93,7 +93,7 @@ softmax,1.5,NVIDIA L4,,4096,2048
     assert_eq!(again.collect::<Vec<bool>>(), [true, false]);
 }
 
-/// A table of two products in bf16, one in a type that is not read, and one that nothing was timed of.
+/// A table of two products in bf16, one in a type that is not read, and one without a time.
 fn gemm(path: &Path, ms: [f64; 4]) {
     let text = |values: [&str; 4]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
     let size = |values: [i64; 4]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;

@@ -1,4 +1,4 @@
-//! Small recordings, written as the profiler would: three like steps, so that the gap between steps is known.
+//! Small recordings in the profiler's format: three equal steps, so that the gap between steps is known.
 
 #![allow(dead_code, reason = "each test uses its part of it")]
 
@@ -43,7 +43,7 @@ impl Step {
         self
     }
 
-    /// A buffer that a captured graph clears.
+    /// A memset of a captured graph.
     pub fn cleared(mut self, stream: i64, ran: [f64; 2]) -> Step {
         let args =
             format!(r#""correlation": @{}, "device": 0, "stream": {stream}, "bytes": 64"#, self.correlation);
