@@ -68,7 +68,6 @@ impl Tensor {
         numel(&self.shape)
     }
 
-    /// Size of a dimension.
     pub(crate) fn size(&self, dim: usize) -> i64 {
         self.shape[dim]
     }

@@ -7,7 +7,6 @@ use crate::buckets::Reducer;
 pub(crate) struct World {
     /// Number of ranks.
     pub(crate) ranks: i64,
-    /// Index of this rank.
     pub(crate) rank: i64,
     /// The averaging of gradients of replicated parameters.
     pub(crate) reducer: Reducer,

@@ -14,7 +14,6 @@ const TOO_MANY: &str = "the maximum is 1099511627776";
 /// Maximum number of elements of a tensor.
 const LARGEST: i128 = 1 << 44;
 
-/// Checks a description.
 pub(super) fn check(of: &Description) -> Result<(), Problem> {
     numbers(of)?;
     optimizer(of)?;

@@ -63,7 +63,7 @@ fn one() -> i64 {
     1
 }
 
-/// The optimizer.
+/// The optimizer, with its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Updates {
@@ -110,7 +110,6 @@ pub(super) enum Interaction {
     Fm,
 }
 
-/// Loss function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Loss {
@@ -164,7 +163,6 @@ impl Description {
     }
 }
 
-/// Parses a description.
 pub(super) fn parse(text: &str) -> Result<Description, Problem> {
     toml::from_str(text)
         .map_err(|error| Problem::Toml { nearest: nearest(error.message()), text: error.to_string() })

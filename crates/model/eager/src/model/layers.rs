@@ -162,7 +162,7 @@ impl Tables {
     }
 }
 
-/// Lookups of a batch.
+/// Lookups and offsets of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Lookups {
     lookups: Vec<Tensor>,

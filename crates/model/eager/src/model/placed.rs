@@ -10,7 +10,6 @@ use crate::error::Problem;
 const MOST: i64 = 1 << 16;
 
 impl Description {
-    /// Number of GPUs.
     pub(super) fn gpus(&self) -> u32 {
         let gpus = self.parallel.as_ref().map_or(1, |parallel| parallel.gpus);
         u32::try_from(gpus.max(1)).unwrap_or(1)

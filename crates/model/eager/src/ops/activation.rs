@@ -4,7 +4,6 @@ use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::tensor::Tensor;
 
-/// Rectified linear unit.
 pub(crate) fn relu(e: &mut Eager, x: &Tensor) -> Tensor {
     let result =
         e.op("aten::relu", inputs![x], |e| e.op("aten::clamp_min", inputs![x, Input::Int(0)], |e| e.like(x)));

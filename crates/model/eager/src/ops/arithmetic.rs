@@ -26,7 +26,6 @@ pub(crate) fn add(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     })
 }
 
-/// A difference.
 pub(crate) fn sub(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     let result = e.op("aten::sub.Tensor", inputs![a, b, ONE], |e| e.empty(&a.shape, a.dtype));
     e.track(result, "SubBackward0", &[a, b], |e, grad, needed| {
@@ -56,7 +55,6 @@ pub(crate) fn quotient(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     e.op("aten::div.Tensor", inputs![a, b], |e| e.empty(&a.shape, a.dtype))
 }
 
-/// The negative.
 pub(crate) fn neg(e: &mut Eager, x: &Tensor) -> Tensor {
     e.op("aten::neg", inputs![x], |e| e.like(x))
 }

@@ -5,7 +5,6 @@ use crate::eager::Eager;
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// Copies elements.
 pub(crate) fn copy_(e: &mut Eager, to: &Tensor, from: &Tensor) {
     e.op("aten::copy_", inputs![to, from, false], |_| to.clone());
 }

@@ -14,7 +14,6 @@ pub(crate) const PRESERVE: Input<'static> = Input::Int(1);
 /// PyTorch's code for the dense layout.
 const STRIDED: Input<'static> = Input::Int(0);
 
-/// An empty tensor.
 pub(crate) fn empty(e: &mut Eager, shape: &[i64], dtype: Dtype, order: Input<'_>) -> Tensor {
     e.op("aten::empty.memory_format", inputs![shape, code(dtype), STRIDED, CUDA, Input::None, order], |e| {
         e.empty(shape, dtype)
@@ -66,7 +65,6 @@ pub(crate) fn zero_(e: &mut Eager, tensor: &Tensor) {
     });
 }
 
-/// Zeros.
 pub(crate) fn zeros(e: &mut Eager, shape: &[i64], dtype: Dtype) -> Tensor {
     e.op("aten::zeros", inputs![shape, code(dtype), STRIDED, CUDA, Input::None], |e| {
         let tensor = empty(e, shape, dtype, Input::None);

@@ -9,7 +9,6 @@ use steptime_step::{OpId, Step};
 /// Assignment of the ops of a forward pass to blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Names of the blocks.
     pub names: Vec<String>,
     /// Block of each op.
     pub of: Vec<Option<usize>>,

@@ -11,7 +11,6 @@ use crate::passes::Passes;
 /// The op that adds a gradient to that of earlier batches.
 const ADD: &str = "aten::add_";
 
-/// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gradient {
     /// The function that accumulates it into that of its parameter.

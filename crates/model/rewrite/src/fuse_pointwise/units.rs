@@ -15,7 +15,7 @@ use crate::selection::Among;
 pub(super) enum Does {
     /// A number of elementwise kernels over `numel` elements each.
     Elementwise { kernels: usize, numel: u64 },
-    /// Nothing.
+    /// No device work.
     Nothing,
     /// Anything else.
     Other,

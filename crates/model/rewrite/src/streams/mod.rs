@@ -68,7 +68,7 @@ impl Rule for Streams {
     }
 }
 
-/// Units of the forward pass on streams, with the consequences.
+/// Result of moving units of the forward pass to streams.
 struct Moved {
     patch: Patch,
     /// The streams of the backward functions.

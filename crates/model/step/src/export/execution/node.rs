@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A node.
 #[derive(Serialize)]
 pub(super) struct Node<'s> {
     pub id: u64,
@@ -33,7 +32,6 @@ pub(super) struct Attribute {
     value: Value,
 }
 
-/// Attributes of a node.
 pub(super) struct Attributes {
     pub record_function: u64,
     pub forward_parent: u64,
