@@ -198,7 +198,7 @@ pub enum Error {
         bags: u64,
     },
     /// No two embedding bags can be merged.
-    #[error("no two of {found} embedding bags have the same batch, width, mode and type")]
+    #[error("needs two embedding bags of the same batch, width, mode and type: no two of {found} are alike")]
     NoBags {
         /// Number of embedding bags.
         found: usize,
