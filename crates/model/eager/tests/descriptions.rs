@@ -1,4 +1,4 @@
-//! Descriptions, good and bad.
+//! Descriptions, valid and invalid.
 
 use steptime_eager::{Error, Model};
 use steptime_trace::ExecutionTrace;
@@ -14,7 +14,7 @@ fn count(trace: &ExecutionTrace, name: &str) -> usize {
     names(trace).into_iter().filter(|&other| other == name).count()
 }
 
-/// What is said against `GOOD` with one thing changed.
+/// The error of `GOOD` with one change.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     match Model::parse(&GOOD.replace(from, to)) {
@@ -30,7 +30,7 @@ fn what_cannot_be_a_model_is_refused_and_named() {
         (
             "rows = 100",
             "rows = 1_000_000_000_000_000_000",
-            "`tables[0].rows` is 1000000000000000000: it is too much for a model: 1099511627776 at most",
+            "`tables[0].rows` is 1000000000000000000: the maximum is 1099511627776",
         ),
         ("rows = 100", "rows = -7", "`tables[0].rows` is -7"),
         ("columns = 16", "columns = 0", "`tables[0].columns` is 0"),
@@ -52,7 +52,7 @@ fn what_cannot_be_a_model_is_refused_and_named() {
         ("'dlrm'", "'two_towers'", "a two_towers model needs `tables.tower`"),
         ("'dlrm'", "'deepfm'", "a deepfm model has no `bottom_mlp`: leave it out"),
         ("batch = 64", "batch = 64\ncross_layers = 2", "a dlrm model has no `cross_layers`"),
-        ("batch = 64", "batch = 64\nsparse = true\noptimizer = { name = 'adam' }", "say sparse = false"),
+        ("batch = 64", "batch = 64\nsparse = true\noptimizer = { name = 'adam' }", "set sparse = false"),
         ("batch = 64", "batch = 64\noptimizer = { name = 'adma' }", "did you mean `adam`?"),
         ("batch = 64", "btach = 64", "did you mean `batch`?"),
         ("rows = 100", "rwos = 100", "did you mean `rows`?"),
@@ -92,7 +92,7 @@ fn tables_need_not_be_equal() {
         "lookups = 4 }, { rows = 7, columns = 8 }, { rows = 9, columns = 32, count = 2 }",
     );
     let trace = Model::parse(&text).expect("a model").record();
-    // Three are brought to the width of the bottom MLP's last layer.
+    // Three are projected to the width of the bottom MLP's last layer.
     assert_eq!(count(&trace, "aten::embedding_bag"), 4);
     assert_eq!(count(&trace, "aten::linear"), 4 + 3);
     assert_eq!(count(&trace, "MmBackward0"), 3);
@@ -133,7 +133,7 @@ fn every_optimizer_updates_every_parameter() {
             text.replace("[8, 1]", "[1]")
         );
         let trace = Model::parse(&text).expect("a model").record();
-        // One more addition is that of gradients that meet.
+        // One more addition joins gradients of a tensor with several uses.
         assert!(count(&trace, op) >= expected, "{name} {form}: {} of {op}", count(&trace, op));
         assert_eq!(count(&trace, "torch::autograd::AccumulateGrad"), 5, "{name} {form}");
     }

@@ -1,4 +1,4 @@
-//! Ranks of a described job: what each runs, and what they exchange.
+//! Ranks of a described job: their ops, and their exchanges.
 
 use steptime_aten::OpSet;
 use steptime_aten::derive;
@@ -37,7 +37,7 @@ fn met(job: &Job) -> Vec<(CollectiveKind, u64)> {
 fn whole_tables_are_exchanged_and_dense_gradients_averaged_bucket_by_bucket() {
     let graphs = graphs(&model("gpus = 2"));
     let job = job(&graphs);
-    // Two tables a rank: 64 samples x 32 columns; places of 10 pairs of five features, as 64-bit integers.
+    // Two tables per rank: 64 samples x 32 columns; indices of 10 pairs of five features, as 64-bit integers.
     let exchanged = (CollectiveKind::AllToAll, 64 * 32 * 4);
     let top = [900, 900 * 400, 900, 400 * 26, 400].iter().sum::<u64>() + 1;
     let first = (1 + 900 + 900 + 900 * 400) * 4;
@@ -119,14 +119,14 @@ fn what_cannot_be_placed_is_said() {
     };
     for (parallel, said) in [
         ("gpus = 0", "`parallel.gpus` is 0"),
-        ("gpus = 3", "which 3 GPUs cannot share evenly"),
+        ("gpus = 3", "which cannot be divided evenly among 3 GPUs"),
         ("gpus = 2\nplacement = [[0]]", "lists the tables of 1 GPUs"),
         ("gpus = 2\nplacement = [[0, 7], []]", "`parallel.placement` is 7"),
         ("gpus = 2\nplacement = [[0, 0], []]", "table 0 is placed twice"),
         ("gpus = 2\nplacement = [[0], []]\nrow_wise = [0]", "the second time in `parallel.row_wise`"),
-        ("gpus = 4\nnodes = 3", "over which 4 GPUs cannot lie evenly"),
+        ("gpus = 4\nnodes = 3", "among which 4 GPUs cannot be divided evenly"),
         ("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 2]] }]", "`parallel.grid` is 2"),
-        ("gpus = 2\ngrid = [{ table = 0, gpus = [[]] }]", "every group of columns lies on some GPUs"),
+        ("gpus = 2\ngrid = [{ table = 0, gpus = [[]] }]", "every group of columns needs at least one GPU"),
         (
             "gpus = 2\nrow_wise = [0]\ngrid = [{ table = 0, gpus = [[0, 1]] }]",
             "the second time in `parallel.grid`",
@@ -148,11 +148,11 @@ fn what_cannot_be_placed_is_said() {
         homes[0] = Home::Parts(parts.iter().map(part).collect());
         model("gpus = 2").on(2, homes).expect_err("wrong").to_string()
     };
-    assert!(parts(&[(2, [0, 0], [1000, 16])]).contains("lies on GPU 2, and there are 2"));
+    assert!(parts(&[(2, [0, 0], [1000, 16])]).contains("is on GPU 2, but there are 2 GPUs"));
     assert!(parts(&[(0, [0, 0], [1000, 8])]).contains("its parts hold 8 of 16 columns"));
     assert!(parts(&[(0, [0, 0], [1000, 8]), (1, [0, 4], [1000, 12])]).contains("leave out or repeat"));
     assert!(
-        parts(&[(0, [0, 0], [1000, 8]), (0, [0, 8], [1000, 8])]).contains("two parts of it lie on one GPU")
+        parts(&[(0, [0, 0], [1000, 8]), (0, [0, 8], [1000, 8])]).contains("two parts of it are on one GPU")
     );
     assert!(
         parts(&[(0, [0, 0], [600, 16]), (1, [500, 0], [500, 16])])
@@ -172,7 +172,7 @@ fn rows_over_some_gpus_come_as_sums_that_each_rank_adds_up() {
         parts.iter().map(|part| (part.gpu, part.offset, part.size)).collect();
     assert_eq!(found, [(1, [0, 0], [500, 16]), (3, [500, 0], [500, 16])]);
     let graphs = graphs(&rows);
-    // The largest sends the sums of two tables for 64 samples, to four ranks alike; so it is on the way back.
+    // The largest exchange sends the sums of two tables for 64 samples to four equal ranks; its backward has the same size.
     let exchanged: Vec<u64> = met(&job(&graphs))
         .into_iter()
         .filter(|(kind, _)| *kind == CollectiveKind::AllToAll)
@@ -191,7 +191,7 @@ fn a_grid_has_groups_of_columns_and_of_these_rows() {
     let found: Vec<[[i64; 2]; 2]> = parts.iter().map(|part| [part.offset, part.size]).collect();
     assert_eq!(found, [[[0, 0], [500, 8]], [[500, 0], [500, 8]], [[0, 8], [500, 8]], [[500, 8], [500, 8]]]);
     met(&job(&graphs(&grid)));
-    // One group of all GPUs is rows over all.
+    // One group of all GPUs is equal to rows over all.
     let all = model("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 1]] }]");
     assert_eq!(all.homes()[0].cutting(2), Cutting::Rows);
     assert_eq!(all.homes(), model("gpus = 2\nrow_wise = [0]").homes());
@@ -215,7 +215,7 @@ fn behind_a_cache_rows_are_written_back_and_brought_before_they_are_looked_up() 
     let bytes = 30 * 16 * 4;
     assert_eq!(copies(&first), [(CopyDirection::DeviceToHost, bytes), (CopyDirection::HostToDevice, bytes)]);
     assert_eq!((copies(&second), copies(&graph(&plain, 0))), (Vec::new(), Vec::new()));
-    // The same is exchanged, and what a rank does is told apart.
+    // The exchanges are equal, but the work of a rank differs.
     assert_eq!(met(&job(&[first, second])), met(&job(&graphs(&plain))));
     assert_ne!(behind.work(0), plain.work(0));
     assert_ne!(behind.work(0), cached(100, 20).expect("a model").work(0));
@@ -227,11 +227,11 @@ fn behind_a_cache_rows_are_written_back_and_brought_before_they_are_looked_up() 
     assert_eq!((behind.kept_bytes(1000, 16), adam.kept_bytes(1000, 16)), (64_000, 192_000));
     for (rows, misses) in [(0, 0), (100, -1), (100, 101)] {
         let error = cached(rows, misses).expect_err("no cache").to_string();
-        assert!(error.contains("it holds one row or more, and all that come"), "{error}");
+        assert!(error.contains("it must hold at least one row"), "{error}");
     }
 }
 
-/// Ways for four tables to lie on four GPUs.
+/// Placements of four tables on four GPUs.
 const PLACES: [&str; 12] = [
     "",
     "placement = [[0], [1], [2], [3]]",
@@ -269,7 +269,7 @@ fn ranks_whose_work_is_told_by_the_same_numbers_record_the_same_step() {
                 match known.get(&model.work(rank)) {
                     Some(other) => {
                         alike += 1;
-                        // Traces are too long to be shown.
+                        // Traces are too long to be printed.
                         assert!(*other == trace, "{places}");
                     }
                     None => drop(known.insert(model.work(rank), trace)),

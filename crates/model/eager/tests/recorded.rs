@@ -1,4 +1,4 @@
-//! What a description gives, beside what PyTorch recorded of the model that it describes.
+//! Recordings of descriptions, compared with PyTorch's recordings of the described models.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// An op: its thread, how deep it lies, its name, and what it takes and gives.
+/// An op: its thread, depth, name, inputs and outputs.
 type Line = (u64, usize, String, String);
 
 /// The nodes of a step in order.
@@ -29,7 +29,7 @@ fn lines(trace: &ExecutionTrace) -> Vec<Line> {
     lines
 }
 
-/// The tensors of an argument: type, shape, strides, where they begin, on which device.
+/// The tensors of an argument: type, shape, strides, offset, device.
 fn tensors(trace: &ExecutionTrace, value: Value) -> String {
     let one = |tensor: &steptime_trace::Tensor| {
         let strides = trace.strides(tensor).unwrap_or_default();
@@ -39,7 +39,7 @@ fn tensors(trace: &ExecutionTrace, value: Value) -> String {
     trace.tensors(value).into_iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// Checks that a model runs the ops of a recording, each on the same tensors.
+/// Checks that a model runs the ops of a recording, each on equal tensors.
 fn compare(model: &Model, recording: &Path) {
     let recorded =
         steptime_trace::read_execution_trace_file(&recording.join("et.json.gz")).expect("a recording");

@@ -1,4 +1,4 @@
-//! Gradients of several batches before one update.
+//! Accumulated gradients of several batches before one update.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn every_batch_runs_both_passes_and_the_optimizer_runs_once() {
     for name in ["aten::_foreach_add_", "Optimizer.step#SGD.step"] {
         assert_eq!(now.get(name), was.get(name), "{name}");
     }
-    // Every parameter keeps its first gradient, and the further ones are added to it.
+    // Every parameter keeps its first gradient, and later ones are added to it.
     let parameters = was["torch::autograd::AccumulateGrad"];
     assert_eq!(now["torch::autograd::AccumulateGrad"], 3 * parameters);
     let adds = |op: &steptime_step::OpId| {
@@ -41,7 +41,7 @@ fn a_batch_begins_when_the_gradients_of_the_last_are_there() {
     let step = example.after(&THREE).expect("it applies");
     let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
     let graph = &scheduled.graph;
-    // From the script to the engine and back, once a batch.
+    // From the script to the engine and back, once per batch.
     let hand_offs = graph.marks.keys().filter(|&mark| graph.is_hand_off(mark) && !graph.marks[mark].wraps);
     let to = |main: bool| {
         let to = |mark: &steptime_graph::MarkId| (graph.marks[*mark].thread == HostThreadId::MAIN) == main;
@@ -55,7 +55,7 @@ fn a_batch_begins_when_the_gradients_of_the_last_are_there() {
     assert_eq!(activities("Memcpy HtoD"), 3 * before);
 }
 
-/// The same with an op of the script at its end, as `loss.item()` after the optimizer's step.
+/// The same with a last op of the script after the optimizer's step, such as `loss.item()`.
 fn with_last(example: &Example, name: &str, sequence: Option<i64>) -> Step {
     let mut step = example.step.clone();
     let update = named(&step, "Optimizer.step#SGD.step")[0];
@@ -118,7 +118,7 @@ fn gradients_are_held_once() {
 fn sparse_gradients_have_the_rows_of_all_batches() {
     let example = open("dlrm_default_2048");
     let step = example.after(&THREE).expect("it applies");
-    // SGD adds the rows that were looked up to their table.
+    // SGD adds the looked-up rows to their table.
     let rows = |step: &Step| -> Vec<i64> {
         let added = named(step, "aten::index_add_").into_iter();
         added.map(|op| takes(step, op)[1][0]).collect()

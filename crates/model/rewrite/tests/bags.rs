@@ -1,4 +1,4 @@
-//! Embedding bags that become one.
+//! Fused embedding bags.
 
 mod common;
 
@@ -8,7 +8,7 @@ use steptime_step::{Diff, schedule};
 
 const BATCH: i64 = 2048;
 
-/// One chain is left, with the sizes of all, and the result is parted and joined again.
+/// One chain is left, with the sizes of all bags, and the result is split and joined again.
 fn one_is_left(example: &Example, bags: usize, width: i64) {
     let before = counts(&example.step);
     let fused = example.after(&FuseEmbeddingBags).expect("it applies");
@@ -57,7 +57,7 @@ fn what_runs_is_one_bag_less_for_each() {
     let example = open("dlrm_default_2048");
     let fused = example.after(&FuseEmbeddingBags).expect("it applies");
     let after = schedule(&fused, &example.step, &example.graph, &example.ops);
-    // Two copies, the lookup, its gradient and the update for each, and a `cat` of the gradients.
+    // Per bag two copies, the lookup, its gradient and the update, and a `cat` of the gradients.
     assert_eq!(after.graph.activities.len() + 7 * 5 - 1, example.graph.activities.len());
     let [removed, inserted, _] = Diff::between(&example.step, &fused).counts();
     assert_eq!((removed, inserted), (7 * 6, 4));

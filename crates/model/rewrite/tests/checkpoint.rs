@@ -1,4 +1,4 @@
-//! Activations computed again in the backward pass.
+//! Recomputation of activations in the backward pass.
 
 mod common;
 
@@ -23,11 +23,11 @@ fn blocks_run_again_on_the_thread_of_the_backward_pass() {
     let repeated =
         named(&step, "aten::cudnn_convolution").into_iter().filter(|op| again.contains(op)).count();
     assert_eq!(convolutions(&step), convolutions(&example.step) + repeated);
-    // Of each stage the blocks after the first: 2, 3, 5 and 2, of three convolutions each.
+    // Per stage the blocks after the first: 2, 3, 5 and 2, of three convolutions each.
     assert!((30..=53).contains(&repeated), "{repeated}");
     let backward = |step: &Step| counts(step)["aten::convolution_backward"];
     assert_eq!(backward(&step), backward(&example.step));
-    // A gradient takes what was made again, of the same shape.
+    // A gradient takes the recomputed tensor, of the same shape.
     for (before, after) in named(&example.step, "aten::convolution_backward")
         .into_iter()
         .zip(named(&step, "aten::convolution_backward"))
@@ -51,7 +51,7 @@ fn what_runs_again_makes_the_same_calls() {
     }
     assert!(more > 0);
     assert_eq!(kernels(&now.graph), kernels(&example.graph) + more);
-    // Within them the host takes as long as it did.
+    // Inside them, host time does not change.
     assert!(now.carried.like.iter().filter(|like| like.is_some()).count() > more);
 }
 

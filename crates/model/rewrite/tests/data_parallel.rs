@@ -1,4 +1,4 @@
-//! One of several ranks that have the same parameters.
+//! One of several data-parallel ranks.
 
 mod common;
 
@@ -8,9 +8,9 @@ use steptime_graph::{Collective, CollectiveKind, StepGraph};
 use steptime_rewrite::{DataParallel, Error, Facts, Rule, apply};
 use steptime_step::{Scheduled, Step, schedule};
 
-/// What PyTorch 2.11 was recorded to average of torchvision's ResNet-50 on an H200, elements of each bucket.
+/// Recorded elements of each averaged bucket, for torchvision's ResNet-50 with PyTorch 2.11 on an H200.
 const BUCKETS: [u64; 5] = [2_049_000, 7_875_584, 6_563_840, 6_637_568, 2_431_040];
-/// ... and to bring from the first rank: running statistics, and how many batches they are of.
+/// Recorded elements of buffers from the first rank: running statistics, and their numbers of batches.
 const BUFFERS: [u64; 2] = [53_120, 53];
 
 fn scheduled(example: &Example, rule: DataParallel) -> (Step, Scheduled) {
@@ -49,7 +49,7 @@ fn gradients_are_averaged_in_the_buckets_that_were_recorded() {
     }
 }
 
-/// A bucket waits for its gradients and goes its way beside the backward pass; what is copied back waits for it.
+/// A bucket waits for its gradients and is averaged during the backward pass; its copies back wait for it.
 #[test]
 fn averages_run_beside_the_backward_pass() {
     let example = open("resnet50_32");

@@ -5,7 +5,7 @@ use steptime_graph::{HostThreadId, OpId as Recorded};
 use steptime_rewrite::{Facts, FuseEmbeddingBags, apply};
 use steptime_step::{Call, Op, OpId, Origin, Step, TensorId};
 
-/// Two tables of 10 and 20 rows of 4, each looked up by 6 indices in 2 bags; a weight of 5 beside them.
+/// Two tables of 10 and 20 rows of 4 columns, each with 6 lookups in 2 bags, and a weight of 5 elements.
 #[derive(Default)]
 struct Two {
     step: Step,

@@ -1,7 +1,7 @@
-//! A step as one of eight ranks that have a part of each parameter, beside a recording of such a rank.
+//! A step of one of eight ranks that have a part of each parameter, compared with a recording of such a rank.
 //!
-//! `tests/data/perceptron` and `perceptron_fsdp` are execution traces of the same model: eight blocks of a linear layer and a ReLU, and
-//! a linear layer. `benches/worlds.py` recorded them with PyTorch 2.11, the second as rank 0 of 8.
+//! `tests/data/perceptron` and `perceptron_fsdp` are execution traces of the same model: eight blocks of a linear layer and a ReLU, and a linear
+//! layer. `benches/worlds.py` recorded them with PyTorch 2.11, the second as rank 0 of 8.
 
 #[allow(dead_code)]
 mod common;
@@ -17,7 +17,7 @@ use steptime_rewrite::{Accumulate, Blocks, Error, Facts, FullySharded, Rule, app
 use steptime_step::{MemoryKind, Origin, Peak, Step, schedule};
 use steptime_trace::Meta;
 
-/// An execution trace of `tests/data/` as a step, and its modules.
+/// An execution trace of `tests/data/` as a step, with its modules.
 struct Lone {
     graph: StepGraph,
     step: Step,
@@ -70,7 +70,7 @@ fn sharded() -> (Lone, Step) {
     (lone, step)
 }
 
-/// What FSDP calls, in order, thread by thread, each with how deep inside others of these it stands.
+/// Events of FSDP in order, thread by thread, each with its depth among them.
 fn called(step: &Step) -> Vec<(usize, String)> {
     let is = |name: &str| {
         ["FSDP::", "fsdp::", "c10d::", "RegisterPost"].iter().any(|prefix| name.starts_with(prefix))
@@ -114,7 +114,7 @@ fn the_optimizer_updates_parts() {
     for name in
         ["aten::_foreach_lerp_", "aten::_foreach_addcmul_", "aten::_foreach_sqrt", "aten::_foreach_addcdiv_"]
     {
-        // Recorded are DTensors of all, and inside the same op of parts.
+        // The recording has DTensors of the whole, and inside the same op of the parts.
         let inner = named(&recorded, name).into_iter().find(|&op| {
             recorded.ops[op].parent.is_some_and(|around| recorded.ops[around].name == "PythonSubclass")
         });
@@ -131,12 +131,12 @@ fn collectives_move_all_parts_of_a_block() {
     let mut found: Vec<(CollectiveKind, u64, u64)> =
         scheduled.graph.collectives.iter().map(|one| (one.kind, one.sent.0, one.received.0)).collect();
     found.sort_by_key(|&(kind, sent, _)| (kind != CollectiveKind::AllGather, sent));
-    // 1024 by 1024 and 1024, of eight ranks; one by 1024 and one, of which the first rank has all.
+    // 1024 by 1024 and 1024 elements, cut over eight ranks; one by 1024 and one, of which the first rank has all.
     let (part, last) = (4 * (1024 * 1024 + 1024) / 8, 4 * (1024 + 1));
     let gathers = |part, count| vec![(CollectiveKind::AllGather, part, 8 * part); count];
     let scatters = |part, count| vec![(CollectiveKind::ReduceScatter, 8 * part, part); count];
     assert_eq!(found, [gathers(last, 2), gathers(part, 16), scatters(last, 1), scatters(part, 8)].concat());
-    // Put together, gathered and reduced on streams of their own.
+    // Collected, gathered and reduced on separate streams.
     let streams: std::collections::BTreeSet<_> =
         scheduled.graph.activities.iter().map(|row| row.stream).collect();
     assert_eq!(streams.len(), lone.graph.streams.len() + 3);
@@ -163,7 +163,7 @@ fn all_else_stays_as_it_was() {
             continue;
         }
         if is.origin != was.origin {
-            // Functions take what was gathered again: of the same shapes.
+            // Functions take parameters gathered again, of the same shapes.
             assert!(matches!(is.origin, Origin::Changed(..)), "{}", is.name);
             assert_eq!(takes(&lone.step, op), takes(&step, op), "{}", is.name);
         }
@@ -176,7 +176,7 @@ fn all_else_stays_as_it_was() {
 fn memory_goes_down_by_what_is_sharded() {
     let (lone, step) = sharded();
     let [before, after] = [lone.peak(&lone.step), lone.peak(&step)];
-    // Eight layers cut in eight, and one of a single row.
+    // Eight layers cut in eight parts, and one of a single row.
     let all = 4 * (8 * (1024 * 1024 + 1024) + 1024 + 1);
     let part = 4 * ((1024 * 1024 + 1024) + 1024 + 1);
     let near = |bytes: u64, wanted: u64| bytes.abs_diff(wanted) < 512 * 64;
@@ -206,14 +206,14 @@ fn where_it_does_not_apply_it_says_why() {
     let reason = |step: Result<Step, Error>| step.expect_err("it does not apply").to_string();
     assert!(reason(Lone::open("perceptron_fsdp").after(&[&FullySharded::of(8)])).contains("sharded already"));
     let no_module = FullySharded { blocks: Blocks::Modules(vec!["Net.*".to_owned()]), ..FullySharded::of(8) };
-    assert!(reason(lone.after(&[&no_module])).contains("calls no module"));
+    assert!(reason(lone.after(&[&no_module])).contains("no module matches"));
     assert!(matches!(lone.after(&[&FullySharded::of(0)]), Err(Error::Ranks)));
-    // Each batch gathers its parameters, in whatever order the rules are given.
+    // Each batch gathers its parameters, independent of the order of rules.
     let gathers = |step: &Step| counts(step)["c10d::_allgather_base_"];
     let once = lone.after(&[&each_block()]).expect("it applies");
     let twice = lone.after(&[&Accumulate { batches: 2 }, &each_block()]).expect("it applies");
     assert_eq!(gathers(&twice), 2 * gathers(&once));
-    // Tables with sparse gradients; modules that were not noted.
+    // Tables with sparse gradients; modules that were not recorded.
     let tables = open("dlrm_default_2048");
     assert!(matches!(tables.after(&FullySharded::of(8)), Err(Error::SparseAveraged { .. })));
     assert!(matches!(open("resnet50_32").after(&no_module), Err(Error::NoModules)));
@@ -222,7 +222,7 @@ fn where_it_does_not_apply_it_says_why() {
 #[test]
 fn without_modules_blocks_are_what_comes_again() {
     let step = open("resnet50_32").after(&FullySharded::of(8)).expect("it applies");
-    // Of ResNet-50's stages the blocks after the first: each gathered twice, all else once.
+    // Per stage of ResNet-50 the blocks after the first: each gathered twice, the rest once.
     let blocks = named(&step, "RegisterPostBackwardFunction").len();
     assert!((10..=14).contains(&blocks), "{blocks}");
     assert_eq!(counts(&step)["c10d::_allgather_base_"], 2 * blocks + 1);

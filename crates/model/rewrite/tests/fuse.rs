@@ -1,4 +1,4 @@
-//! Elementwise chains and linear layers put together, all or some of them.
+//! Fused elementwise chains and linear layers, all or some of them.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn a_residual_sum_and_its_relu_become_one_kernel() {
     let example = open("resnet50_32");
     let step = example.after(&FusePointwise).expect("it applies");
     let (was, now) = (counts(&example.step), counts(&step));
-    // Of 16 blocks each adds and then cuts; the 33 other activations follow a norm.
+    // In each of 16 blocks an addition with its activation; the other 33 activations follow a norm.
     let kernels = named(&step, "triton_poi_fused");
     let relus = was["aten::relu_"];
     assert_eq!(now["aten::relu_"], relus - 16);
@@ -53,7 +53,7 @@ fn number(op: OpId) -> Selection {
     Selection::Numbered(u32::try_from(usize::from(op)).expect("a row"))
 }
 
-/// The step after a fusion of the first of the ops of a name.
+/// The step after a fusion of the first ops of a name.
 fn fused(example: &Example, what: Fusion, name: &str, first: usize) -> Result<Step, Error> {
     let ops = named(&example.step, name).into_iter().take(first).map(number).collect();
     example.after(&FuseAmong { what, ops })
@@ -68,7 +68,7 @@ fn the_chosen_are_fused_and_the_others_stay() {
     let step = fused(&example, Fusion::Linear, "aten::linear", 2).expect("it applies");
     assert_eq!(counts(&step)["aten::_addmm_activation"], 2);
     assert_eq!(counts(&step)["aten::addmm"], was["aten::addmm"] - 2);
-    // A sum and the activation right after it; sums alone are one kernel already.
+    // A sum and the activation right after it; a sum alone is one kernel already.
     let example = open("resnet50_32");
     let sums = named(&example.step, "aten::add_");
     let pair = named(&example.step, "aten::relu_").into_iter().find_map(|relu| {

@@ -10,7 +10,7 @@ use steptime_step::{Call, NewOp, Patch, Place, Step, schedule};
 
 const READ: &str = "aten::_local_scalar_dense";
 
-/// The example with its loss read; `around` is the op that reads it.
+/// The example with its loss read back; `around` is the op that reads it.
 fn reading(around: &str) -> Example {
     let mut example = open("resnet50_32");
     let loss = named(&example.step, "aten::nll_loss_forward")[0];

@@ -9,7 +9,7 @@ use steptime_step::{Draft, OpId, Step, Uses, schedule};
 
 const BATCH: i64 = 2048;
 
-/// The names of an op and of those inside it, each with the size of its results; an optimizer's name left out.
+/// Names of an op and of the ops inside it, each with the sizes of its results, without an optimizer's name.
 fn inside(step: &Step, op: OpId) -> Vec<String> {
     let name = |op: OpId| step.ops[op].name.split("backward_").next().unwrap_or_default().to_owned();
     step.subtree(op).into_iter().map(name).collect()
@@ -44,9 +44,9 @@ fn all_tables_are_one_call() {
         ] {
             assert!(before.contains_key(gone) && !after.contains_key(gone), "{gone} in {name}");
         }
-        // Indices and offsets are a copy each.
+        // Indices and offsets have one copy each.
         assert_eq!(before["aten::_to_copy"] - after["aten::_to_copy"], 2 * (tables - 1));
-        // One gradient stays, of the tensor by which autograd knows the call.
+        // One gradient stays: that of the anchor tensor of the call.
         let accumulate = "torch::autograd::AccumulateGrad";
         assert_eq!(before[accumulate] - after[accumulate], tables - 1);
         let bags = named(&example.step, "aten::embedding_bag");
@@ -69,7 +69,7 @@ fn what_runs_is_fewer_kernels() {
     let step = example.after(&Operators).expect("it applies");
     let after = schedule(&step, &example.step, &example.graph, &example.ops);
     let tables = 8;
-    // Of each table two copies, the lookup, its gradient and its update: one copy of indices and one of offsets stay.
+    // Per table two copies, the lookup, its gradient and its update: one copy of indices and one of offsets stay.
     assert!(after.graph.activities.len() + 5 * tables - 10 < example.graph.activities.len());
     assert!(named(&step, "aten::add_").len() < named(&example.step, "aten::add_").len());
 }
@@ -84,7 +84,7 @@ fn a_table_that_others_use_stays() {
     call.inputs = table.into_iter().collect();
     let step = example.after(&Operators).expect("it applies");
     assert_eq!(named(&step, "aten::embedding_bag"), [bag]);
-    // The others stand on either side of its result.
+    // The other tables are on either side of its result.
     let calls = named(&step, "steptime::embedding_bag");
     let tables =
         calls.iter().map(|&op| step.ops[op].call.as_ref().map_or(0, |call| call.inputs[0].tensors().len()));

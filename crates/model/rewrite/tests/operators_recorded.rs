@@ -1,4 +1,4 @@
-//! Steps by PyTorch's ops after the change, beside recordings of the same models with the operators.
+//! Steps by PyTorch's ops after the change, compared with recordings of the same models with the operators.
 //!
 //! `tests/data` has execution traces of both sides: `python -m steptime record` of `python/workloads/zoo_step.py` with
 //! `STEPTIME_VARIANT=ours` (and `fbgemm`) and without, and of `deepfm.py` with `STEPTIME_OPERATORS=steptime` (and `fbgemm`) and
@@ -26,7 +26,7 @@ fn open(name: &str) -> Step {
     Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
 }
 
-/// How often ops of each name run.
+/// Number of running ops by name.
 fn counts(step: &Step) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for op in step.running() {
@@ -35,7 +35,7 @@ fn counts(step: &Step) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// What each op launches: its name and the sizes of what it takes, and how often it does.
+/// Number of ops by name, sizes of inputs and launches.
 fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for op in step.running() {
@@ -48,7 +48,7 @@ fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     found
 }
 
-/// What is counted otherwise in one of two.
+/// Counts that differ between two maps.
 fn other<K: AsRef<str> + Ord>(here: &BTreeMap<K, usize>, there: &BTreeMap<K, usize>) -> Vec<String> {
     let mut keys: Vec<&K> = here.keys().chain(there.keys()).collect();
     keys.sort();
@@ -58,7 +58,7 @@ fn other<K: AsRef<str> + Ord>(here: &BTreeMap<K, usize>, there: &BTreeMap<K, usi
     keys.into_iter().map(line).collect()
 }
 
-/// The step that is derived has the ops that were recorded, and they launch the same.
+/// The derived step has the recorded ops, with the same launches.
 fn is_as_recorded(name: &str, rule: &dyn Rule, whose: &str) {
     let ops = OpSet::standard();
     let mut step = open(name);

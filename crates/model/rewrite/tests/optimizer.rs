@@ -68,7 +68,7 @@ fn rows_as_gradients_cannot_be_fused() {
     for form in [Form::Fused, Form::Foreach] {
         let error = open("dlrm_default_2048").after(&Optimizer { form }).unwrap_err();
         assert_eq!(error, Error::SparseGradients { name: "SGD".to_owned() });
-        assert!(error.to_string().contains("refuses to be fused"), "{error}");
+        assert!(error.to_string().contains("rejects fused=True"), "{error}");
     }
     let already = open("dlrm_default_2048").after(&Optimizer { form: Form::Loop }).unwrap_err();
     assert!(matches!(already, Error::NothingToDo { .. }), "{already}");

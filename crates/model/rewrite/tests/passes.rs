@@ -1,4 +1,4 @@
-//! Steps of several batches, and with blocks that run again, beside recordings of scripts that do so.
+//! Steps of several batches, and with recomputed blocks, compared with recordings of scripts that do the same.
 //!
 //! `tests/data/passes.py` recorded them on a CPU, before and after.
 
@@ -23,8 +23,7 @@ fn an_accumulated_step_launches_what_was_recorded() {
     same("words", &[&TWO], "words_2");
 }
 
-/// Recorded without an early stop: the last product of each block and the sum behind it, which save nothing that is made in the block,
-/// run again there.
+/// Recorded without an early stop: the last product of each block and the sum after it, which save no tensor of the block, run again there.
 #[test]
 fn a_checkpointed_step_launches_what_was_recorded_but_for_the_early_stop() {
     let (before, after) = (Recorded::open("words"), Recorded::open("words_checkpointed"));
@@ -75,7 +74,7 @@ fn tables_of_one_shape_are_told_apart() {
         assert_eq!(counts.get("steptime::interaction"), Some(&1), "{name}: seen behind the stack");
         let own = format!("steptime::embedding_bag_backward_{}", name.trim_start_matches("clicks_"));
         assert_eq!(counts.get(&*own), Some(&1), "{name}");
-        // Nothing of the optimizer of tables is left.
+        // No op of the tables' optimizer is left.
         assert!(!counts.keys().any(|name| name.contains("coalesce")), "{counts:?}");
     }
 }

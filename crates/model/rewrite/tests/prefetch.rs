@@ -24,7 +24,7 @@ fn copies_of_the_batch_are_pinned_and_do_not_wait() {
             assert_eq!(call.flag_at(2), Some(true));
             assert_eq!(call.inputs[1].tensors()[0].device, Device::Pinned);
         }
-        // The allocator is told of what the copies gave.
+        // The allocator records the outputs of the copies.
         let marked: Vec<_> =
             named(&step, "aten::record_stream").into_iter().map(|op| takes(&step, op)).collect();
         let copied: Vec<_> = ahead(&step).into_iter().map(|op| takes(&step, op)[..1].to_vec()).collect();

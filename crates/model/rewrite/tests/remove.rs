@@ -27,7 +27,7 @@ fn what_computes_gradients_through_an_op_goes_with_it() {
     for kept in ["aten::conv2d", "aten::batch_norm", "aten::add_", "torch::autograd::AccumulateGrad"] {
         assert_eq!(was[kept], now[kept], "{kept}");
     }
-    // A pool gives another shape: what takes it still takes one of that shape.
+    // A pool changes the shape: its consumer still takes a tensor of that shape.
     for (before, after) in named(&example.step, "aten::conv2d").into_iter().zip(named(&step, "aten::conv2d"))
     {
         assert_eq!(takes(&example.step, before), takes(&step, after));

@@ -1,4 +1,4 @@
-//! Copies of inputs right before what first takes them.
+//! Copies of inputs right before their first consumers.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn indices_are_copied_where_they_are_looked_up() {
     let first_bag = names.iter().position(|name| *name == "aten::embedding_bag").expect("a bag");
     assert!(names[..first_bag].contains(&"aten::linear"));
     assert_eq!(names[first_bag - 1], "aten::to");
-    // The offsets of the first table's bags, one a sample.
+    // The offsets of the first table's bags, one per sample.
     assert_eq!(takes(&step, order[first_bag - 1])[0], [2048]);
     let was = script(&example.step);
     let is_linear = |&op: &OpId| example.step.ops[op].name == "aten::linear";

@@ -7,7 +7,7 @@ use steptime_graph::{Collective, CollectiveKind};
 use steptime_rewrite::{DataParallel, Error, Facts, ShardTables, TableHome, applied, tables};
 use steptime_step::{Scheduled, Step, schedule};
 
-/// Eight tables of 1,000,000 x 64, ten lookups of each for each of 2,048 samples.
+/// Eight tables of 1,000,000 x 64, with ten lookups in each for each of 2,048 samples.
 const BATCH: u64 = 2048;
 const TABLES: usize = 8;
 const COLUMNS: i64 = 64;
@@ -55,7 +55,7 @@ fn tables_of_a_step_are_told() {
     assert!(tables(&open("resnet50_32").step).is_empty());
 }
 
-/// Samples are shared: each rank looks its tables up for all, and all else is of its share.
+/// Samples are shared: each rank looks up in its tables for all samples, and the rest is for its share.
 #[test]
 fn lookups_are_of_all_samples_and_the_rest_of_a_share() {
     let example = open("dlrm_default_2048");
@@ -64,13 +64,13 @@ fn lookups_are_of_all_samples_and_the_rest_of_a_share() {
     assert_eq!([kept.len(), counts(&step)["aten::embedding_bag"]], [2; 2]);
     assert!(kept.iter().all(|table| table.lookups == 10 * BATCH as i64));
     assert_eq!(batches(&step), [BATCH as i64 / 4]);
-    // Two of eight tables for 2,048 samples go out, eight for 512 come; gradients the other way.
+    // Two of eight tables for 2,048 samples are sent, eight for 512 received; gradients the other way.
     let (out, back) = (2048 * 2 * 64 * 4, 512 * 8 * 64 * 4);
     assert_eq!(moved(&after, CollectiveKind::AllToAll), [[out, back], [back, out]]);
     assert_eq!(moved(&after, CollectiveKind::AllReduce).len(), 2);
 }
 
-/// Each rank keeps its samples: its tables are looked up for those of all.
+/// Each rank keeps its samples: it looks up in its tables for the samples of all ranks.
 #[test]
 fn more_ranks_are_more_lookups() {
     let example = open("dlrm_default_2048");
@@ -96,7 +96,7 @@ fn rows_are_added_up_and_columns_parted() {
     let mut homes = vec![TableHome::Everywhere; TABLES];
     homes[0] = TableHome::Columns(vec![(0, 16), (1, 48)]);
     homes[1] = TableHome::Rows(vec![ROWS / 2; 2]);
-    // Tables that are everywhere have sparse gradients here, which are not averaged.
+    // Replicated tables have sparse gradients here, which are not averaged.
     let error = apply(&example, &rule(homes.clone(), 0, 2, None)).unwrap_err();
     assert!(matches!(error, Error::SparseAveraged { .. }), "{error}");
     homes[2..].iter_mut().for_each(|home| *home = on(1));
@@ -105,7 +105,7 @@ fn rows_are_added_up_and_columns_parted() {
     let sizes: Vec<[i64; 3]> = own.iter().map(|table| [table.rows, table.columns, table.lookups]).collect();
     let lookups = 2 * BATCH as i64;
     assert_eq!(sizes, [[ROWS, 16, 10 * lookups], [ROWS / 2, COLUMNS, 5 * lookups]]);
-    // Sums of cut rows go out for all samples and come back for this rank's.
+    // Sums of cut rows are sent for all samples and received for this rank's.
     let (all, share) = (4096 * 64 * 4, 2048 * 64 * 4);
     assert_eq!(moved(&after, CollectiveKind::ReduceScatter), [[all, share]]);
     assert_eq!(moved(&after, CollectiveKind::AllGather), [[share, all]]);
@@ -120,12 +120,12 @@ fn places_that_are_none_are_refused() {
         homes[0] = first;
         apply(&example, &rule(homes, 0, 2, None)).unwrap_err().to_string()
     };
-    assert_eq!(with(on(2)), "table 0 lies on rank 2, and there are 2, from 0");
-    assert_eq!(with(TableHome::Columns(Vec::new())), "table 0 lies nowhere");
+    assert_eq!(with(on(2)), "table 0 is on rank 2, but there are 2 ranks, counted from 0");
+    assert_eq!(with(TableHome::Columns(Vec::new())), "table 0 is on no rank");
     let twice = with(TableHome::Columns(vec![(1, 32), (1, 32)]));
-    assert_eq!(twice, "table 0 lies on rank 1 in two parts: put them together");
+    assert_eq!(twice, "table 0 is on rank 1 in two parts: merge them");
     let half = with(TableHome::Columns(vec![(1, 32)]));
-    assert_eq!(half, "table 0 has 32 columns on all ranks together, and 64 as recorded");
+    assert_eq!(half, "table 0 has 32 columns on all ranks together, but 64 as recorded");
     let rows = with(TableHome::Rows(vec![ROWS]));
     assert!(rows.contains("rows on 1 of 2 ranks"), "{rows}");
     let unknown = example.after(&rule(in_turn(2), 0, 2, None)).unwrap_err();

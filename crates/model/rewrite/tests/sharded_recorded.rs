@@ -1,4 +1,4 @@
-//! A step with its parameters sharded, and with named blocks computed again, beside recordings of scripts that do so.
+//! A step with its parameters sharded, and with chosen blocks recomputed, compared with recordings of scripts that do the same.
 //!
 //! `tests/data/sharded.py` recorded them on a CPU, as rank 0 of 8.
 
@@ -10,7 +10,7 @@ use steptime_aten::Arg;
 use steptime_rewrite::{Blocks, Checkpoint, Error, FullySharded};
 use steptime_step::{MemoryKind, Peak, Step, schedule};
 
-/// Elements of all parameters, and of the rows that are the first rank's.
+/// Elements of all parameters, and of the rows of the first rank.
 const ALL: i64 = 50 * 32 + 2 * (3 * 32 + 2 * 96 * 32 + 96) + 11 * 32 + 11;
 const PART: i64 = 7 * 32 + 2 * (3 * 4 + 12 * 32 + 12 + 4 * 96) + 2 * 32 + 2;
 
@@ -22,7 +22,7 @@ fn peak(of: &Recorded, step: &Step) -> Peak {
     Peak::of(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
-/// Elements of the first list that the last update of parameters takes.
+/// Elements of the first list of the last update of parameters.
 fn updated(step: &Step) -> i64 {
     let name = "aten::_foreach_addcdiv_";
     let op = step.running().into_iter().rfind(|&op| step.ops[op].name == name).expect("an update");
@@ -43,7 +43,7 @@ fn named_blocks_are_sharded_as_the_script_shards_them() {
     }
 }
 
-/// The memory of numbers that the forward pass makes is that of numbers in the optimizer's step later.
+/// The memory of scalars in the forward pass is reused by scalars in the optimizer's step.
 #[test]
 fn numbers_of_the_forward_pass_are_no_parameters() {
     let before = Recorded::open("blocks");

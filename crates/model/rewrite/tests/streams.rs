@@ -1,4 +1,4 @@
-//! Independent branches on streams of their own.
+//! Independent branches on separate streams.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn patched(name: &str, count: usize) -> (common::Example, Step, StepGraph) {
     (example, step, graph)
 }
 
-/// Whether one activity waits for another, by events, or by the order of what a stream is given.
+/// Whether one activity waits for another, by events, or by the order in its stream.
 fn follows(graph: &StepGraph, from: ActivityId, to: ActivityId) -> bool {
     let order: Vec<ActivityId> =
         graph.calls_by_hand_off().into_iter().flat_map(|call| graph.calls[call].activities()).collect();
@@ -41,7 +41,7 @@ fn projections_of_residual_blocks_go_beside_their_chains() {
     let (example, step, graph) = patched("resnet50_32", 2);
     assert_eq!(graph.streams.len(), example.graph.streams.len() + 1);
     let beside = StreamId::from(graph.streams.len() - 1);
-    // Four of a ResNet's blocks have a convolution and its norm beside three of each.
+    // Four blocks of a ResNet have a convolution with its norm parallel to three of each.
     let moved: Vec<&str> = step
         .running()
         .into_iter()
@@ -53,9 +53,9 @@ fn projections_of_residual_blocks_go_beside_their_chains() {
     assert_eq!(of("autograd::engine::evaluate_function: ConvolutionBackward0"), 4, "{moved:?}");
     let there = graph.activities.iter().filter(|row| row.stream == beside).count();
     assert!(there >= 16, "{there} kernels");
-    // Nothing else changes: as many activities, each launched once.
+    // Nothing else changes: the same number of activities, each launched once.
     assert_eq!(graph.activities.len(), example.graph.activities.len());
-    // The allocator is told of what a block takes and gives beside its chain: images, one by one.
+    // The allocator records inputs and outputs of a block's second branch: images, one by one.
     let marked = named(&step, "aten::record_stream");
     assert_eq!(marked.len(), 8);
     assert!(marked.iter().all(|&op| takes(&step, op)[0].len() == 4));
@@ -65,7 +65,7 @@ fn projections_of_residual_blocks_go_beside_their_chains() {
     for kind in [ApiKind::EventRecord, ApiKind::StreamWait] {
         assert_eq!(of(kind), was(kind) + waits);
     }
-    // What was put in is put in once.
+    // Inserted ops are inserted once.
     let facts = Facts::new(&example.ops, None);
     let again = Streams { count: 2 }.patches(&step, &facts).expect_err("it has been done");
     assert!(again.to_string().contains("already"), "{again}");

@@ -9,7 +9,7 @@ use steptime_graph::{Options, StepGraph};
 use steptime_rewrite::{Error, Facts, Rule, apply};
 use steptime_step::{OpId, Step};
 
-/// A recording's step, and the graph that it was made of.
+/// A recording's step, with its graph.
 pub struct Example {
     pub graph: StepGraph,
     pub step: Step,
@@ -40,7 +40,7 @@ impl Example {
     }
 }
 
-/// How often ops of each name run.
+/// Number of running ops by name.
 pub fn counts(step: &Step) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for op in step.running() {
@@ -54,7 +54,7 @@ pub fn named(step: &Step, name: &str) -> Vec<OpId> {
     step.running().into_iter().filter(|&op| step.ops[op].name == name).collect()
 }
 
-/// The shapes of what an op takes.
+/// Shapes of the inputs of an op.
 pub fn takes(step: &Step, op: OpId) -> Vec<Vec<i64>> {
     let call = step.call(op).expect("a call");
     call.inputs.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.to_vec()).collect()

@@ -1,4 +1,4 @@
-//! Steps recorded on a CPU, as they would run on a GPU.
+//! Steps recorded on a CPU, converted to a GPU.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use steptime_rewrite::{Error, Facts, Rule, apply};
 use steptime_step::Step;
 use steptime_trace::Meta;
 
-/// A step, and what is known of it beside.
+/// A step, with further facts about it.
 pub struct Recorded {
     pub step: Step,
     pub ops: OpSet,
@@ -22,7 +22,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Of a folder in `tests/data/`.
+    /// The step of a folder in `tests/data/`.
     pub fn open(name: &str) -> Recorded {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
         let mut opened = steptime_trace::open(&folder).expect("a recording");
@@ -50,7 +50,7 @@ impl Recorded {
     }
 }
 
-/// How often ops of each name run.
+/// Number of running ops by name.
 pub fn counts(step: &Step) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for op in step.running() {
@@ -59,7 +59,7 @@ pub fn counts(step: &Step) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// What each op launches: its name and the sizes of what it takes, and how often it does.
+/// Number of ops by name, sizes of inputs and launches.
 pub fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for op in step.running() {
@@ -72,7 +72,7 @@ pub fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     found
 }
 
-/// What is counted otherwise in one of two.
+/// Counts that differ between two maps.
 pub fn other(here: &BTreeMap<String, usize>, there: &BTreeMap<String, usize>) -> Vec<String> {
     let mut keys: Vec<&String> = here.keys().chain(there.keys()).collect();
     keys.sort();

@@ -179,8 +179,8 @@ fn nodes_are_joined_by_their_network() {
     let scale = |more: &[&str]| {
         failure(&[&["scale", text(&model), "--device", "h200", "--gpus", "1,4"][..], more].concat())
     };
-    assert!(scale(&["--nodes", "2"]).contains("1 GPU cannot lie in 2 nodes"));
-    assert!(scale(&["--nodes", "1,3"]).contains("over which 4 GPUs cannot lie evenly"));
+    assert!(scale(&["--nodes", "2"]).contains("1 GPU cannot be divided among 2 nodes"));
+    assert!(scale(&["--nodes", "1,3"]).contains("among which 4 GPUs cannot be divided evenly"));
     let three = ["scale", text(&model), "--device", "h200", "--gpus", "1,4", "--nodes", "1,1,1"];
     let refused = steptime(&three).assert().code(2).get_output().stderr.clone();
     assert!(String::from_utf8(refused).expect("UTF-8").contains("say one for all, or one for each"));
@@ -258,7 +258,7 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
     }
     let small = shard(&["--gpus", "2", "--memory", "0.05"]);
     assert!(small.contains("needs 0.") && small.contains("take more GPUs"), "{small}");
-    assert!(shard(&["--gpus", "3"]).contains("3 GPUs cannot share evenly"));
+    assert!(shard(&["--gpus", "3"]).contains("cannot be divided evenly among 3 GPUs"));
     steptime(&["shard", text(&model), "--device", "h200"]).assert().code(2);
     steptime(&["shard", text(&model), "--gpus", "2", "--device", "h200", "--memory", "-1"]).assert().code(2);
     // A plan that memory does not hold is told the time of, and that it does not run.

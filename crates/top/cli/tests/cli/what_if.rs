@@ -81,7 +81,7 @@ fn branches_side_by_side_share_the_device() {
     assert!(said.contains("streams wait for one another"), "{said}");
     for refused in ["0", "1"] {
         let error = crate::failure(&["whatif", "examples/resnet50_32", "--streams", refused]);
-        assert!(error.contains("it takes 2 to 32"), "{error}");
+        assert!(error.contains("it must be 2 to 32"), "{error}");
     }
 }
 
