@@ -2,13 +2,13 @@
 
 use similar::{Algorithm, DiffOp};
 
-/// Above this many pairs of differing marks only the common beginning and end are matched.
+/// Maximum number of pairs of differing marks for a full match; above it only the common beginning and end are matched.
 const LARGEST_TABLE: usize = 400_000_000;
 
-/// For each mark of `template`, its position in `step`, or `None` where the step lacks it.
+/// Returns the position in `step` of each mark of `template`, or `None` if the step does not have it.
 ///
 /// Equal sequences, the ordinary case, cost one comparison; others are matched by their longest common
-/// subsequence, very long ones by what they begin and end with alike.
+/// subsequence, very long ones by their common beginning and end.
 pub(crate) fn align(template: &[u64], step: &[u64]) -> Vec<Option<u32>> {
     if template == step {
         return (0..template.len() as u32).map(Some).collect();
