@@ -12,7 +12,7 @@ pub struct DoesNotFit {
     pub table: usize,
     /// Cut that was tried.
     pub cut: String,
-    /// Which memory is too small.
+    /// Kind of the memory that is too small.
     pub on: On,
     /// Memory that its smallest part needs; for the host of a node, the memory that all parts on it need.
     pub needs: Bytes,

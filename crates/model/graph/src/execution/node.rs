@@ -67,7 +67,7 @@ impl NodeKind {
         }
     }
 
-    /// Whether the node stands for an event that a profiler records too.
+    /// Whether a profiler records the node as an event too.
     #[must_use]
     pub fn ran(self) -> bool {
         !matches!(self, NodeKind::Process | NodeKind::Thread | NodeKind::ProcessGroups)
