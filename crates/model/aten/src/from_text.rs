@@ -27,7 +27,7 @@ pub struct Texts<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// A list is not JSON.
-    #[error("the {list} of {op} are no JSON: {source}")]
+    #[error("the {list} of {op} are not JSON: {source}")]
     Json {
         /// Name of the op.
         op: String,
@@ -37,7 +37,7 @@ pub enum TextError {
         source: serde_json::Error,
     },
     /// A list has an item of another kind.
-    #[error("the {list} of {op} are no list of what they should be")]
+    #[error("the {list} of {op} are not a list of the expected kind")]
     Shape {
         /// Name of the op.
         op: String,

@@ -56,7 +56,6 @@ pub(crate) struct Schema {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// Declared argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: &'static str,

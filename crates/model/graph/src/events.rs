@@ -33,7 +33,6 @@ pub(crate) struct StreamWaits {
 /// Stream wait that the trace itself describes.
 #[derive(Debug, Clone, Copy)]
 struct RecordedWait {
-    /// Waiting stream.
     waiting: StreamId,
     /// Stream of the awaited event, and the correlation of the call that recorded it.
     event: Option<(StreamId, u64)>,

@@ -7,7 +7,6 @@ use crate::memory::{DoesNotFit, On};
 use crate::problem::{Cut, Load, Placed, Problem, Way};
 use crate::state::State;
 
-/// Places all tables.
 pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
     let mut state = State::new(problem);
     let mut order = largest_first(problem);

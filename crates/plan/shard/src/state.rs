@@ -34,7 +34,6 @@ impl State {
         Some(placed)
     }
 
-    /// Places a table.
     pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: Placed) {
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
         self.placed[table] = Some(placed);

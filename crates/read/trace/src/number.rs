@@ -28,7 +28,6 @@ fn plain(text: &[u8], shift: i32) -> Option<i64> {
     if text.is_empty() { None } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
 
-/// Handles every case.
 fn general(text: &[u8], shift: i32) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
         (b'-', rest) => (true, rest),

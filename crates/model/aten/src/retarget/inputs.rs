@@ -153,8 +153,8 @@ struct Read {
     kept: bool,
 }
 
-/// Returns the tensors of the batch, as far as the trace shows them, and the number of inputs that stay the same. The batch is what the forward pass
-/// reads, and what neither the step keeps nor a module contains.
+/// Returns the tensors of the batch, as far as the trace shows them, and the number of inputs that stay the same. The batch
+/// consists of the tensors that the forward pass reads, that the step does not keep, and that no module contains.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,

@@ -119,7 +119,6 @@ impl Meta {
         Meta::open(&folder.join("meta.json"))
     }
 
-    /// Reads the file.
     pub(super) fn open(path: &Path) -> Result<Meta, Error> {
         let bytes = read_bytes(path, LONGEST).map_err(Error::io(path))?;
         let mut cursor = Cursor::new(&bytes);

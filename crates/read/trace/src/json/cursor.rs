@@ -23,15 +23,12 @@ pub(crate) enum Value<'a> {
     Object,
     /// After `[`: items follow, see [`Cursor::item`].
     Array,
-    /// String.
     Text(Text<'a>),
     /// Digits of a number, not yet checked.
     Number(&'a [u8]),
     /// `NaN`, `Infinity` and similar words, as written.
     NotANumber(&'a [u8]),
-    /// `true` or `false`.
     Bool(bool),
-    /// `null`.
     Null,
 }
 

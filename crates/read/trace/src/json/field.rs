@@ -53,7 +53,6 @@ impl<'a> Cursor<'a> {
         self.number(number::unsigned)
     }
 
-    /// Reads any number.
     pub(crate) fn float(&mut self) -> Result<Option<f64>, Fault> {
         self.number(number::float)
     }

@@ -140,7 +140,6 @@ impl<'c> Tables<'c> {
         Ok(found.into_iter().collect())
     }
 
-    /// Returns the GPUs.
     pub(super) fn devices(&self) -> Result<Vec<DeviceProperties>> {
         let mut found = Vec::new();
         self.each("TARGET_INFO_GPU", |row| found.push(super::device(row)))?;
