@@ -1,4 +1,4 @@
-//! Step graphs made from execution traces alone, beside those of the recordings of the same steps.
+//! Step graphs made from execution traces alone, compared with those of the recordings of the same steps.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn recordings() -> impl Iterator<Item = Recording> {
     let examples: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // Described models have no times, and jobs of several ranks have a folder of their own.
+    // Described models have no times, and jobs of several ranks are in a separate folder.
     paths.retain(|path| path.is_dir() && !path.ends_with("models") && !path.ends_with("jobs"));
     paths.sort();
     paths.into_iter().flat_map(|path| steptime_trace::open(&path).unwrap().recordings)
@@ -25,7 +25,7 @@ fn both(recording: &Recording) -> (StepGraph, StepGraph) {
     (recorded, derive::step_graph(&execution, &OpSet::standard()).unwrap().graph)
 }
 
-/// Where a mark hangs on another thread or step: both marks in words.
+/// Returns the dependencies of marks on other threads or steps, as text for both marks.
 fn hand_offs(graph: &StepGraph) -> Vec<String> {
     let word = |mark: MarkId| {
         let begins = matches!(graph.marks[mark].kind, MarkKind::OpBegin(_) | MarkKind::CallBegin(_));
@@ -38,7 +38,7 @@ fn hand_offs(graph: &StepGraph) -> Vec<String> {
         .collect()
 }
 
-/// The calls that each op makes itself, and where its child ops stand between them.
+/// Returns the calls that each op makes itself, with the positions of its child ops between them.
 fn calls(graph: &StepGraph) -> TiVec<OpId, Vec<&str>> {
     let mut calls: TiVec<OpId, Vec<&str>> = vec![Vec::new(); graph.ops.len()].into();
     for mark in &graph.marks {
@@ -81,7 +81,7 @@ fn most_ops_make_the_calls_recorded() {
             .collect();
         let launching = pairs.iter().filter(|(a, b)| a.contains("cu") || b.contains("cu"));
         let (count, same) = launching.fold((0, 0), |(n, same), (a, b)| (n + 1, same + u32::from(a == b)));
-        // Which convolution cuDNN takes is guessed, and which product of a large batch cuBLAS.
+        // The convolution that cuDNN chooses is a guess, and the product that cuBLAS chooses for a large batch.
         let guessed = !recording.name.starts_with("dlrm") || recording.name == "dlrm_8192";
         let least = if guessed { 0.85 } else { 0.95 };
         assert!(f64::from(same) >= least * f64::from(count), "{}: {same} of {count}", recording.name);
@@ -97,7 +97,7 @@ fn node(name: &str, kind: TreeKind, parent: Option<u32>, thread: u32) -> TreeNod
     TreeNode { call, kind, parent, thread, origin: None, exchange: None }
 }
 
-/// Forward, `backward` in a label of its own, and an update.
+/// Returns a step of a forward pass, `backward` in its own label, and an update.
 fn step() -> OpTree {
     use TreeKind::{Annotation, Function, Op};
     let threads = vec![TreeThread { tid: 1, role: Role::Main }, TreeThread { tid: 2, role: Role::Autograd }];

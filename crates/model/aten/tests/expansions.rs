@@ -1,4 +1,4 @@
-//! The children that rules derive for the recorded calls launch what the recorded children launched.
+//! Children that rules derive for recorded calls, which must launch the same as the recorded children.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use steptime_aten::{Lowering, OpCall, OpDef, OpSet, from_execution};
 use steptime_graph::execution::{ExecutionGraph, NodeKind, join};
 use steptime_trace::{Recording, open};
 
-/// Recordings of steps on the H200, of as many kinds of models as there are.
+/// Returns recordings of steps on the H200, of as many kinds of models as there are.
 fn recordings() -> Vec<Recording> {
     let Some(traces) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces") else {
         return Vec::new();
@@ -21,7 +21,7 @@ fn recordings() -> Vec<Recording> {
     paths.iter().flat_map(|path| open(path).unwrap().recordings).collect()
 }
 
-/// The ops that launch something in a call and all that it calls.
+/// Adds the ops that launch something in a call and in all ops that it calls.
 fn derived(call: &OpCall, into: &mut Vec<String>) {
     for child in OpSet::standard().expand(call) {
         derived(&child, into);
@@ -55,9 +55,9 @@ fn derived_children_launch_what_recorded_ones_did() {
         }
         for node in graph.ids().filter(|node| graph.nodes.kind[node.index()] == NodeKind::Operator) {
             let call = from_execution::op_call(&graph, node);
-            // A sparse operand does not say how many rows it has, so that what adds them cannot be derived.
+            // A sparse operand does not have the number of its rows, so the ops that add them cannot be derived.
             let sparse = call.input_tensors().any(|(_, _, tensor)| tensor.is_sparse());
-            // An op without a rule is a leaf: it launches by itself, and calls nothing that does.
+            // An op without a rule is a leaf: it launches itself, and calls no op that does.
             let leaf = |op: &OpDef| op.expand.is_none() && ops.lower(&call) == Lowering::Children;
             if sparse || ops.find(&call.name).is_none_or(leaf) {
                 continue;

@@ -1,4 +1,4 @@
-//! Training loops as people write them, recorded on a CPU: what the GPU would launch.
+//! Typical training loops, recorded on a CPU, and their launches on the GPU.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
     (moved, derived)
 }
 
-/// What is launched: ops, without their namespace.
+/// Returns the launching ops, without their namespace.
 fn launched(name: &str) -> Vec<String> {
     let (_, derived) = moved(name);
     let names = derived.kernels.iter().map(|kernel| derived.graph.op_name(kernel.op));
@@ -46,7 +46,7 @@ fn a_closure_launches_what_the_plain_loop_does() {
 
 #[test]
 fn groups_of_parameters_are_updated_apart() {
-    // One decays, which takes a product more.
+    // One has weight decay, which needs one product more.
     assert_eq!(count(&launched("loop_groups"), "_foreach_"), 8 + 7);
 }
 
@@ -65,7 +65,7 @@ fn an_optimizer_that_loops_on_a_gpu_too_stays_a_loop() {
     assert_eq!(lists(&["foreach"]), usual);
     let (over_lists, one_by_one) = lists(&["loop"]);
     assert!(over_lists == 0 && one_by_one > 1, "{over_lists} {one_by_one}");
-    // Of another step.
+    // Forms of another step.
     assert_eq!(lists(&["loop", "loop"]), usual);
 }
 
@@ -106,7 +106,7 @@ fn norms_of_gradients_are_taken_at_once() {
     let launched = launched("loop_clip");
     assert_eq!(count(&launched, "_foreach_norm"), 1);
     assert_eq!(count(&launched, "_foreach_mul_"), 1 + 2);
-    // Of all norms.
+    // The norm of all norms.
     assert_eq!(count(&launched, "linalg_vector_norm"), 1);
 }
 
@@ -133,7 +133,7 @@ fn attention_with_dropout_is_one_kernel_forward() {
 fn tensors_without_memory_launch_what_those_with_do() {
     assert!(read("bags_fake").fake && !read("bags").fake);
     let work = |name: &str| {
-        // What checks indices, only the form without memory calls.
+        // Only the form without memory calls the ops that check indices.
         let checks = ["max", "min", "_assert_async", "ge", "lt", "logical_and"];
         let mut all = launched(name);
         all.retain(|op| !checks.contains(&op.as_str()));
@@ -143,7 +143,7 @@ fn tensors_without_memory_launch_what_those_with_do() {
     assert_eq!(work("bags_fake"), work("bags"));
 }
 
-/// Number of kernels that copy within functions of the backward engine of this name.
+/// Returns the number of kernels that copy inside functions of the backward engine of this name.
 fn copies(name: &str, function: &str) -> usize {
     let (_, derived) = moved(name);
     let ops = &derived.graph.ops;
@@ -166,13 +166,13 @@ fn gradients_of_attention_by_position_are_joined_without_copies() {
     let (moved, _) = moved("attention_split");
     let joined = moved.tree.nodes.iter().find(|node| node.call.name == "aten::cat").unwrap();
     assert!(joined.call.tensors_at(0).iter().all(Tensor::is_contiguous));
-    // Nor is the result brought to the order of positions.
+    // The result is not rearranged by position either.
     let copied = moved.tree.nodes.iter().any(|node| node.call.name.ends_with("CloneBackward0"));
     assert!(!copied);
 }
 
 #[test]
 fn gradients_of_attention_that_are_viewed_head_by_head_are_copied() {
-    // Each is brought to the order of heads and back, and all three are joined, as an H200 does.
+    // Each is rearranged by head and back, and all three are joined, as on an H200.
     assert_eq!(copies("attention", "ViewBackward0"), 3 + 3 + 1);
 }

@@ -1,5 +1,5 @@
-//! Every op of the recordings, where they are at hand: three ways to read a call agree, and what launched
-//! something is lowered to work.
+//! All ops of the recordings, if they are available: the three readers of a call agree, and ops that launched
+//! something are lowered to work.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn recordings() -> Vec<Recording> {
     paths.iter().flat_map(|path| open(path).unwrap().recordings).collect()
 }
 
-/// What both recorders write: no results, no devices and offsets, no lists of tensors, no texts.
+/// Returns the parts that both recorders write: no results, no devices and offsets, no lists of tensors, no texts.
 fn common(call: &OpCall) -> OpCall {
     let strip = |arg: &Arg| match arg {
         Arg::Tensor(tensor) => {
@@ -45,7 +45,7 @@ fn calls_of_both_recorders_agree() {
             let Some(op) = joined.node_to_op[node] else { continue };
             let Some(found) = calls.call(op) else { continue };
             let expected = from_execution::op_call(&graph, node);
-            // Kineto does not say that a tensor is copied onto itself.
+            // Kineto does not record that a tensor is copied onto itself.
             if expected.name == "aten::copy_" && expected.inputs.get(1) == Some(&Arg::None) {
                 continue;
             }
@@ -56,7 +56,7 @@ fn calls_of_both_recorders_agree() {
     }
 }
 
-/// Ops that are lowered to work and launched nothing, with the reason.
+/// Ops that are lowered to work but launched nothing, with the reason.
 const SILENT: &[(&str, &str)] = &[];
 
 #[test]
@@ -88,13 +88,13 @@ fn what_launched_is_lowered_to_work_and_nothing_else() {
     assert!(missed.is_empty() && silent.is_empty(), "not work: {missed:#?}\nlaunched nothing: {silent:#?}");
 }
 
-/// The operators of a recording with the calls they made, by node.
+/// Returns the operators of a recording with the calls they made, by node.
 fn calls(graph: &ExecutionGraph) -> impl Iterator<Item = (NodeId, OpCall)> + '_ {
     let operators = graph.ids().filter(|node| graph.nodes.kind[node.index()] == NodeKind::Operator);
     operators.map(|node| (node, from_execution::op_call(graph, node)))
 }
 
-/// The ops below a node that launch something by themselves, in the order in which they began.
+/// Adds the ops below a node that launch something themselves, in the order in which they began.
 fn launching(graph: &ExecutionGraph, node: NodeId, found: &mut Vec<String>) {
     for child in graph.tree.children(node) {
         let call = from_execution::op_call(graph, *child);
@@ -151,14 +151,14 @@ fn gradients_call_what_the_rules_say() {
                 .iter()
                 .flat_map(|call| OpSet::standard().leaves(call))
                 .collect();
-            // Sums over what was broadcast belong to the engine and stand beside the function.
+            // Sums over broadcast dimensions belong to the engine and are outside of the function.
             let expected: Vec<String> =
                 all.into_iter().map(|leaf| leaf.op.name).filter(|name| name != "aten::sum").collect();
             let mut found = Vec::new();
             launching(&graph, node, &mut found);
-            // What is no gradient of the result alone: copies of gradients that are not contiguous.
+            // Ops that do not depend on the gradient of the result alone: copies of gradients that are not contiguous.
             found.retain(|name| name != "aten::copy_");
-            // An input that needs no gradient gets none.
+            // An input without gradient gets none.
             let mut rest = expected.iter();
             if !found.is_empty() && found.iter().all(|name| rest.any(|other| other == name))
                 || expected == found

@@ -15,7 +15,7 @@ fn read(path: &str) -> ExecutionGraph {
     ExecutionGraph::new(input.recordings[0].execution.as_ref().unwrap())
 }
 
-/// The model of the example below, see `data/dlrm_cpu.py`.
+/// Returns the model of the example below, see `data/dlrm_cpu.py`.
 fn on_cpu() -> ExecutionGraph {
     read("tests/data/dlrm_cpu.json.gz")
 }
@@ -66,7 +66,7 @@ fn the_batch_is_copied_to_the_device() {
     let copies: Vec<_> = moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_").collect();
     let devices = copies[0].call.input_tensors().map(|(_, _, tensor)| tensor.device).collect::<Vec<_>>();
     assert_eq!(devices, [Device::Cuda, Device::Cpu]);
-    // What was copied is on the device from then on.
+    // After the copy, the tensor is on the device.
     let linear = moved.tree.nodes.iter().find(|node| node.call.name == "aten::linear").unwrap();
     assert!(linear.call.input_tensors().all(|(_, _, tensor)| tensor.device == Device::Cuda));
 }
@@ -78,7 +78,7 @@ fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
     assert!(!retarget::is_on_cpu(&ExecutionGraph::default()));
 }
 
-/// The same steps as `data/small_cpu.py` has them.
+/// Returns the moved steps of `data/small_cpu.py`.
 fn moved(name: &str) -> retarget::RetargetedStep {
     retarget::to_cuda(&read(&format!("tests/data/{name}.json.gz")), &OpSet::standard(), &Meta::default())
 }
@@ -102,7 +102,7 @@ fn a_transposed_sparse_matrix_is_coalesced_before_it_multiplies() {
         };
         (at..tree.nodes.len()).filter(|&node| tree.nodes[node].call.name == name && within(node)).count()
     };
-    // That of the forward pass is coalesced by the script, its transpose is not.
+    // The script coalesces the matrix of the forward pass, but not its transpose.
     assert_eq!(products.iter().map(|&at| inside(at, "aten::_coalesce")).collect::<Vec<_>>(), [0, 1]);
     assert!(products.iter().all(|&at| inside(at, "aten::coalesce") == 1));
     let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();

@@ -4,7 +4,7 @@ use similar::{Algorithm, DiffOp};
 
 use crate::marks::Label;
 
-/// Above this many pairs of differing marks only the common beginning and end are matched.
+/// Maximum number of pairs of differing marks for a full match; above it only the common beginning and end are matched.
 const LARGEST_TABLE: usize = 400_000_000;
 
 /// The marks of a step that are those of the template.
@@ -29,7 +29,7 @@ impl Matches {
 /// Matches the marks of a step with those of the template.
 ///
 /// Equal sequences, the ordinary case, cost one comparison; others are matched by their longest common
-/// subsequence, very long ones by what they begin and end with alike.
+/// subsequence, very long ones by their common beginning and end.
 pub(crate) fn align(template: &[Label], step: &[Label]) -> Matches {
     if template == step {
         return Matches::All(template.len());

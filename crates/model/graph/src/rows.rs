@@ -1,4 +1,4 @@
-//! The template step's rows, made from its marks.
+//! Rows of the template step, made from its marks.
 
 use steptime_trace::{HostKind, Trace};
 use typed_index_collections::TiVec;
@@ -8,15 +8,15 @@ use crate::marks::{RawMark, Source, ThreadMarks};
 use crate::names::{ApiKind, EventName};
 use crate::tables::{Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, Thread};
 
-/// The template's rows.
+/// Rows of the template.
 pub(crate) struct Rows {
     pub threads: TiVec<HostThreadId, Thread>,
     pub ops: TiVec<OpId, Op>,
     pub calls: TiVec<CallId, Call>,
     pub marks: TiVec<MarkId, Mark>,
-    /// The rows' calls in the trace, for the join by correlation.
+    /// Calls of the rows in the trace, for the join by correlation.
     pub trace_calls: TiVec<CallId, TraceCall>,
-    /// For each row of `threads`: its place among the trace's threads with marks.
+    /// For each row of `threads`: its index among the trace's threads with marks.
     pub sources: TiVec<HostThreadId, usize>,
 }
 
@@ -114,7 +114,7 @@ impl Rows {
         }
     }
 
-    /// The call that begins at a mark.
+    /// Returns the call that begins at a mark.
     pub(crate) fn call_at(&self, mark: MarkId) -> Option<CallId> {
         match self.marks[mark].kind {
             MarkKind::CallBegin(call) => Some(call),

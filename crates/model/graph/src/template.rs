@@ -1,4 +1,4 @@
-//! Builds the graph: chooses the template step and matches every other step with it.
+//! Construction of the graph: chooses the template step and matches every other step with it.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, Nanos, Trace};
@@ -28,28 +28,28 @@ use crate::steps::{self, Steps};
 use crate::tables::Activity;
 use crate::witness::Witness;
 
-/// How to build the graph.
+/// Options of building the graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only this step, by its number: it is the template and the one sample.
+    /// Number of the only step to use: it is the template and the only sample.
     pub step: Option<u32>,
 }
 
-/// The most frequent sequence is the template if at least one step in this many has it.
+/// Minimum frequency, as one step in this many, for the most frequent sequence to be the template.
 const FREQUENT: usize = 3;
 
-/// The marks of one step, thread by thread.
+/// Marks of one step, by thread.
 struct StepMarks {
     threads: Vec<Vec<RawMark>>,
     labels: Vec<Vec<Label>>,
 }
 
 impl StepGraph {
-    /// Builds the execution graph from a Kineto trace.
+    /// Builds the step graph from a Kineto trace.
     ///
     /// # Errors
-    /// Where the trace has no host events, or `options` names a step it does not have.
-    /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
+    /// If the trace has no host events, or `options` selects a step that it does not have.
+    /// [`Error::TooDeep`] if ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let mut threads = marks::of_trace(trace);
         check_nesting(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
@@ -74,7 +74,7 @@ impl StepGraph {
     }
 }
 
-/// Assigns the marks of every thread to steps. An event that crosses a step's end is left out.
+/// Assigns the marks of every thread to steps. An event that crosses a step's end is dropped.
 fn partition(
     threads: &mut [ThreadMarks],
     steps: &Steps,
@@ -122,7 +122,7 @@ fn partition(
     parts
 }
 
-/// Leaves out the steps of which the profiler lost kernels that other steps have.
+/// Removes the steps for which the profiler lost kernels that other steps have.
 fn leave_out_lost(
     launches: &[Option<Launch>],
     steps: &mut Steps,
@@ -133,7 +133,7 @@ fn leave_out_lost(
         parts.iter().map(|part| Launches::of(launches, part.threads.iter().flatten())).collect();
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
-    // A mark that nothing was done in is no step: the profiler opened it and was stopped.
+    // A mark without work is not a step: the profiler opened it and was stopped.
     let whole: Vec<bool> = lost::whole(&launches)
         .into_iter()
         .zip(&parts)
@@ -148,7 +148,7 @@ fn leave_out_lost(
     parts.into_iter().zip(whole).filter_map(|(part, whole)| whole.then_some(part)).collect()
 }
 
-/// The main thread first, then the others as the trace has them.
+/// Returns the main thread first, then the others in trace order.
 fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     let mut order: Vec<usize> = (0..threads.len()).collect();
     order.sort_by_key(|&t| (threads[t].thread != steps.main, threads[t].thread));
@@ -235,7 +235,7 @@ fn assemble(
     graph
 }
 
-/// The device activities that the template's calls launched, call by call.
+/// Returns the device activities that the template's calls launched, in call order.
 fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<ActivityId, Activity> {
     let launched = |&call: &TraceCall| links.of_call(trace, call).len();
     let mut activities: TiVec<ActivityId, Activity> =
@@ -306,7 +306,7 @@ fn measure(
     coverage.marks_matched_permille = (matched * 1000).checked_div(all).unwrap_or(1000);
 }
 
-/// Time in which anything ran that a step launched.
+/// Returns the time in which any activity launched by a step ran.
 fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
     let launched =
         part.threads.iter().flatten().filter(|mark| mark.begins).filter_map(|mark| match mark.source {
@@ -320,7 +320,7 @@ fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
     union(&spans)
 }
 
-/// Counts the device activities launched within the steps, and before the first.
+/// Counts the device activities launched within the steps, and those launched before the first step.
 fn count_windows(
     trace: &Trace,
     steps: &Steps,

@@ -9,7 +9,7 @@ fn fixture(schema: &str) -> ExecutionTrace {
     read_execution_trace(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// The row of the node with this name.
+/// Returns the row of the node with this name.
 fn row(trace: &ExecutionTrace, name: &str) -> usize {
     let id = trace.names.find(name).unwrap();
     trace.nodes.name.iter().position(|&other| other == id).unwrap()

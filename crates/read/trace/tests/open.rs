@@ -223,7 +223,7 @@ fn kineto_files_are_told_by_their_names_alone() {
     assert!(matches!(kineto_files(&folder.path().join("none")), Err(Error::Io { .. })));
 }
 
-/// Through a window and whole, a file is the same trace.
+/// A file read through a window gives the same trace as read whole.
 #[test]
 fn a_file_read_through_a_window_is_the_same_trace() {
     let folder = tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Traces that others published, where they are at hand.
+//! Traces published by others, if they are available.
 
 use std::path::{Path, PathBuf};
 use steptime_trace::{Document, Input, open, read_file};
 
-/// The folder of traces beside the repository.
+/// Returns the folder of traces beside the repository.
 fn traces() -> Option<PathBuf> {
     steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces")
 }

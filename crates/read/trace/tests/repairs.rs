@@ -1,4 +1,4 @@
-//! What is wrong with a file is repaired and counted, or refused with reasons.
+//! Defects of a file are repaired and counted, or rejected with reasons.
 
 use steptime_trace::{Error, Note, Trace, read_execution_trace, read_kineto};
 

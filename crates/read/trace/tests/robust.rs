@@ -1,4 +1,4 @@
-//! No input whatever makes the reader panic, and cutting or changing a sound file leaves counts.
+//! No input makes the reader panic, and cutting or changing a valid file leaves counts.
 
 use proptest::prelude::*;
 use steptime_trace::{Document, read, read_from};
@@ -10,7 +10,7 @@ fn fixture(name: &str) -> Vec<u8> {
 const FIXTURES: [&str; 7] =
     ["old.json", "new.json", "amd.json", "graph.json", "nccl.json", "et_1.0.0.json", "et_1.1.1.json"];
 
-/// Documents are equal up to NaN, which `Debug` shows alike.
+/// Returns the debug output, which is equal for documents that are equal up to NaN.
 fn shown(document: &Document) -> String {
     format!("{document:?}")
 }
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Rubbish must not be searched over and over: a lot of it takes no longer than sound input.
+/// Invalid input must not be searched repeatedly: a lot of it takes no longer than valid input.
 #[test]
 fn hostile_input_takes_linear_time() {
     let patterns = [
