@@ -1,19 +1,19 @@
-//! Calls as C makes them.
+//! Calls as from C.
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
 use super::*;
 
-/// What was wrong with the last call that failed.
+/// Error text of the last failed call.
 fn error() -> String {
     // SAFETY: the text lives until the next call that fails.
     unsafe { CStr::from_ptr(steptime_error()) }.to_str().unwrap().to_owned()
 }
 
-/// One thread in plain code.
+/// One thread without vector instructions.
 fn plain() -> *mut Cpu {
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name is zero-terminated.
     let cpu = unsafe { steptime_cpu_new(1, c"scalar".as_ptr()) };
     assert!(!cpu.is_null(), "{}", error());
     cpu
@@ -202,7 +202,8 @@ fn convolutions_write_no_operand() {
     let (mut dx, mut dweight, mut dbias) = ([0.0_f32; 9], [0.0_f32; 4], [0.0_f32]);
     let (dx_to, dweight_to, dbias_to) = (dx.as_mut_ptr(), dweight.as_mut_ptr(), dbias.as_mut_ptr());
     let backward = |x: *const f32, weight: *const f32, dx: *mut f32, dweight: *mut f32| {
-        // SAFETY: as many floats as the sizes say; what is null is not computed or refused.
+        // SAFETY: as many floats as the sizes give; results at null pointers are not computed, and null operands are
+        // refused.
         unsafe { steptime_convolution_backward(cpu, &sizes, dy.as_ptr(), x, weight, dx, dweight, dbias_to) }
     };
     assert_eq!(backward(x.as_ptr(), none, null_mut(), dweight_to), 0, "{}", error());
