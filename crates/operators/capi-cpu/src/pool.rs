@@ -66,9 +66,9 @@ impl Pool for Foreign {
 ///
 /// # Safety
 ///
-/// `isa` is null or a zero-terminated string. `run` is null or may be called from any thread that uses the handle,
-/// with `pool`, until the handle is freed; it does not use `work` and `context` after it has returned, and lets no
-/// exception through.
+/// `isa` is null or a zero-terminated string. `run` is null or may be called from any thread that uses the handle, with
+/// `pool`, until the handle is freed; it does not use `work` and `context` after it has returned, and throws no
+/// exception.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_cpu_on(
     threads: usize,

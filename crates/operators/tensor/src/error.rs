@@ -75,7 +75,7 @@ pub enum TensorError {
         axis: usize,
     },
     /// An order of dimensions that is not a permutation.
-    #[error("{order:?} is no order of the {rank} dimensions: name each of 0..{rank} once")]
+    #[error("{order:?} is not an order of the {rank} dimensions: name each of 0..{rank} once")]
     Order {
         /// As requested.
         order: Vec<usize>,
