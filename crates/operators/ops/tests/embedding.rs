@@ -1,4 +1,4 @@
-//! Bags, gathers and gradients of weights: against the plain version bit by bit, and that against doubles.
+//! Bags, gathers and gradients of weights: bit by bit against the plain version, and the plain version against doubles.
 
 use proptest::prelude::*;
 use steptime_ops::embedding::{
@@ -37,7 +37,7 @@ fn machines() -> Vec<Cpu> {
     isas.flat_map(|isa| [1, 2, 3, 7].map(|threads| Cpu::with_isa(isa, threads).unwrap())).collect()
 }
 
-/// A table of random values, and those values as they are read back.
+/// A table of random values, and those values after rounding to its elements.
 fn table(random: &mut Random, name: &str, rows: usize, dim: usize, element: Element) -> Table<'static> {
     let mut table = Table::zeros(name, [rows, dim], element).unwrap();
     for row in 0..rows {
@@ -46,7 +46,7 @@ fn table(random: &mut Random, name: &str, rows: usize, dim: usize, element: Elem
     table
 }
 
-/// Offsets of bags of 0 to `most` lookups, and indices, most of them of few rows.
+/// Offsets of bags of 0 to `most` lookups, and indices, most of them to few rows.
 fn ragged(random: &mut Random, rows: &[usize], bags: usize, most: usize) -> (Vec<i64>, Vec<i64>) {
     let (mut indices, mut offsets) = (Vec::new(), vec![0]);
     for &rows in rows {

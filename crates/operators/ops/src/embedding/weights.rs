@@ -39,11 +39,11 @@ impl Table<'_> {
         }
     }
 
-    /// Its elements, to be changed, and how many there are from row to row.
+    /// Its elements, for changes, and their number from row to row.
     ///
     /// # Errors
     ///
-    /// The table is quantized, read only or not aligned.
+    /// The table is quantized, read-only or not aligned.
     pub fn weights_mut(&mut self) -> Result<(WeightsMut<'_>, usize), EmbeddingError> {
         let (element, pitch, bytes) =
             (self.element(), self.pitch() / self.element().align(), self.row_bytes());

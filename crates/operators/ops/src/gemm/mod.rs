@@ -9,7 +9,7 @@
 //! gemm                operands packed, all threads              the same, without misses in between
 //! ```
 //!
-//! A [`Plan`] derives all sizes from the machine and the shape, and prints what it expects each level to read.
+//! A [`Plan`] derives all sizes from the machine and the shape, and prints the expected reads of each level.
 //!
 //! ```
 //! use steptime_ops::Cpu;
@@ -61,7 +61,7 @@ pub use product::{gemm, gemm_planned};
 pub use register::gemm_register;
 pub use vectorized::gemm_vectorized;
 
-// What convolutions are made of.
+// Building blocks of convolutions.
 pub(crate) use buffer::lend;
 pub(crate) use kernel::{
     Across, Loop, Store, Strip, Window, copy_lanes, multiply_add, tile, tile_cols, tile_rows, transpose,

@@ -1,4 +1,4 @@
-//! Losses as their definitions read, in double precision.
+//! The definitions of losses, in double precision.
 
 use super::Loss;
 
