@@ -76,7 +76,7 @@ pub unsafe extern "C" fn steptime_convolution(
             Span::written("y", y, of.output_len()),
         ])?;
         let biased = !bias.is_null();
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (x, weight, bias) = unsafe {
             (
                 slice("x", x, of.input_len())?,

@@ -39,7 +39,7 @@ pub unsafe extern "C" fn steptime_gemm(
             Span::read("b", b, span(k, n, b_row, b_col)),
             Span::written("c", c, m.saturating_mul(n)),
         ])?;
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (a, b) = unsafe { (read("a", a, m, k, a_row, a_col)?, read("b", b, k, n, b_row, b_col)?) };
         // SAFETY: as above; no other code uses `c`, and it overlaps neither operand, as was checked.
         let c = unsafe { write("c", c, m, n) }?.ok_or("there is no c: its pointer is null")?;
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn steptime_linear(
             Span::written("y", y, batch.saturating_mul(outputs)),
         ])?;
         let biased = !bias.is_null();
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (x, weight, bias) = unsafe {
             (
                 read("x", x, batch, inputs, inputs, 1)?,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn steptime_linear_backward(
             Span::written("dweight", dweight, outputs.saturating_mul(inputs)),
             Span::written("dbias", dbias, outputs),
         ])?;
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (dy, y) = unsafe {
             (read("dy", dy, batch, outputs, outputs, 1)?, read("y", y, batch, outputs, outputs, 1)?)
         };

@@ -78,7 +78,7 @@ impl Layout {
         self.shape.iter().product()
     }
 
-    /// Whether there is no element.
+    /// Whether it has 0 elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)

@@ -94,7 +94,7 @@ impl<S: Data> Strided<S> {
         self.layout.len()
     }
 
-    /// Whether there is no element.
+    /// Whether it has 0 elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layout.is_empty()

@@ -11,7 +11,7 @@ use crate::sizes::{Sizes, check_memory};
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "gather",
-    about: "Rows of a table, kept apart",
+    about: "Rows of a table, without pooling",
     sizes: "E rows, D columns, B x S lookups",
     keys: &[("E", 65536), ("D", 768), ("B", 32), ("S", 128)],
     run: |context, sizes| run(context, "", sizes),

@@ -24,7 +24,7 @@ const USUAL: [(&str, usize); 3] = [("E", 8192), ("D", 4096), ("N", 16384)];
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "gather",
-    about: "Rows of a table, kept apart, in three orders",
+    about: "Rows of a table, without pooling, in three orders",
     sizes: "E rows, D columns, N lookups",
     keys: &USUAL,
     run,

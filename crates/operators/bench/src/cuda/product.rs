@@ -17,7 +17,7 @@ const PLAIN: usize = 2048;
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "product",
-    about: "Matrix products of our own, rung by rung, beside cuBLASLt",
+    about: "Our own matrix products, rung by rung, compared with cuBLASLt",
     sizes: "[M, K] times [N, K] transposed",
     keys: &[("M", 1024), ("N", 1024), ("K", 1024)],
     run,

@@ -38,7 +38,7 @@ impl Sets {
     ///
     /// # Panics
     ///
-    /// There are no rows, or more than [`Sets::MOST_ROWS`].
+    /// `rows` is 0 or more than [`Sets::MOST_ROWS`].
     #[must_use]
     pub fn new(rows: usize, slots: usize) -> Sets {
         assert!(rows > 0 && rows <= Sets::MOST_ROWS, "a table has 1 to 2^31 rows");

@@ -23,7 +23,7 @@ pub(super) struct Kind {
     streams: Streams,
 }
 
-/// Raises the number of rows in flight if there are so few warps that multiprocessors have registers left: up to four
+/// Raises the number of rows in flight if few warps leave multiprocessors with free registers: up to four
 /// times as many, but not more than the average length of a bag.
 fn deeper(streams: Streams, lanes: &Lanes, [bags, lookups]: [usize; 2], multiprocessors: u32) -> Streams {
     let warps = bags.div_ceil(lanes.groups()).max(1);

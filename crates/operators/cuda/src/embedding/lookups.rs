@@ -25,7 +25,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Whether there are no integers.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -141,7 +141,7 @@ impl<'a> Lookups<'a> {
         self.indices.len()
     }
 
-    /// Whether there are no lookups.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()

@@ -27,9 +27,9 @@ pub(super) struct RowKind {
     pub(super) element: Element,
     pub(super) pooling: Pooling,
     pub(super) lanes: UpdateLanes,
-    /// Whether there are so few lookups that memory latency dominates, and not bandwidth.
+    /// Whether the number of lookups is so small that memory latency dominates, and not bandwidth.
     few: bool,
-    /// Whether there are so few that `update_rows` does all the work, and the longest rows fill no more than one block.
+    /// Whether it is so small that `update_rows` does all the work, and the longest rows fill no more than one block.
     pub(super) together: bool,
 }
 

@@ -83,7 +83,7 @@ impl<T: Pod> Buffer<T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

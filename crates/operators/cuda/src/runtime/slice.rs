@@ -57,7 +57,7 @@ impl<'a, T: Pod> Slice<'a, T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -140,7 +140,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -21,7 +21,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Whether there are no integers.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0

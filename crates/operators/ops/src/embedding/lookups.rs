@@ -76,7 +76,7 @@ impl<'a> Lookups<'a> {
         self.indices.len()
     }
 
-    /// Whether there are no lookups.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()

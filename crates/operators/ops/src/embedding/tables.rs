@@ -115,7 +115,7 @@ impl<T> TableSet<T> {
         self.tables.len()
     }
 
-    /// Whether there are no tables.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()

@@ -153,7 +153,7 @@ mod tests {
         let cut = |m, n, k, threads| plan(m, n, k).cut(n, threads, true);
         assert_eq!((cut(14, 1024, 1024, 16).across, cut(14, 1024, 1024, 16).along), (4, 4));
         assert_eq!((cut(1, 1024, 1024, 4).across, cut(1, 1024, 1024, 4).along), (1, 4));
-        // Not where one thread does all, where there are many rows, few terms, or so many that sums would fill memory.
+        // Not with one thread, many rows, few terms, or so many terms that the sums would fill memory.
         for (m, n, k, threads) in
             [(14, 1024, 1024, 1), (64, 1024, 1024, 16), (14, 2048, 512, 16), (14, 4096, 1 << 16, 16)]
         {

@@ -1,7 +1,7 @@
 //! Matrix products, from three loops to the machine's limit, and the linear layers made of them.
 //!
 //! ```text
-//! rung                what it adds                              reads per multiply-add
+//! rung                additional technique                      reads per multiply-add
 //! gemm_naive          three loops                               2
 //! gemm_vectorized     v2 columns of C in registers              1 + 1/v2
 //! gemm_register       v1 x v2 elements of C in registers        1/v1 + 1/v2 from the first level

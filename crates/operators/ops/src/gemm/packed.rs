@@ -3,7 +3,7 @@
 //! ```text
 //! for each n_c columns of C
 //!   all threads pack                            B: k_c x n_r panels
-//!   all threads, each its parts of C, then what others have not begun
+//!   all threads, each its parts of C, then parts that others have not begun
 //!     for each m_c rows                         stay in the second-level cache
 //!       for each k_c steps                      A packed: m_r x k_c panels
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache

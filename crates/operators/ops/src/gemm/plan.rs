@@ -119,7 +119,7 @@ impl Plan {
         let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
         let large = n.saturating_mul(k) > l2.bytes / 2 / float;
         let shared = m <= FEW_ROWS && CHAINS.contains(&k.div_ceil(CHAIN)) && large;
-        // A power of two of chains in what is packed together; k_c is a multiple of it.
+        // The terms that are packed together are a power of two of chains; k_c is a multiple of the chain.
         let chain = if shared { k_c / k_c.div_ceil(CHAIN).next_power_of_two() } else { k_c };
         let cut = Cut { threads: 1, down: 1, across: 1, along: 1, m_r, in_place: false };
         let grid = None;

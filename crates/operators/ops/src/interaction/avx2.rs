@@ -118,8 +118,8 @@ pub(super) fn product(
         // one, which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
         for column in (0..d).step_by(2 * LANES) {
             let work = Product { square, rows, dense, first, column, stream };
-            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths and alignment are checked above; a tile
-            // has as many outputs as its size says.
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths and alignment are checked
+            // above; a tile has as many outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),

@@ -156,7 +156,7 @@ unsafe fn product_512(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut 
         // one, which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
         for column in (0..dense.len()).step_by(2 * LANES) {
             let work = Product { square, rows, dense, first, column, stream };
-            // SAFETY: by the caller's promise; a tile has as many outputs as its size says.
+            // SAFETY: by the caller's promise; a tile has as many outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),

@@ -92,7 +92,8 @@ pub(super) fn product(_: Neon, square: &[f32], rows: &[&[f32]], dense: &[f32], o
         let out = &mut out[first..f * (tile + 1) / tiles];
         for column in (0..d).step_by(VECTORS * LANES) {
             let work = Product { square, rows, dense, first, column };
-            // SAFETY: the token proves that the processor has NEON; lengths are checked above; a tile has as many outputs as its size says.
+            // SAFETY: the token proves that the processor has NEON; lengths are checked above; a tile has as many
+            // outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),

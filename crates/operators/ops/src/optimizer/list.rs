@@ -91,8 +91,8 @@ impl<R: Rule> Optimizer<R> {
             let gradient = &gradient[at..gradient.len().min(at + BLOCK)];
             let (parameter, state) = &tensors[tensor];
             let kept = |which: usize| if which < self.rule.states() { gradient.len() } else { 0 };
-            // SAFETY: blocks of a parameter begin `BLOCK` apart and are no longer; each belongs to one part, which is
-            // done once; parameters are separate slices.
+            // SAFETY: blocks of a parameter begin `BLOCK` apart and have at most this length; each belongs to one part,
+            // which is done once; parameters are separate slices.
             let parameters = unsafe { parameter.range(at, gradient.len()) };
             let part = |which: usize| {
                 let at = if kept(which) == 0 { 0 } else { at };

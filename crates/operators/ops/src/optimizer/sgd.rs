@@ -6,7 +6,7 @@ use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
 
 /// Gradient descent: `g += weight_decay p; m = momentum m + (1 - dampening) g; p -= lr m`; the first step has `m = g`.
-/// With `nesterov`, `p -= lr (g + momentum m)`. Without momentum there is no m: `p -= lr g`.
+/// With `nesterov`, `p -= lr (g + momentum m)`. Without momentum, m is not used: `p -= lr g`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sgd {
     /// Learning rate.

@@ -1,6 +1,6 @@
 //! Convolutions of one channel a group: sums of a few products, vectorized over the innermost dimension in memory.
 //!
-//! | file | channels | what |
+//! | file | channels | content |
 //! |---|---|---|
 //! | `first.rs` | first | forward pass, and gradient of the input |
 //! | `first_gradient.rs` | first | gradient of the weights |

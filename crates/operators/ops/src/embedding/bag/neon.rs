@@ -1,7 +1,7 @@
 //! Bags with NEON: a row's sums stay in registers from the first lookup of a bag to the last.
 //!
 //! The plain code translates indices, since the compiler vectorizes it for NEON. An output larger than the caches is
-//! written like any other, since there are no stores that bypass them.
+//! written like any other, since NEON has no stores that bypass them.
 
 use super::chunk::{Chunk, Output, Slice};
 use crate::arch::Neon;

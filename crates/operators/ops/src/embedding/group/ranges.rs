@@ -24,7 +24,7 @@ const SAMPLES: usize = 4;
 /// Number of keys that are sorted a digit at a time; larger sets may have few rows, for which a merge sort is better.
 const SHORT: usize = 1024;
 
-/// Bits of such a digit: a sort of so few keys should not visit more counts than keys.
+/// Bits of such a digit: a small sort should not visit more counts than keys.
 const DIGIT: u32 = 6;
 
 /// Least and most lookups that one part of the work moves.

@@ -90,7 +90,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 }
             }
         }
-        // One pointer for three rows: the other two are at once and twice the stride, which addressing modes allow.
+        // One pointer for three rows: the other two are one and two strides away, which addressing modes allow.
         let mut a_rows = [a_at; 10];
         for three in 1..R.div_ceil(3) {
             a_rows[three] = a_at.wrapping_add(3 * three * a_lane);

@@ -95,7 +95,7 @@ impl Strip<'_> {
     }
 }
 
-/// How a finished sum is stored: `c = activation(alpha * sum + beta * c + bias)`.
+/// Storing of a finished sum: `c = activation(alpha * sum + beta * c + bias)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Store<'a> {
     pub(crate) alpha: f32,
