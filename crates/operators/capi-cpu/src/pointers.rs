@@ -59,7 +59,7 @@ fn aligned<T>(what: &str, start: *const T) -> Result<(), Failure> {
         return Ok(());
     }
     let align = align_of::<T>();
-    Err(format!("{what}: the pointer {start:p} is no multiple of {align}: give an array that is aligned")
+    Err(format!("{what}: the pointer {start:p} is not a multiple of {align}: give an array that is aligned")
         .into())
 }
 

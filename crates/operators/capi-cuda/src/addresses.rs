@@ -52,7 +52,7 @@ fn check<T>(address: u64, count: usize) -> Result<(), Failure> {
         return Err(format!("{count} elements at a null address: give the tensor's").into());
     }
     if !address.is_multiple_of(align as u64) {
-        let what = format!("the address {address:#x} is no multiple of {align}");
+        let what = format!("the address {address:#x} is not a multiple of {align}");
         return Err(format!("{what}: give a tensor that is aligned for its elements").into());
     }
     if bytes.and_then(|bytes| address.checked_add(bytes as u64)).is_none() {

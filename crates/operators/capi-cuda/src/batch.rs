@@ -131,7 +131,7 @@ mod tests {
         let of = GpuLookups { lookups: 8, indices: 258, offsets: 256, weights: 0 };
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
-        assert!(error.contains("no multiple of 4"), "{error}");
+        assert!(error.contains("not a multiple of 4"), "{error}");
         let of = GpuLookups { lookups: usize::MAX, indices: 256, offsets: 256, weights: 0 };
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();

@@ -73,7 +73,7 @@ impl<'a> Round<'a> {
     ) -> Round<'a> {
         assert!(
             stages.len() <= MOST_STAGES && !shares.is_empty(),
-            "a round of too many stages, or of nobody"
+            "a round with too many stages, or without members"
         );
         for done in &progress.done {
             done.store(0, Ordering::Relaxed);

@@ -37,7 +37,7 @@ fn machines() -> Vec<Cpu> {
     isas.flat_map(|isa| [1, 2, 3, 7].map(|threads| Cpu::with_isa(isa, threads).unwrap())).collect()
 }
 
-/// A table of random values, and those values after rounding to its elements.
+/// A table of random values, rounded to its elements.
 fn table(random: &mut Random, name: &str, rows: usize, dim: usize, element: Element) -> Table<'static> {
     let mut table = Table::zeros(name, [rows, dim], element).unwrap();
     for row in 0..rows {

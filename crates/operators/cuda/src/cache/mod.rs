@@ -198,7 +198,7 @@ impl RowCache {
     pub fn take(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<Report, Error> {
         let Some(batch) = self.pending.filter(|pending| pending.is(lookups)) else {
             return Err(Error::Unsupported {
-                what: "taking a batch that was not brought".into(),
+                what: "taking a batch that was not prefetched".into(),
                 remedy: "call `prefetch` with these lookups before",
             });
         };
@@ -221,13 +221,13 @@ impl RowCache {
 
     fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
         let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
-        let beside = if self.current.is_some() { ", beside the batch that is in use" } else { "" };
+        let beside = if self.current.is_some() { ", next to the batch in use" } else { "" };
         Error::Unsupported {
             what: format!(
                 "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
                  than their {WAYS} places, the worst {worst}"
             ),
-            remedy: "give the cache more slots, cut the batch, or call `finish` before its rows are brought",
+            remedy: "give the cache more slots, cut the batch, or call `finish` before its `prefetch`",
         }
     }
 

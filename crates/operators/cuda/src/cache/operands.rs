@@ -29,7 +29,7 @@ impl RowCache {
         }
         if self.pending.is_some() {
             return Err(Error::Unsupported {
-                what: "bringing a batch while another was brought and not taken".into(),
+                what: "prefetching a batch while another was prefetched and not taken".into(),
                 remedy: "call `take` before the next `prefetch`",
             });
         }

@@ -112,7 +112,7 @@ impl Elementwise {
             }
             if self.frame.vector == 4 && !address.is_multiple_of(16) {
                 return Err(Error::Unsupported {
-                    what: "an operand of an elementwise program at an address that is no multiple of 16"
+                    what: "an operand of an elementwise program at an address that is not a multiple of 16"
                         .into(),
                     remedy: "say where it begins in its layout's offset, and give all of its buffer",
                 });

@@ -136,7 +136,7 @@ impl Forward {
         }
         if !out.address().is_multiple_of(4 * self.launch.store as u64) {
             return Err(Error::Unsupported {
-                what: format!("an output at an address that is no multiple of {}", 4 * self.launch.store),
+                what: format!("an output at an address that is not a multiple of {}", 4 * self.launch.store),
                 remedy: "begin the output at a multiple of 16 bytes",
             });
         }

@@ -116,7 +116,7 @@ impl<'a> Table<'a> {
         }
         if !made.slice().address().is_multiple_of(align as u64) {
             return Err(Error::Unsupported {
-                what: format!("table {name:?} of {element} at an address that is no multiple of {align}"),
+                what: format!("table {name:?} of {element} at an address that is not a multiple of {align}"),
                 remedy: "give memory that is aligned for its elements",
             });
         }

@@ -240,7 +240,7 @@ impl<T: Factor> Gemm<T> {
             }
             if !slice.address().is_multiple_of(ALIGN) {
                 return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    what: format!("{what} at an address that is not a multiple of {ALIGN}"),
                     remedy: "begin matrices at a multiple of 16 bytes",
                 });
             }

@@ -175,7 +175,7 @@ impl<T: Number> Product<T> {
             }
             if !slice.address().is_multiple_of(ALIGN as u64) {
                 return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    what: format!("{what} at an address that is not a multiple of {ALIGN}"),
                     remedy: "begin matrices at a multiple of 16 bytes",
                 });
             }

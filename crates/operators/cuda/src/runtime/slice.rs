@@ -68,7 +68,7 @@ impl<'a, T: Pod> Slice<'a, T> {
         self.stream_use
     }
 
-    /// Waits where another stream may still write them, before this one reads them.
+    /// Waits for another stream that may still write them, before `stream` reads them.
     pub(crate) fn before_reading(self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.map_or(Ok(()), |memory| memory.read(stream))?;
         stream.device().bind()
@@ -152,7 +152,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         Slice { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
     }
 
-    /// Waits where another stream may still use them, before this one writes them.
+    /// Waits for other streams that may still use them, before `stream` writes them.
     pub(crate) fn before_writing(&mut self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.map_or(Ok(()), |memory| memory.write(stream))?;
         stream.device().bind()

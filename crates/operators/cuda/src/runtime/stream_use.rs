@@ -44,12 +44,12 @@ impl StreamUse {
         StreamUse(Mutex::new(State::Written(stream.user())))
     }
 
-    /// Before a launch in this stream reads the memory: waits where another one may still write it.
+    /// Waits for a stream that may still write the memory, before a launch in `stream` reads it.
     pub(crate) fn read(&self, stream: &Stream) -> Result<(), Error> {
         self.change(Access::Read, stream)
     }
 
-    /// Before a launch in this stream writes the memory: waits where another one may still use it.
+    /// Waits for streams that may still use the memory, before a launch in `stream` writes it.
     pub(crate) fn write(&self, stream: &Stream) -> Result<(), Error> {
         self.change(Access::Write, stream)
     }

@@ -102,7 +102,7 @@ impl RowOptimizer {
         let vector = self.kernels.iter().map(|kernels| kernels.kind.lanes.vector).max().unwrap_or(1);
         if !gradient.address().is_multiple_of(4 * vector as u64) {
             return Err(Error::Unsupported {
-                what: format!("a gradient at an address that is no multiple of {}", 4 * vector),
+                what: format!("a gradient at an address that is not a multiple of {}", 4 * vector),
                 remedy: "begin the gradient at a multiple of 16 bytes",
             });
         }

@@ -106,7 +106,7 @@ pub(super) fn check_states(
     }
     Err(Error::Unsupported {
         what: format!("state of {given:?} floats{}", if aligned { "" } else { ", not aligned to 16 bytes" }),
-        remedy: "give each table's rows times the floats of a row of state, which `RowOptimizer::state` tells",
+        remedy: "give each table's rows times the floats of a row of state: see `RowOptimizer::state`",
     })
 }
 
