@@ -72,7 +72,7 @@ impl Dlrm {
         self.rows.iter().map(|&rows| rows.min(most)).collect()
     }
 
-    /// Its name, with the row limit if that shortens any table.
+    /// Name, with the row limit if that shortens any table.
     pub fn name_up_to(&self, most: usize) -> String {
         match self.rows.iter().any(|&rows| rows > most) {
             true => format!("{}, E <= {most}", self.name),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Distribution of indices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {
-    /// Every row equally often.
+    /// Uniform: every row equally often.
     Uniform,
     /// The n-th most frequent row `n^-A` as often as the first.
     Zipf(f64),

@@ -18,7 +18,7 @@ pub enum SizeError {
     /// A part without a letter.
     #[error("{0:?} is not a size: write E=65536")]
     Part(String),
-    /// Not a number, or one that is too large.
+    /// A text that is not a number, or a number that is too large.
     #[error("{0:?} is not a size: give 1 to {max}", max = u32::MAX)]
     Number(String),
 }

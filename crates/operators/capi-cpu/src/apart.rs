@@ -51,7 +51,7 @@ pub(crate) fn check(spans: Vec<Span>) -> Result<(), Failure> {
     check_with(&spans, &[])
 }
 
-/// As [`check`], but also against the arrays that a handle keeps.
+/// Checks as [`check`] does, but also against the arrays that a handle keeps.
 pub(crate) fn check_with(given: &[Span], kept: &[Span]) -> Result<(), Failure> {
     let mut spans: Vec<&Span> = given.iter().chain(kept).filter(|span| !span.places.is_empty()).collect();
     spans.sort_unstable_by_key(|span| span.places.start);

@@ -15,7 +15,7 @@ pub(crate) unsafe fn alive<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
     unsafe { handle.as_ref() }.ok_or_else(|| NULL.into())
 }
 
-/// As [`alive`], for a mutable reference.
+/// Returns a mutable reference; otherwise like [`alive`].
 ///
 /// # Safety
 ///

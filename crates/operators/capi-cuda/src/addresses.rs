@@ -28,7 +28,7 @@ pub(crate) unsafe fn given<'a, T: bytemuck::Pod>(
     Ok(unsafe { Slice::from_raw(address, count) })
 }
 
-/// As [`given`], for writing.
+/// Returns `count` elements at an address, for writing.
 ///
 /// # Safety
 ///

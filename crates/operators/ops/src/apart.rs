@@ -16,7 +16,7 @@ mod linux {
     }
 
     impl Apart {
-        /// For threads on this thread's processors, if there are at least `members` processors.
+        /// Makes a set for threads on this thread's processors, if there are at least `members` processors.
         pub(crate) fn new(members: usize) -> Apart {
             let allowed = sched_getaffinity(None).ok();
             let enough = |set: &CpuSet| set.count() as usize >= members && members > 1;

@@ -77,7 +77,7 @@ struct Common {
 #[derive(Debug, Default)]
 struct Member {
     asleep: AtomicBool,
-    /// Set before it first sleeps.
+    /// The thread's handle, set before it first sleeps.
     thread: OnceLock<Thread>,
 }
 

@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Every instruction set of this machine, on 1, 2, 3 and 7 threads.
+/// Returns every instruction set of this machine, on 1, 2, 3 and 7 threads.
 fn machines() -> Vec<Cpu> {
     let isas = Isa::ALL.into_iter().filter(|isa| isa.is_available());
     isas.flat_map(|isa| [1, 2, 3, 7].map(|threads| Cpu::with_isa(isa, threads).unwrap())).collect()

@@ -8,17 +8,17 @@ pub enum TensorError {
     /// Shape and strides have different ranks.
     #[error("shape {shape:?} and strides {strides:?} differ in rank: give one stride per dimension")]
     Rank {
-        /// As requested.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// As requested.
+        /// The requested strides.
         strides: Vec<usize>,
     },
     /// Elements or positions exceed `usize`.
     #[error("shape {shape:?} with strides {strides:?} exceeds the address space: make it smaller")]
     TooLarge {
-        /// As requested.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// As requested; empty for a contiguous one.
+        /// The requested strides; empty for a contiguous layout.
         strides: Vec<usize>,
     },
     /// The last element is outside of the storage.
@@ -27,31 +27,31 @@ pub enum TensorError {
          correct them or give more elements"
     )]
     OutOfStorage {
-        /// As requested.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// As requested.
+        /// The requested strides.
         strides: Vec<usize>,
-        /// As requested.
+        /// The requested offset.
         offset: usize,
         /// Position of the last element.
         last: usize,
-        /// Elements of the storage.
+        /// Number of elements of the storage.
         len: usize,
     },
     /// A vector whose length is not the product of the shape.
     #[error("{len} elements are not a tensor of shape {shape:?}, which has {expected}: correct the shape")]
     Length {
-        /// As requested.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// The product of the shape.
+        /// Product of the shape.
         expected: usize,
-        /// Elements given.
+        /// Number of elements given.
         len: usize,
     },
     /// The dimension does not exist.
     #[error("there is no dimension {axis} in shape {shape:?}: choose one below {}", shape.len())]
     Axis {
-        /// As requested.
+        /// The requested dimension.
         axis: usize,
         /// Shape of the view.
         shape: Vec<usize>,
@@ -61,7 +61,7 @@ pub enum TensorError {
     Range {
         /// First index.
         start: usize,
-        /// One past the last.
+        /// One past the last index.
         end: usize,
         /// The dimension.
         axis: usize,
@@ -77,7 +77,7 @@ pub enum TensorError {
     /// An order of dimensions that is not a permutation.
     #[error("{order:?} is not an order of the {rank} dimensions: name each of 0..{rank} once")]
     Order {
-        /// As requested.
+        /// The requested order.
         order: Vec<usize>,
         /// Number of dimensions.
         rank: usize,
@@ -87,7 +87,7 @@ pub enum TensorError {
     Broadcast {
         /// Shape of the view.
         from: Vec<usize>,
-        /// As requested.
+        /// The requested shape.
         to: Vec<usize>,
     },
     /// A reshape to another number of elements.
@@ -95,7 +95,7 @@ pub enum TensorError {
     Elements {
         /// Shape of the view.
         from: Vec<usize>,
-        /// As requested.
+        /// The requested shape.
         to: Vec<usize>,
     },
     /// A reshape that strides cannot express.
@@ -105,15 +105,15 @@ pub enum TensorError {
         from: Vec<usize>,
         /// Strides of the view.
         strides: Vec<usize>,
-        /// As requested.
+        /// The requested shape.
         to: Vec<usize>,
     },
     /// A mutable view in which two elements may share one place in memory.
     #[error("a mutable view of shape {shape:?} with strides {strides:?} may overlap itself: copy it first")]
     Overlap {
-        /// As requested.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// As requested.
+        /// The requested strides.
         strides: Vec<usize>,
     },
     /// Mutable access to storage that other tensors share.

@@ -140,7 +140,7 @@ impl Layout {
         self.shape.get(axis).copied().ok_or_else(|| TensorError::Axis { axis, shape: self.shape.clone() })
     }
 
-    /// Every `step`-th of `range` along a dimension.
+    /// Takes every `step`-th index of `range` along a dimension.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// One index of a dimension; the dimension is removed.
+    /// Selects one index of a dimension; the dimension is removed.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Two dimensions exchanged.
+    /// Exchanges two dimensions.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Dimensions in another order: dimension `i` of the result is `order[i]` of this.
+    /// Permutes dimensions: dimension `i` of the result is `order[i]` of this.
     ///
     /// # Errors
     ///

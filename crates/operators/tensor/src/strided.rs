@@ -16,7 +16,7 @@ pub struct Strided<S> {
 }
 
 impl<S: Data> Strided<S> {
-    /// These elements through this layout.
+    /// Applies a layout to elements.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl<S: Data> Strided<S> {
         strided.checked()
     }
 
-    /// These elements through shape, strides and offset, counted in elements.
+    /// Applies shape, strides and offset, counted in elements.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl<S: Data> Strided<S> {
         elements
     }
 
-    /// Indices `range` along a dimension.
+    /// Takes indices `range` along a dimension.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<S: Data> Strided<S> {
         self.slice_step(axis, range, 1)
     }
 
-    /// Every `step`-th of `range` along a dimension.
+    /// Takes every `step`-th index of `range` along a dimension.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl<S: Data> Strided<S> {
         self.with(layout)
     }
 
-    /// One index of a dimension; the dimension is removed.
+    /// Selects one index of a dimension; the dimension is removed.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl<S: Data> Strided<S> {
         self.with(layout)
     }
 
-    /// Two dimensions exchanged.
+    /// Exchanges two dimensions.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl<S: Data> Strided<S> {
         self.with(layout)
     }
 
-    /// Dimensions in another order: dimension `i` of the result is `order[i]` of this.
+    /// Permutes dimensions: dimension `i` of the result is `order[i]` of this.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl<S: Data> Strided<S> {
         self.with(layout)
     }
 
-    /// Another shape over the same elements in the same order. Never copies: see
+    /// Changes the shape over the same elements in the same order. Never copies: see
     /// [`Tensor::reshape_or_copy`](crate::Tensor::reshape_or_copy).
     ///
     /// # Errors

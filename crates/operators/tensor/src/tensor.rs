@@ -59,7 +59,7 @@ impl<T: Element> Tensor<T> {
         Arc::get_mut(&mut self.data).map_or(&mut [], Storage::as_mut_slice)
     }
 
-    /// This tensor where it is contiguous, a copy where not.
+    /// Returns this tensor if it is contiguous, and a copy otherwise.
     #[must_use]
     pub fn contiguous(self) -> Tensor<T> {
         if self.is_contiguous() { self } else { self.to_tensor() }

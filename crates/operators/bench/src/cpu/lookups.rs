@@ -20,7 +20,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// From `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory. The check comes before the list of tables is
+    /// Reads `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory. The check comes before the list of tables is
     /// made, which may itself be too long.
     pub fn of(sizes: &Sizes) -> Result<Shape, Error> {
         let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));

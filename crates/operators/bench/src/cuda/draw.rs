@@ -6,15 +6,15 @@ use crate::{Error, Init};
 /// Distribution of row accesses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Draw {
-    /// Every row equally often.
+    /// Uniform: every row equally often.
     Uniform,
-    /// As `numpy.random.zipf(a) % E`: rank r has a probability proportional to r^-a, without an upper limit; ranks
-    /// beyond the table wrap around into it.
+    /// Zipf, like `numpy.random.zipf(a) % E`: rank r has a probability proportional to r^-a, without an upper limit;
+    /// ranks beyond the table wrap around into it.
     Zipf(f64),
 }
 
 impl Draw {
-    /// From a given distribution.
+    /// Converts a given distribution.
     pub fn of(init: Init) -> Result<Draw, Error> {
         match init {
             Init::Uniform => Ok(Draw::Uniform),

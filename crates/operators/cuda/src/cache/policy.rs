@@ -33,7 +33,7 @@ impl Sets {
     /// Largest number of rows of a table: keys are 32 bits.
     pub const MOST_ROWS: usize = 1 << 31;
 
-    /// For a table of `rows` rows and a cache of about `slots`: at least one set, at most about one place for each
+    /// Sets for a table of `rows` rows and a cache of about `slots`: at least one set, at most about one place for each
     /// row, rounded up to an odd number of whole sets.
     ///
     /// # Panics
@@ -77,7 +77,7 @@ impl Sets {
 /// A place of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
-    /// Its row, or [`NO_ROW`].
+    /// The row, or [`NO_ROW`].
     pub(super) row: u32,
     /// The last batch that used the row.
     pub(super) stamp: u32,

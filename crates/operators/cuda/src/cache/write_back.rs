@@ -42,7 +42,7 @@ impl RowCache {
         Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
     }
 
-    /// As [`RowCache::flush`]; afterwards the cache is empty, so that rows on the host may be changed. A batch that was
+    /// Does [`RowCache::flush`] and empties the cache, so that rows on the host may be changed. A batch that was
     /// prefetched or taken is dropped.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// From layouts of one shape.
+    /// Joins layouts of one shape.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
         let Joined { mut shape, mut strides } = Joined::new(layouts);
         if shape.is_empty() {

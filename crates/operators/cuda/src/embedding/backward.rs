@@ -100,8 +100,8 @@ impl RowOptimizer {
         RowOptimizer::with_states(stream, tables, grouping, sizes, settings, states)
     }
 
-    /// As [`RowOptimizer::new`], continuing with these states, in the layout that [`RowOptimizer::state`] describes.
-    /// Steps count from 0.
+    /// Does as [`RowOptimizer::new`], continuing with these states, in the layout that [`RowOptimizer::state`]
+    /// describes. Steps count from 0.
     ///
     /// # Errors
     ///

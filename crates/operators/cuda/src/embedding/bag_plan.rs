@@ -267,7 +267,7 @@ mod tests {
         assert!(launch(&Tables::new(Vec::new(), Pooling::Sum), false).is_err());
     }
 
-    /// Every element and pooling, with column counts that fill lanes and some that do not.
+    /// Compiles every element and pooling, with column counts that fill lanes and some that do not.
     #[test]
     fn all_kinds_of_tables_compile() {
         let Ok((major, _)) = nvrtc_version() else {

@@ -21,7 +21,7 @@ pub enum GatherOrder {
         /// Bytes of a row in a slice.
         slice: usize,
     },
-    /// By row: lookups are sorted pairs of row and place.
+    /// Grouped by row: lookups are sorted pairs of row and place.
     Grouped,
 }
 

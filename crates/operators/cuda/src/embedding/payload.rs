@@ -7,11 +7,11 @@ use super::Tables;
 /// Data kept with the row of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Payload {
-    /// Its bag: for sums and means without per-sample weights.
+    /// The bag: for sums and means without per-sample weights.
     Bag,
-    /// Its position, counted from the table's first lookup: for tables that are not pooled.
+    /// The position, counted from the table's first lookup: for tables that are not pooled.
     Position,
-    /// Its position, and additionally the bag of each position.
+    /// The position, and additionally the bag of each position.
     PositionAndBag,
 }
 

@@ -108,7 +108,7 @@ impl RowKind {
         if self.together || self.lanes.lanes <= FEW_LANES { self.lanes.lanes } else { self.lanes.lanes / 2 }
     }
 
-    /// Its source, as kind `number` of several.
+    /// Source of this kind, as kind `number` of several.
     pub(super) fn source(
         &self,
         number: usize,

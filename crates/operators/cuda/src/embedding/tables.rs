@@ -42,7 +42,7 @@ impl<'a> Table<'a> {
         Table::new(name, shape, element, pitch, Storage::Borrowed(bytes))
     }
 
-    /// As [`Table::borrow`], over memory that training changes.
+    /// A table like that of [`Table::borrow`], over memory that training changes.
     ///
     /// # Errors
     ///

@@ -29,7 +29,8 @@ pub(super) struct Sectors {
 }
 
 impl Sectors {
-    /// For a plane with 4 or 8 bytes an element whose output lines begin within sectors, if vectors do not fit it.
+    /// A transpose of a plane with 4 or 8 bytes an element whose output lines begin within sectors, if vectors do not
+    /// fit it.
     pub(super) fn new(plane: &Plane) -> Option<Sectors> {
         let size = plane.size();
         let vectors = plane.together() >= longest_vector(size);

@@ -18,9 +18,9 @@ pub(crate) struct StreamUse(Mutex<State>);
 enum State {
     /// No stream.
     Idle,
-    /// This stream, which only reads it.
+    /// One stream, which only reads it.
     Read(User),
-    /// This stream, which writes it.
+    /// One stream, which writes it.
     Written(User),
     /// Several streams, which only read it.
     Shared,

@@ -30,7 +30,7 @@ pub enum ElementwiseError {
     OutputShape {
         /// Index of the output.
         index: usize,
-        /// Its shape.
+        /// Shape of that output.
         shape: Vec<usize>,
         /// Shape of the first output.
         first: Vec<usize>,

@@ -107,7 +107,7 @@ impl Program {
         Ok(Program { steps, inputs, outputs: roots.len(), registers, operations: operations.collect() })
     }
 
-    /// Its operations in order, for code generators of other devices.
+    /// Operations in order, for code generators of other devices.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps

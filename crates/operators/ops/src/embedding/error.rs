@@ -126,7 +126,7 @@ pub enum EmbeddingError {
     Index {
         /// Index of the table.
         table: usize,
-        /// Its name.
+        /// Name of the table.
         name: String,
         /// Index of the bag, within the table.
         bag: usize,
@@ -160,7 +160,7 @@ pub enum EmbeddingError {
     Pooling {
         /// Index of the table.
         table: usize,
-        /// Its name.
+        /// Name of the table.
         name: String,
         /// The obstacle, and the remedy.
         why: &'static str,

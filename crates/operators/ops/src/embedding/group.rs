@@ -14,7 +14,7 @@ use crate::Cpu;
 use crate::shared::Shared;
 use radix::{Scratch, Source};
 
-/// For each table, its distinct rows and their lookups. Memory is kept from call to call.
+/// The distinct rows of each table, and their lookups. Memory is kept from call to call.
 #[derive(Debug, Default)]
 pub struct Grouping {
     tables: Vec<Groups>,

@@ -54,7 +54,7 @@ impl HugeBuffer {
         &mut self.map[self.start..self.start + self.len]
     }
 
-    /// As a slice of a plain type.
+    /// Returns the memory as a slice of a plain type.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl HugeBuffer {
         bytemuck::cast_slice(self.bytes())
     }
 
-    /// As a slice of a plain type, for writing.
+    /// Returns the memory as a slice of a plain type, for writing.
     ///
     /// # Panics
     ///

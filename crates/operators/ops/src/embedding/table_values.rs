@@ -32,7 +32,7 @@ impl<'a> Deref for TableValues<'_, 'a> {
 }
 
 impl<'t> TableValues<'t, '_> {
-    /// As [`Table::row_mut`].
+    /// Does [`Table::row_mut`].
     ///
     /// # Panics
     ///
@@ -42,7 +42,7 @@ impl<'t> TableValues<'t, '_> {
         self.0.row_mut(row)
     }
 
-    /// As [`Table::write_row`].
+    /// Does [`Table::write_row`].
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl<'t> TableValues<'t, '_> {
         self.0.write_row(row, values)
     }
 
-    /// As [`Table::weights_mut`].
+    /// Does [`Table::weights_mut`].
     ///
     /// # Errors
     ///

@@ -5,9 +5,9 @@ use super::EmbeddingError;
 /// Pooling of the rows of a bag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pooling {
-    /// Their sum, in the order of the lookups; an empty bag gives 0.
+    /// The sum of the rows, in the order of the lookups; an empty bag gives 0.
     Sum,
-    /// Their sum times `1 / L`, with L lookups in the bag; an empty bag gives 0.
+    /// The sum of the rows times `1 / L`, with L lookups in the bag; an empty bag gives 0.
     Mean,
     /// The largest in each column; an empty bag gives 0. Takes no per-sample weights.
     Max,
@@ -25,7 +25,7 @@ pub trait Columns {
     /// Number of columns, D.
     fn dim(&self) -> usize;
 
-    /// Its values, for changes.
+    /// Returns the mutable values.
     fn values_mut(&mut self) -> Self::Values<'_>;
 }
 

@@ -27,7 +27,7 @@ pub enum WeightsMut<'a> {
 }
 
 impl Table<'_> {
-    /// Its elements; `None` where it is quantized or not aligned.
+    /// Returns the elements; `None` where the table is quantized or not aligned.
     #[must_use]
     pub fn weights(&self) -> Option<Weights<'_>> {
         let bytes = &self.bytes()[..(self.rows() - 1) * self.pitch() + self.row_bytes()];
@@ -39,7 +39,7 @@ impl Table<'_> {
         }
     }
 
-    /// Its elements, for changes, and their number from row to row.
+    /// Returns the mutable elements, and their number from row to row.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     small: Vec<f32>,
-    /// Used instead of the other buffer if present.
+    /// Memory in huge pages; if present, it is used instead of `small`.
     huge: Option<HugeBuffer>,
 }
 

@@ -8,7 +8,7 @@ use crate::Isa;
 /// One level of cache, as seen by one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Cache {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: usize,
     /// Associativity: the number of places that a line may take in it.
     pub ways: usize,
@@ -29,13 +29,13 @@ pub struct Machine {
     pub fma_rate: usize,
     /// Number of vector loads started per cycle.
     pub load_rate: usize,
-    /// First, second and last level data cache.
+    /// Data caches of the first, second and last level.
     pub caches: [Cache; 3],
 }
 
 impl Machine {
-    /// This machine with these instructions. Cache sizes come from the operating system; without that information, they
-    /// are those of a small processor.
+    /// Detects this machine, with these instructions. Cache sizes come from the operating system; without that
+    /// information, they are those of a small processor.
     #[must_use]
     pub fn detect(isa: Isa) -> Machine {
         static CACHES: std::sync::OnceLock<[Cache; 3]> = std::sync::OnceLock::new();

@@ -90,7 +90,7 @@ unsafe fn tile_2x4(left: [*const f32; 2], right: [*const f32; 4], dim: usize) ->
     _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
 }
 
-/// In each 128-bit part, lane `j` is the sum of that part of `rows[j]`.
+/// Sums within 128-bit parts: lane `j` of each part is the sum of that part of `rows[j]`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn sum_of_halves([a, b, c, d]: [__m256; 4]) -> __m256 {

@@ -106,7 +106,7 @@ unsafe fn tile_4x4(left: [*const f32; 4], right: [*const f32; 4], dim: usize) ->
     add_pairs(ab, cd)
 }
 
-/// In each 128-bit part, lane `j` is the sum of that part of `rows[j]`.
+/// Sums within 128-bit parts: lane `j` of each part is the sum of that part of `rows[j]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn sum_of_quarters([a, b, c, d]: [__m512; 4]) -> __m512 {

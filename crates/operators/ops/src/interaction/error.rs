@@ -21,7 +21,7 @@ pub enum InteractionError {
     Shape {
         /// Name of the operand.
         operand: &'static str,
-        /// Its shape.
+        /// Shape of the operand.
         given: Vec<usize>,
         /// The shape it must have.
         expected: Vec<usize>,
@@ -33,7 +33,7 @@ pub enum InteractionError {
     Stride {
         /// Name of the operand.
         operand: &'static str,
-        /// Its last stride.
+        /// Last stride of the operand.
         stride: usize,
     },
     /// A view that cannot be taken.

@@ -28,9 +28,9 @@ pub enum Loss {
 /// Reduction of the losses of elements to one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Their mean.
+    /// The mean.
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
 }
 

@@ -11,7 +11,7 @@ pub enum OptimizerError {
         rule: &'static str,
         /// The setting.
         name: &'static str,
-        /// Its value.
+        /// Value of the setting.
         value: f64,
         /// Condition on the value.
         needed: &'static str,

@@ -37,7 +37,7 @@ pub(crate) mod private {
         /// Numbers that are the same for all parameters of a step.
         type Step: Copy + Send + Sync;
 
-        /// These numbers, for step `step`, from 1.
+        /// Computes these numbers for step `step`, from 1.
         fn step(&self, step: u64) -> Self::Step;
 
         /// Applies the step to consecutive parameters. `state` slices that the rule does not use are empty.

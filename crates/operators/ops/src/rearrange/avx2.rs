@@ -44,7 +44,7 @@ unsafe fn transpose_256(from: &[*const f32; TILE], to: &[*mut f32; TILE], row: u
     }
 }
 
-/// For four rows, column `c` in the lower half and column `4 + c` in the upper, for `c` in 0..4.
+/// Transposes four rows: column `c` in the lower half and column `4 + c` in the upper, for `c` in 0..4.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fours([a, b, c, d]: [__m256; 4]) -> [__m256; 4] {

@@ -15,9 +15,9 @@ pub(super) struct Dim {
 /// Copy of the innermost elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inner {
-    /// This many neighbours on both sides.
+    /// A run of this many neighbours on both sides.
     Run(usize),
-    /// `rows.from` and `columns.to` are 1: a transpose.
+    /// A transpose: `rows.from` and `columns.to` are 1.
     Transpose { rows: Dim, columns: Dim },
     /// Elements without usable neighbours on either side.
     Each(Dim),

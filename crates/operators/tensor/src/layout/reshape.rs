@@ -4,7 +4,7 @@ use super::Layout;
 use crate::TensorError;
 
 impl Layout {
-    /// Another shape over the same elements in the same order.
+    /// Changes the shape over the same elements in the same order.
     ///
     /// # Errors
     ///

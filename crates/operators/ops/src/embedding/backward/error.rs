@@ -38,7 +38,7 @@ pub enum BackwardError {
     Tables {
         /// The object with another number of tables.
         what: &'static str,
-        /// Its number of tables.
+        /// Number of its tables.
         found: usize,
         /// Number of tables, T.
         tables: usize,

@@ -58,10 +58,11 @@ pub enum Decay {
 /// Rounding of new weights to 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
-    /// To the nearest, ties to even. Steps smaller than half of the spacing of the weights are lost.
+    /// Rounding to the nearest, ties to even. Steps smaller than half of the spacing of the weights are lost.
     #[default]
     Nearest,
-    /// Up or down at random, so that the mean is exact. The same seed, step, table, row and column give the same bits.
+    /// Rounding up or down at random, so that the mean is exact. The same seed, step, table, row and column give the
+    /// same bits.
     Stochastic {
         /// Selects the random numbers.
         seed: u64,

@@ -19,7 +19,7 @@ const PART: usize = 512;
 pub struct SparseGradient {
     /// The distinct rows.
     pub rows: Vec<usize>,
-    /// Their gradients, one after the other.
+    /// Gradients of these rows, one after the other.
     pub values: Vec<f32>,
 }
 

@@ -9,8 +9,8 @@ pub const NO_WINNER: u32 = u32::MAX;
 /// Number of bags of one part of the work.
 const BAGS: usize = 256;
 
-/// For each table whose pooling is [`Pooling::Max`], `[B, D]` positions: the lookup, counted from the table's first,
-/// that is the largest of its bag in that column, the first of equals; empty for other tables.
+/// Finds `[B, D]` positions for each table whose pooling is [`Pooling::Max`]: the lookup, counted from the table's
+/// first, that is the largest of its bag in that column, the first of equals; empty for other tables.
 ///
 /// The lookups must have been [checked](Lookups::check).
 #[must_use]

@@ -103,7 +103,7 @@ pub(super) struct Chunk<'a> {
     pub(super) bags: Range<usize>,
     /// First byte of the row of each lookup, and then of [`PEEK`] more lookups, which are not checked.
     pub(super) rows: &'a [u64],
-    /// For each bag, the number of lookups up to its end.
+    /// Number of lookups up to the end of each bag.
     pub(super) ends: &'a [usize],
     /// Weights of the lookups.
     pub(super) weights: Option<&'a [f32]>,

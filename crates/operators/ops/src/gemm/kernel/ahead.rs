@@ -34,7 +34,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// First `first`, then `second`.
+    /// Prefetches `first`, then `second`.
     pub(crate) fn new(first: Region, second: Region) -> Ahead {
         let mut ahead = Ahead { at: first.start, end: first.start, now: first, then: second };
         ahead.enter();
