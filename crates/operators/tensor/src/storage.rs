@@ -22,7 +22,7 @@ impl<T: Element> Storage<T> {
     pub fn zeros(len: usize) -> Storage<T> {
         let spare = ALIGNMENT / size_of::<T>() - 1;
         let elements = vec![T::default(); len + spare];
-        // The offset can exceed `spare` only where pointers have no address, as under Miri.
+        // The offset can exceed `spare` only where pointers have no address.
         let start = elements.as_ptr().align_offset(ALIGNMENT).min(spare);
         Storage { elements, start, len }
     }
