@@ -1,4 +1,4 @@
-//! Backward passes on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
+//! Backward passes on a GPU against the CPU operators, bit by bit. Without a GPU the tests are skipped with a message.
 
 #[path = "support/random.rs"]
 mod random;
@@ -14,12 +14,12 @@ use steptime_ops::embedding as ops;
 use steptime_ops::embedding::backward::{Decay, Gradient, Rounding, RowRule};
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
-/// The GPU's stream, where there is one.
+/// The GPU's stream, if there is one.
 fn gpu() -> Option<Stream> {
     support::device().map(|device| device.stream().unwrap())
 }
 
-/// A problem: tables, lookups that name some rows often, and gradients.
+/// A problem: tables, lookups with some frequent rows, and gradients.
 struct Case {
     tables: ops::Tables<'static>,
     bags: usize,
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// Everything of a case on the GPU.
+/// All operands of a case on the GPU.
 struct OnGpu {
     tables: Tables<'static>,
     lookups: OwnedLookups,
@@ -139,7 +139,7 @@ fn widen(element: Element, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// Fails unless both are the same: bit by bit, or within rounding where squares are added up in another order.
+/// Fails unless both are equal: bit by bit, or within rounding where squares are added up in another order.
 fn same(found: &[f32], expected: &[f32], loose: f32, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
@@ -346,7 +346,7 @@ fn rates_and_decay_change_between_steps() {
                     "{rule:?}, {step}"
                 );
             }
-            // The count of steps, on which Adam's rate depends, goes on.
+            // The number of steps, on which Adam's rate depends, continues.
             changed.optimizer.set_learning_rate(&stream, wanted.lr).unwrap();
         }
         assert_eq!(plain.optimizer.steps(&stream).unwrap(), changed.optimizer.steps(&stream).unwrap());
@@ -357,7 +357,7 @@ fn rates_and_decay_change_between_steps() {
     }
 }
 
-/// Rows that more lookups want than a chunk has, in batches of one launch (the first two) and of two.
+/// Rows with more lookups than a chunk has, in batches of one launch (the first two) and of two.
 #[test]
 fn rows_wanted_often_have_the_bits_of_the_cpu() {
     let Some(stream) = gpu() else { return };
@@ -375,7 +375,7 @@ fn rows_wanted_often_have_the_bits_of_the_cpu() {
     }
 }
 
-/// So many lookups that chunks are summed span by span, and rows of up to a chunk stepped where they begin.
+/// Enough lookups that chunks are summed span by span, and rows of up to a chunk are stepped where they begin.
 #[test]
 fn a_million_lookups_have_the_bits_of_the_cpu() {
     let Some(stream) = gpu() else { return };
@@ -398,7 +398,7 @@ fn tables_of_very_many_lookups_have_the_bits_of_the_cpu() {
     compare(&stream, 29, &shape, settings(RowRule::SGD), Bounds::Error, 0);
 }
 
-/// Batches that are cut where quite another one before would have been.
+/// Batches that are cut at boundaries from a very different batch before.
 #[test]
 fn batches_unlike_the_one_before_have_the_bits_of_the_cpu() {
     let Some(stream) = gpu() else { return };

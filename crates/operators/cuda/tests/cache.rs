@@ -1,5 +1,5 @@
 //! A row cache on a GPU: its rows and moves against the simulation, results against the CPU operators, bit by bit.
-//! Without a GPU nothing is tested, which is printed.
+//! Without a GPU the tests are skipped with a message.
 
 #[path = "support/random.rs"]
 mod random;
@@ -14,12 +14,12 @@ use steptime_ops::embedding as ops;
 use steptime_ops::embedding::backward::{Gradient, RowOptimizer, RowRule};
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
-/// The GPU's stream, where there is one.
+/// The GPU's stream, if there is one.
 fn gpu() -> Option<Stream> {
     support::device().map(|device| device.stream().unwrap())
 }
 
-/// Low rows often.
+/// A random row; low rows are more frequent.
 fn low_row(random: &mut Random, rows: usize) -> i64 {
     let most = 1 + random.below(rows);
     random.below(most) as i64
@@ -123,7 +123,7 @@ fn compare(stream: &Stream, case: &Case) {
     for (at, lookups) in lookups.iter().enumerate() {
         let given = copies[at].view();
         let report = cache.take(stream, &given).unwrap();
-        // The simulation of this batch, and the rows as the device has them, before the next comes.
+        // The simulation of this batch, and the rows on the device, before the next batch arrives.
         let protect = at.max(1) as u32;
         for (table, simulation) in simulations.iter_mut().enumerate() {
             let (indices, offsets) = &batches[at];
@@ -247,7 +247,7 @@ fn what_does_not_fit_is_said_and_loses_nothing() {
     }
 }
 
-/// Times, printed: of bringing rows alone, and of training with the next batch's rows brought beside.
+/// Prints times: of fetching rows alone, and of training while the next batch's rows are fetched.
 #[test]
 #[ignore = "takes two gigabytes of pinned memory; for its printed times"]
 fn times() {

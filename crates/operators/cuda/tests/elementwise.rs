@@ -1,4 +1,4 @@
-//! Elementwise programs on a GPU against the CPU operators. Without a GPU nothing is tested, which is printed.
+//! Elementwise programs on a GPU against the CPU operators. Without a GPU the tests are skipped with a message.
 
 mod support;
 
@@ -16,7 +16,8 @@ fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919 + seed * 104_729) % 65_521) as f32 / 8190.0 - 4.0).collect()
 }
 
-/// Runs a program of two inputs and one output on both sides; `loose` is the error that may be, 0 for the same bits.
+/// Runs a program of two inputs and one output on both sides; `loose` is the error tolerance, 0 for bit-identical
+/// results.
 fn compare(stream: &Stream, expr: Expr, shape: &[usize], bias: &[usize], turned: bool, loose: f32) {
     let program = Program::new(&[expr]).unwrap();
     let count: usize = shape.iter().product();

@@ -1,4 +1,4 @@
-//! Gather and bags on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
+//! Gather and bags on a GPU against the CPU operators, bit by bit. Without a GPU the tests are skipped with a message.
 
 #[path = "support/random.rs"]
 mod random;
@@ -10,12 +10,12 @@ use steptime_cuda::{Buffer, Device, Error, Graph, Origin, Source, Stream};
 use steptime_ops::embedding as ops;
 use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
 
-/// The GPU, where there is one.
+/// The GPU, if there is one.
 fn gpu() -> Option<Device> {
     support::device()
 }
 
-/// Calls this for each element, side by side: most of the time goes into compiling.
+/// Calls this for each element type, in parallel: most of the time is spent compiling.
 fn for_each_element(device: &Device, test: impl Fn(Element, &Stream, Random) + Sync) {
     let test = &test;
     std::thread::scope(|scope| {
@@ -25,7 +25,7 @@ fn for_each_element(device: &Device, test: impl Fn(Element, &Stream, Random) + S
     });
 }
 
-/// A table of random values, in rows `pitch` apart or as narrow as they can be.
+/// A table of random values, in rows `pitch` apart or as narrow as possible.
 fn table(random: &mut Random, rows: usize, dim: usize, element: Element) -> ops::Table<'static> {
     let mut table = ops::Table::zeros("t", [rows, dim], element).unwrap();
     let mut values = vec![0.0; dim];
@@ -36,7 +36,7 @@ fn table(random: &mut Random, rows: usize, dim: usize, element: Element) -> ops:
     table
 }
 
-/// Bags of 0 to `most` lookups, indices a little out of range where asked for.
+/// Bags of 0 to `most` lookups, with indices slightly out of range if requested.
 struct Batch {
     bags: usize,
     indices: Vec<i64>,
@@ -74,7 +74,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Both sides' output and report, of tables side by side or of lookups kept apart.
+/// Output and report of both sides, for tables with adjacent columns or for lookups without pooling.
 fn compare(
     stream: &Stream,
     tables: &ops::Tables<'_>,
@@ -255,7 +255,7 @@ fn what_is_wrong_is_named() {
         let mut forward = Forward::new(&device, &on_gpu, Sizes::of(&lookups, 16), Bounds::Error).unwrap();
         forward.run(&stream, &on_gpu, &lookups, &mut out.as_mut()).unwrap();
         let failed = forward.check(&stream, &on_gpu, &lookups);
-        // What was found is forgotten.
+        // The reported errors are reset.
         assert!(forward.check(&stream, &on_gpu, &lookups).is_ok());
         failed.unwrap_err()
     };
@@ -335,7 +335,7 @@ fn memory_streams_events_and_the_cache_work() {
     let (start, end) =
         (steptime_cuda::Event::new(&device).unwrap(), steptime_cuda::Event::new(&device).unwrap());
     stream.record(&start).unwrap();
-    // SAFETY: `pinned` is left alone until the stream is waited for.
+    // SAFETY: `pinned` is not touched until the stream is waited for.
     unsafe { buffer.as_mut().write_async(&stream, &pinned) }.unwrap();
     let mut to = buffer.as_mut();
     let args = steptime_cuda::Args::new().slice_mut(&mut to).value(0.5_f32).value(1000_i32);
@@ -349,7 +349,7 @@ fn memory_streams_events_and_the_cache_work() {
     // Another stream, and the host's memory in place.
     let other = device.stream().unwrap();
     other.wait(&end).unwrap();
-    // SAFETY: it stays as it is until the stream was waited for.
+    // SAFETY: it does not change until the stream was waited for.
     buffer.as_mut().copy(&other, unsafe { pinned.on_device() }).unwrap();
     assert_eq!(buffer.to_host(&other).unwrap(), &pinned[..]);
     assert!(matches!(buffer.as_mut().write(&stream, &[1.0]), Err(Error::Size { .. })));

@@ -89,7 +89,7 @@ fn products_are_those_of_the_cpu() {
         ] {
             let shape = Shape::new([m, n, k], turn & 1 == 1, turn & 2 == 2);
             let [a, b, c] = shape.strides;
-            // Padded rows, so that 16-bit elements begin at whole words as cuBLASLt's kernels want them.
+            // Padded rows, so that 16-bit elements begin at whole words, as cuBLASLt's kernels require.
             let pad = |stride: usize| stride.next_multiple_of(8) + 8;
             for (shape, bias) in [(shape, true), (shape.with_strides([pad(a), pad(b), pad(c)]), false)] {
                 let epilogue = Epilogue { bias, activation };

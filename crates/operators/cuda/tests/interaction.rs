@@ -1,4 +1,5 @@
-//! Dot interaction on a GPU against the definition in double precision. Without a GPU nothing is tested, which is printed.
+//! Dot interaction on a GPU against the definition in double precision. Without a GPU the tests are skipped with a
+//! message.
 
 mod support;
 
@@ -14,7 +15,7 @@ fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919 + seed * 104_729) % 65_521) as f32 / 32_760.5 - 1.0).collect()
 }
 
-/// The relative error in the Euclidean norm.
+/// Relative error in the Euclidean norm.
 fn error(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let off: f64 = found.iter().zip(expected).map(|(found, right)| (f64::from(*found) - right).powi(2)).sum();
@@ -102,7 +103,7 @@ fn short_operands_are_refused() {
     assert!(error.contains("not aligned"), "{error}");
 }
 
-/// Prints the times of the batch that DLRM's benchmarks use; there is nothing to assert about a time.
+/// Prints the times of the batch that DLRM's benchmarks use; nothing is asserted about them.
 #[test]
 fn times_are_printed() {
     let Some(stream) = gpu() else { return };
@@ -114,7 +115,7 @@ fn times_are_printed() {
     let mut out = Buffer::zeros(&stream, samples * shape.columns()).unwrap();
     let mut to = Buffer::zeros(&stream, count).unwrap();
     let strides = Strides { sample: 27 * 128, vector: 128 };
-    // Many launches between two events, so that the host's pace does not count.
+    // Many launches between two events, so that the host's speed does not matter.
     const LAUNCHES: usize = 20;
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for _ in 0..20 {

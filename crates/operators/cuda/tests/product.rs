@@ -1,4 +1,4 @@
-//! Matrix products of our own against sums in double precision. Without a GPU tests are skipped, and counted.
+//! Our own matrix products against sums in double precision. Without a GPU tests are skipped, and counted.
 
 mod support;
 
@@ -15,8 +15,8 @@ fn values(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Runs a product twice, for the same bits, over results that are no numbers. Returns its error, relative to the length of
-/// what is summed.
+/// Runs a product twice, for the same bits, into results that start as NaN. Returns its error, relative to the length
+/// of the vector of the terms.
 fn error<T: Number + PartialEq>(
     stream: &Stream,
     [m, n, k]: [usize; 3],

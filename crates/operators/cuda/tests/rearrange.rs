@@ -1,4 +1,4 @@
-//! Copies, transposes and concatenation on a GPU against the CPU. Without a GPU nothing is tested, which is printed.
+//! Copies, transposes and concatenation on a GPU against the CPU. Without a GPU the tests are skipped with a message.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 7919 + seed) as f32).collect()
 }
 
-/// Copies between these layouts, and checks every element of the output, those between too.
+/// Copies between these layouts, and checks every element of the output, including those between the written ones.
 fn check<T: Pod + PartialEq + Debug>(
     stream: &Stream,
     from: &Layout,
@@ -65,7 +65,7 @@ fn permuted_copies_are_those_of_the_cpu() {
     }
 }
 
-/// Planes that tiles fill and that they do not, narrow ones, small ones, rows that stay, one element, none.
+/// Planes that tiles fill and that they do not, narrow ones, small ones, rows that stay whole, one element, none.
 #[test]
 fn every_element_of_every_size_goes_to_its_place() {
     let Some(stream) = gpu() else { return };
@@ -99,7 +99,7 @@ fn every_element_of_every_size_goes_to_its_place() {
     }
 }
 
-/// Parts of larger arrays on both sides, at places that are and are not multiples of a vector's; a row that is repeated.
+/// Parts of larger arrays on both sides, at addresses that are and are not multiples of a vector's; a repeated row.
 #[test]
 fn parts_of_arrays_are_copied_and_nothing_else() {
     let Some(stream) = gpu() else { return };

@@ -1,14 +1,14 @@
-//! Buffers used in two streams: whoever comes second waits, unless both only read.
+//! Buffers used in two streams: the second one waits, unless both only read.
 
 mod support;
 
 use steptime_cuda::{Args, Buffer, Grid, Kernel, Source, Stream};
 use support::device;
 
-/// Values in a buffer.
+/// Number of values in a buffer.
 const COUNT: usize = 1 << 16;
 
-/// Clocks that a kernel waits before it does something: some ten milliseconds, far longer than launches lie apart.
+/// Clocks that a kernel waits before it works: some ten milliseconds, far longer than the time between launches.
 const CLOCKS: i64 = 20_000_000;
 
 /// `to[i] = from[i] + value`, late.
@@ -20,7 +20,7 @@ extern \"C\" __global__ void late(const float* from, float* to, float value, int
     if (at < count) to[at] = from[at] + value;
 }";
 
-/// Adds in place, or into another buffer.
+/// Kernels that add in place, or into another buffer.
 struct Late {
     kernel: Kernel,
     streams: [Stream; 2],
@@ -106,7 +106,7 @@ fn memory_is_freed_after_its_last_kernel() {
         let mut values = Buffer::from_host(&late.streams[0], &vec![7.0; COUNT]).unwrap();
         late.in_place(0, &mut values, 1.0);
         drop(values);
-        // As likely as not where the other was.
+        // The allocation often returns the memory of the other buffer.
         let next = Buffer::<f32>::zeros(&late.streams[1], COUNT).unwrap();
         late.streams[0].synchronize().unwrap();
         assert!(all(&next.to_host(&late.streams[1]).unwrap(), 0.0));

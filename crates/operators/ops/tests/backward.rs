@@ -1,4 +1,4 @@
-//! The backward pass of embedding tables against its plain version, at all numbers of threads and instruction sets.
+//! The backward pass of embedding tables against its plain version, with all numbers of threads and instruction sets.
 
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ const RULES: [RowRule; 6] = [
 ];
 const POOLING: [Pooling; 3] = [Pooling::Sum, Pooling::Mean, Pooling::Max];
 
-/// A batch: tables of (rows, columns, pooling), and who looks them up.
+/// A batch: tables of (rows, columns, pooling), and their lookups.
 #[derive(Debug, Clone)]
 struct Case {
     shapes: Vec<(usize, usize, Pooling)>,
@@ -33,7 +33,7 @@ struct Case {
     bounds: Bounds,
 }
 
-/// Pseudo-random whole numbers.
+/// Pseudo-random integers.
 struct Random(u64);
 
 impl Random {
@@ -49,14 +49,14 @@ impl Random {
 }
 
 impl Case {
-    /// Bags of 0 to `most` lookups; `skew` times as many of the first rows as of the last.
+    /// Bags of 0 to `most` lookups. Low rows are looked up more often.
     fn new(shapes: &[(usize, usize, Pooling)], bags: usize, most: usize, weighted: bool, seed: u64) -> Case {
         let mut random = Random(seed | 1);
         let (mut indices, mut offsets) = (Vec::new(), vec![0]);
         for &(rows, ..) in shapes {
             for _ in 0..bags {
                 for _ in 0..random.next() as usize % (most + 1) {
-                    // The smaller of two draws: low rows are looked up often.
+                    // The smaller of two draws: low rows are more frequent.
                     let row = (random.next() % rows as u64).min(random.next() % rows as u64);
                     indices.push(row as i64);
                 }
@@ -160,9 +160,9 @@ fn bits(values: &[Vec<f32>]) -> Vec<u32> {
     values.iter().flatten().map(|value| value.to_bits()).collect()
 }
 
-/// Trains with every rule: near the plain version, and the same bits everywhere.
+/// Trains with every rule: close to the plain version, and bit-identical everywhere.
 fn check(case: &Case, rules: &[RowRule], decay: Decay) {
-    // Where two rows are all but equal, the last bit decides which is the largest in the next step.
+    // Where two rows are nearly equal, the last bit decides which is the largest in the next step.
     let steps = if case.shapes.iter().any(|shape| shape.2 == Pooling::Max) { 1 } else { 2 };
     for &rule in rules {
         let make =
@@ -284,7 +284,7 @@ fn half_precision_to_the_nearest_and_at_random() {
                 let (expected, spacing) =
                     if which < 2 { (&halves, 1.0 / 1024.0) } else { (&brains, 1.0 / 128.0) };
                 for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
-                    // Two steps from at most 2/3, each rounded one way or the other.
+                    // Two steps from at most 2/3, each rounded up or down.
                     let bound = 2.5 * spacing * expected.abs().max(0.5);
                     assert!((found - expected).abs() <= bound, "{}: {found} for {expected}", rule.name());
                 }

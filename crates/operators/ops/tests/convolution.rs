@@ -48,7 +48,7 @@ impl Operands {
     }
 }
 
-/// All passes, against the definition.
+/// Checks all passes against the definition.
 fn check(isa: Isa, threads: usize, sizes: Sizes, seed: u64) {
     let operands = Operands::new(sizes, seed);
     let found = operands.run(&Cpu::with_isa(isa, threads).unwrap());
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// Sizes at which the product is cut in many ways: more terms than a block has, more lanes than a tile, few pixels.
+/// Sizes at which the product is divided in many ways: more terms than a block has, more lanes than a tile, few pixels.
 fn awkward() -> Vec<Sizes> {
     let of = |samples, inputs, outputs, image, kernel| Sizes {
         samples,
@@ -129,7 +129,7 @@ fn awkward() -> Vec<Sizes> {
         // Depthwise: several planes of an image, several vectors of a row and of channels.
         same(of(1, 21, 21, 130, 3), 1, 21),
         same(of(2, 3, 3, 131, 5), 2, 3),
-        // Channels first, turned: small images, a stride, groups.
+        // Channels first, transposed: small images, a stride, groups.
         of(3, 20, 18, 7, 3),
         same(of(1, 17, 35, 37, 3), 2, 1),
         same(of(2, 64, 32, 10, 3), 3, 2),
@@ -159,7 +159,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// What is not a number in the image reaches the pixels that see it, and no others.
+/// NaN in the image reaches the pixels whose taps cover it, and no others.
 #[test]
 fn odd_values_go_where_they_are_seen() {
     for layout in LAYOUTS {
@@ -229,7 +229,7 @@ fn operands_of_other_lengths_are_refused() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains(what), "{error} for {what}");
     }
-    // Nothing to do is no error, and gradients of nothing are 0.
+    // Empty inputs are not an error, and their gradients are 0.
     let none = Convolution::new(Sizes { samples: 0, ..sizes }).unwrap();
     assert!(none.forward(&cpu, &[], &w, None, &mut []).is_ok());
     (dw[0], db[0]) = (1.0, 1.0);

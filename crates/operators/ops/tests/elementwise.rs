@@ -87,7 +87,7 @@ proptest! {
         let mut choices = choices.into_iter();
         let exprs = [expression(&mut choices, 4), expression(&mut choices, 3)];
         let shape = [a, b, c];
-        // Of each input, some dimensions are repeated.
+        // Some dimensions of each input are repeated.
         let input = |index: usize| {
             let mut own = shape;
             for (axis, size) in own.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Bags, gathers and gradients of weights: against the plain version bit by bit, and that against doubles.
+//! Bags, gathers and gradients of weights: bit by bit against the plain version, and the plain version against doubles.
 
 use proptest::prelude::*;
 use steptime_ops::embedding::{
@@ -31,13 +31,13 @@ impl Random {
     }
 }
 
-/// Every instruction set of this machine, on 1, 2, 3 and 7 threads.
+/// Returns every instruction set of this machine, on 1, 2, 3 and 7 threads.
 fn machines() -> Vec<Cpu> {
     let isas = Isa::ALL.into_iter().filter(|isa| isa.is_available());
     isas.flat_map(|isa| [1, 2, 3, 7].map(|threads| Cpu::with_isa(isa, threads).unwrap())).collect()
 }
 
-/// A table of random values, and those values as they are read back.
+/// A table of random values, rounded to its elements.
 fn table(random: &mut Random, name: &str, rows: usize, dim: usize, element: Element) -> Table<'static> {
     let mut table = Table::zeros(name, [rows, dim], element).unwrap();
     for row in 0..rows {
@@ -46,7 +46,7 @@ fn table(random: &mut Random, name: &str, rows: usize, dim: usize, element: Elem
     table
 }
 
-/// Offsets of bags of 0 to `most` lookups, and indices, most of them of few rows.
+/// Offsets of bags of 0 to `most` lookups, and indices, most of them to few rows.
 fn ragged(random: &mut Random, rows: &[usize], bags: usize, most: usize) -> (Vec<i64>, Vec<i64>) {
     let (mut indices, mut offsets) = (Vec::new(), vec![0]);
     for &rows in rows {

@@ -1,4 +1,4 @@
-//! What is wrong with a call is named, or done without, as the caller chooses.
+//! Errors in a call are reported or ignored, as the caller chooses.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -250,7 +250,7 @@ fn tables_that_cannot_be_are_errors() {
     assert!(!borrowed.write_row(0, &[1.0, 2.0]));
 }
 
-/// A file that lives as long as this.
+/// A file that is deleted on drop.
 struct Scratch(std::path::PathBuf);
 
 impl Scratch {
@@ -270,12 +270,12 @@ fn a_mapped_table_of_more_than_two_to_the_thirty_one_elements() {
     let scratch = Scratch::new("mapped");
     let (rows, dim) = ((1_usize << 31) / 64 + 3, 64);
     let mut file = File::create(&scratch.0).unwrap();
-    // A hole: only what is written takes room on the disk.
+    // A hole: only written parts use disk space.
     file.set_len(64 + (rows * dim * 4) as u64).unwrap();
     let last: Vec<u8> = (0..dim).flat_map(|at| (at as f32).to_ne_bytes()).collect();
     file.seek(SeekFrom::Start(64 + ((rows - 1) * dim * 4) as u64)).unwrap();
     file.write_all(&last).unwrap();
-    // SAFETY: nobody else knows the file.
+    // SAFETY: no other code uses the file.
     let map = |offset, rows, write| unsafe {
         Table::map("t", &scratch.0, offset, [rows, dim], Element::F32, write)
     };
@@ -296,7 +296,7 @@ fn a_mapped_table_of_more_than_two_to_the_thirty_one_elements() {
     let mut row = [0.0; 64];
     again.read_row(rows - 2, &mut row);
     assert_eq!(row, [3.0; 64]);
-    // SAFETY: nobody else knows the file.
+    // SAFETY: no other code uses the file.
     let missing = unsafe { Table::map("t", &scratch.0.join("no"), 0, [1, 1], Element::F32, false) };
     assert!(matches!(missing, Err(EmbeddingError::System { .. })));
 }

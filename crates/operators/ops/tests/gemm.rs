@@ -23,7 +23,7 @@ fn cpus(threads: usize) -> impl Iterator<Item = Cpu> {
     available.map(move |isa| Cpu::with_isa(isa, threads).unwrap())
 }
 
-/// Each of `k` roundings may lose half a unit of numbers up to `k`.
+/// Asserts equality within rounding: each of `k` roundings may lose half a unit of numbers up to `k`.
 fn assert_close(found: &[f32], expected: &[f32], k: usize, what: &str) {
     let bound = 1e-6 * (k as f32 + 4.0);
     for (at, (found, expected)) in found.iter().zip(expected).enumerate() {

@@ -26,7 +26,7 @@ fn assert_close(found: &[f32], expected: &[f32], terms: usize, what: &str) {
     }
 }
 
-/// `y`, `dx`, `dw`, `db` on some threads, from fixed numbers; `pad` elements lie between rows of x.
+/// Computes `y`, `dx`, `dw`, `db` on some threads, from fixed numbers; `pad` elements are between rows of x.
 fn all(cpu: &Cpu, shape: (usize, usize, usize), pad: usize, activation: Activation) -> [Vec<f32>; 4] {
     let (batch, inputs, outputs) = shape;
     let (x, weight) = (numbers(batch * (inputs + pad), 1), numbers(outputs * inputs, 2));
@@ -154,7 +154,7 @@ fn a_layer_without_inputs_has_a_bias_alone() {
         let weight = MatRef::new(&[], outputs, 0).unwrap();
         let (mut dx, mut dw, mut db) = ([], [], vec![9.0; outputs]);
         let gradients = Gradients {
-            // Rows of nothing may lie anywhere: far behind the end of the slice.
+            // Empty rows may be anywhere: far past the end of the slice.
             x: Some(MatMut::with_strides(&mut dx, batch, 0, 1 << 20, 1).unwrap()),
             weight: Some(MatMut::new(&mut dw, outputs, 0).unwrap()),
             bias: Some(&mut db),

@@ -83,7 +83,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// Gradients large enough to be written past the caches are the same as those of each half.
+/// Gradients large enough to bypass the caches equal those of each half.
 #[test]
 fn large_batches_match_small_ones() {
     let of = Interaction::new(27, 128, false).unwrap();
@@ -105,7 +105,7 @@ fn large_batches_match_small_ones() {
     }
 }
 
-/// Dense apart, tables side by side as `T x B x D`, outputs inside of wider rows.
+/// Separate dense vectors, tables as `T x B x D`, outputs inside of wider rows.
 #[test]
 fn split_and_strided_operands_give_the_same_bits() {
     let (samples, features, dim) = (19, 6, 21);

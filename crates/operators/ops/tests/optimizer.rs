@@ -73,7 +73,7 @@ fn tensors_of_several_blocks() {
     check(Adam::new(0.01), &[40_001, 3, 16_384, 0]);
 }
 
-/// What `python/golden/ops.py` stored of PyTorch.
+/// Results of PyTorch stored by `python/golden/ops.py`.
 #[derive(serde::Deserialize)]
 struct Golden {
     start: Vec<f32>,

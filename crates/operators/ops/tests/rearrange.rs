@@ -1,4 +1,4 @@
-//! Copies against the plain one, for all types, strides and sizes.
+//! Copies against the plain version, for all types, strides and sizes.
 
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn available() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())
 }
 
-/// A tensor whose elements, of any type, say where they were.
+/// A tensor whose elements, of any type, encode their position.
 fn numbered<T: Element>(shape: &[usize], number: fn(usize) -> T) -> Tensor<T> {
     Tensor::from_fn(shape, number).unwrap()
 }
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Large enough to be cut into parts and written past the caches.
+/// Copies large enough to be divided into parts and to bypass the caches.
 #[test]
 fn large_copies_match_at_any_number_of_threads() {
     let wide = numbered(&[1500, 1601], |at| at as f32);

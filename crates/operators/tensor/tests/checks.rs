@@ -1,4 +1,4 @@
-//! What is refused, and with what words; sharing; alignment; reshapes without a copy.
+//! Refused arguments and their error texts; sharing; alignment; reshapes without a copy.
 
 use half::{bf16, f16};
 use steptime_tensor::{Element, Layout, Tensor, TensorError, View, ViewMut};

@@ -1,9 +1,9 @@
-//! Views against a plain model: the list of elements that each index names.
+//! Views against a plain model: the list of the elements at each index.
 
 use proptest::prelude::*;
 use steptime_tensor::{Tensor, TensorError, View};
 
-/// A change of layout, by numbers that are folded into what the view at hand allows.
+/// A change of layout, by numbers that are reduced to the range that the current view allows.
 #[derive(Debug, Clone)]
 enum Step {
     Slice(usize, usize, usize, usize),
@@ -127,7 +127,7 @@ proptest! {
             let all = model.clone().map(model.shape.clone(), <[usize]>::to_vec);
             prop_assert_eq!(all.elements, &model.elements[..]);
         }
-        // Any factorization: right where strides allow it, refused where not, and always there as a copy.
+        // Any factorization: correct where strides allow it, refused otherwise, and always available as a copy.
         let len = view.len();
         let target = match cut { 0 => vec![len], cut if len % cut == 0 => vec![cut, len / cut], _ => vec![1, len] };
         match view.clone().reshape(&target) {

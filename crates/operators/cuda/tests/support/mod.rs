@@ -1,8 +1,9 @@
-//! The GPU that tests run on.
+//! The GPU of the tests.
 
 use steptime_cuda::{Device, Error};
 
-/// The first GPU. None where there is none, which is counted as a skipped test: a GPU that is there and does not work is a failure.
+/// The first GPU. `None` without one, which is counted as a skipped test: a GPU that exists but does not work is a
+/// failure.
 pub fn device() -> Option<Device> {
     match Device::open(0) {
         Ok(device) => Some(device),

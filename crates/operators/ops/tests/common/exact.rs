@@ -4,7 +4,7 @@ pub fn doubles(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-/// `ours` within what as many `terms` of at most 1 may lose.
+/// Asserts that `ours` is within the rounding error of sums of `terms` numbers of at most 1.
 pub fn close(what: &str, ours: &[f32], exact: &[f64], terms: usize) {
     assert_eq!(ours.len(), exact.len());
     let room = 1e-6 * (terms as f64).max(4.0);

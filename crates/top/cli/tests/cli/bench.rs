@@ -105,8 +105,8 @@ fn sizes_that_make_no_sense() {
     };
     fails(&["--op", "gemm", "--shape", "E=4"], 1, "no size E here: give some of M, N, K");
     fails(&["--op", "gemm", "--shape", "M=4000000000,N=4000000000,K=1"], 1, "GiB of memory");
-    fails(&["--op", "gemm", "--shape", "M=0"], 2, "is no size");
-    fails(&["--op", "gemm", "--shape", "M"], 2, "is no size");
+    fails(&["--op", "gemm", "--shape", "M=0"], 2, "is not a size");
+    fails(&["--op", "gemm", "--shape", "M"], 2, "is not a size");
     fails(&["--op", "sort"], 2, "possible values");
     fails(&["--shape", "M=4"], 2, "--op");
     fails(&["--init", "zipf:-1"], 2, "zipf:1.05");
