@@ -183,7 +183,7 @@ fn nodes_are_joined_by_their_network() {
     assert!(scale(&["--nodes", "1,3"]).contains("over which 4 GPUs cannot lie evenly"));
     let three = ["scale", text(&model), "--device", "h200", "--gpus", "1,4", "--nodes", "1,1,1"];
     let refused = steptime(&three).assert().code(2).get_output().stderr.clone();
-    assert!(String::from_utf8(refused).expect("UTF-8").contains("say one for all, or one for each"));
+    assert!(String::from_utf8(refused).expect("UTF-8").contains("give one for all, or one for each"));
     // A table that is large beside all others may lie on the GPUs of one node.
     let args = ["shard", text(&model), "--gpus", "4", "--nodes", "2", "--device", "h200"];
     let found = json(&args);
@@ -364,7 +364,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     // What has no word, or is not known, is refused.
     let matrix = folder.path().join("matrix.json");
     let words = failure(&[&args[..args.len() - 1], &[text(&matrix), "--format", "hugectr"]].concat());
-    assert!(words.contains("table 0 lies in the host's memory behind a cache"), "{words}");
+    assert!(words.contains("table 0 is in host memory behind a cache"), "{words}");
     for (old, new, said) in [
         ("fused_uvm_caching", "fused_uvm", "compute kernel `fused_uvm` is not known"),
         (

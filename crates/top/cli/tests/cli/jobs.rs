@@ -239,7 +239,7 @@ fn collectives_are_priced_and_compared_with_a_sweep() {
     )
     .expect("a file");
     let wrong = failure(&["collectives", "--device", "h200", "--against", text(&sweep)]);
-    assert!(wrong.contains("line 3: `x` is no positive number (bytes)"), "{wrong}");
+    assert!(wrong.contains("line 3: `x` is not a positive number (bytes)"), "{wrong}");
     if let Some(shared) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces/multi_gpu") {
         let measured = shared.join("collectives_x2.csv");
         let scores =

@@ -106,8 +106,8 @@ fn what_makes_no_job_is_refused() {
         (&["--world", "2", "--method", "paper"], "--method"),
         (&["--world", "2", "--device", "h200,a100"], "--device of several GPUs"),
         (&["--global-batch", "2048"], "say --world RANKS"),
-        (&["--nodes", "2"], "--nodes is of a job made of one rank's step: say --world RANKS"),
-        (&["--world", "8", "--nodes", "3"], "8 ranks cannot lie in 3 nodes evenly"),
+        (&["--nodes", "2"], "--nodes applies to a job made from one rank's step: give --world RANKS"),
+        (&["--world", "8", "--nodes", "3"], "8 ranks cannot be divided evenly among 3 nodes"),
         (&["--world", "2", "--blocks", "module:x"], "--parallel fsdp"),
         (&["--world", "2", "--plan", "no.json"], "no.json"),
     ] {
