@@ -1,4 +1,4 @@
-//! What bounds a step, and what would make it shorter.
+//! The bound of a step, and the changes that shorten it.
 
 use steptime::answers::Explained;
 use steptime::answers::choose::RemedySaid;
@@ -10,7 +10,7 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// Places on the critical path that are named.
+/// Number of places on the critical path to show.
 const PLACES: usize = 3;
 
 /// The answer as text.
@@ -72,7 +72,7 @@ pub fn text(answer: &Explained) -> String {
     text
 }
 
-/// Changes that were tried to make the step fit, those that do first.
+/// Returns the table of changes tried to make the step fit, those that fit first.
 fn to_fit(remedies: &[RemedySaid]) -> String {
     if remedies.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What is in an input, as tables.
+//! The contents of an input, as tables.
 
 use steptime::answers::Inspected;
 use steptime::answers::coverage::GraphCoverage;
@@ -10,7 +10,7 @@ use super::width::{apart, prose, width, wrapped};
 use super::{inspect_execution, job, overheads};
 use crate::output::name;
 
-/// Ops and kernels to show.
+/// Number of ops and of kernels to show.
 const ROWS: usize = 12;
 
 /// The answer as text.

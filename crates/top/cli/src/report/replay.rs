@@ -1,4 +1,4 @@
-//! Recordings replayed with the profiler's cost left in, as a table.
+//! Recordings replayed with the profiler's cost, as a table.
 
 use steptime::answers::Replayed;
 

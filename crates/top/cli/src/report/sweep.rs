@@ -1,4 +1,4 @@
-//! What came of a grid of changes.
+//! Results of a grid of changes.
 
 pub mod plot;
 
@@ -29,7 +29,7 @@ pub fn text(answer: &Gridded) -> String {
     text
 }
 
-/// Points, a row each.
+/// Returns the table of points.
 fn table(points: &[GridBest]) -> String {
     let keys = points.first().map_or(&[][..], |best| &best.keys);
     let changed = keys.iter().map(|(key, _)| format!("~{key}"));
