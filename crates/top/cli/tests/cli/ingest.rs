@@ -1,4 +1,4 @@
-//! `steptime ingest`, and what is said to `steptime query`.
+//! `steptime ingest`, and the answer to `steptime query`.
 
 use std::fs;
 use std::path::Path;
