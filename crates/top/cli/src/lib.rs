@@ -42,7 +42,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// input; inputs that are `opened` are not opened again.
 ///
 /// # Errors
-/// Where the program would print an error; the message is the same.
+/// If the program would print an error; the message is the same.
 pub fn ask(
     arguments: impl IntoIterator<Item = OsString>,
     given: &str,
@@ -56,7 +56,7 @@ pub fn ask(
     }
 }
 
-/// Causes of device idle time: the key in an answer, and the printed name.
+/// Returns the causes of device idle time: the key in an answer, and the printed name.
 pub fn idle_causes() -> impl Iterator<Item = (&'static str, &'static str)> {
     steptime::sim::IdleCause::ALL.into_iter().map(|cause| (cause.key(), cause.name()))
 }

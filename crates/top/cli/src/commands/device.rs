@@ -139,7 +139,7 @@ fn only(
     Ok(rows)
 }
 
-/// The specification of a profile whose device was swept again.
+/// Returns the specification of a profile, if the sweep is of the same device.
 fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
     match sweep.meta.get("device") {
         Some(device) if !steptime::device::is_named(device, &profile.spec.name) => {

@@ -83,7 +83,7 @@ impl<'a> Asking<'a> {
         Ok(Asking { device, pricing, indices, host, read })
     }
 
-    /// Distribution of lookup indices.
+    /// Returns the distribution of lookup indices.
     pub fn indices(&self) -> &Indices {
         &self.indices
     }

@@ -13,7 +13,7 @@ use crate::output::name;
 const LEGEND: &str = "memory GB: the most that tensors need, of what the GPU has; host (%): what a GPU twice as fast would save; of the \
      first: ratio of samples a second, in whose interval the host they share cancels";
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Chosen) -> String {
     let batch =
         answer.batch.map_or_else(|| "batch unknown".to_owned(), |batch| format!("batch {}", grouped(batch)));

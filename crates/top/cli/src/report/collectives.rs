@@ -6,7 +6,7 @@ use super::format::{grouped, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &CollectivesPriced) -> String {
     let scaled = if answer.borrowed { ", curves of another GPU scaled to its link" } else { "" };
     let head = format!(

@@ -9,7 +9,7 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Compared) -> String {
     let Some(first) = answer.predictions.first() else { return String::new() };
     let times = first.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));

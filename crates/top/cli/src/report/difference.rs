@@ -16,7 +16,7 @@ const KERNELS: usize = 8;
 /// Smallest difference to show, milliseconds.
 const LEAST: f64 = 0.0005;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Difference) -> String {
     let mut text = format!("{}{}", headline("a", &answer.a), headline("b", &answer.b));
     let share = percent(answer.longer.abs());

@@ -13,7 +13,7 @@ use crate::output::name;
 /// Number of places on the critical path to show.
 const PLACES: usize = 3;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Explained) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));

@@ -12,7 +12,7 @@ use crate::output::name;
 /// Number of left-out files to show.
 const TOLD: usize = 5;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Ingested) -> String {
     let sum = |of: fn(&RunIngested) -> usize| answer.runs.iter().map(of).sum::<usize>();
     let mut head = format!("{}: {} ingested", name(&answer.lake), counted(sum(|run| run.ingested), "rank"));

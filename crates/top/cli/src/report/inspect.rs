@@ -13,7 +13,7 @@ use crate::output::name;
 /// Number of ops and of kernels to show.
 const ROWS: usize = 12;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Inspected) -> String {
     let mut text = String::new();
     let mut section = |part: String| {

@@ -6,7 +6,7 @@ use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Replayed) -> String {
     let mut columns = Columns::new(&[
         "~recording",

@@ -119,7 +119,7 @@ pub fn shapes(all: &[Vec<i64>]) -> String {
     all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
+/// Plots the roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
 pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     // Kernels of negligible time would only stretch the axes.
     let least = PLOTTED * answer.device_ms * 1e3;
@@ -164,7 +164,7 @@ pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     svg(plots, Scale::Logarithmic.along_y(Scale::Logarithmic.along_x(layout, most)))
 }
 
-/// The name of a roof, above it.
+/// Returns the label of a roof, above it.
 fn label(text: String, intensity: f64, tflop_s: f64) -> TextAnnotation {
     TextAnnotation::new(text, intensity, tflop_s * 1.15).with_color(QUIET).with_font_size(11)
 }

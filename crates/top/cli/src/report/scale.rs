@@ -14,7 +14,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Scaled) -> String {
     let batch = if answer.weak { "each GPU keeps its samples" } else { "all GPUs share the samples" };
     let mut text = format!("{} on {}: {batch}\n", name(&answer.name), name(&answer.device));

@@ -13,7 +13,7 @@ const ROWS: usize = 16;
 /// Width of the longest bar, in columns.
 const BAR: usize = 20;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Placed) -> String {
     let mut text = job::headline(&answer.predicted);
     if let Some(found) = found(answer) {

@@ -10,7 +10,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Gridded) -> String {
     let mut head = format!("{}: {} points in {}", name(&answer.title), answer.points, name(&answer.output));
     if answer.resumed > 0 {

@@ -9,7 +9,7 @@ use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Validated) -> String {
     let inside = answer.rows.iter().filter(|row| row.inside).count();
     let from = if answer.lone { ", from execution traces alone" } else { "" };

@@ -32,7 +32,7 @@ impl Plotted {
     pub const MOST: usize = COLOURS.len();
 }
 
-/// The plot as SVG.
+/// Returns the plot as SVG.
 pub fn plot(plotted: &Plotted) -> String {
     let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
     let along = Scale::of_points(all().map(|point| point.0));
