@@ -144,11 +144,11 @@ impl Server {
                 Ok(body) => answers
                     .what_if(&body)
                     .map_or_else(refused, |bytes| found("application/octet-stream", bytes.into())),
-                Err(ReadError::TooLong) => text("413 Content Too Large", "the question is too long"),
-                Err(ReadError::NoLength) => text("411 Length Required", "the question has no length"),
+                Err(ReadError::TooLong) => text("413 Content Too Large", "the request is too long"),
+                Err(ReadError::NoLength) => text("411 Length Required", "the request has no length"),
                 Err(ReadError::Broken) => return,
             },
-            (_, "" | "whatif" | "data") => text("405 Method Not Allowed", "not so"),
+            (_, "" | "whatif" | "data") => text("405 Method Not Allowed", "wrong method for this path"),
             _ => text("404 Not Found", "there is nothing here"),
         };
         let _ = send(stream, REPLY, &reply, head.method != "HEAD");
@@ -176,7 +176,7 @@ impl Server {
         };
         let from_here = |origin: &str| origin.strip_prefix("http://").is_some_and(own);
         if head.origin.as_deref().is_some_and(|origin| !from_here(origin)) {
-            return Err("asked from another page");
+            return Err("the request is from another page");
         }
         Ok(rest)
     }

@@ -62,7 +62,7 @@ fn fit_profile(
     seed: u64,
     console: &Console<'_>,
 ) -> Result<(), Failure> {
-    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
     let read =
         from.sweeps.iter().chain(from.steps).chain(from.without).map(PathBuf::as_path).chain(from.spec);
     let read: Vec<&Path> = read.collect();

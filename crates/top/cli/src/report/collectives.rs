@@ -50,7 +50,7 @@ pub fn text(answer: &CollectivesPriced) -> String {
     }
     text.push_str(&columns.text());
     text.push_str(&wrapped(
-        "launch: what the sweep's times hold beside the collective, found from small sizes; inside: how often the interval holds",
+        "launch: time in the sweep besides the collective, found from small sizes; inside: share of rows in the interval",
         prose(),
         2,
     ));

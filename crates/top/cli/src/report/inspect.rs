@@ -211,7 +211,7 @@ fn notes(answer: &Inspected) -> String {
         text.push('\n');
     }
     for file in &answer.ignored {
-        text.push_str(&wrapped(&format!("· {} is no trace and was left out", name(file)), prose(), 2));
+        text.push_str(&wrapped(&format!("· {} is not a trace and was left out", name(file)), prose(), 2));
         text.push('\n');
     }
     for warning in &answer.warnings {

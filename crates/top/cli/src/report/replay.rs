@@ -47,7 +47,7 @@ pub fn text(answer: &Replayed) -> String {
         counted(summary.recordings, "recording")
     );
     let foot = format!(
-        "{} of several steps: median error {}, {} within 1 %; {} beyond 5 %, of which {} say nothing",
+        "{} of several steps: median error {}, {} within 1 %; {} beyond 5 %, of which {} without a warning",
         summary.several_steps,
         percent(summary.median),
         summary.within_1_percent,

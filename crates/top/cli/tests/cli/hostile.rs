@@ -197,8 +197,8 @@ mod files {
         symlink("nowhere", folder.path().join("link.json")).expect("a link");
         let output = soon(&["inspect", text(folder.path())]).assert().success().get_output().stdout.clone();
         let output = String::from_utf8(output).expect("UTF-8");
-        assert!(output.contains("pipe.json is no trace and was left out"), "{output}");
-        assert!(output.contains("link.json is no trace and was left out"), "{output}");
+        assert!(output.contains("pipe.json is not a trace and was left out"), "{output}");
+        assert!(output.contains("link.json is not a trace and was left out"), "{output}");
         soon(&["predict", text(folder.path())]).assert().success();
     }
 

@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
 /// Fits corrections of transferred models.
 pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     let place = wanted.output;
-    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
     let lender = steptime::device::own(wanted.from)?;
     for left_out in wanted.without {
         steptime::device::own(left_out)?;

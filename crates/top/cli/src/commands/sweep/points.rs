@@ -99,7 +99,7 @@ pub fn read(path: &Path, about: &About) -> Result<BTreeMap<u64, GridRow>, Failur
     }
     let place = path.display();
     let other = |what: &str| -> Failure {
-        format!("{place}: it is there already, and {what}: give another name with -o, or remove it").into()
+        format!("{place} exists already, and {what}: give another name with -o, or remove it").into()
     };
     let read = steptime::sweep::guarded(|| rows(path, about));
     match read {
