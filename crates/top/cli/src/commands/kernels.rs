@@ -172,7 +172,7 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
             let backward = ops.backward(&call);
             if backward.is_empty() {
                 return Err(format!(
-                    "the ops of the backward pass of {} are not known: query them by name",
+                    "the backward pass of {} is not known: query its backward ops by name",
                     call.name
                 )
                 .into());
