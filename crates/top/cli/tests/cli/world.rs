@@ -93,7 +93,7 @@ fn tables_lie_where_a_plan_says() {
     let waits = |rank: usize| job["ranks"][rank]["waits_ms"].as_f64().expect("a number");
     assert!(waits(1) > waits(0), "the second has four tables less");
     let few = failure(&["predict", TABLES, "--world", "1", "--plan", plan]);
-    assert!(few.contains("it is of 2 GPUs"), "{few}");
+    assert!(few.contains("the plan is for 2 GPUs"), "{few}");
     let none = failure(&["predict", IMAGES, "--world", "2", "--plan", plan]);
     assert!(none.contains("t_0"), "{none}");
 }
