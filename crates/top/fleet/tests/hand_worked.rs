@@ -1,4 +1,4 @@
-//! One small trace whose tables were worked out by hand.
+//! One small trace whose tables were computed by hand.
 
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ fn tables() -> [RecordBatch; 5] {
         .kernel("ncclDevKernel_AllReduce", 8, 62.0, (64.0, 80.0), 5)
         .op("aten::d", 67.0, 70.0)
         .kernel("k5", 7, 67.5, (76.0, 78.0), 6)
-        // Nobody is known to have launched it.
+        // Its launch is not recorded.
         .alone("k6", 7, (150.0, 151.0), 7)
         .tables()
 }
@@ -117,7 +117,7 @@ fn steps() {
     assert_eq!(numbers(&steps, "unrecorded"), some(&[0, 0]));
 }
 
-/// The host marks a step every 10 us, the device takes 50: 30 of a product, and 20 of a collective that nothing hides.
+/// The host marks a step every 10 us, the device takes 50: 30 for a product, and 20 for an exposed collective.
 #[test]
 fn steps_last_as_long_as_the_device_where_the_host_runs_ahead() {
     let mut events = Trace::default();
@@ -137,7 +137,7 @@ fn steps_last_as_long_as_the_device_where_the_host_runs_ahead() {
     assert_eq!(numbers(&steps, "comm_exposed_ns"), some(&[20_000; 5]));
 }
 
-/// Of two launches of each step one has a kernel; then a step of which nothing was recorded. What was idle nobody knows.
+/// Steps of two launches with one recorded kernel; then a step without records. Idle time is not known.
 #[test]
 fn what_is_not_recorded_is_not_idle() {
     let mut events = Trace::default();

@@ -1,4 +1,4 @@
-//! Traces into a lake: what is counted, what is kept, what is skipped.
+//! Ingest of traces into a lake: counts, and kept and skipped files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn what_is_counted_is_what_the_trace_has() {
     assert_eq!(gaps.num_rows(), rows.gaps as usize);
 }
 
-/// A device is idle or active in all of a step; and by gaps it is idle as long as it is between its activities.
+/// A device is either idle or active in a step; and its idle time by gaps is the time between its activities.
 #[test]
 fn idle_and_active_time_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +101,7 @@ fn idle_and_active_time_add_up() {
     assert_eq!(sum(&steps, "repairs") as u64, steps.num_rows() as u64 * trace.notes.repairs());
 }
 
-/// The bins of a sketch hold as many as it counts, and those of all steps together are those of all times.
+/// The bins of a sketch add up to its count, and those of all steps together are those of all times.
 #[test]
 fn sketches_of_all_steps_are_that_of_the_trace() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -154,7 +154,7 @@ fn what_was_interrupted_is_made_again() {
     let run = run(folder.path(), "run", &[one.clone(), one]);
     into(&lake, from_ref(&run), ALL).expect("a report");
     let whole = fs::read(lake.join("run=run/rank=1/ops.parquet")).expect("a table");
-    // As if it had ended in the middle of rank 1: a folder under way, and no rank.
+    // The state after an interruption in the middle of rank 1: an unfinished folder, and no rank.
     let rank = lake.join("run=run/rank=1");
     fs::create_dir(lake.join("_ingest/.part-cut")).expect("a folder");
     fs::rename(rank.join("ops.parquet"), lake.join("_ingest/.part-cut/ops.parquet")).expect("moved");
@@ -168,7 +168,7 @@ fn what_was_interrupted_is_made_again() {
     );
 }
 
-/// What does not look as it was written is made again, and nothing else.
+/// Only damaged ranks are made again.
 #[test]
 fn a_damaged_rank_is_made_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -194,7 +194,7 @@ fn a_damaged_rank_is_made_again() {
     }
 }
 
-/// Two ingests of the same files at once: both are fine, all ranks are there, and nothing is left over.
+/// Two concurrent ingests of the same files: both succeed, all ranks exist, and nothing is left over.
 #[test]
 fn two_ingests_at_once_do_not_meet() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -313,7 +313,7 @@ fn a_rank_belongs_to_one_file() {
     into(&lake, from_ref(&first), ALL).expect("a report");
     let error = into(&lake, from_ref(&second), ALL).expect_err("the rank is another file's");
     assert!(error.to_string().contains("it is rank 0, and so is"), "{error}");
-    // The run was moved: its rank is made anew.
+    // The run was moved: its rank is made again.
     fs::remove_dir_all(first).expect("removed");
     assert_eq!(into(&lake, &[second], ALL).expect("a report").count(Outcome::Ingested), 1);
 }
@@ -331,7 +331,7 @@ fn other_lakes_and_other_folders_are_refused() {
     assert!(error.to_string().contains("a lake of version 0, and this steptime writes 2"), "{error}");
 }
 
-/// Collectives have their arguments, whether these stand on the kernel or on the host's op alone.
+/// Collectives have their arguments, recorded on the kernel or only on the host's op.
 #[test]
 fn collectives_have_their_groups_and_bytes() {
     let Some(traces) =

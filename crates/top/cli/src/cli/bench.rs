@@ -1,4 +1,4 @@
-//! What can be typed for `steptime bench`.
+//! `steptime bench`.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -8,9 +8,9 @@ use steptime_bench::{Init, TypedSizes, cpu, cuda};
 /// `steptime bench`.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Measure the CPU operators: time, bytes that must move, arithmetic intensity, share of what this machine can do
+    /// Measure the CPU operators: time, minimum bytes moved, arithmetic intensity, share of this machine's limits
     Cpu(BenchCpu),
-    /// Measure the GPU operators: time, bytes that must move, share of this GPU's own copy rate, launch geometry
+    /// Measure the GPU operators: time, minimum bytes moved, share of this GPU's own copy rate, launch geometry
     Cuda(BenchCuda),
 }
 
@@ -27,22 +27,22 @@ pub struct BenchCpu {
     /// Only these ops [default: all]
     #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = cpu_op())]
     pub op: Vec<&'static cpu::Benchmark>,
-    /// One size, instead of those of three DLRMs and of a sweep; needs --op
+    /// One size, instead of those of three DLRMs and a sweep; needs --op
     #[arg(long, value_name = "KEY=N,...", requires = "op")]
     pub shape: Option<TypedSizes>,
-    /// How indices are drawn, anew for each call: `uniform`, or `zipf:A`
+    /// Distribution of indices, drawn again for each call: `uniform`, or `zipf:A`
     #[arg(long, value_name = "uniform|zipf:A", default_value = "uniform")]
     pub init: Init,
-    /// Compare results with the plain reference; exit with 1 where they differ
+    /// Compare results with the plain reference; exit with 1 if they differ
     #[arg(long)]
     pub verify: bool,
     /// Measure times: the default, unless --verify is given
     #[arg(long)]
     pub time: bool,
-    /// Threads; 0 is as many as the machine has
+    /// Number of threads; 0 for as many as the machine has
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
-    /// The instructions to use [default: the widest there are]
+    /// The instruction set to use [default: the widest of this machine]
     #[arg(long, value_name = "scalar|neon|avx2|avx512")]
     pub isa: Option<Isa>,
     /// Print JSON
@@ -67,18 +67,17 @@ pub struct BenchCuda {
     /// One size, instead of those at which other libraries were measured; needs --op
     #[arg(long, value_name = "KEY=N,...", requires = "op")]
     pub shape: Option<TypedSizes>,
-    /// How indices are drawn: `uniform`, or `zipf:A` as numpy draws them, modulo E [default: uniform, the largest case
+    /// Distribution of indices: `uniform`, or `zipf:A` as numpy draws them, modulo E [default: uniform, the largest case
     /// also by Zipf's law]
     #[arg(long, value_name = "uniform|zipf:A")]
     pub init: Option<Init>,
-    /// Compare results with those of the CPU operators, on a sample of them where they are large; exit with 1 where they
-    /// differ
+    /// Compare results with those of the CPU operators, large ones on a sample; exit with 1 if they differ
     #[arg(long)]
     pub verify: bool,
     /// Measure times: the default, unless --verify is given
     #[arg(long)]
     pub time: bool,
-    /// Which GPU
+    /// Number of the GPU
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu: usize,
     /// Print JSON
@@ -86,23 +85,23 @@ pub struct BenchCuda {
     pub json: bool,
 }
 
-/// What follows the options: examples, and the sizes of each op.
+/// Builds the help after the options: examples, and the sizes of each op.
 fn help<const N: usize>(examples: &str, sizes: [(&str, &str); N]) -> String {
     let lines = sizes.map(|(op, sizes)| format!("    {op:<12} {sizes}")).join("\n");
-    format!("{examples}\n\nThe sizes of --shape, each with a usual value where it is left out:\n{lines}")
+    format!("{examples}\n\nThe sizes of --shape, each with a usual value as its default:\n{lines}")
 }
 
-/// Reads the name of a CPU benchmark.
+/// Returns the parser of CPU benchmark names.
 fn cpu_op() -> impl TypedValueParser<Value = &'static cpu::Benchmark> {
     named(cpu::ALL.map(|of| (of.name, of.about, of)))
 }
 
-/// Reads the name of a GPU benchmark.
+/// Returns the parser of GPU benchmark names.
 fn cuda_op() -> impl TypedValueParser<Value = &'static cuda::Benchmark> {
     named(cuda::ALL.map(|of| (of.name, of.about, of)))
 }
 
-/// Reads a name, and gives what has it.
+/// Returns a parser from the given names to their values.
 fn named<T: Copy + Send + Sync + 'static, const N: usize>(
     all: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {

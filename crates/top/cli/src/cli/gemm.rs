@@ -1,4 +1,4 @@
-//! What can be typed for `steptime gemm`.
+//! `steptime gemm`.
 
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use steptime_bench::size;
 /// `steptime gemm`.
 #[derive(Debug, Subcommand)]
 pub enum Gemm {
-    /// Show how a matrix product is cut for registers, caches and threads, and what each level reads
+    /// Show the tiles of a matrix product for registers, caches and threads, and the bytes read at each level
     #[command(after_help = "EXAMPLE
     steptime gemm plan 2048x512x512
     steptime gemm plan 4096x1024x13 --isa avx2 --json")]
@@ -18,10 +18,10 @@ pub enum Gemm {
         /// Rows of C, columns of C, and terms of each sum
         #[arg(value_name = "MxNxK")]
         size: Product,
-        /// The instructions to plan for [default: the widest of this machine]
+        /// The instruction set to plan for [default: the widest of this machine]
         #[arg(long, value_name = "scalar|neon|avx2|avx512")]
         isa: Option<Isa>,
-        /// Threads at most [default: as many as the process may use]
+        /// Maximum number of threads [default: as many as the process may use]
         #[arg(long, value_name = "N")]
         threads: Option<NonZeroUsize>,
         /// Print JSON

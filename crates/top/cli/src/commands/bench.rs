@@ -9,7 +9,6 @@ use crate::console::Console;
 use crate::progress::Progress;
 use crate::report::{bench, bench_cuda};
 
-/// Runs it.
 pub fn run(args: &Bench, console: &Console<'_>) -> Result<(), Failure> {
     match args {
         Bench::Cpu(args) => cpu(args, console),

@@ -8,7 +8,6 @@ use crate::cli::{Gemm, Product};
 use crate::console::Console;
 use crate::report::gemm::Answer;
 
-/// Runs it.
 pub fn run(args: &Gemm, console: &Console<'_>) -> Result<(), Failure> {
     let &Gemm::Plan { size: Product { m, n, k }, isa, threads, json } = args;
     let isa = isa.unwrap_or_else(Isa::best);

@@ -1,4 +1,4 @@
-//! One file a command: reads the input, asks the library, hands the answer to a report.
+//! One file per command: reads the input, calls the library, passes the answer to a report.
 
 mod bench;
 mod choose;
@@ -30,7 +30,7 @@ use crate::cli::{Cli, Command};
 use crate::console::Console;
 pub use crate::failure::Failure;
 
-/// Runs what was typed and tells the console.
+/// Runs a parsed command line, with its output on the console.
 pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
     match cli.command {
         Command::Inspect(args) => inspect::run(&args, console),

@@ -1,4 +1,4 @@
-//! The answer of `bench`: on the wire, and as a table.
+//! The answer of `bench cpu`, as JSON and as a table.
 
 use serde::Serialize;
 use steptime_bench::cpu::{Limits, RandomRows, Report};
@@ -7,7 +7,7 @@ use super::format::percent;
 use super::table::Columns;
 use steptime::answers::SCHEMA;
 
-/// What was measured.
+/// Answer of `bench cpu`.
 #[derive(Debug, Serialize)]
 pub struct Answer<'a> {
     schema: u32,
@@ -17,12 +17,11 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// Of this report.
     pub fn new(report: &'a Report) -> Answer<'a> {
         Answer { schema: SCHEMA, command: "bench cpu", report }
     }
 
-    /// As a table.
+    /// Returns the answer as a table.
     pub fn text(&self) -> String {
         let report = self.report;
         let mut text = format!("path {}, {} threads, {} indices\n", report.path, report.threads, report.init);
@@ -67,13 +66,13 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Megabytes, small ones to the kilobyte.
+/// Formats megabytes, small ones to the kilobyte.
 fn megabytes(bytes: u64) -> String {
     let value = bytes as f64 / 1e6;
     if value < 1.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
 
-/// What this machine did at most.
+/// Formats the measured limits of this machine.
 fn limits(limits: &Limits) -> String {
     let mut text = String::new();
     if let Some(rate) = limits.fma_gflop_s {

@@ -1,4 +1,4 @@
-//! The answer of `bench cuda`: on the wire, and as a table.
+//! The answer of `bench cuda`, as JSON and as a table.
 
 use serde::Serialize;
 use steptime_bench::cuda::{Report, Row};
@@ -7,7 +7,7 @@ use super::format::percent;
 use super::table::Columns;
 use steptime::answers::SCHEMA;
 
-/// What was measured.
+/// Answer of `bench cuda`.
 #[derive(Debug, Serialize)]
 pub struct Answer<'a> {
     schema: u32,
@@ -16,18 +16,17 @@ pub struct Answer<'a> {
     report: &'a Report,
 }
 
-/// The name, where it has one, and the shape.
+/// Returns the name, if any, and the shape.
 fn size(row: &Row) -> String {
     if row.name.is_empty() { row.shape.clone() } else { format!("{}: {}", row.name, row.shape) }
 }
 
 impl<'a> Answer<'a> {
-    /// Of this report.
     pub fn new(report: &'a Report) -> Answer<'a> {
         Answer { schema: SCHEMA, command: "bench cuda", report }
     }
 
-    /// As a table, and how each kernel was launched.
+    /// Returns the answer as a table, and the launch geometry of each kernel.
     pub fn text(&self) -> String {
         let report = self.report;
         let mut text = format!("{}, NVRTC {}", report.device, report.compiler);

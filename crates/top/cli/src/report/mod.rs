@@ -1,4 +1,4 @@
-//! Answers of the library as text, one file an answer.
+//! Answers of the library as text, one file per answer.
 
 pub mod bench;
 pub mod bench_cuda;

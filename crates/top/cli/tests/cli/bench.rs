@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{json, stdout, steptime};
 
-/// Every op at a small size, awkward where that is possible.
+/// Every op at a small size, awkward if possible.
 const SMALL: [(&str, &str); 8] = [
     ("gather", "E=100,D=33,B=4,S=5"),
     ("bag", "T=3,E=50,D=17,B=9,L=4"),
@@ -58,7 +58,7 @@ fn sizes_beyond_all_memory_are_refused_before_any_is_asked_for() {
         letters.map(|letter| format!("{letter}={}", u32::MAX)).collect::<Vec<_>>().join(",")
     };
     let all = SMALL.map(|(op, shape)| (op, largest(shape)));
-    // More tables than a list holds, and lookups whose number begins anew in 64 bits.
+    // More tables than a list holds, and a number of lookups that overflows 64 bits.
     let alone = [
         ("bag", format!("T={},E=1,D=1,B=1,L=1", u32::MAX)),
         ("backward", format!("T={},E=1,D=1,B=1,L=1", u32::MAX)),

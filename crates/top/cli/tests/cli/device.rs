@@ -79,7 +79,7 @@ fn a_specification_shows_where_it_is_from_and_whose_models_it_is_lent() {
         assert_eq!(shown["corrected"].as_array().is_some_and(Vec::is_empty), hopper, "{name}");
     }
     let text = stdout(&["device", "show", "h100"]).replace("\n  ", " ");
-    assert!(text.contains("corrected by what was measured here") && text.contains("this GPU"), "{text}");
+    assert!(text.contains("corrected by measurements on this GPU") && text.contains("this GPU"), "{text}");
 }
 
 /// Forty elementwise ops of an L4, each `factor` times as long as its memory needs, in milliseconds times `unit`.

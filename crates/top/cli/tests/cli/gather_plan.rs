@@ -1,4 +1,4 @@
-//! Launch orders of lookups, and the benchmark of GPU operators where there is no such GPU.
+//! Launch orders of lookups, and the benchmark of GPU operators without such a GPU.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! What is printed on a terminal.
+//! Reports as printed on a terminal.
 
 use crate::stdout;
 

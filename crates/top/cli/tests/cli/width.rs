@@ -1,10 +1,10 @@
-//! Reports fit the terminal, and no number is cut for it.
+//! Reports fit the terminal without cutting numbers.
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::steptime;
 
-/// Every report that is made of recordings and profiles, in the repository's root.
+/// Every report on recordings and profiles, in the repository's root.
 const REPORTS: [&[&str]; 26] = [
     &["predict", "examples/dlrm_ddp_2048"],
     &["predict", "examples/dlrm_default_2048"],
