@@ -6,6 +6,8 @@
 //! the error text. Such failures include null or misaligned pointers, arrays of a call that overlap where one of them
 //! is written, and panics.
 
+#![deny(missing_docs)]
+
 mod apart;
 mod backward;
 mod bag;

@@ -7,6 +7,8 @@
 //! says so. A function that can fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then
 //! returns the error text.
 
+#![deny(missing_docs)]
+
 mod addresses;
 mod backward;
 mod bag;

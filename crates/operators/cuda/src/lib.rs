@@ -6,6 +6,8 @@
 //!
 //! Results are bit-identical in each run: no sum depends on the order in which threads run.
 
+#![deny(missing_docs)]
+
 pub mod cache;
 pub mod elementwise;
 pub mod embedding;

@@ -3,6 +3,8 @@
 //! Every op has a plain reference in addition to its fast versions, and takes a [`Cpu`]: the instruction set to use and
 //! the threads that share the work. Results do not depend on the number of threads.
 
+#![deny(missing_docs)]
+
 mod apart;
 mod arch;
 pub mod convolution;

@@ -20,6 +20,7 @@
 //! assert_eq!(columns.slice(0, 1..3)?.to_vec(), [2.0, 5.0, 3.0, 6.0]);
 //! # Ok::<(), steptime_tensor::TensorError>(())
 //! ```
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod element;

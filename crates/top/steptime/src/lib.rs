@@ -21,6 +21,7 @@
 //!
 //! [`validate()`] compares predictions with measurements, [`fit_host_profile`] makes a host profile, [`device()`] finds
 //! a device profile to price kernels with. The operators are behind the features `ops` and `cuda`.
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod answers;

@@ -16,7 +16,6 @@ macro_rules! groups {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        #[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
         pub struct $group {
             pub source: String,
             $(pub $field: f64,)*
@@ -77,7 +76,6 @@ groups! {
 /// Constants of matrix-product tiles on one kind of unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
 pub struct Tiles {
     pub source: String,
     pub shares: [f64; 8],
@@ -93,7 +91,6 @@ pub struct Tiles {
 /// Constants of all formulas, in groups.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the groups are documented themselves")]
 pub struct Constants {
     pub memory: Memory,
     pub rows: Rows,
