@@ -1,12 +1,10 @@
 //! Arguments of the command line.
 
-mod bench;
 mod choose;
 mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
-mod gemm;
 mod ingest;
 mod jobs;
 mod kernels;
@@ -17,9 +15,9 @@ mod sweep;
 mod view;
 mod what_if;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use bench::{Bench, BenchCpu, BenchCuda};
 pub use choose::Choose;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -27,7 +25,6 @@ pub use collectives::Collectives;
 pub use compare::Compare;
 pub use device::{By, Device, Search};
 pub use gather_plan::GatherPlan;
-pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};
 pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
@@ -109,12 +106,12 @@ pub enum Command {
     Compare(Compare),
     /// Compare predictions with measured step times
     Validate(Validate),
-    /// Measure operators on this machine
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Show how matrix products are computed
-    #[command(subcommand)]
-    Gemm(Gemm),
+    /// Measure operators on this machine: the program `steptime-bench`
+    #[command(hide = true, disable_help_flag = true)]
+    Bench(Moved),
+    /// Show how matrix products are computed: the program `steptime-bench`
+    #[command(hide = true, disable_help_flag = true)]
+    Gemm(Moved),
     /// Predict and explain the device-memory reads of each launch order of embedding lookups
     #[command(alias = "tiling")]
     GatherPlan(GatherPlan),
@@ -132,6 +129,13 @@ pub enum Command {
         /// The folder
         folder: PathBuf,
     },
+}
+
+/// Arguments of a command that another program has now.
+#[derive(Debug, Args)]
+pub struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 /// `steptime inspect`.

@@ -20,6 +20,8 @@ use crate::console::Console;
 use crate::failure::Failure;
 pub use crate::failure::Refusal;
 pub use crate::opened::Opened;
+pub use crate::progress::Progress;
+pub use crate::report::table::Columns;
 
 /// Runs a command line, the program's name first, and returns the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {

@@ -6,7 +6,6 @@ mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
-mod gemm;
 mod host;
 mod ingest;
 mod inspect;
@@ -50,8 +49,8 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Query(_) => ingest::query(),
         Command::Compare(args) => compare::run(&args, console),
         Command::Validate(args) => validate::run(&args, console),
-        Command::Bench(args) => bench::run(&args, console),
-        Command::Gemm(args) => gemm::run(&args, console),
+        Command::Bench(args) => bench::run(&args),
+        Command::Gemm(args) => bench::gemm(&args),
         Command::GatherPlan(args) => gather_plan::run(&args, console),
         Command::Completions { shell } => shell::completions(shell, console),
         Command::View(args) => view::run(&args, console),

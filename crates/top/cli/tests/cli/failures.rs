@@ -139,8 +139,6 @@ fn wrong_usage() {
         &["kernels", "predict"],
         &["roofline"],
         &["validate"],
-        &["bench"],
-        &["gemm", "plan"],
     ] {
         steptime(args).assert().code(2).stdout("");
     }

@@ -1,6 +1,5 @@
 //! The command line, from the outside, over `examples/`.
 
-mod bench;
 mod captured;
 mod choose;
 mod compared;
