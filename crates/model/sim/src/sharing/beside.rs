@@ -9,7 +9,7 @@
 //!   mostly wait for memory.
 //!
 //! The constants were fitted to every second of 257 kernels that ran beside collectives in eleven recorded jobs on H200s, and
-//! scored on the others (`benches/beside.py`, `tests/beside.rs`).
+//! scored on the others (`benches/beside.py`, `tests/sim/beside.rs`).
 
 use steptime_cost::Demand;
 

@@ -13,7 +13,7 @@
 //!
 //! Capacity that one kernel cannot use goes to the others. A kernel without room at its launch is late by `LATE`.
 //! A kernel alone keeps its own duration. The three constants were fitted to nine pairs of kernels measured on an H200, and
-//! scored on nine others (`benches/overlap.py`, `tests/overlap.rs`).
+//! scored on nine others (`benches/overlap.py`, `tests/sim/overlap.rs`).
 
 mod beside;
 mod room;

@@ -1,6 +1,6 @@
 //! Kernels beside collectives, against eleven recorded jobs on H200s (`benches/beside.py`).
 //!
-//! The model gets the launch configurations of both. `cargo test --release -p steptime-sim --test beside -- --nocapture` prints the
+//! The model gets the launch configurations of both. `cargo test --release -p steptime-sim --test sim beside -- --nocapture` prints the
 //! table.
 
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! A branch is an op, launched again and again. The model gets of each kernel the data of a recording: its grid, its
 //! block, its registers and shared memory, its time alone, and the bytes that the op moves. `cargo test --release -p steptime-sim
-//! --test overlap -- --nocapture` prints the table.
+//! --test sim overlap -- --nocapture` prints the table.
 
 use std::path::Path;
 

@@ -88,7 +88,7 @@ fn what_is_no_module_is_refused() {
     let refused =
         |path: &str| question.what_if(&[&Remove { ops: module(path) }]).err().map(|error| error.to_string());
     assert!(
-        refused("Tiny.tail").is_some_and(|text| text.contains("no module Tiny.tail")),
+        refused("Tiny.tail").is_some_and(|text| text.contains("no module matches Tiny.tail")),
         "{:?}",
         refused("Tiny.tail")
     );

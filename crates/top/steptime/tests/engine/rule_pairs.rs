@@ -201,7 +201,7 @@ fn no_pair_of_rules_loses_an_effect_of_a_described_model() {
 }
 
 #[test]
-#[ignore = "takes as long as all others here: cargo test -p steptime --test rule_pairs -- --ignored"]
+#[ignore = "takes as long as all others here: cargo test -p steptime --test engine rule_pairs -- --ignored"]
 fn no_pair_of_rules_loses_an_effect_of_another_dlrm() {
     no_pair_loses_an_effect(&models(false), 300);
 }
