@@ -7,7 +7,6 @@ mod say;
 mod what_if;
 
 pub use by_name::{NamedKernel, NamedKernels};
-pub(crate) use host::FACTORS;
 pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};
 pub use what_if::WhatIfs;
@@ -24,7 +23,6 @@ use steptime_step::Peak;
 use steptime_trace::{Nanos, Origin};
 
 use self::host::{Chosen, Times};
-use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
 use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
@@ -69,6 +67,18 @@ pub struct Question<'s> {
     slower: Option<f64>,
     process: Process,
     way: Option<Baseline>,
+}
+
+/// The query of each step: GPU and host.
+pub trait QueryFor: Sync {
+    /// Error of a query.
+    type Error: From<Error> + Send;
+
+    /// Makes the query of a step.
+    ///
+    /// # Errors
+    /// Fails where the query cannot be made.
+    fn query<'s>(&self, step: &'s Step) -> Result<Question<'s>, Self::Error>;
 }
 
 /// A GPU, as given.
@@ -185,19 +195,22 @@ impl<'s> Question<'s> {
         Ok(time)
     }
 
-    /// Answers as plain data for programs and reports: by simulation, or by the method given with [`Question::by`].
+    /// The step, as given.
+    pub(crate) fn step(&self) -> &'s Step {
+        self.step
+    }
+
+    /// The method given with [`Question::by`].
+    pub(crate) fn way(&self) -> Option<Baseline> {
+        self.way
+    }
+
+    /// The settings of the query as they take effect on its step.
     ///
     /// # Errors
-    /// As [`Question::simulate`].
-    pub fn answer(&self) -> Result<Predicted, Error> {
-        match self.way {
-            None => Ok(self.simulate()?.into_answer(self.step)),
-            Some(way) => {
-                let time = self.baseline(way)?;
-                let asked = self.asked(&self.chosen(self.step)?);
-                Ok(Predicted::by_baseline(&asked, way, self.step, time))
-            }
-        }
+    /// Fails where the step lacks host times that the query needs.
+    pub(crate) fn settings_in_effect(&self) -> Result<Asked, Error> {
+        Ok(self.asked(&self.chosen(self.step)?))
     }
 
     /// Prices both sides of the step without simulating it.

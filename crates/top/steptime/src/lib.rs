@@ -50,9 +50,12 @@ mod sources;
 mod step;
 mod validate;
 mod whatif;
+pub mod words;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, NamedKernel, NamedKernels, Question, Roofline, WhatIfs, open, read_host};
+pub use ask::{
+    KernelRoof, NamedKernel, NamedKernels, QueryFor, Question, Roofline, WhatIfs, open, read_host,
+};
 pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use choose::{Fit, GpuChoice, GpuPoints, Largest, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use device::{PricedLaunches, device, devices};
@@ -73,10 +76,10 @@ pub use scale::{GpuCount, StepOnGpus};
 pub use score::Score;
 pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
-pub use step::{Choice, Step, is_timed, one_job, timing};
+pub use step::{Choice, Step, is_timed, observations, one_job, timing};
 pub use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
-pub use whatif::{Change, Edited, Outcome, WhatIf};
+pub use whatif::{Change, Changes, Edited, Fuse, OperatorLibrary, Outcome, Precision, WhatIf};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -25,26 +25,13 @@ pub use self::cached::missing;
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
-use crate::ask::Question;
+use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::job::{JobPrediction, Ranks};
 pub use crate::memory::usable;
-use crate::step::Step;
 
 /// Number of GPUs above which round-robin placement is not simulated for comparison, and changes of a plan are not tried.
 const COMPARED: u32 = 16;
-
-/// Query of each step: GPU and host.
-pub trait Ask: Sync {
-    /// Error of a query.
-    type Error: From<Error> + Send;
-
-    /// Makes the query of a step.
-    ///
-    /// # Errors
-    /// Fails where the query cannot be made.
-    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Self::Error>;
-}
 
 /// A model on the GPUs of a job, with its predicted step.
 #[derive(Debug)]
@@ -96,17 +83,17 @@ pub struct Wanted<'a> {
     pub path: &'a Path,
 }
 
-/// Searches a placement of a model's tables. `ask` sets GPU and host.
+/// Searches a placement of a model's tables. `queries` sets GPU and host.
 ///
 /// # Errors
 /// Fails where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted.
-pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
+pub fn shard<A: QueryFor>(model: &Model, wanted: &Wanted<'_>, queries: &A) -> Result<Sharded, A::Error> {
     let usual = topology(wanted)?.gpus.max(1);
     let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
     let nodes = wanted.nodes.or_else(|| in_several.then(|| wanted.gpus / usual));
     let wanted = &Wanted { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
-    let problem = loads::problem(model, wanted, ask)?;
+    let problem = loads::problem(model, wanted, queries)?;
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
     for (how, problem) in objectives(&problem) {
         let plan = search(&problem).map_err(|source| Error::Shard { path: wanted.path.into(), source })?;
@@ -115,12 +102,12 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
             plans.push((how, homes));
         }
     }
-    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, ask);
+    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, queries);
     let simulate = |(how, homes)| Ok((how, placed(homes)?));
     let found: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
     let mut found = found?;
     if wanted.gpus <= COMPARED && fits(&turns, &problem) {
-        found.push(("one after the other", place(turns, wanted.path, ask)?));
+        found.push(("one after the other", place(turns, wanted.path, queries)?));
     }
     found.sort_by_key(|(_, placement)| placement.predicted.step);
     // Plans with their simulated steps, which show how far loads add up.
@@ -137,7 +124,7 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
     let mut changes = 0;
     let start = plan_of(&problem, &best.model.homes(), wanted.gpus);
     if let Some(plan) = start.filter(|_| wanted.gpus > 1 && wanted.gpus <= COMPARED) {
-        let refined = refine::refine(model, wanted, &problem, plan, ask)?;
+        let refined = refine::refine(model, wanted, &problem, plan, queries)?;
         // The first one is the best plan itself.
         simulated += refined.steps.len() - 1;
         known.extend(refined.steps);
@@ -164,9 +151,9 @@ fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
 ///
 /// # Errors
 /// Fails where a step cannot be predicted.
-pub fn place<A: Ask>(model: Model, path: &Path, ask: &A) -> Result<Placement, A::Error> {
+pub fn place<A: QueryFor>(model: Model, path: &Path, queries: &A) -> Result<Placement, A::Error> {
     let ranks = Ranks::of_model(path, &model)?;
-    let predicted = ranks.predict_as(|step| ask.ask(step))?;
+    let predicted = ranks.predict_as(|step| queries.query(step))?;
     Ok(Placement { model, ranks, predicted })
 }
 
@@ -278,6 +265,6 @@ fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
 ///
 /// # Errors
 /// Fails where one of them cannot be predicted.
-pub fn each<A: Ask>(models: Vec<Model>, path: &Path, ask: &A) -> Result<Vec<Placement>, A::Error> {
-    models.into_par_iter().map(|model| place(model, path, ask)).collect()
+pub fn each<A: QueryFor>(models: Vec<Model>, path: &Path, queries: &A) -> Result<Vec<Placement>, A::Error> {
+    models.into_par_iter().map(|model| place(model, path, queries)).collect()
 }

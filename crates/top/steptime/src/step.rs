@@ -1,6 +1,7 @@
 //! One rank of an input, with its execution graph.
 
 mod choice;
+mod observations;
 mod parts;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use steptime_trace::{Meta, Options, Origin, Recording, Want};
 use self::choice::pick;
 pub use self::choice::{Choice, is_timed, one_job, timing};
 pub(crate) use self::choice::{listed, title};
+pub use self::observations::observations;
 use self::parts::Parts;
 use crate::device::{Arguments, Launch, Lookups};
 use crate::error::Error;

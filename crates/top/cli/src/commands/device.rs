@@ -160,7 +160,7 @@ fn leave_out(
     }
     let want = Want { execution: true, ..Want::TIMING };
     let recordings: Vec<Step> = load::recordings(recordings, want)?;
-    let scored = steptime::device::observations(&recordings, &Indices::Unknown, 0);
+    let scored = steptime::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
     words.insert(
@@ -190,7 +190,7 @@ fn observe_steps(
         }
     }
     let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
-    Ok(steptime::device::observations(&recordings, &Indices::Unknown, first))
+    Ok(steptime::observations(&recordings, &Indices::Unknown, first))
 }
 
 /// Returns the device, versions and time of the measurements.

@@ -5,8 +5,8 @@ mod world;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use steptime::QueryFor;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
-use steptime::shard::Ask;
 use steptime::trace::Want;
 use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
 
@@ -136,7 +136,7 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), 
         "is for a single rank, and the input holds the ranks of a job: choose one with --rank N",
     )?;
     let asking = Asking::of(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
-    let ask = |step| Ok::<_, Failure>(adjusted(args, asking.ask(step)?));
+    let ask = |step| Ok::<_, Failure>(adjusted(args, asking.query(step)?));
     let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;

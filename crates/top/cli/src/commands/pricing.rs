@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use steptime::QueryFor;
 use steptime::aten::Settings;
 use steptime::cost::HostProfile;
 use steptime::cost::device::{DeviceProfile, ModelChoice};
 use steptime::launch::{Indices, IndicesError};
-use steptime::shard::Ask;
 use steptime::{Kernels, Question, Step};
 
 use super::Failure;
@@ -52,7 +52,7 @@ pub fn ask<'s>(
     pricing: &Pricing,
     host: Option<&HostChoice>,
 ) -> Result<Question<'s>, Failure> {
-    Asking::of(None, pricing, host)?.ask(step)
+    Asking::of(None, pricing, host)?.query(step)
 }
 
 /// Options for the same question about several steps, read once.
@@ -89,10 +89,10 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Ask for Asking<'_> {
+impl QueryFor for Asking<'_> {
     type Error = Failure;
 
-    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Failure> {
+    fn query<'s>(&self, step: &'s Step) -> Result<Question<'s>, Failure> {
         let question = step
             .predict()
             .models(models(self.pricing.models))

@@ -42,7 +42,6 @@ pub mod shares;
 mod slack;
 pub mod validate;
 pub mod what_if;
-pub mod words;
 
 pub use choose::Chosen;
 pub use collectives::CollectivesPriced;

@@ -7,7 +7,7 @@ use steptime_graph::Phase;
 use steptime_trace::Nanos;
 
 use super::predict::Piece;
-use super::words;
+use crate::words;
 
 /// Place of a run and phase of the step.
 type Key = (&'static str, Phase);

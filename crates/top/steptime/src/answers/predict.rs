@@ -17,7 +17,9 @@ use super::doubts::Said;
 use super::replay::ReplayMeasured;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms, samples_per_s};
 use super::shares::{FamilyTime, ModelShares};
+use crate::ask::Question;
 use crate::asked::{Asked, HostSlowerThan};
+use crate::error::Error;
 use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 
@@ -162,6 +164,22 @@ impl Prediction {
 
     fn into_path(self) -> Vec<Stretch> {
         self.path
+    }
+}
+
+impl Question<'_> {
+    /// Answers as plain data for programs and reports: by simulation, or by the method given with [`Question::by`].
+    ///
+    /// # Errors
+    /// As [`Question::simulate`].
+    pub fn answer(&self) -> Result<Predicted, Error> {
+        match self.way() {
+            None => Ok(self.simulate()?.into_answer(self.step())),
+            Some(way) => {
+                let time = self.baseline(way)?;
+                Ok(Predicted::by_baseline(&self.settings_in_effect()?, way, self.step(), time))
+            }
+        }
     }
 }
 

@@ -9,12 +9,11 @@ use steptime_trace::Meta;
 use crate::asked::HostSlowerThan;
 use crate::error::Error;
 use crate::shipped_host::default_host;
+use crate::sources::FACTORS;
 use crate::step::Step;
 
 /// Size limit of a profile, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// Accepted factors on a host's times.
-pub(crate) const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
 
 /// Source of the host's times.
 #[derive(Debug, Clone)]

@@ -15,7 +15,6 @@ mod price;
 mod roofline;
 mod score;
 mod shape;
-mod steps;
 pub mod tables;
 
 pub(crate) use beside::beside_collectives;
@@ -32,4 +31,3 @@ pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};
 pub(crate) use shape::{usual, whole};
-pub use steps::observations;

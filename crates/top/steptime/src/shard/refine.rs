@@ -12,7 +12,8 @@ use steptime_eager::{Home, Model};
 use steptime_shard::{Plan, Problem, near};
 use steptime_trace::Nanos;
 
-use super::{Ask, Wanted, homes, on};
+use super::{Wanted, homes, on};
+use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
 use crate::job::{Assembled, PricedRank};
@@ -36,14 +37,14 @@ pub(super) struct Refined {
 }
 
 /// Improves a plan.
-pub(super) fn refine<A: Ask>(
+pub(super) fn refine<A: QueryFor>(
     model: &Model,
     wanted: &Wanted<'_>,
     problem: &Problem,
     plan: Plan,
-    ask: &A,
+    queries: &A,
 ) -> Result<Refined, A::Error> {
-    let mut known = Known { wanted, ask, ranks: BTreeMap::new() };
+    let mut known = Known { wanted, queries, ranks: BTreeMap::new() };
     let placed = |plan: &Plan| homes(model, wanted, problem, plan);
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
     let mut steps = vec![(plan.clone(), best.step)];
@@ -78,11 +79,11 @@ type Priced = (Vec<i64>, Arc<PricedRank>);
 /// Priced ranks, by the key of their work.
 struct Known<'a, A> {
     wanted: &'a Wanted<'a>,
-    ask: &'a A,
+    queries: &'a A,
     ranks: BTreeMap<Vec<i64>, Arc<PricedRank>>,
 }
 
-impl<A: Ask> Known<'_, A> {
+impl<A: QueryFor> Known<'_, A> {
     fn all(&mut self, models: Vec<Model>) -> Result<Vec<Assembled>, A::Error> {
         let works: Vec<Vec<Vec<i64>>> =
             models.iter().map(|model| (0..model.gpus()).map(|rank| model.work(rank)).collect()).collect();
@@ -97,7 +98,7 @@ impl<A: Ask> Known<'_, A> {
         let priced = |(work, (model, rank)): (&Vec<i64>, (&Model, u32))| {
             let input = input::described(self.wanted.path, model, &[rank], true);
             let step = Step::of_recordings(self.wanted.path, input.recordings, &Choice::default())?;
-            Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.ask.ask(step))?)))
+            Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.queries.query(step))?)))
         };
         let priced: Result<Vec<Priced>, A::Error> = new.into_par_iter().map(priced).collect();
         self.ranks.extend(priced?);

@@ -7,10 +7,9 @@ use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
 use super::{Base, Edited, Pricing, parameters};
-use crate::ask::FACTORS;
 use crate::error::Error;
 use crate::shipped_host::default_host;
-use crate::sources::Host;
+use crate::sources::{FACTORS, Host};
 use crate::step::Step;
 
 /// Half-width of host time priced by a profile in addition to a recording's own.

@@ -1,6 +1,7 @@
 //! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced.
 
 mod base;
+mod changes;
 mod costed;
 mod device_side;
 mod edited;
@@ -19,6 +20,7 @@ use steptime_step::{self as edit, Diff, Scheduled};
 use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
+pub use self::changes::{Changes, Fuse, OperatorLibrary, Precision};
 pub(crate) use self::costed::Costed;
 pub use self::edited::Edited;
 pub use self::outcome::Outcome;

@@ -1,7 +1,7 @@
 //! Conclusions about a step on several GPUs, in sentences.
 
 use super::{GpuChosen, PointSaid, RemedySaid};
-use crate::answers::words::{grouped, percent};
+use crate::words::{grouped, percent};
 
 /// Maximum number of GPUs named in one sentence.
 const NAMED: usize = 6;

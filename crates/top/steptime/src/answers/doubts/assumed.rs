@@ -5,11 +5,11 @@ use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
 use super::{DoubtSaid, factor};
-use crate::answers::words::{counted, grouped, percent, times};
 use crate::asked::Asked;
 use crate::device::{Launch, PricedLaunches};
 use crate::predict::Prediction;
 use crate::step::Step;
+use crate::words::{counted, grouped, percent, times};
 
 /// Share of device time in lookups above which their distribution matters.
 const LOOKUPS: f64 = 0.01;

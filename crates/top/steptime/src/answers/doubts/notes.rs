@@ -6,11 +6,11 @@ use steptime_trace::Nanos;
 
 use super::DoubtSaid;
 use crate::answers::shares::ModelShares;
-use crate::answers::words::{counted, percent};
 use crate::asked::{Asked, DeviceAsked};
 use crate::device::PricedLaunches;
 use crate::predict::Prediction;
 use crate::step::Step;
+use crate::words::{counted, percent};
 
 /// Relative speeds of the host that are not reported.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;

@@ -4,13 +4,14 @@ use serde::Serialize;
 use steptime_trace::Nanos;
 
 use super::super::doubts::{DoubtSaid, of_host, worst_first};
+use super::super::place;
 use super::super::predict::process;
 use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
-use super::super::{place, words};
 use super::{CollectiveSaid, DeviceParts};
 use crate::asked::HostSlowerThan;
 use crate::job::{JobPrediction, Ranks};
 use crate::predict::INTERVAL_LEVEL;
+use crate::words;
 
 /// A predicted step of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
