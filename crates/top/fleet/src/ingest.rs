@@ -41,7 +41,7 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
     let work = plan::work(&runs, what.shard);
     let total: u64 = work.iter().map(|item| item.bytes).sum();
     let done = Mutex::new(0);
-    let known = Known::of(&lake, &runs)?;
+    let known = Known::read(&lake, &runs)?;
     let files = each(&work, what.workers, |item| {
         let found = one(&lake, &known, item);
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +105,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(lake: &Lake, runs: &[(String, Vec<KinetoFile>)]) -> Result<Known, Error> {
+    fn read(lake: &Lake, runs: &[(String, Vec<KinetoFile>)]) -> Result<Known, Error> {
         let mut made = FxHashMap::default();
         for (run, _) in runs {
             for (rank, file) in lake.ranks(run)? {
@@ -157,7 +157,7 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
         repairs: 0,
         rows: Rows::default(),
     };
-    let input = match Input::of(&item.path) {
+    let input = match Input::read(&item.path) {
         Ok(input) => input,
         Err(error) => return Ok(found(Outcome::Skipped, None, Some(error.to_string()))),
     };

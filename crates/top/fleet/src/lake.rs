@@ -75,7 +75,7 @@ pub struct Rows {
 
 impl Input {
     /// Reads the present state of a file.
-    pub(crate) fn of(path: &Path) -> io::Result<Input> {
+    pub(crate) fn read(path: &Path) -> io::Result<Input> {
         let metadata = fs::metadata(path)?;
         let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let whole = fs::canonicalize(path)?;

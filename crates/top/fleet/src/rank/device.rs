@@ -55,7 +55,7 @@ impl Launched {
 }
 
 impl Device {
-    pub(super) fn of(trace: &Trace, windows: &Windows, nest: &Nest) -> Device {
+    pub(super) fn build(trace: &Trace, windows: &Windows, nest: &Nest) -> Device {
         let activities = &trace.activities;
         let calls = launching_calls(trace);
         let exchanges: Vec<bool> = trace.names.iter().map(|(_, name)| work(name) == Work::Exchange).collect();

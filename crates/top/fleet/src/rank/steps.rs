@@ -51,7 +51,7 @@ pub(crate) struct Busy {
 }
 
 pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<StepRow> {
-    let spans = Spans::of(windows, device);
+    let spans = Spans::find(windows, device);
     let repairs = trace.notes.repairs();
     let each = windows.all().iter().zip(&spans.all).map(|(window, &(begin, end))| StepRow {
         step: window.number,
