@@ -54,7 +54,7 @@ pub fn ask(
     let console = Console::program(given, opened);
     match parsed(arguments).and_then(|typed| commands::run(typed, &console)) {
         Ok(()) => Ok(console.into_text()),
-        Err(failure) => Err(Refusal::of(&failure)),
+        Err(failure) => Err(Refusal::from_failure(&failure)),
     }
 }
 

@@ -173,7 +173,7 @@ impl<'s> Question<'s> {
         let kernels = self.kernels();
         let spec = memory::spec(&step, &kernels);
         // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
-        let peak = memory::of_recorded(&step, &kernels);
+        let peak = memory::peak_of_recorded(&step, &kernels);
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
             possible(&step.path, &step.graph, &device.launches)?;
@@ -226,14 +226,14 @@ impl<'s> Question<'s> {
             possible(&step.path, &step.graph, &device.launches)?;
         }
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
-        let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
+        let unpriced = doubt::price_doubt(&step, &kernels, device.as_ref());
         let demands = match (&kernels, &device) {
             (Kernels::Device { profile, .. }, Some(device)) => {
                 beside_collectives(&step.graph, &device.launches, &profile.spec)
             }
             _ => None,
         };
-        let peak = memory::of_recorded(&step, &kernels);
+        let peak = memory::peak_of_recorded(&step, &kernels);
         let spec = memory::spec(&step, &kernels);
         let too_large =
             peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
@@ -285,7 +285,7 @@ impl<'s> Question<'s> {
             host_assumed: chosen.assumed,
             host_half_width: chosen.profile.as_ref().map(|profile| profile.spread),
             kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
-            device: device.map(|device| DeviceAsked::of(&device.profile)),
+            device: device.map(|device| DeviceAsked::from_profile(&device.profile)),
             process: self.process,
         }
     }

@@ -47,7 +47,7 @@ pub struct DeviceAsked {
 
 impl DeviceAsked {
     /// The GPU of a profile.
-    pub(crate) fn of(profile: &DeviceProfile) -> DeviceAsked {
+    pub(crate) fn from_profile(profile: &DeviceProfile) -> DeviceAsked {
         DeviceAsked {
             name: profile.spec.name.clone(),
             fitted: profile.is_swept(),
@@ -58,10 +58,12 @@ impl DeviceAsked {
 
 impl Asked {
     /// Describes a host and kernels by the names that they carry themselves.
-    pub(crate) fn of(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
+    pub(crate) fn new(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
         let (name, device) = match kernels {
             Kernels::Measured => ("measured".to_owned(), None),
-            Kernels::Device { profile, .. } => (profile.name.clone(), Some(DeviceAsked::of(profile))),
+            Kernels::Device { profile, .. } => {
+                (profile.name.clone(), Some(DeviceAsked::from_profile(profile)))
+            }
         };
         let host = match host {
             Host::Own => "own",

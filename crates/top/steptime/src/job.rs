@@ -59,7 +59,7 @@ pub struct InHosts {
 }
 
 impl InHosts {
-    fn of(model: &Model) -> Option<InHosts> {
+    fn from_model(model: &Model) -> Option<InHosts> {
         let misses = |home: &Home| -> Option<i64> {
             let mut caches = home.caches().peekable();
             caches.peek()?;
@@ -78,7 +78,7 @@ impl Ranks {
     ///
     /// # Errors
     /// Fails where its collectives do not match.
-    pub fn of_model(path: &Path, model: &Model) -> Result<Ranks, Error> {
+    pub fn from_model(path: &Path, model: &Model) -> Result<Ranks, Error> {
         let lists = if model.gpus() > FOLDED {
             model.alike()
         } else {
@@ -87,8 +87,8 @@ impl Ranks {
         let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
         let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-        let in_hosts = InHosts::of(model);
-        Ok(Ranks { alike, node, in_hosts, ..Ranks::of_input(described(path, model, &first, true))? })
+        let in_hosts = InHosts::from_model(model);
+        Ok(Ranks { alike, node, in_hosts, ..Ranks::from_input(described(path, model, &first, true))? })
     }
 
     /// Opens a folder of ranks and matches their collectives.
@@ -104,14 +104,14 @@ impl Ranks {
     /// # Errors
     /// As [`Ranks::open`].
     pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Ranks, Error> {
-        Ranks::of_input(open_input(path, options)?)
+        Ranks::from_input(open_input(path, options)?)
     }
 
     /// Matches the collectives of an opened input.
     ///
     /// # Errors
     /// As [`Ranks::open`].
-    pub fn of_input(input: Input) -> Result<Ranks, Error> {
+    pub fn from_input(input: Input) -> Result<Ranks, Error> {
         let (path, choice) = (input.path, Choice::default());
         one_job(&path, &input.recordings, &choice)?;
         // A described job has no times.
@@ -123,7 +123,7 @@ impl Ranks {
         // Each is read again by its own number where more of it is needed.
         let step = |recording: Recording| {
             let own = Choice { rank: recording.rank, ..choice };
-            Step::of_recording(&path, recording, ranks, &own, &ops)
+            Step::from_recording(&path, recording, ranks, &own, &ops)
         };
         let steps: Result<Vec<Step>, Error> = timed.into_par_iter().map(step).collect();
         let mut steps = steps?;
@@ -137,7 +137,7 @@ impl Ranks {
     }
 
     /// Joins made (not recorded) steps, each representing `alike` ranks with the same work.
-    pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
+    pub(crate) fn from_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
         Ok(Ranks { path, steps, job, alike, node: None, in_hosts: None })

@@ -59,7 +59,7 @@ pub use ask::{
 pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use choose::{Fit, GpuChoice, GpuPoints, Largest, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use device::{PricedLaunches, device, devices};
-pub use doubt::{Doubt, REPLAY_SAID, of_replay};
+pub use doubt::{Doubt, REPLAY_SAID, replay_doubt};
 pub use error::Error;
 pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;

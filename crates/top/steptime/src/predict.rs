@@ -139,24 +139,24 @@ pub(crate) fn predict_in(
     host: &Host<'_>,
     kernels: &Kernels<'_>,
 ) -> Prediction {
-    let asked = Asked::of(host, kernels, process);
+    let asked = Asked::new(host, kernels, process);
     let (mut durations, spread, device) = device_times(recorded, kernels);
     if matches!(kernels, Kernels::Measured) {
         waits::unprofiled(recorded, process, host, &mut durations);
     }
     let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
-    let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };
+    let simulated = Prediction { slowness, device, ..Prediction::from_priced(&priced, spread, asked) };
     simulated.doubted(recorded, kernels)
 }
 
 impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
         let graph = priced.graph;
         // Runs before anything is kept, because it needs as much memory as the simulation.
-        let replay = SelfCheck::of(graph);
-        let Simulated { timeline, interval } = Simulated::of(priced, spread);
+        let replay = SelfCheck::replay(graph);
+        let Simulated { timeline, interval } = Simulated::from_priced(priced, spread);
         let step = timeline.period;
         // Before the path, which is kept: both need as much memory for a while.
         let idle_by_cause = Idle::of(graph, &timeline);
@@ -245,7 +245,7 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of(priced: &PricedGraph<'_>, spread: f64) -> Simulated {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64) -> Simulated {
         let timeline = Timeline::simulate(priced);
         let interval = interval(priced, &timeline, spread);
         Simulated { timeline, interval }

@@ -72,7 +72,7 @@ impl WhatIfs<'_> {
             });
         }
         let Spread { predicted, .. } =
-            self.in_world(&World { nodes, batch: Some(each), ..World::of(gpus) })?;
+            self.in_world(&World { nodes, batch: Some(each), ..World::new(gpus) })?;
         let exposed = predicted.ranks.iter().map(|rank| rank.parts.moves).max().unwrap_or_default();
         let (step, interval, doubts) = (predicted.step, predicted.interval, predicted.doubts);
         Ok(StepOnGpus { gpus, nodes, batch: all, step, interval, exposed, doubts })

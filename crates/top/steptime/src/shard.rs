@@ -135,7 +135,7 @@ pub fn shard<A: QueryFor>(model: &Model, wanted: &Wanted<'_>, queries: &A) -> Re
         }
     }
     let bound = bound(&problem).map(|bound| as_far(bound, &problem, &known));
-    let regret = bound.map(|bound| Regret::of(best.predicted.step, bound));
+    let regret = bound.map(|bound| Regret::new(best.predicted.step, bound));
     Ok(Sharded { best, bound, others, how, changes, simulated, regret })
 }
 
@@ -152,7 +152,7 @@ fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
 /// # Errors
 /// Fails where a step cannot be predicted.
 pub fn place<A: QueryFor>(model: Model, path: &Path, queries: &A) -> Result<Placement, A::Error> {
-    let ranks = Ranks::of_model(path, &model)?;
+    let ranks = Ranks::from_model(path, &model)?;
     let predicted = ranks.predict_as(|step| queries.query(step))?;
     Ok(Placement { model, ranks, predicted })
 }

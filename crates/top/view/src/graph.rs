@@ -79,7 +79,7 @@ impl<'s> Described<'s> {
 }
 
 /// Returns the graph of a predicted step.
-pub(crate) fn of(
+pub(crate) fn build(
     graph: &StepGraph,
     prediction: &Prediction,
     described: Option<&Described<'_>>,

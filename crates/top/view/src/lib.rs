@@ -1,7 +1,7 @@
 //! One page that shows a training step: the answer first, then its timeline, its graph, its kernels and its memory.
 //!
 //! ```text
-//! Step, Question ──Viewed::of──> Viewed ──page──> HTML ──write to a file, or Server::run──> browser
+//! Step, Question ──Viewed::build──> Viewed ──page──> HTML ──write to a file, or Server::run──> browser
 //! ```
 //!
 //! ```
@@ -11,7 +11,7 @@
 //!
 //! let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
 //! let question = step.predict();
-//! let viewed = Viewed::of(&Subject { step: &step, question: &question }, None)?;
+//! let viewed = Viewed::build(&Subject { step: &step, question: &question }, None)?;
 //! let html = page(&viewed, Mode::File)?;
 //! # assert!(html.starts_with("<!doctype html>") && viewed.slices() > 1000);
 //! # Ok(())

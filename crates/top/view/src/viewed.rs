@@ -105,13 +105,13 @@ struct After {
 }
 
 impl Second {
-    fn of(step: &Step, prediction: &Prediction, columns: &mut Columns) -> Second {
+    fn new(step: &Step, prediction: &Prediction, columns: &mut Columns) -> Second {
         let editable = step.arguments.editable(&step.graph);
         let described = (step.arguments.known() > 0).then(|| Described::recorded(&editable, &step.graph));
         let modules = step.modules();
         Second {
             title: step.title(),
-            graph: graph::of(&step.graph, prediction, described.as_ref(), &modules, columns),
+            graph: graph::build(&step.graph, prediction, described.as_ref(), &modules, columns),
             modules: modules.list.iter().map(ModuleNamed::new).collect(),
         }
     }
@@ -132,7 +132,7 @@ impl Viewed {
     ///
     /// # Errors
     /// As [`Question::simulate`], for both. Other failures are shown with their reasons on the page.
-    pub fn of(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<Viewed, Error> {
+    pub fn build(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<Viewed, Error> {
         let Subject { step, question } = *subject;
         let mut columns = Columns::default();
         let asked = question.what_ifs();
@@ -151,24 +151,24 @@ impl Viewed {
         let mut sides = vec![timeline::predicted("predicted", &recorded.graph, &prediction, &mut columns)];
         sides.extend(timeline::measured("measured, profiled", &recorded.graph, &mut columns));
         let modules = recorded.modules();
-        let graph = graph::of(&recorded.graph, &prediction, described.as_ref(), &modules, &mut columns);
+        let graph = graph::build(&recorded.graph, &prediction, described.as_ref(), &modules, &mut columns);
         let changes = match &explanation {
             Err(_) => Vec::new(),
             Ok((asked, found)) => {
                 let of = |s: &steptime::Suggestion| {
-                    changes::of(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
+                    changes::collect(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
                 };
                 found.alone.iter().map(of).collect()
             }
         };
-        let memory = asked.as_ref().ok().and_then(|asked| memory::of(asked, &mut columns));
+        let memory = asked.as_ref().ok().and_then(|asked| memory::build(asked, &mut columns));
         let (difference, second) = match against {
             None => (None, None),
             Some(other) => {
                 let second = other.question.simulate()?;
                 sides.push(timeline::predicted("second", &other.step.graph, &second, &mut columns));
-                let difference = Difference::of((recorded, &prediction), (other.step, &second));
-                (Some(difference), Some(Second::of(other.step, &second, &mut columns)))
+                let difference = Difference::between((recorded, &prediction), (other.step, &second));
+                (Some(difference), Some(Second::new(other.step, &second, &mut columns)))
             }
         };
         let predicted = prediction.answer(recorded);
@@ -240,8 +240,8 @@ fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
     After {
         bound: explain::bound_of(graph, &found.after),
         side: timeline::predicted("changed", graph, &found.after, columns),
-        graph: graph::of(graph, &found.after, Some(&described), &asked.recorded().modules(), columns),
-        changes: changes::of(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
+        graph: graph::build(graph, &found.after, Some(&described), &asked.recorded().modules(), columns),
+        changes: changes::collect(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
         changed: answer,
     }
 }

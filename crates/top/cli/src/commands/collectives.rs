@@ -21,7 +21,7 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
     };
     let answer = match &args.against {
         Some(path) => CollectivesPriced::against(&topology, &swept(path)?),
-        None => CollectivesPriced::of(&topology, &calls(args)?),
+        None => CollectivesPriced::price(&topology, &calls(args)?),
     };
     Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
 }

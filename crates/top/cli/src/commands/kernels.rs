@@ -131,7 +131,7 @@ fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, 
     let calls: Vec<_> = leaves.iter().map(|leaf| &leaf.kernel).zip(&contexts).collect();
     let estimates = priced.profile.price_all(&calls, priced.models);
     let ignored = line.others.into_keys().collect();
-    Ok(KernelsPredicted::of(
+    Ok(KernelsPredicted::new(
         line.id,
         ignored,
         leaves.iter().zip(&estimates).map(|(leaf, estimate)| kernel(leaf, estimate)),

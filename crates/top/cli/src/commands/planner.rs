@@ -30,16 +30,16 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
         HostChoice::Own => None,
         other => Some(other),
     };
-    let ask = Asking::of(Some(&args.kernels), &args.pricing, host)?;
+    let ask = Asking::read(Some(&args.kernels), &args.pricing, host)?;
     let row = |path: &PathBuf| -> Result<PlannedRow, Failure> {
         let job = RecordedJob::read(path)?;
         let (file, model) = description(&args.model, &job)?;
-        let placement = shard::place(job.of_model(&model)?, &file, &ask)?;
-        Ok(PlannedRow::of(&job, &placement))
+        let placement = shard::place(job.adjust_model(&model)?, &file, &ask)?;
+        Ok(PlannedRow::new(&job, &placement))
     };
     let rows: Result<Vec<PlannedRow>, Failure> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
-    let answer = PlannedJobs::of(rows?);
+    let answer = PlannedJobs::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
 }
 

@@ -52,7 +52,7 @@ pub fn ask<'s>(
     pricing: &Pricing,
     host: Option<&HostChoice>,
 ) -> Result<Question<'s>, Failure> {
-    Asking::of(None, pricing, host)?.query(step)
+    Asking::read(None, pricing, host)?.query(step)
 }
 
 /// Options for the same question about several steps, read once.
@@ -66,7 +66,7 @@ pub struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Reads the options: a GPU, or the recorded one; a host, or each step's own host times.
-    pub fn of(
+    pub fn read(
         device: Option<&'a str>,
         pricing: &'a Pricing,
         host: Option<&'a HostChoice>,

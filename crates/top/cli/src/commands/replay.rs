@@ -40,7 +40,7 @@ fn row(path: &Path) -> Row {
         Ok(step)
     };
     match load::alone(path, &Choice::default(), Want::TIMING).and_then(read) {
-        Ok(step) => Row::of(name, &step),
+        Ok(step) => Row::new(name, &step),
         Err(why) => Row::failed(name, why.to_string()),
     }
 }

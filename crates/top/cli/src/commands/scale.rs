@@ -36,7 +36,7 @@ fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result
     };
     let asked = question.what_ifs()?;
     let on = progress::spin("simulating", || asked.on_gpus(numbers, args.weak))?;
-    Ok(Scaled::of_step(&step, asked.before(), &on, args.weak, args.price))
+    Ok(Scaled::from_step(&step, asked.before(), &on, args.weak, args.price))
 }
 
 /// Predicts a described model, its tables placed again for each number of GPUs.
@@ -57,9 +57,9 @@ fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
         })
         .collect();
     let models = models.map_err(|problem| format!("{}: {problem}", args.model.display()))?;
-    let ask = Asking::of(Some(device), &args.pricing, args.host.as_ref())?;
+    let ask = Asking::read(Some(device), &args.pricing, args.host.as_ref())?;
     let placements = progress::spin("simulating", || shard::each(models, &args.model, &ask))?;
-    Ok(Scaled::of(&placements, args.weak, args.price))
+    Ok(Scaled::from_placements(&placements, args.weak, args.price))
 }
 
 /// Returns each number of GPUs, with its number of nodes if given.

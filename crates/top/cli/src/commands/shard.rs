@@ -12,7 +12,7 @@ use crate::{output, progress, report};
 
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     let model = load::model(&args.model)?;
-    let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
+    let ask = Asking::read(Some(&args.device), &args.pricing, args.host.as_ref())?;
     let indices = ask.indices().clone();
     let (placed, answer) = match &args.evaluate {
         Some(plan) => {
@@ -29,7 +29,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
             });
             let placed = placed.map_err(|problem| format!("{}: {problem}", plan.display()))?;
             let placement = progress::spin("simulating", || shard::place(placed, &args.model, &ask))?;
-            let answer = Placed::of(&placement);
+            let answer = Placed::from_placement(&placement);
             (placement.model, answer)
         }
         None => {

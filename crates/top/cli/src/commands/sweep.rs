@@ -75,7 +75,7 @@ fn answer(
     rows: BTreeMap<u64, GridRow>,
     about: &About,
 ) -> Result<BTreeMap<u64, GridRow>, Failure> {
-    let plan = Plan::of(args, grid, step, left)?;
+    let plan = Plan::build(args, grid, step, left)?;
     let asked = plan.questions.iter().map(Question::what_ifs).collect::<Result<Vec<WhatIfs<'_>>, Error>>()?;
     let write = |rows: &BTreeMap<u64, GridRow>| {
         output::write_file(&args.output, |out| points::write(out, grid, rows, about))
@@ -87,7 +87,7 @@ fn answer(
     steptime::grid(&asked, &plan.changes, &plan.points, |at, answer| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (rows, written, failed) = &mut *state;
-        let row = GridRow::of(left[at], &answer, plan.samples(at, step.batch()));
+        let row = GridRow::new(left[at], &answer, plan.samples(at, step.batch()));
         rows.insert(row.point, row);
         progress.report(rows.len() as u64, total);
         if written.elapsed() > KEPT {
@@ -116,7 +116,7 @@ struct Plan<'s> {
 }
 
 impl<'s> Plan<'s> {
-    fn of(args: &Sweep, grid: &Grid, step: &'s Step, left: &[u64]) -> Result<Plan<'s>, Failure> {
+    fn build(args: &Sweep, grid: &Grid, step: &'s Step, left: &[u64]) -> Result<Plan<'s>, Failure> {
         let mut plan = Plan { questions: vec![], changes: vec![], points: vec![], batches: vec![] };
         let mut devices: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut edits: BTreeMap<String, usize> = BTreeMap::new();

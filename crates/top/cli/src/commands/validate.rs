@@ -58,10 +58,10 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
                      recordings";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
     }
-    let row = |path: &PathBuf| JobRow::of(&Ranks::open(path)?);
+    let row = |path: &PathBuf| JobRow::predict(&Ranks::open(path)?);
     let rows: Result<Vec<JobRow>, steptime::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
-    let answer = ValidatedJobs::of(rows?);
+    let answer = ValidatedJobs::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
 }
 

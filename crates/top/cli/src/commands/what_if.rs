@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     told(&changes).map_err(|words| usage("whatif", &words))?;
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
-    let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
+    let graph = args.graph.as_deref().map(graph::Format::from_path).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
         return Err("nothing to change: give --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
     }

@@ -9,7 +9,7 @@ use steptime::sim::IdleCause;
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
-use super::width::{apart, of, prose, shorten, width, wrapped};
+use super::width::{apart, prose, shorten, text_width, width, wrapped};
 use super::{doubts, memory};
 use crate::output::name;
 
@@ -216,7 +216,7 @@ fn mostly(names: &[&str]) -> String {
     let mut text = names.first().map_or_else(String::new, |first| shorten(first, room));
     for next in names.iter().take(3).skip(1) {
         let longer = format!("{text}, {next}");
-        if of(&longer) > room {
+        if text_width(&longer) > room {
             break;
         }
         text = longer;

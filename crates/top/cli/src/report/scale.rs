@@ -61,7 +61,7 @@ pub fn text(answer: &Scaled) -> String {
 /// Plots samples per second over the number of GPUs, with a line of linear scaling, as SVG.
 pub fn plot(answer: &Scaled) -> String {
     let gpus = || answer.rows.iter().map(|row| f64::from(row.gpus));
-    let along = Scale::of_points(gpus());
+    let along = Scale::from_points(gpus());
     let line = |of: &dyn Fn(&ScaledRow) -> f64, colour: &str, width: f64| {
         let points = answer.rows.iter().map(|row| (along.place(f64::from(row.gpus)), of(row)));
         LinePlot::new().with_data(points.collect::<Vec<_>>()).with_color(colour).with_stroke_width(width)
@@ -93,5 +93,5 @@ pub fn plot(answer: &Scaled) -> String {
         .with_y_label("samples a second");
     let rates = || answer.rows.iter().map(|row| row.samples_per_s);
     let ends = [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)];
-    svg(plots, Scale::of_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
+    svg(plots, Scale::from_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
 }

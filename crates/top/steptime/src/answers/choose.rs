@@ -178,7 +178,7 @@ fn place(gpu: &GpuPoints, prices: &Prices) -> f64 {
     let Some(best) = gpu.best().filter(|best| best.is_known()) else { return f64::MAX };
     // Where samples are unknown, all steps have the same number.
     let each = best.rate().map_or(best.step.0 as f64 / 1e9, f64::recip);
-    match prices.of(&gpu.name) {
+    match prices.per_hour(&gpu.name) {
         Some(price) => each * price,
         None if prices.is_empty() => each,
         None => f64::MAX / 2.0,
@@ -186,7 +186,7 @@ fn place(gpu: &GpuPoints, prices: &Prices) -> f64 {
 }
 
 fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> GpuChosen {
-    let price = prices.of(&gpu.name);
+    let price = prices.per_hour(&gpu.name);
     let of_first = |own: &OperatingPoint, of: fn(&GpuPoints) -> Option<&OperatingPoint>| {
         let ratio = of(first).and_then(|first| own.ratio_to(first));
         // A GPU's ratio to itself is known exactly.
@@ -195,12 +195,12 @@ fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> G
         )
     };
     let said = |point: &OperatingPoint, ratio: Option<Ratio>| PointSaid {
-        cost_of_first: ratio.zip(price).zip(prices.of(&first.name)).map(|((ratio, own), first)| {
+        cost_of_first: ratio.zip(price).zip(prices.per_hour(&first.name)).map(|((ratio, own), first)| {
             let times = |rate: f64| own / first / rate;
             let [low, high] = ratio.interval;
             RatioSaid { times: times(ratio.times), interval: [times(high), times(low)], sure: false }.judged()
         }),
-        ..PointSaid::of(point, ratio, price)
+        ..PointSaid::new(point, ratio, price)
     };
     let recorded = said(&gpu.recorded, of_first(&gpu.recorded, |gpu| Some(&gpu.recorded)));
     let (largest, largest_unknown) = match &gpu.largest {
@@ -219,7 +219,7 @@ fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> G
         largest,
         largest_unknown,
         remedies: gpu.remedies.iter().map(|remedy| RemedySaid::new(remedy, price)).collect(),
-        doubts: Said::of_prediction(&gpu.prediction, step).doubts,
+        doubts: Said::from_prediction(&gpu.prediction, step).doubts,
     }
 }
 
@@ -237,7 +237,7 @@ fn cost(price: Option<f64>, gpus: u32, rate: Option<f64>) -> Option<f64> {
 }
 
 impl PointSaid {
-    fn of(point: &OperatingPoint, ratio: Option<Ratio>, price: Option<f64>) -> PointSaid {
+    fn new(point: &OperatingPoint, ratio: Option<Ratio>, price: Option<f64>) -> PointSaid {
         let rate = samples_per_s(point.samples, point.step);
         PointSaid {
             batch: point.samples,

@@ -96,7 +96,7 @@ pub struct Swept {
 impl CollectivesPriced {
     /// Prices collectives.
     #[must_use]
-    pub fn of(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesPriced {
+    pub fn price(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesPriced {
         CollectivesPriced {
             schema: SCHEMA,
             command: "collectives",
@@ -107,7 +107,7 @@ impl CollectivesPriced {
             gpus_per_node: topology.gpus,
             borrowed: topology.borrowed,
             interval_level: INTERVAL_LEVEL,
-            rows: calls.iter().map(|call| CollectivePriced::of(topology, call)).collect(),
+            rows: calls.iter().map(|call| CollectivePriced::price(topology, call)).collect(),
             against: Vec::new(),
         }
     }
@@ -116,7 +116,7 @@ impl CollectivesPriced {
     #[must_use]
     pub fn against(topology: &Topology, swept: &[Swept]) -> CollectivesPriced {
         let calls: Vec<CollectiveCall> = swept.iter().map(|row| row.call).collect();
-        let mut answer = CollectivesPriced::of(topology, &calls);
+        let mut answer = CollectivesPriced::price(topology, &calls);
         let mut kinds: Vec<CollectiveKind> = calls.iter().map(|call| call.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -138,7 +138,7 @@ impl CollectivesPriced {
                 (low..=high).contains(&swept[**at].us)
             };
             let inside = of_kind.iter().filter(inside).count() as f64 / of_kind.len().max(1) as f64;
-            let errors = Errors::new(&Score::of(errors));
+            let errors = Errors::new(&Score::from_errors(errors));
             answer.against.push(SweepScore {
                 op: kind.name(),
                 rows: of_kind.len(),
@@ -152,7 +152,7 @@ impl CollectivesPriced {
 }
 
 impl CollectivePriced {
-    fn of(topology: &Topology, call: &CollectiveCall) -> CollectivePriced {
+    fn price(topology: &Topology, call: &CollectiveCall) -> CollectivePriced {
         let price = topology.price(call);
         let time_us = price.time.as_micros();
         CollectivePriced {

@@ -19,7 +19,7 @@ pub struct Compared {
 impl Compared {
     /// Joins answers.
     #[must_use]
-    pub fn of(predictions: Vec<Predicted>) -> Compared {
+    pub fn new(predictions: Vec<Predicted>) -> Compared {
         Compared { schema: SCHEMA, command: "predict", predictions }
     }
 }

@@ -90,8 +90,8 @@ pub struct KernelPair {
 impl Difference {
     /// Compares two predictions, each with its step.
     #[must_use]
-    pub fn of(a: (&Step, &Prediction), b: (&Step, &Prediction)) -> Difference {
-        let (first, second) = (costs::of(&a.0.graph, a.1), costs::of(&b.0.graph, b.1));
+    pub fn between(a: (&Step, &Prediction), b: (&Step, &Prediction)) -> Difference {
+        let (first, second) = (costs::collect(&a.0.graph, a.1), costs::collect(&b.0.graph, b.1));
         let pairs = pairs(&first, &second);
         let (annotations, ops) = pairs.into_iter().partition::<Vec<_>, _>(|(annotation, _)| *annotation);
         let sorted = |pairs: Vec<(bool, OpPair)>| {
@@ -121,8 +121,8 @@ impl Recorded {
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: named.or_else(|| step.graph.device.clone()),
-            step: Side::of(prediction, step.batch()),
-            doubts: Said::of_prediction(prediction, step).doubts,
+            step: Side::new(prediction, step.batch()),
+            doubts: Said::from_prediction(prediction, step).doubts,
             title: step.title(),
         }
     }

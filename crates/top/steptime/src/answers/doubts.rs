@@ -5,8 +5,8 @@ mod notes;
 
 use serde::Serialize;
 
-pub(super) use self::assumed::of_host;
-pub(super) use self::notes::of_graph;
+pub(super) use self::assumed::host_doubt;
+pub(super) use self::notes::graph_notes;
 use crate::asked::Asked;
 use crate::doubt::Doubt;
 use crate::predict::Prediction;
@@ -77,7 +77,7 @@ pub(super) struct Said {
 impl Said {
     /// Collects doubts of an answer that gives the time of `shown` and whose kernels were priced as those of `priced`: the same
     /// prediction, or the step before a change.
-    pub(super) fn of(
+    pub(super) fn collect(
         asked: &Asked,
         step: &Step,
         priced: Option<&Prediction>,
@@ -95,8 +95,8 @@ impl Said {
     }
 
     /// Collects doubts of a prediction alone.
-    pub(super) fn of_prediction(prediction: &Prediction, step: &Step) -> Said {
-        Said::of(&prediction.asked, step, Some(prediction), Some(prediction))
+    pub(super) fn from_prediction(prediction: &Prediction, step: &Step) -> Said {
+        Said::collect(&prediction.asked, step, Some(prediction), Some(prediction))
     }
 }
 

@@ -55,7 +55,7 @@ pub struct LinkedWork {
 }
 
 impl LinkedWork {
-    fn of(linked: &[LinkedActivity]) -> Option<LinkedWork> {
+    fn from_activities(linked: &[LinkedActivity]) -> Option<LinkedWork> {
         let times = || linked.iter().filter_map(|activity| activity.dur);
         let device_ms = times().sum::<Nanos>().as_millis();
         (!linked.is_empty()).then(|| LinkedWork {
@@ -123,7 +123,7 @@ impl ExecutionInspected {
             paired: summary.paired,
             unpaired: summary.unpaired,
             repairs: summary.repairs,
-            linked: LinkedWork::of(&trace.linked),
+            linked: LinkedWork::from_activities(&trace.linked),
             ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
             lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),

@@ -107,7 +107,7 @@ impl Explanation {
         let suggested = |found: &crate::explain::Suggestion| Suggested {
             name: found.rule,
             saves_ms: saves(&found.after),
-            after: Side::of(&found.after, self.samples),
+            after: Side::new(&found.after, self.samples),
             effort: found.effort,
             risk: found.risk,
             what: found.why.clone(),
@@ -116,7 +116,7 @@ impl Explanation {
         let together = self.together.as_ref().map(|(names, after)| Together {
             names: names.clone(),
             saves_ms: saves(after),
-            after: Side::of(after, self.samples),
+            after: Side::new(after, self.samples),
         });
         let not = |(name, reason): &(&'static str, String)| NotApplicable { name, reason: reason.clone() };
         let predicted: Predicted = before.answer(step);
@@ -126,7 +126,7 @@ impl Explanation {
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: predicted.device.clone(),
-            before: Side::of(before, self.samples),
+            before: Side::new(before, self.samples),
             bound: bound(&predicted),
             suggestions: self.alone.iter().map(suggested).collect(),
             together,

@@ -32,7 +32,7 @@ pub struct GridRow {
 impl GridRow {
     /// Makes a row from an answer. `batch` is the number of samples of the changed step, where known.
     #[must_use]
-    pub fn of(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
+    pub fn new(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
         let outcome = match answer {
             Ok(outcome) => outcome,
             Err(error) => return GridRow { point, error: Some(error.to_string()), ..GridRow::default() },

@@ -84,7 +84,7 @@ impl Ingested {
         }
         let left_out = |outcome: Outcome| {
             let files = report.files.iter().filter(move |file| file.outcome == outcome);
-            files.map(FileLeftOut::of).collect()
+            files.map(FileLeftOut::new).collect()
         };
         Ingested {
             schema: SCHEMA,
@@ -121,7 +121,7 @@ impl RunIngested {
 }
 
 impl FileLeftOut {
-    fn of(file: &Found) -> FileLeftOut {
+    fn new(file: &Found) -> FileLeftOut {
         FileLeftOut {
             file: file.path.clone(),
             run: file.run.clone(),

@@ -43,7 +43,7 @@ pub struct Kernel {
 
 impl KernelsPredicted {
     /// Collects the kernels of a query.
-    pub fn of(id: Option<Value>, ignored: Vec<String>, kernels: impl Iterator<Item = Kernel>) -> Self {
+    pub fn new(id: Option<Value>, ignored: Vec<String>, kernels: impl Iterator<Item = Kernel>) -> Self {
         let kernels: Vec<Kernel> = kernels.collect();
         // Starts at zero: the sum of an empty list would be -0.
         let total = kernels.iter().fold(0.0, |sum, kernel| sum + kernel.time_us);

@@ -35,7 +35,7 @@ pub const KINDS: [(Overhead, &str, &str); 6] = [
 
 /// All overheads, the profiler's cost taken off: each kind as a whole, then by name, most frequent first.
 #[must_use]
-pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasured> {
+pub fn measure(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasured> {
     let overheads = Overheads::measured(graph, profiler);
     let mut rows = Vec::new();
     for (kind, key, _) in KINDS {

@@ -207,7 +207,7 @@ impl Predicted {
         let idle = simulated.into_iter().flat_map(|s| s.idle_by_cause.iter());
         let parts = |s: &Prediction| s.phases.iter().map(|(p, cost)| Part::new(p.name(), cost)).collect();
         let named = |s: &Prediction| s.annotations.iter().map(|(name, cost)| Part::new(name, cost)).collect();
-        let Said { doubts, warnings } = Said::of(asked, recorded, simulated, simulated);
+        let Said { doubts, warnings } = Said::collect(asked, recorded, simulated, simulated);
         Predicted {
             schema: SCHEMA,
             command: "predict",
@@ -243,7 +243,7 @@ impl Predicted {
             coverage: GraphCoverage::new(&graph.coverage, simulated.map(|s| &s.found)),
             kernel_coverage,
             families: device.map(FamilyTime::all),
-            steps: Steps::of(graph),
+            steps: Steps::from_graph(graph),
             title: recorded.title(),
             derived: recorded.arguments.is_derived(),
             warnings,

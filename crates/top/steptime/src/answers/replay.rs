@@ -3,7 +3,7 @@
 use super::doubts::DoubtSaid;
 use super::shared::{SCHEMA, Steps, ms};
 use crate::replay::SelfCheck;
-use crate::{REPLAY_SAID, Step, of_replay};
+use crate::{REPLAY_SAID, Step, replay_doubt};
 use serde::Serialize;
 
 /// A replay compared with its recording. Times are in milliseconds, errors are fractions.
@@ -79,11 +79,11 @@ pub struct Row {
 impl Row {
     /// Makes the row of a recording that was read.
     #[must_use]
-    pub fn of(name: String, step: &Step) -> Row {
+    pub fn new(name: String, step: &Step) -> Row {
         let graph = &step.graph;
-        let steps = Steps::of(graph);
-        let check = if step.arguments.is_derived() { None } else { SelfCheck::of(graph) };
-        let doubt = check.as_ref().and_then(|check| of_replay(graph, check));
+        let steps = Steps::from_graph(graph);
+        let check = if step.arguments.is_derived() { None } else { SelfCheck::replay(graph) };
+        let doubt = check.as_ref().and_then(|check| replay_doubt(graph, check));
         Row {
             name,
             steps: steps.count,

@@ -93,7 +93,7 @@ impl Row {
     }
 
     /// Makes the row of the kernels, copies or fills of one name.
-    fn of_name(kernel: &NamedKernel) -> Row {
+    fn from_kernel(kernel: &NamedKernel) -> Row {
         let time_us = kernel.time.as_micros();
         let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());
         let moves = kernel.kind != ActivityKind::Kernel && kernel.bytes > 0;
@@ -159,7 +159,7 @@ impl NamedKernels {
     /// Makes the answer, with kernels, copies and fills of one name merged. `step` is the step that was analysed.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Roofed {
-        let kernels: Vec<Row> = self.kernels.iter().map(Row::of_name).collect();
+        let kernels: Vec<Row> = self.kernels.iter().map(Row::from_kernel).collect();
         Roofed {
             schema: SCHEMA,
             command: "roofline",

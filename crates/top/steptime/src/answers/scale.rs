@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::doubts::{DoubtSaid, Said, of_host, worst_first};
+use super::doubts::{DoubtSaid, Said, host_doubt, worst_first};
 use super::shared::{SCHEMA, ms, samples_per_s};
 use crate::predict::Prediction;
 use crate::scale::StepOnGpus;
@@ -57,11 +57,11 @@ pub struct ScaledRow {
 impl Scaled {
     /// Makes the answer for a described model; `price` is the price per GPU-hour.
     #[must_use]
-    pub fn of(placements: &[Placement], weak: bool, price: Option<f64>) -> Scaled {
+    pub fn from_placements(placements: &[Placement], weak: bool, price: Option<f64>) -> Scaled {
         let first = placements.first();
         let doubts =
             placements.iter().flat_map(|placement| placement.predicted.doubts.iter().map(DoubtSaid::new));
-        let assumed = first.and_then(|of| of_host(&of.predicted.asked));
+        let assumed = first.and_then(|of| host_doubt(&of.predicted.asked));
         Scaled {
             schema: SCHEMA,
             command: "scale",
@@ -78,7 +78,7 @@ impl Scaled {
 
     /// Makes the answer for a step on several numbers of GPUs; `before` is its prediction on one.
     #[must_use]
-    pub fn of_step(
+    pub fn from_step(
         step: &Step,
         before: &Prediction,
         on: &[StepOnGpus],
@@ -86,7 +86,7 @@ impl Scaled {
         price: Option<f64>,
     ) -> Scaled {
         let named = before.asked.device.as_ref().map(|device| device.name.clone());
-        let said = Said::of_prediction(before, step).doubts;
+        let said = Said::from_prediction(before, step).doubts;
         let doubts = on.iter().flat_map(|on| on.doubts.iter().map(DoubtSaid::new));
         let row = |on: &StepOnGpus| {
             ScaledRow::new(

@@ -115,7 +115,7 @@ pub struct CachedTable {
 impl Placed {
     /// Describes a given plan.
     #[must_use]
-    pub fn of(placement: &Placement) -> Placed {
+    pub fn from_placement(placement: &Placement) -> Placed {
         Placed {
             schema: SCHEMA,
             command: "shard",
@@ -129,7 +129,7 @@ impl Placed {
             gpus: gpus(placement),
             tables: tables(placement),
             hosts_mb: hosts(&placement.model),
-            predicted: PredictedJob::of(&placement.ranks, &placement.predicted),
+            predicted: PredictedJob::new(&placement.ranks, &placement.predicted),
         }
     }
 
@@ -144,7 +144,7 @@ impl Placed {
             simulated: sharded.simulated,
             regret: sharded.regret.map(RegretSaid::new),
             others: sharded.others.iter().map(other).collect(),
-            ..Placed::of(&sharded.best)
+            ..Placed::from_placement(&sharded.best)
         }
     }
 }

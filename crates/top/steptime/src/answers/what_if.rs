@@ -98,7 +98,7 @@ pub struct KernelTimes {
 
 impl Side {
     /// Makes one side from a prediction and the number of samples of its step.
-    pub(super) fn of(prediction: &Prediction, samples: Option<u64>) -> Side {
+    pub(super) fn new(prediction: &Prediction, samples: Option<u64>) -> Side {
         Side {
             step_ms: ms(prediction.step),
             interval_ms: prediction.interval.map(ms),
@@ -122,7 +122,7 @@ impl WhatIf {
             Transform { name: audit.rule, why: audit.why.clone(), removed, inserted, changed }
         };
         let [measured, scaled, modelled] = self.shares;
-        let Said { doubts, warnings } = Said::of(asked, step, Some(&self.before), Some(&self.after));
+        let Said { doubts, warnings } = Said::collect(asked, step, Some(&self.before), Some(&self.after));
         Changed {
             schema: SCHEMA,
             command: "whatif",
@@ -131,8 +131,8 @@ impl WhatIf {
             device: named.or_else(|| step.graph.device.clone()),
             host: asked.host.clone(),
             kernels: asked.kernels.clone(),
-            before: Side::of(&self.before, self.samples[0]),
-            after: Side::of(&self.after, self.samples[1]),
+            before: Side::new(&self.before, self.samples[0]),
+            after: Side::new(&self.after, self.samples[1]),
             speedup: self.before.step.0 as f64 / (self.after.step.0 as f64).max(1.0),
             transforms: self.audits.iter().map(transform).collect(),
             why: why(&self.before, &self.after),

@@ -71,7 +71,7 @@ impl Question<'_> {
                 shapes: launch.op.map_or_else(Vec::new, |op| step.arguments.shapes(op)),
                 family: launch.call.kernel.family(),
                 time,
-                roof: Roof::of(&launch.call, &launch.context, &profile.spec),
+                roof: Roof::compute(&launch.call, &launch.context, &profile.spec),
             })
         });
         let kernels: Vec<KernelRoof> = kernels.collect();

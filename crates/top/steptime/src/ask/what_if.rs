@@ -63,8 +63,8 @@ impl Question<'_> {
         takes_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
         let spec = memory::spec(&step, &pricing.kernels);
-        let before = before.with_peak(memory::of_recorded(&step, &pricing.kernels), spec.as_ref());
-        let base = Base::of(&step, &pricing, before);
+        let before = before.with_peak(memory::peak_of_recorded(&step, &pricing.kernels), spec.as_ref());
+        let base = Base::new(&step, &pricing, before);
         Ok(WhatIfs { question: self, step, chosen, base })
     }
 
@@ -150,7 +150,7 @@ impl WhatIfs<'_> {
     /// # Errors
     /// Fails where a rule does not apply.
     pub fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
-        Edited::of(&self.step, &self.base, rules, &self.question.kernels())
+        Edited::apply(&self.step, &self.base, rules, &self.question.kernels())
     }
 
     /// Predicts a changed step for each of these factors on the host's times (`None` for unchanged).
@@ -163,8 +163,8 @@ impl WhatIfs<'_> {
         edited: &Edited,
         host_times: &[Option<f64>],
     ) -> Result<Vec<Result<Outcome, Error>>, Error> {
-        let costed = Costed::of(&self.step, &self.pricing(), &self.base, edited)?;
-        Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
+        let costed = Costed::price(&self.step, &self.pricing(), &self.base, edited)?;
+        Ok(host_times.iter().map(|&times| Outcome::simulate(&self.base, edited, &costed, times)).collect())
     }
 
     /// The step, its prices, and the work that all its changes share.

@@ -38,14 +38,14 @@ impl Limit {
 }
 
 /// The limit with the most device time of a step; `time` returns the time of a launch.
-pub(super) fn of_device(
+pub(super) fn device_limit(
     edited: &Edited,
     spec: &DeviceSpec,
     time: impl Fn(&crate::device::Launch) -> Nanos,
 ) -> Limit {
     let mut times: BTreeMap<Limit, Nanos> = BTreeMap::new();
     for launch in &edited.launches {
-        let limit = match Roof::of(&launch.call, &launch.context, spec).bound {
+        let limit = match Roof::compute(&launch.call, &launch.context, spec).bound {
             Bound::Memory | Bound::Cache => Limit::Memory,
             Bound::Arithmetic => Limit::Arithmetic,
             Bound::Link => Limit::Link,

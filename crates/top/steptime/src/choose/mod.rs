@@ -86,13 +86,13 @@ impl Question<'_> {
         let Some(first) = asked.first() else { return Ok(GpuChoice { batch: recorded, gpus: Vec::new() }) };
         let samples = recorded.or_else(|| first.recorded().batch());
         let unchanged = first.edited(&[])?;
-        let search = batch::Search::of(&asked, samples);
+        let search = batch::Search::new(&asked, samples);
         let gpus = devices.par_iter().zip(&asked).map(|(name, asked)| {
             let spec = asked.spec().cloned().ok_or_else(|| Error::NoOwnProfile {
                 path: asked.recorded().path.clone(),
                 device: Some((*name).to_owned()),
             })?;
-            let point = OperatingPoint::of(asked, &unchanged, samples)?;
+            let point = OperatingPoint::price(asked, &unchanged, samples)?;
             let largest = search.largest(asked, &spec);
             let remedies = match point.fits {
                 Some(false) => remedy::all(asked, &spec, samples),

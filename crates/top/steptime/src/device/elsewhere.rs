@@ -24,7 +24,7 @@ pub(crate) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// Uses a recording's own activities.
-    pub fn of(graph: &'a StepGraph) -> Measured<'a> {
+    pub fn new(graph: &'a StepGraph) -> Measured<'a> {
         Measured { graph, carried: None }
     }
 
@@ -41,7 +41,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Total median time of a launch's activities.
-    pub(super) fn of_launch(&self, launch: &Launch) -> Option<Nanos> {
+    pub(super) fn launch_time(&self, launch: &Launch) -> Option<Nanos> {
         launch.activities.iter().map(|&activity| Some(self.time(activity)?.0)).sum()
     }
 }

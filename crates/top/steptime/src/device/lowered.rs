@@ -12,10 +12,10 @@ use steptime_trace::ActivityKind;
 use super::context::in_context;
 use super::launch::{Known, Launch, Places, is_transfer};
 use super::lookups::Lookups;
-use super::named::{Named, Seen, is_flat, of_a_view};
+use super::named::{Named, Seen, is_flat, transposed};
 
 /// Launches of each op of a step changed by rules, in the order of [`Arguments::launches_by_hand_off`].
-pub(crate) fn of_changed(
+pub(crate) fn lower_changed(
     step: &steptime_step::Step,
     scheduled: &steptime_step::Scheduled,
     indices: &Indices,
@@ -47,7 +47,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     let mut launches: Vec<Launch> = Vec::new();
     let mut places: Vec<Places> = Vec::new();
     let mut of_op: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
-    let named = Named::of(graph);
+    let named = Named::classify(graph);
     for &call in order {
         let call = &graph.calls[call];
         // Activities inserted for exchanges between ranks are priced as collectives.
@@ -68,7 +68,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
             if let Some((kernel, _)) = &mut lowered {
                 choose(kernel, call.activities().map(|row| graph.names.get(graph.activities[row].name)));
             }
-            let (kernel, known) = match (lowered, of_activity(graph, row)) {
+            let (kernel, known) = match (lowered, activity_call(graph, row)) {
                 // Only an execution trace says on which side of a copy the host is; its activity does too.
                 (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
                     (copied, Known::Op)
@@ -99,7 +99,7 @@ pub(super) fn lower(
     let arguments = other.as_ref().unwrap_or(call);
     let lowered = match as_called(arguments) {
         Lowering::Kernel(kernel) if strided && is_flat(&kernel) => {
-            of_a_view(arguments).map_or(Lowering::Kernel(kernel), |view| as_called(&view))
+            transposed(arguments).map_or(Lowering::Kernel(kernel), |view| as_called(&view))
         }
         lowered => lowered,
     };
@@ -114,7 +114,7 @@ pub(super) fn lower(
 }
 
 /// Kernel call of an activity without a known op: copies and memsets describe themselves, kernels do not.
-fn of_activity(graph: &StepGraph, activity: ActivityId) -> KernelCall {
+fn activity_call(graph: &StepGraph, activity: ActivityId) -> KernelCall {
     let row = &graph.activities[activity];
     let bytes = row.bytes.0;
     let copy = graph.copy_name(activity);

@@ -25,7 +25,7 @@ pub(crate) use exchanges::{alone, call as exchange_call, price_alone, price_new}
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub use lookups::Lookups;
-pub(crate) use lowered::of_changed;
+pub(crate) use lowered::lower_changed;
 pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};

@@ -24,7 +24,7 @@ pub(super) struct Seen {
 
 impl Named {
     /// Classifies the ops of a step.
-    pub fn of(graph: &StepGraph) -> Named {
+    pub fn classify(graph: &StepGraph) -> Named {
         // An op's first kernel may be an auxiliary one, which broadcasts a bias or clears memory.
         let ops = |says: fn(&str) -> bool| {
             let named = |call: &&steptime_graph::Call| {
@@ -65,7 +65,7 @@ pub(super) fn is_flat(call: &KernelCall) -> bool {
 
 /// The call with its last tensor transposed as attention and two-dimensional layers do: the two dimensions before the last one
 /// exchanged, or the last two where there are no others. `None` where the transposed view is the same.
-pub(super) fn of_a_view(call: &OpCall) -> Option<OpCall> {
+pub(super) fn transposed(call: &OpCall) -> Option<OpCall> {
     let mut call = call.clone();
     let tensor = call.inputs.iter_mut().rev().find_map(|arg| match arg {
         Arg::Tensor(tensor) => Some(tensor),

@@ -76,7 +76,7 @@ pub fn price(
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
     let estimates = profile.price_all(&calls, models);
-    with_estimates(graph, Measured::of(graph), launches, profile, estimates)
+    with_estimates(graph, Measured::new(graph), launches, profile, estimates)
 }
 
 /// Like [`price`], with given estimates of a profile and given measured times.
@@ -94,7 +94,7 @@ pub(crate) fn with_estimates(
     let mut weights = [0.0; 2];
     for (launch, estimate) in launches.iter().zip(&mut estimates) {
         let own = is_unpriced(launch, estimate).then(|| elsewhere.stand_in(launch)).flatten();
-        let weight = measured.of_launch(launch).map_or(0.0, Nanos::as_micros);
+        let weight = measured.launch_time(launch).map_or(0.0, Nanos::as_micros);
         weights[0] += weight;
         match own {
             Some((stand_in, each)) => {

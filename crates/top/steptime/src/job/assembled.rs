@@ -32,7 +32,7 @@ pub(crate) struct Assembled {
 
 impl PricedRank {
     /// Prices a rank by the query that `ask` makes.
-    pub(crate) fn of<E: From<Error>>(
+    pub(crate) fn price<E: From<Error>>(
         step: Step,
         ask: impl for<'s> Fn(&'s Step) -> Result<Question<'s>, E>,
     ) -> Result<PricedRank, E> {
@@ -53,7 +53,11 @@ impl PricedRank {
 
 impl Assembled {
     /// Simulates the ranks of a job together, in order. `node` is the number of GPUs per node; `path` names the job in errors.
-    pub(crate) fn of(path: &Path, ranks: &[&PricedRank], node: Option<u32>) -> Result<Assembled, Error> {
+    pub(crate) fn simulate(
+        path: &Path,
+        ranks: &[&PricedRank],
+        node: Option<u32>,
+    ) -> Result<Assembled, Error> {
         let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
         let crew = Crew {
@@ -62,7 +66,7 @@ impl Assembled {
             job: &job,
         };
         let Some(first) = ranks.first() else { return Err(Error::NoTiming { path: path.into() }) };
-        let collectives = Collectives::of(&crew, &first.sides.asked, node)?;
+        let collectives = Collectives::price(&crew, &first.sides.asked, node)?;
         let hangs = |source: Hang| Error::Hang { path: path.into(), source };
         let priced: Vec<PricedGraph<'_>> = ranks.iter().map(|rank| rank.priced()).collect();
         let meetings = Meetings { job: &job, moving: &collectives.moving };

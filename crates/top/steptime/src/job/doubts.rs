@@ -30,7 +30,7 @@ impl Ranks {
     }
 
     /// The doubt, where the ranks cannot be from one run.
-    pub(super) fn of_several_runs(&self) -> Option<Doubt> {
+    pub(super) fn several_runs_doubt(&self) -> Option<Doubt> {
         let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
         let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
         let text = format!(
@@ -122,7 +122,7 @@ pub(super) fn has_no_size(met: &Rendezvous) -> bool {
 }
 
 /// Doubt from the replay of all ranks.
-pub(super) fn of_replay(replay: &steptime_sim::Replay) -> Option<Doubt> {
+pub(super) fn replay_doubt(replay: &steptime_sim::Replay) -> Option<Doubt> {
     let error = replay.error();
     let width = (1.0 + error).max(1e-3).ln();
     (error.abs() > SAID).then(|| Doubt {

@@ -24,7 +24,7 @@ pub(super) struct Meetings {
 }
 
 impl Meetings {
-    pub(super) fn of(crew: &Crew<'_>, common: &[Vec<StepId>]) -> Meetings {
+    pub(super) fn find(crew: &Crew<'_>, common: &[Vec<StepId>]) -> Meetings {
         let of_step = |step: &Vec<StepId>| {
             crew.job.rendezvous.keys().map(|at| crew.job.met(at, &crew.graphs, step)).collect()
         };

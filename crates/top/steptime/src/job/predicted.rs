@@ -9,7 +9,7 @@ use steptime_sim::{Hang, Idle, Meetings, WorldTimeline};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
-use super::doubts::{has_no_size, of_replay};
+use super::doubts::{has_no_size, replay_doubt};
 use super::pace::{Pace, paced};
 use super::slowest::{SlowestHost, alone};
 use super::{Crew, Ranks, call};
@@ -64,7 +64,7 @@ pub(super) struct Collectives {
 
 impl Collectives {
     /// Times of collectives once all ranks have arrived, and their uncertainty. `node` is the number of GPUs per node.
-    pub(super) fn of(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
+    pub(super) fn price(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
@@ -139,14 +139,18 @@ impl Ranks {
         let sides: Result<Vec<Sides>, E> =
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
         let sides = sides?;
-        let collectives = Collectives::of(&self.crew(), &sides[0].asked, self.node)?;
+        let collectives = Collectives::price(&self.crew(), &sides[0].asked, self.node)?;
         let predicted = self.predicted(sides, collectives, Vec::new());
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
 
     /// Predicts a job of steps made from one, from their prices and their doubts. Collectives are priced for nodes of the given
     /// number of GPUs, else for the usual node of the GPUs of the query, or of those that the step was recorded on.
-    pub(crate) fn of_sides(&self, sides: Vec<Sides>, doubts: Vec<Doubt>) -> Result<JobPrediction, Error> {
+    pub(crate) fn predict_from_sides(
+        &self,
+        sides: Vec<Sides>,
+        doubts: Vec<Doubt>,
+    ) -> Result<JobPrediction, Error> {
         let asked = &sides[0].asked;
         let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
         let device = asked.device.as_ref().map(|device| device.name.clone()).or_else(recorded);
@@ -205,7 +209,7 @@ impl Ranks {
             .collect();
         // Steps made from one all have its pace.
         let own = asked.host == OWN && self.steps.iter().all(|step| step.graph.is_measured());
-        let mut pace = if own { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let mut pace = if own { Pace::measure(&self.steps) } else { Pace::none(self.steps.len()) };
         let slowest = if own { None } else { self.slowest(&recorded, &collectives.moving) };
         if let Some(slowest) = slowest {
             pace.factors[slowest.rank] = slowest.times;
@@ -223,12 +227,12 @@ impl Ranks {
             too_large,
             self.missing(),
             self.cut(),
-            self.of_several_runs(),
+            self.several_runs_doubt(),
             self.sizes_unknown(&asked),
             self.single(),
             unpriced,
             pace.doubt(step, as_recorded),
-            replay.as_ref().and_then(of_replay),
+            replay.as_ref().and_then(replay_doubt),
             self.misses(&priced, step),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();

@@ -52,7 +52,7 @@ impl Crew<'_> {
     pub fn recorded(&self) -> Option<JobRecorded> {
         let common = Job::common_steps(&self.graphs);
         let steps = middle_half(self.graphs.first()?, &common);
-        let met = Meetings::of(self, &common);
+        let met = Meetings::find(self, &common);
         let chosen: Vec<usize> = steps.iter().map(|&(at, _)| at).collect();
         let period = steps.iter().map(|&(_, period)| period).sum::<Nanos>() / count(&chosen);
         let collectives = self.job.rendezvous.keys().filter_map(|at| met.over(at, &chosen)).collect();

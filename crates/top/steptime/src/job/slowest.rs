@@ -157,7 +157,7 @@ fn upper_tail(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(count: f64) -> [f64; 2] {
+    fn largest_of(count: f64) -> [f64; 2] {
         largest(&[Normal { count, mean: 0.0, deviation: 1.0 }])
     }
 
@@ -167,19 +167,19 @@ mod tests {
         for (count, mean, deviation) in
             [(1.0, 0.0, 1.0), (2.0, 0.5642, 0.8256), (4.0, 1.0294, 0.7012), (8.0, 1.4236, 0.6107)]
         {
-            let [found, apart] = of(count);
+            let [found, apart] = largest_of(count);
             assert!(
                 (found - mean).abs() < 1e-3 && (apart - deviation).abs() < 2e-3,
                 "{count}: {found} {apart}"
             );
         }
-        assert!((of(1000.0)[0] - 3.2414).abs() < 2e-3);
+        assert!((largest_of(1000.0)[0] - 3.2414).abs() < 2e-3);
         // Four equal ones are like two and two.
         let pair = Normal { count: 2.0, mean: 0.0, deviation: 1.0 };
-        assert!((largest(&[pair, pair])[0] - of(4.0)[0]).abs() < 1e-9);
+        assert!((largest(&[pair, pair])[0] - largest_of(4.0)[0]).abs() < 1e-9);
         // One that is far behind does not matter.
         let behind = Normal { count: 4.0, mean: -20.0, deviation: 1.0 };
-        assert!((largest(&[pair, behind])[0] - of(2.0)[0]).abs() < 1e-3);
+        assert!((largest(&[pair, behind])[0] - largest_of(2.0)[0]).abs() < 1e-3);
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub struct Spread {
 impl World<'_> {
     /// Settings for `ranks` ranks, with PyTorch's defaults.
     #[must_use]
-    pub fn of(ranks: u32) -> World<'static> {
+    pub fn new(ranks: u32) -> World<'static> {
         World {
             dense: DataParallel::of(ranks),
             keeps: Keeps::All,
@@ -125,7 +125,7 @@ impl Question<'_> {
     /// # fn main() -> Result<(), steptime::Error> {
     /// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
     /// let step = steptime::open(format!("{examples}/resnet50_32"))?;
-    /// let job = step.predict().in_world(&steptime::World::of(8))?;
+    /// let job = step.predict().in_world(&steptime::World::new(8))?;
     /// assert_eq!(job.ranks.crew().world(), 8);
     /// assert!(job.predicted.step > step.predict().run()?.step);
     /// # Ok(())
@@ -156,12 +156,12 @@ impl Step {
     ///
     /// # Errors
     /// Fails where the description does not give a valid step.
-    pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
+    pub fn on_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
         let samples = model.batch() / u64::from(model.gpus());
         let described =
             |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
         let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
-        Step::of_recordings(
+        Step::from_recordings(
             path,
             crate::input::described(path, &alone, &[0], true).recordings,
             &Choice::default(),
@@ -231,7 +231,7 @@ impl Spreading<'_> {
                 .chain(world.after.iter().copied())
                 .collect();
             let edited = self.edited(&rules)?;
-            let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
+            let costed = Costed::price(self.step, self.pricing, self.base, &edited)?;
             let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
             match class.rank {
                 0 => changes.extend(lines),
@@ -250,13 +250,13 @@ impl Spreading<'_> {
                 "{nodes} nodes of {node} GPUs: what goes from one to another goes over their network"
             ));
         }
-        let ranks = Ranks { node, ..Ranks::of_steps(self.step.path.clone(), steps, alike)? };
-        let predicted = ranks.of_sides(sides, doubts)?;
+        let ranks = Ranks { node, ..Ranks::from_steps(self.step.path.clone(), steps, alike)? };
+        let predicted = ranks.predict_from_sides(sides, doubts)?;
         Ok(Spread { ranks, predicted, changes })
     }
 
     fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
-        Edited::of(self.step, self.base, rules, &self.pricing.kernels)
+        Edited::apply(self.step, self.base, rules, &self.pricing.kernels)
     }
 
     /// The step of one rank: none of it was timed.

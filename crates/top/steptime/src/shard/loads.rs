@@ -121,7 +121,7 @@ fn asks<A: QueryFor>(
 /// The step of a model's first rank.
 fn first_rank(model: &Model, wanted: &Wanted<'_>) -> Result<Step, Error> {
     let input = input::described(wanted.path, model, &[0], true);
-    Step::of_recordings(wanted.path, input.recordings, &Choice::default())
+    Step::from_recordings(wanted.path, input.recordings, &Choice::default())
 }
 
 /// Host and device time of a step without exchanges between ranks, and its peak memory.

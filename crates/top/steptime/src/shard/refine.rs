@@ -97,8 +97,8 @@ impl<A: QueryFor> Known<'_, A> {
         }
         let priced = |(work, (model, rank)): (&Vec<i64>, (&Model, u32))| {
             let input = input::described(self.wanted.path, model, &[rank], true);
-            let step = Step::of_recordings(self.wanted.path, input.recordings, &Choice::default())?;
-            Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.queries.query(step))?)))
+            let step = Step::from_recordings(self.wanted.path, input.recordings, &Choice::default())?;
+            Ok((work.clone(), Arc::new(PricedRank::price(step, |step| self.queries.query(step))?)))
         };
         let priced: Result<Vec<Priced>, A::Error> = new.into_par_iter().map(priced).collect();
         self.ranks.extend(priced?);
@@ -106,7 +106,7 @@ impl<A: QueryFor> Known<'_, A> {
             let ranks: Vec<&PricedRank> =
                 works.iter().filter_map(|work| self.ranks.get(work).map(Arc::as_ref)).collect();
             let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-            Ok(Assembled::of(self.wanted.path, &ranks, node)?)
+            Ok(Assembled::simulate(self.wanted.path, &ranks, node)?)
         };
         models.par_iter().zip(&works).map(job).collect()
     }

@@ -65,7 +65,7 @@ pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> V
     if beside == Beside::Copies || small || wanted.host_memory.is_none_or(|bytes| bytes.0 == 0) {
         return Vec::new();
     }
-    let all = Rows::of(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
+    let all = Rows::new(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
     all.map(|cache| (key.0, beside, Some(cache))).collect()
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// Prepares a step with a finished prediction.
-    pub(crate) fn of(recorded: &Step, pricing: &Pricing<'_>, before: Prediction) -> Base {
+    pub(crate) fn new(recorded: &Step, pricing: &Pricing<'_>, before: Prediction) -> Base {
         let (host, slowness) = host_side(recorded, pricing.process, &pricing.host);
         let (launches, measured) = match &pricing.kernels {
             Kernels::Device { .. } => (Vec::new(), TiVec::new()),

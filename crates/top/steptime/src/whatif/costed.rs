@@ -27,15 +27,15 @@ pub(crate) struct Costed {
 }
 
 impl Costed {
-    pub(crate) fn of(
+    pub(crate) fn price(
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
         edited: &Edited,
     ) -> Result<Costed, Error> {
-        let device = DeviceSide::of(recorded, pricing, base, edited)?;
-        let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
-        let mut host = host_side::of(recorded, pricing, edited, base)?;
+        let device = DeviceSide::price(recorded, pricing, base, edited)?;
+        let peak = memory::peak_of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
+        let mut host = host_side::price(recorded, pricing, edited, base)?;
         if edited.is_changed() && !matches!(pricing.host, Host::Profile(_)) {
             host.spread = host.spread.hypot(ANOTHER_RUN);
         }

@@ -34,7 +34,7 @@ pub(super) struct DeviceSide {
 
 impl DeviceSide {
     /// Prices a changed step, captured or not.
-    pub(super) fn of(
+    pub(super) fn price(
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
@@ -45,7 +45,7 @@ impl DeviceSide {
         let gpu =
             if let Kernels::Device { profile, .. } = &pricing.kernels { &*profile.spec.name } else { own };
         device::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
-        if let Some((demands, spread)) = sharing::of(base, edited, &flat.durations) {
+        if let Some((demands, spread)) = sharing::demands(base, edited, &flat.durations) {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);
         }

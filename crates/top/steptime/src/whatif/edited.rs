@@ -37,7 +37,7 @@ impl Edited {
     ///
     /// # Errors
     /// Fails where a rule does not apply.
-    pub(crate) fn of(
+    pub(crate) fn apply(
         recorded: &Step,
         base: &Base,
         rules: &[&dyn Rule],
@@ -58,7 +58,7 @@ impl Edited {
         let (indices, set) = settings(kernels);
         let lookups = recorded.arguments.lookups();
         let launches =
-            device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
+            device::lower_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
         possible(&recorded.path, &flat.graph, &launches)?;
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));

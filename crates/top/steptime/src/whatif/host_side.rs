@@ -16,7 +16,7 @@ use crate::step::Step;
 const OF_PROFILE: f64 = 0.25;
 
 /// The host side of a changed step.
-pub(super) fn of(
+pub(super) fn price(
     recorded: &Step,
     pricing: &Pricing<'_>,
     edited: &Edited,

@@ -76,11 +76,11 @@ pub(crate) fn what_if(
     change: &Change<'_>,
     base: &Base,
 ) -> Result<WhatIf, Error> {
-    let edited = Edited::of(recorded, base, change.rules, &pricing.kernels)?;
-    let costed = Costed::of(recorded, pricing, base, &edited)?;
+    let edited = Edited::apply(recorded, base, change.rules, &pricing.kernels)?;
+    let costed = Costed::price(recorded, pricing, base, &edited)?;
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
-    let predicted = Prediction::of_priced(&priced, device.spread, before.asked.clone());
+    let predicted = Prediction::from_priced(&priced, device.spread, before.asked.clone());
     if predicted.step <= Nanos::ZERO {
         return Err(Error::NothingLeft { path: recorded.path.clone() });
     }

@@ -29,14 +29,14 @@ pub struct Outcome {
 
 impl Outcome {
     /// Simulates a changed step with its costs.
-    pub(crate) fn of(
+    pub(crate) fn simulate(
         base: &Base,
         edited: &Edited,
         costed: &Costed,
         host_times: Option<f64>,
     ) -> Result<Outcome, Error> {
         let priced = costed.priced(edited, host_times)?;
-        let simulated = Simulated::of(&priced, costed.device.spread);
+        let simulated = Simulated::from_priced(&priced, costed.device.spread);
         let mut doubts = costed.doubts(base, edited, simulated.timeline.period);
         doubt::memory::first(&mut doubts, costed.peak.as_ref(), base.spec.as_ref());
         Ok(Outcome {

@@ -16,7 +16,7 @@ const OF_ESTIMATE: f64 = 0.2;
 
 /// Demands of a changed step's kernels, and the half-width from sharing, relative to device time; `None` where no
 /// rule made streams, so that each kernel takes its own time.
-pub(super) fn of(
+pub(super) fn demands(
     base: &Base,
     edited: &Edited,
     durations: &TiVec<ActivityId, Nanos>,

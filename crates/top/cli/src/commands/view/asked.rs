@@ -44,10 +44,10 @@ impl<'s> Asked<'s> {
     /// Returns the content of the page.
     ///
     /// # Errors
-    /// As [`Viewed::of`].
+    /// As [`Viewed::build`].
     pub fn viewed(&self) -> Result<Viewed, Error> {
         let against = self.second.as_ref().map(subject);
-        Viewed::of(&subject(&self.first), against.as_ref())
+        Viewed::build(&subject(&self.first), against.as_ref())
     }
 }
 

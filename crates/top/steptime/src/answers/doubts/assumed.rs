@@ -24,11 +24,11 @@ pub(super) fn all(
     let untimed = step.arguments.is_derived();
     let priced = priced.and_then(|found| found.device.as_ref());
     [
-        of_host(asked),
-        shown.filter(|_| untimed).and_then(of_interval),
-        of_kernels(asked, priced, untimed),
-        priced.and_then(of_indices),
-        of_batch(step),
+        host_doubt(asked),
+        shown.filter(|_| untimed).and_then(interval_doubt),
+        kernels_doubt(asked, priced, untimed),
+        priced.and_then(indices_doubt),
+        batch_doubt(step),
     ]
     .into_iter()
     .flatten()
@@ -36,7 +36,7 @@ pub(super) fn all(
 }
 
 /// A step without host times is priced for a host that is a given factor slower than a reference machine.
-pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
+pub(in crate::answers) fn host_doubt(asked: &Asked) -> Option<DoubtSaid> {
     let than = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed)?;
     let known = asked.host_half_width.and_then(factor);
     let width = known.map_or_else(String::new, |factor| format!(" ({})", times(factor)));
@@ -49,7 +49,7 @@ pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
 }
 
 /// No kernel of the step was timed, or none on the given GPU.
-fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtSaid> {
+fn kernels_doubt(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtSaid> {
     let device = asked.device.as_ref()?;
     let models = if device.fitted {
         format!("what models of {} say", device.name)
@@ -74,7 +74,7 @@ fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> 
 }
 
 /// No measurement checks the answer: its interval comes from assumptions.
-fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
+fn interval_doubt(found: &Prediction) -> Option<DoubtSaid> {
     let [low, high] = found.interval.map(|end| end.0 as f64);
     let step = found.step.0 as f64;
     let known = factor((high / step).max(step / low).ln()).filter(|factor| factor.is_finite())?;
@@ -83,7 +83,7 @@ fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
 }
 
 /// Lookups whose accessed rows are unknown.
-fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
+fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtSaid> {
     let (mut all, mut time, mut count) = (Nanos::ZERO, Nanos::ZERO, 0);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
         all += estimate.time;
@@ -118,7 +118,7 @@ fn looks_up(launch: &Launch) -> bool {
 }
 
 /// A batch that the recorder took from the shape of a tensor.
-fn of_batch(step: &Step) -> Option<DoubtSaid> {
+fn batch_doubt(step: &Step) -> Option<DoubtSaid> {
     let batch = step.batch().filter(|_| step.meta.as_ref().is_some_and(|meta| meta.batch_guessed))?;
     let text = format!(
         "the batch of {} is a guess of the recorder, from the first size of the first tensor: say it to the recorder (batch=N), or \

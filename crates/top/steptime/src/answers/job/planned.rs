@@ -66,7 +66,7 @@ pub struct Ranked {
 impl PlannedRow {
     /// Makes the row of a job and its predicted description.
     #[must_use]
-    pub fn of(job: &RecordedJob, placement: &Placement) -> PlannedRow {
+    pub fn new(job: &RecordedJob, placement: &Placement) -> PlannedRow {
         let described_ms = ms(placement.predicted.step);
         let planned_ms = cost(&planned(&placement.model));
         PlannedRow {
@@ -85,21 +85,22 @@ impl PlannedRow {
 impl PlannedJobs {
     /// Scores rows.
     #[must_use]
-    pub fn of(jobs: Vec<PlannedRow>) -> PlannedJobs {
+    pub fn from_rows(jobs: Vec<PlannedRow>) -> PlannedJobs {
         PlannedJobs {
             schema: SCHEMA,
             command: "validate",
             planner: "torchrec",
-            described: Ranked::of(&jobs, |row| row.described_ms),
-            planned: Ranked::of(&jobs, |row| row.planned_ms),
+            described: Ranked::new(&jobs, |row| row.described_ms),
+            planned: Ranked::new(&jobs, |row| row.planned_ms),
             jobs,
         }
     }
 }
 
 impl Ranked {
-    fn of(jobs: &[PlannedRow], time: fn(&PlannedRow) -> f64) -> Ranked {
-        let errors = Errors::new(&Score::of(jobs.iter().map(|row| time(row) / row.measured_ms - 1.0)));
+    fn new(jobs: &[PlannedRow], time: fn(&PlannedRow) -> f64) -> Ranked {
+        let errors =
+            Errors::new(&Score::from_errors(jobs.iter().map(|row| time(row) / row.measured_ms - 1.0)));
         let pairs: Vec<(&PlannedRow, &PlannedRow)> =
             jobs.iter().enumerate().flat_map(|(at, a)| jobs[at + 1..].iter().map(move |b| (a, b))).collect();
         let off = |(a, b): &(&PlannedRow, &PlannedRow)| {

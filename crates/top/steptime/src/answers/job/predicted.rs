@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::super::doubts::{DoubtSaid, of_host, worst_first};
+use super::super::doubts::{DoubtSaid, host_doubt, worst_first};
 use super::super::place;
 use super::super::predict::process;
 use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
@@ -136,7 +136,7 @@ pub struct JobPiece {
 impl PredictedJob {
     /// Makes the answer. `ranks` are the predicted ranks.
     #[must_use]
-    pub fn of(ranks: &Ranks, predicted: &JobPrediction) -> PredictedJob {
+    pub fn new(ranks: &Ranks, predicted: &JobPrediction) -> PredictedJob {
         let step_ms = ms(predicted.step);
         let batch = ranks.batch();
         PredictedJob {
@@ -183,7 +183,7 @@ impl PredictedJob {
 /// Assumptions and doubts, worst first.
 fn doubts(predicted: &JobPrediction) -> Vec<DoubtSaid> {
     let found = predicted.doubts.iter().map(DoubtSaid::new);
-    worst_first(found.chain(of_host(&predicted.asked)).collect())
+    worst_first(found.chain(host_doubt(&predicted.asked)).collect())
 }
 
 fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {

@@ -88,7 +88,7 @@ pub struct ReasonSaid {
 impl RecordedJob {
     /// Summarises the ranks of a job; `None` where they do not meet, or where no step was recorded by all.
     #[must_use]
-    pub fn of(crew: &Crew<'_>) -> Option<RecordedJob> {
+    pub fn from_crew(crew: &Crew<'_>) -> Option<RecordedJob> {
         let recorded = crew.meet().then(|| crew.recorded()).flatten()?;
         let numbers = &crew.numbers;
         let rank = |(&rank, of): (&u32, &crate::job::RankRecorded)| RecordedRank {

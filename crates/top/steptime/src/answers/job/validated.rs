@@ -60,7 +60,7 @@ impl JobRow {
     ///
     /// # Errors
     /// Fails where a rank has no measured step time, or cannot be predicted.
-    pub fn of(ranks: &Ranks) -> Result<JobRow, Error> {
+    pub fn predict(ranks: &Ranks) -> Result<JobRow, Error> {
         let truths: Result<Vec<f64>, Error> =
             ranks.steps.iter().map(|step| step.truth_ms("validated")).collect();
         let truths = truths?;
@@ -86,9 +86,9 @@ impl JobRow {
 impl ValidatedJobs {
     /// Scores rows.
     #[must_use]
-    pub fn of(jobs: Vec<JobRow>) -> ValidatedJobs {
+    pub fn from_rows(jobs: Vec<JobRow>) -> ValidatedJobs {
         let against = |of: fn(&JobRow) -> f64| {
-            Errors::new(&Score::of(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
+            Errors::new(&Score::from_errors(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
         };
         let inside = jobs.iter().filter(|row| row.inside).count() as f64 / jobs.len().max(1) as f64;
         ValidatedJobs {
@@ -97,7 +97,7 @@ impl ValidatedJobs {
             simulate: against(|row| row.predicted_ms),
             slowest_alone: against(|row| row.slowest_alone_ms),
             first_rank: against(|row| row.first_rank_ms),
-            replay: Errors::new(&Score::of(jobs.iter().filter_map(|row| row.replay_error))),
+            replay: Errors::new(&Score::from_errors(jobs.iter().filter_map(|row| row.replay_error))),
             interval: Interval { level: INTERVAL_LEVEL, inside },
             jobs,
         }
