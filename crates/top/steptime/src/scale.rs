@@ -35,7 +35,7 @@ impl WhatIfs<'_> {
     /// Predicts the step on each of these numbers of GPUs, which share the recorded batch, or each keep it.
     ///
     /// # Errors
-    /// As [`crate::Question::in_world`]; also where the batch is not recorded, or cannot be shared evenly.
+    /// As [`crate::Query::in_world`]; also where the batch is not recorded, or cannot be shared evenly.
     pub fn on_gpus(&self, counts: &[GpuCount], keep_batch: bool) -> Result<Vec<StepOnGpus>, Error> {
         counts.par_iter().map(|&count| self.on(count, keep_batch)).collect()
     }

@@ -27,7 +27,7 @@ pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
 use crate::ask::QueryFor;
 use crate::error::Error;
-use crate::job::{JobPrediction, Ranks};
+use crate::job::{JobPrediction, RankSet};
 pub use crate::memory::usable;
 
 /// Number of GPUs above which round-robin placement is not simulated for comparison, and changes of a plan are not tried.
@@ -39,14 +39,14 @@ pub struct Placement {
     /// The model, with its tables placed.
     pub model: Model,
     /// Its ranks.
-    pub ranks: Ranks,
+    pub ranks: RankSet,
     /// The predicted step.
     pub predicted: JobPrediction,
 }
 
 /// A plan that was found, with the other plans that were tried.
 #[derive(Debug)]
-pub struct Sharded {
+pub struct ShardingResult {
     /// The best plan.
     pub best: Placement,
     /// Lower bound of the step over all plans, from the loads of tables as far as these add up in the simulated plans; `None` where
@@ -66,7 +66,7 @@ pub struct Sharded {
 
 /// Constraints of a search.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct SearchConstraints<'a> {
     /// Number of GPUs.
     pub gpus: u32,
     /// Name of the GPUs.
@@ -87,11 +87,15 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// Fails where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted.
-pub fn shard<A: QueryFor>(model: &Model, wanted: &Wanted<'_>, queries: &A) -> Result<Sharded, A::Error> {
+pub fn shard<A: QueryFor>(
+    model: &Model,
+    wanted: &SearchConstraints<'_>,
+    queries: &A,
+) -> Result<ShardingResult, A::Error> {
     let usual = topology(wanted)?.gpus.max(1);
     let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
     let nodes = wanted.nodes.or_else(|| in_several.then(|| wanted.gpus / usual));
-    let wanted = &Wanted { nodes, ..*wanted };
+    let wanted = &SearchConstraints { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
     let problem = loads::problem(model, wanted, queries)?;
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
@@ -136,7 +140,7 @@ pub fn shard<A: QueryFor>(model: &Model, wanted: &Wanted<'_>, queries: &A) -> Re
     }
     let bound = bound(&problem).map(|bound| as_far(bound, &problem, &known));
     let regret = bound.map(|bound| Regret::new(best.predicted.step, bound));
-    Ok(Sharded { best, bound, others, how, changes, simulated, regret })
+    Ok(ShardingResult { best, bound, others, how, changes, simulated, regret })
 }
 
 /// Scales a bound from loads by the smallest ratio of simulated step to cost over known plans, where that is below 1. The result is at most any of
@@ -152,13 +156,13 @@ fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
 /// # Errors
 /// Fails where a step cannot be predicted.
 pub fn place<A: QueryFor>(model: Model, path: &Path, queries: &A) -> Result<Placement, A::Error> {
-    let ranks = Ranks::from_model(path, &model)?;
+    let ranks = RankSet::from_model(path, &model)?;
     let predicted = ranks.predict_as(|step| queries.query(step))?;
     Ok(Placement { model, ranks, predicted })
 }
 
 /// The model on the GPUs of the search, with its tables placed.
-fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
+fn on(model: &Model, wanted: &SearchConstraints<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
     let placed = match homes {
         Some(homes) => model.on(wanted.gpus, homes),
         None => model.on_gpus(wanted.gpus),
@@ -191,7 +195,7 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
 }
 
 /// Placement of tables by a plan.
-fn homes(model: &Model, wanted: &Wanted<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
+fn homes(model: &Model, wanted: &SearchConstraints<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
     let gpus = wanted.gpus;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
     let homes = all.map(|(size, (placed, table))| {
@@ -253,7 +257,7 @@ fn fits(model: &Model, problem: &Problem) -> bool {
 }
 
 /// Interconnect of the GPUs of a job.
-fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
+fn topology(wanted: &SearchConstraints<'_>) -> Result<Topology, Error> {
     let usual = Topology::of(wanted.device).map_err(|source| Error::Network { source })?;
     Ok(match wanted.nodes {
         Some(nodes) => usual.in_nodes_of(wanted.gpus / nodes.max(1)),

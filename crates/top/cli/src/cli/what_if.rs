@@ -28,7 +28,7 @@ pub struct WhatIf {
     pub plan: Option<PathBuf>,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -220,7 +220,7 @@ pub struct Explain {
     pub input: PathBuf,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -228,7 +228,7 @@ pub struct Explain {
 
 /// GPU, host and part of the input.
 #[derive(Debug, Args)]
-pub struct Whom {
+pub struct Target {
     /// Device to price every kernel for, instead of measured times: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use steptime::answers::chrome;
 use steptime::rewrite::{BatchDims, Checkpoint, ResizeBatch, Rule};
 use steptime::trace::Want;
-use steptime::{Change, Choice, Question, Step};
+use steptime::{Change, Choice, Query, Step};
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Explain, Fuse, WhatIf, Whom, usage};
+use crate::cli::{Changes, Explain, Fuse, Target, WhatIf, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -53,12 +53,12 @@ pub fn explain(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
 pub(super) fn open(
     console: &Console<'_>,
     input: &std::path::Path,
-    whom: &Whom,
+    whom: &Target,
 ) -> Result<Arc<Step>, Failure> {
     load::step(console, input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
 }
 
-pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
+pub(super) fn question<'s>(step: &'s Step, whom: &Target) -> Result<Query<'s>, Failure> {
     let question = pricing::ask(step, &whom.pricing, whom.host.as_ref())?;
     Ok(match &whom.device {
         Some(name) => question.on(name)?,

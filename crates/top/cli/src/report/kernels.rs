@@ -1,13 +1,13 @@
 //! The kernels of one query as lines.
 
-use steptime::answers::KernelsPredicted;
+use steptime::answers::KernelsReport;
 
 use super::format::us;
 use super::width::{prose, shorten, text_width, width, wrapped};
 use crate::output::name;
 
 /// Returns the answer as text, without the last line end.
-pub fn text(answer: &KernelsPredicted) -> String {
+pub fn text(answer: &KernelsReport) -> String {
     // Columns of a line left for the op and its family.
     let room = width() - 47;
     let family = 14;

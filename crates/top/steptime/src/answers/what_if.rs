@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_sim::Idle;
 use steptime_trace::Nanos;
 
-use super::doubts::{DoubtSaid, Said};
+use super::doubts::{Caveats, DoubtEntry};
 use super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
@@ -12,7 +12,7 @@ use crate::whatif::WhatIf;
 
 /// A step before and after a change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changed {
+pub struct WhatIfReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `whatif`.
@@ -42,7 +42,7 @@ pub struct Changed {
     /// The probability of the intervals.
     pub interval_level: f64,
     /// Assumptions and doubts, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
     /// Its title. Not in the JSON.
@@ -114,7 +114,7 @@ impl Side {
 impl WhatIf {
     /// The answer. `step` is the step that was changed.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Changed {
+    pub fn answer(&self, step: &Step) -> WhatIfReport {
         let asked = &self.before.asked;
         let named = asked.device.as_ref().map(|device| device.name.clone());
         let transform = |audit: &steptime_rewrite::Audit| {
@@ -122,8 +122,9 @@ impl WhatIf {
             Transform { name: audit.rule, why: audit.why.clone(), removed, inserted, changed }
         };
         let [measured, scaled, modelled] = self.shares;
-        let Said { doubts, warnings } = Said::collect(asked, step, Some(&self.before), Some(&self.after));
-        Changed {
+        let Caveats { doubts, warnings } =
+            Caveats::collect(asked, step, Some(&self.before), Some(&self.after));
+        WhatIfReport {
             schema: SCHEMA,
             command: "whatif",
             input: step.input.display().to_string(),

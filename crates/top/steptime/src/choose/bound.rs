@@ -6,7 +6,7 @@ use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
 use crate::device::{Bound, Roof};
-use crate::whatif::Edited;
+use crate::whatif::ModifiedStep;
 
 /// Bottleneck of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ impl Limit {
 
 /// The limit with the most device time of a step; `time` returns the time of a launch.
 pub(super) fn device_limit(
-    edited: &Edited,
+    edited: &ModifiedStep,
     spec: &DeviceSpec,
     time: impl Fn(&crate::device::Launch) -> Nanos,
 ) -> Limit {

@@ -9,7 +9,7 @@ use crate::ask::WhatIfs;
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::predict::at_speeds;
-use crate::whatif::{Costed, Edited, Outcome};
+use crate::whatif::{ModifiedStep, Outcome, PricedStep};
 
 /// Share of the step below which the saving of a GPU twice as fast counts as none.
 const NOTHING: f64 = 0.03;
@@ -44,11 +44,11 @@ impl OperatingPoint {
     /// Prices a changed step of `samples` samples.
     pub(super) fn price(
         asked: &WhatIfs<'_>,
-        edited: &Edited,
+        edited: &ModifiedStep,
         samples: Option<u64>,
     ) -> Result<OperatingPoint, Error> {
         let (step, pricing, base) = asked.parts();
-        let costed = Costed::price(step, &pricing, base, edited)?;
+        let costed = PricedStep::price(step, &pricing, base, edited)?;
         let Outcome { step, interval, active, peak, fits, doubts } =
             Outcome::simulate(base, edited, &costed, None)?;
         let priced = costed.priced(edited, None)?;

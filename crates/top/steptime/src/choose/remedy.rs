@@ -8,7 +8,7 @@ use steptime_trace::Nanos;
 use super::batch::resized;
 use crate::ask::WhatIfs;
 use crate::error::Error;
-use crate::job::{Keeps, World};
+use crate::job::{KeptState, World};
 use crate::memory;
 use crate::whatif::Outcome;
 
@@ -137,7 +137,7 @@ impl Trial<'_, '_> {
     }
 
     fn on_ranks(&self, ranks: u32) -> Remedy {
-        let keeps = Keeps::Parts { blocks: Blocks::default(), reshard: true };
+        let keeps = KeptState::Parts { blocks: Blocks::default(), reshard: true };
         let outcome =
             self.asked.in_world(&World { keeps, ..World::new(ranks) }).map_err(|error| reason(&error));
         let outcome = outcome.and_then(|spread| {

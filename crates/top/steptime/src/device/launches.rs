@@ -11,7 +11,7 @@ use steptime_trace::{KeptResult, Trace};
 
 use super::context::in_context;
 use super::kept;
-use super::launch::{Known, Launch, Places};
+use super::launch::{Knowledge, Launch, Places};
 use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
 
@@ -199,7 +199,7 @@ fn derived_launches(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, 
             op: Some(launched.op),
             context: Context::in_step(smallvec![None; call.operands.len()]),
             call,
-            known: if launched.known { Known::Op } else { Known::Arguments },
+            known: if launched.known { Knowledge::Op } else { Knowledge::Arguments },
             activities: launched.activities.clone(),
         }
     };

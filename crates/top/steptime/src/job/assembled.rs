@@ -8,10 +8,10 @@ use steptime_graph::{Job, StepGraph};
 use steptime_sim::{Hang, Meetings, WorldTimeline};
 use steptime_trace::Nanos;
 
-use super::Crew;
+use super::JobGraphs;
 use super::predicted::Collectives;
 use super::slowest::alone;
-use crate::ask::{Question, Sides};
+use crate::ask::{Query, Sides};
 use crate::error::Error;
 use crate::step::Step;
 
@@ -23,7 +23,7 @@ pub(crate) struct PricedRank {
 
 /// Step time of an assembled job.
 #[derive(Debug, Clone)]
-pub(crate) struct Assembled {
+pub(crate) struct AssembledJob {
     /// Time from one step to the next.
     pub step: Nanos,
     /// Step time of each rank if it never waited for another.
@@ -34,7 +34,7 @@ impl PricedRank {
     /// Prices a rank by the query that `ask` makes.
     pub(crate) fn price<E: From<Error>>(
         step: Step,
-        ask: impl for<'s> Fn(&'s Step) -> Result<Question<'s>, E>,
+        ask: impl for<'s> Fn(&'s Step) -> Result<Query<'s>, E>,
     ) -> Result<PricedRank, E> {
         let sides = ask(&step)?.sides()?;
         Ok(PricedRank { step, sides })
@@ -51,16 +51,16 @@ impl PricedRank {
     }
 }
 
-impl Assembled {
+impl AssembledJob {
     /// Simulates the ranks of a job together, in order. `node` is the number of GPUs per node; `path` names the job in errors.
     pub(crate) fn simulate(
         path: &Path,
         ranks: &[&PricedRank],
         node: Option<u32>,
-    ) -> Result<Assembled, Error> {
+    ) -> Result<AssembledJob, Error> {
         let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
-        let crew = Crew {
+        let crew = JobGraphs {
             numbers: graphs.iter().map(|(number, _)| *number).collect(),
             graphs: graphs.iter().map(|(_, graph)| *graph).collect(),
             job: &job,
@@ -73,6 +73,6 @@ impl Assembled {
         let world = WorldTimeline::simulate(&priced, meetings).map_err(hangs)?;
         let one = |rank: usize| alone(&priced[rank], &job, rank, |at| world.rendezvous[at].moving);
         let alone = (0..priced.len()).into_par_iter().map(one).collect();
-        Ok(Assembled { step: world.period, alone })
+        Ok(AssembledJob { step: world.period, alone })
     }
 }

@@ -5,8 +5,8 @@ use steptime_graph::names::HostMemory;
 use steptime_graph::{ActivityId, CollectiveKind, Rendezvous, StepGraph};
 use steptime_trace::{ActivityKind, Bytes, Nanos};
 
-use super::{InHosts, Ranks};
-use crate::asked::Asked;
+use super::{HostTables, RankSet};
+use crate::asked::QueryEcho;
 use crate::doubt::Doubt;
 use crate::step::Step;
 
@@ -19,7 +19,7 @@ const FEWER: f64 = 0.3;
 /// the time to select them.
 const MORE: f64 = 0.6;
 
-impl Ranks {
+impl RankSet {
     /// The doubt, where the trace of a rank ends in the middle, or was repaired otherwise.
     pub(super) fn cut(&self) -> Option<Doubt> {
         let of = |step: &Step| Some((super::number(step), step.repairs.clone()?));
@@ -42,7 +42,7 @@ impl Ranks {
     }
 
     /// The doubt, where collectives of unknown size are predicted for another GPU.
-    pub(super) fn sizes_unknown(&self, asked: &Asked) -> Option<Doubt> {
+    pub(super) fn sizes_unknown(&self, asked: &QueryEcho) -> Option<Doubt> {
         let count = self.job.rendezvous.iter().filter(|met| has_no_size(met)).count();
         (asked.device.is_some() && count > 0).then(|| Doubt {
             kind: "unpriced",
@@ -71,7 +71,7 @@ impl Ranks {
 
     /// The doubt from caches of tables in hosts' memory, whose misses are computed: by the share of the step that the missing rows take to copy.
     pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
-        let InHosts { tables, misses } = self.in_hosts?;
+        let HostTables { tables, misses } = self.in_hosts?;
         let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
             let copies = rank.durations.iter_enumerated().filter(|(at, _)| is_pinned(rank.graph, *at));
             copies.map(|(_, time)| *time).sum()

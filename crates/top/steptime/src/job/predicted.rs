@@ -12,9 +12,9 @@ use steptime_trace::Nanos;
 use super::doubts::{has_no_size, replay_doubt};
 use super::pace::{Pace, paced};
 use super::slowest::{SlowestHost, alone};
-use super::{Crew, Ranks, call};
-use crate::ask::{Question, Sides};
-use crate::asked::Asked;
+use super::{JobGraphs, RankSet, call};
+use crate::ask::{Query, Sides};
+use crate::asked::QueryEcho;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
@@ -51,7 +51,7 @@ pub struct JobPrediction {
     /// Replay of the recorded steps with the profiler's cost left in; `None` where fewer than two were recorded by all.
     pub replay: Option<steptime_sim::Replay>,
     /// Settings of the prediction.
-    pub asked: Asked,
+    pub asked: QueryEcho,
 }
 
 /// Time of each rendezvous once all ranks have arrived, and half-widths of 90 % (logarithm).
@@ -64,7 +64,11 @@ pub(super) struct Collectives {
 
 impl Collectives {
     /// Times of collectives once all ranks have arrived, and their uncertainty. `node` is the number of GPUs per node.
-    pub(super) fn price(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
+    pub(super) fn price(
+        crew: &JobGraphs<'_>,
+        asked: &QueryEcho,
+        node: Option<u32>,
+    ) -> Result<Collectives, Error> {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
@@ -119,7 +123,7 @@ pub struct RankPrediction {
     pub peak: Option<Peak>,
 }
 
-impl Ranks {
+impl RankSet {
     /// Predicts the job's step from the ranks' own times, the profiler's cost taken off.
     ///
     /// # Errors
@@ -134,7 +138,7 @@ impl Ranks {
     /// Fails where the query of a rank fails, the interconnect of GPUs of that name is unknown, or ranks deadlock.
     pub fn predict_as<'s, E: From<Error> + Send>(
         &'s self,
-        ask: impl Fn(&'s Step) -> Result<Question<'s>, E> + Sync,
+        ask: impl Fn(&'s Step) -> Result<Query<'s>, E> + Sync,
     ) -> Result<JobPrediction, E> {
         let sides: Result<Vec<Sides>, E> =
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();

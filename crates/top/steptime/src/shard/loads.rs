@@ -14,7 +14,7 @@ use steptime_shard::{Load, Problem, Table};
 use steptime_trace::{Bytes, Nanos};
 
 use super::ways::{Beside, Key, Size, cached, cut, over, ways, whole};
-use super::{Wanted, described, on};
+use super::{SearchConstraints, described, on};
 use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
@@ -26,7 +26,7 @@ const LARGE: f64 = 0.25;
 /// Loads of a model's tables for each of their possible placements.
 pub(super) fn problem<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     queries: &A,
 ) -> Result<Problem, A::Error> {
     let tables = model.tables();
@@ -78,7 +78,7 @@ fn distinct(mut keys: Vec<Key>) -> Vec<Key> {
 /// The tables that may be split. A table that is small compared with the average GPU load stays whole, because other placements only cost more.
 fn large<'t>(
     tables: &'t [TableSize],
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     loads: &BTreeMap<Key, Load>,
 ) -> impl Iterator<Item = &'t TableSize> {
     let of = |size: &TableSize| loads.get(&whole(size)).copied().unwrap_or_default();
@@ -98,7 +98,7 @@ fn large<'t>(
 /// Load on the first rank of tables with these placements.
 fn asks<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     tables: &[TableSize],
     lie: &[(Beside, Option<Cache>)],
     node: u32,
@@ -119,7 +119,7 @@ fn asks<A: QueryFor>(
 }
 
 /// The step of a model's first rank.
-fn first_rank(model: &Model, wanted: &Wanted<'_>) -> Result<Step, Error> {
+fn first_rank(model: &Model, wanted: &SearchConstraints<'_>) -> Result<Step, Error> {
     let input = input::described(wanted.path, model, &[0], true);
     Step::from_recordings(wanted.path, input.recordings, &Choice::default())
 }
@@ -140,7 +140,7 @@ fn priced<A: QueryFor>(step: &Step, queries: &A) -> Result<Load, A::Error> {
 /// Load on the first rank besides its tables.
 fn rest<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     loads: &BTreeMap<Key, Load>,
     queries: &A,
 ) -> Result<Load, A::Error> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steptime_eager::{Cache, Home, TableSize};
 use steptime_shard::{Cut, Load, Way};
 
-use super::Wanted;
+use super::SearchConstraints;
 use super::cached::Rows;
 
 /// Minimum width of a group of columns.
@@ -56,7 +56,7 @@ pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
 }
 
 /// Keys of a placement in the host's memory, with caches of several sizes; empty where that is not allowed, or the GPU has enough memory.
-pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> Vec<Key> {
+pub(super) fn cached(key: &Key, batch: u64, wanted: &SearchConstraints<'_>, node: u32) -> Vec<Key> {
     let &((rows, columns, lookups), beside, _) = key;
     let size = TableSize { rows, columns, lookups };
     let over = over(beside, wanted.gpus, node);
@@ -106,7 +106,7 @@ fn widest(columns: i64, parts: u32) -> i64 {
 pub(super) fn ways(
     size: &TableSize,
     batch: u64,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     node: u32,
     loads: &BTreeMap<Key, Load>,
 ) -> Vec<Way> {

@@ -8,7 +8,7 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{self as edit, Carried, Scheduled};
 use steptime_trace::Nanos;
 
-use super::{Base, Edited, Pricing, sharing};
+use super::{Base, ModifiedStep, Pricing, sharing};
 use crate::device::{self, Launch};
 use crate::error::Error;
 use crate::sources::Kernels;
@@ -38,7 +38,7 @@ impl DeviceSide {
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
-        edited: &Edited,
+        edited: &ModifiedStep,
     ) -> Result<DeviceSide, Error> {
         let mut flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
         let own = recorded.graph.device.as_deref().unwrap_or_default();
@@ -59,13 +59,13 @@ impl DeviceSide {
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
-        edited: &Edited,
+        edited: &ModifiedStep,
     ) -> Result<DeviceSide, Error> {
         let (now, scheduled) = (&edited.launches, edited.flat());
         if let Kernels::Device { profile, models, .. } = &pricing.kernels {
             let calls: Vec<_> = now.iter().map(|launch| (&launch.call, &launch.context)).collect();
             let estimates = base.prices.price_all(profile, &calls, *models);
-            let measured = device::Measured::carried(&recorded.graph, &scheduled.carried.activities);
+            let measured = device::MeasuredTimes::carried(&recorded.graph, &scheduled.carried.activities);
             let prices = device::with_estimates(&scheduled.graph, measured, now, profile, estimates);
             let (own, scaled) = (prices.coverage.measured, prices.coverage.scaled);
             return Ok(DeviceSide {
@@ -101,12 +101,12 @@ impl DeviceSide {
 }
 
 /// A changed launch: its index now, and its index before where it was recorded.
-struct Changed {
+struct ChangedLaunch {
     now: usize,
     was: Option<usize>,
 }
 
-fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Scheduled) -> Vec<Changed> {
+fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Scheduled) -> Vec<ChangedLaunch> {
     let carried = &scheduled.carried;
     let mut of_activity: FxHashMap<ActivityId, usize> = FxHashMap::default();
     for (at, launch) in was.iter().enumerate() {
@@ -131,7 +131,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
         });
         let whole = launch.activities.iter().all(|&activity| carried.activities[activity].is_some());
         if !(same && whole) {
-            changes.push(Changed { now: at, was: before });
+            changes.push(ChangedLaunch { now: at, was: before });
         }
     }
     changes
@@ -151,7 +151,7 @@ fn is_alike(was: &KernelCall, now: &KernelCall) -> bool {
 fn scaled(
     base: &Base,
     now: &[Launch],
-    changes: &[Changed],
+    changes: &[ChangedLaunch],
     scheduled: &Scheduled,
     profile: &DeviceProfile,
 ) -> DeviceSide {

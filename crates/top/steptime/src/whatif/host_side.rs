@@ -6,7 +6,7 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
-use super::{Base, Edited, Pricing, parameters};
+use super::{Base, ModifiedStep, Pricing, parameters};
 use crate::error::Error;
 use crate::shipped_host::default_host;
 use crate::sources::{FACTORS, Host};
@@ -19,7 +19,7 @@ const OF_PROFILE: f64 = 0.25;
 pub(super) fn price(
     recorded: &Step,
     pricing: &Pricing<'_>,
-    edited: &Edited,
+    edited: &ModifiedStep,
     base: &Base,
 ) -> Result<HostCosts, Error> {
     let (step, scheduled) = (&edited.step, &edited.scheduled);

@@ -21,8 +21,8 @@ use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
 pub use self::changes::{Changes, Fuse, OperatorLibrary, Precision};
-pub(crate) use self::costed::Costed;
-pub use self::edited::Edited;
+pub(crate) use self::costed::PricedStep;
+pub use self::edited::ModifiedStep;
 pub use self::outcome::Outcome;
 use crate::error::Error;
 use crate::predict::Prediction;
@@ -76,8 +76,8 @@ pub(crate) fn what_if(
     change: &Change<'_>,
     base: &Base,
 ) -> Result<WhatIf, Error> {
-    let edited = Edited::apply(recorded, base, change.rules, &pricing.kernels)?;
-    let costed = Costed::price(recorded, pricing, base, &edited)?;
+    let edited = ModifiedStep::apply(recorded, base, change.rules, &pricing.kernels)?;
+    let costed = PricedStep::price(recorded, pricing, base, &edited)?;
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
     let predicted = Prediction::from_priced(&priced, device.spread, before.asked.clone());
@@ -91,7 +91,7 @@ pub(crate) fn what_if(
     };
     let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
     let shares = device.shares;
-    let Edited { audits, step, scheduled, captured, .. } = edited;
+    let ModifiedStep { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
     let samples = recorded.batch();
     let samples = [samples, change.rules.iter().fold(samples, |samples, rule| rule.samples(samples))];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use steptime::graph::{CollectiveKind, Rendezvous};
 use steptime::rewrite::{CudaGraph, TableHome};
 use steptime::trace::Options;
-use steptime::{Choice, Error, Ranks, Spread, Step, World};
+use steptime::{Choice, Error, RankSet, Spread, Step, World};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples")
@@ -19,7 +19,7 @@ fn spread(name: &str, world: &World<'_>) -> Result<Spread, Error> {
     open(&examples().join(name)).predict().in_world(world)
 }
 
-fn moved(ranks: &Ranks) -> Vec<(CollectiveKind, u64)> {
+fn moved(ranks: &RankSet) -> Vec<(CollectiveKind, u64)> {
     let mut all: Vec<_> =
         ranks.job.rendezvous.iter().map(|met: &Rendezvous| (met.kind, met.bytes.0)).collect();
     all.sort_unstable();
@@ -98,7 +98,7 @@ fn the_collectives_are_those_that_were_recorded() {
         let step = open(&shared.join("h200").join(alone));
         let batch = step.batch().map(|batch| batch / u64::from(ranks));
         let made = step.predict().in_world(&World { batch, ..World::new(ranks) }).expect("a job");
-        let recorded = Ranks::open(&shared.join("multi_gpu").join(job)).expect("ranks");
+        let recorded = RankSet::open(&shared.join("multi_gpu").join(job)).expect("ranks");
         assert_eq!(moved(&made.ranks), moved(&recorded), "{job}");
     }
 }

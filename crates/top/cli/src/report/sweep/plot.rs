@@ -12,7 +12,7 @@ use crate::report::figure::{COLOURS, svg};
 const OUTSIDE: &str = "#9a9a9a";
 
 /// Data of a plot.
-pub struct Plotted {
+pub struct PlotData {
     /// Title of the step.
     pub title: String,
     /// Key along the x axis.
@@ -27,13 +27,13 @@ pub struct Plotted {
     pub outside: Vec<(f64, f64)>,
 }
 
-impl Plotted {
+impl PlotData {
     /// Maximum number of lines.
     pub const MOST: usize = COLOURS.len();
 }
 
 /// Returns the plot as SVG.
-pub fn plot(plotted: &Plotted) -> String {
+pub fn plot(plotted: &PlotData) -> String {
     let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
     let along = Scale::from_points(all().map(|point| point.0));
     let placed = |points: &[(f64, f64)]| points.iter().map(|&(x, y)| (along.place(x), y)).collect::<Vec<_>>();

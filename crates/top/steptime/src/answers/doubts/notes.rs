@@ -4,9 +4,9 @@ use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
 use steptime_trace::Nanos;
 
-use super::DoubtSaid;
+use super::DoubtEntry;
 use crate::answers::shares::ModelShares;
-use crate::asked::{Asked, DeviceAsked};
+use crate::asked::{DeviceEcho, QueryEcho};
 use crate::device::PricedLaunches;
 use crate::predict::Prediction;
 use crate::step::Step;
@@ -25,10 +25,10 @@ const STOOD_IN: f64 = 0.01;
 const IN_FLOAT32: f64 = 0.2;
 
 /// All notes, in the order in which a step is read, priced and predicted.
-pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtSaid> {
+pub(super) fn all(asked: &QueryEcho, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtEntry> {
     let mut all = Vec::new();
     let mut add =
-        |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtSaid::note(kind, text)));
+        |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtEntry::note(kind, text)));
     let by_recorder = step.meta.iter().flat_map(|meta| &meta.warnings);
     add("recorder", by_recorder.map(|text| format!("when it was recorded: {text}")).collect());
     add("ops", step.assumed.clone());
@@ -49,7 +49,7 @@ pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) ->
 }
 
 /// Note on products that may have been in TF32, where neither the recorder nor a GPU's name says so.
-fn unknown_precision(device: &DeviceAsked, step: &Step, priced: &PricedLaunches) -> Option<String> {
+fn unknown_precision(device: &DeviceEcho, step: &Step, priced: &PricedLaunches) -> Option<String> {
     let unknown = device.has_tf32 && step.arguments.is_derived() && step.matmul_tf32().is_none();
     unknown.then(|| allowed_precision(priced)).flatten()
 }

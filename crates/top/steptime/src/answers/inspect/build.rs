@@ -6,21 +6,21 @@ use steptime_graph::{self as graph, Job, Mismatch, Options, StepGraph};
 use steptime_trace::{DeviceProperties, Input, Recording};
 
 use super::super::coverage::GraphCoverage;
-use super::super::execution::ExecutionInspected;
-use super::super::job::RecordedJob;
+use super::super::execution::ExecutionReport;
+use super::super::job::JobRecordingReport;
 use super::super::shared::{SCHEMA, Steps, ms};
 use super::super::{doubts, overheads};
-use super::{Device, Inspected, Note, Rank, measured, notes};
+use super::{Device, InspectReport, Note, Rank, measured, notes};
 use crate::error::Error;
-use crate::job::Crew;
+use crate::job::JobGraphs;
 use crate::step::{Choice, listed, one_job, timing, title};
 
-impl Inspected {
+impl InspectReport {
     /// Inspects an input: one line per recording, and details of the selected rank, else of the first.
     ///
     /// # Errors
     /// Fails where the recordings are not the ranks of one job, or the selected rank or step is missing.
-    pub fn build(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
+    pub fn build(input: &Input, choice: &Choice) -> Result<InspectReport, Error> {
         let chosen = chosen(input, choice)?;
         let (graphs, profiler) = rayon::join(
             || graphs(&input.recordings, chosen, choice.step),
@@ -29,10 +29,10 @@ impl Inspected {
         let graphs = graphs?;
         let inspected = inspect(input, &graphs, chosen, &profiler)?;
         Ok(match job(input, &graphs) {
-            Ok(job) => Inspected { job, ..inspected },
+            Ok(job) => InspectReport { job, ..inspected },
             Err(mismatch) => {
                 let warnings = std::iter::once(mismatch.to_string()).chain(inspected.warnings).collect();
-                Inspected { warnings, not_one_job: Some(mismatch.to_string()), ..inspected }
+                InspectReport { warnings, not_one_job: Some(mismatch.to_string()), ..inspected }
             }
         })
     }
@@ -73,7 +73,7 @@ fn graphs(
 }
 
 /// Joint work of the ranks; `None` where they have no common collective.
-fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob>, Mismatch> {
+fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<JobRecordingReport>, Mismatch> {
     let timed =
         input.recordings.iter().zip(graphs).filter_map(|(recording, graph)| {
             graph.as_ref().map(|graph| (recording.rank.unwrap_or(0), graph))
@@ -85,7 +85,7 @@ fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob
     ranks.sort_by_key(|&(rank, _)| rank);
     let job = Job::of(&ranks)?;
     let (numbers, graphs) = ranks.into_iter().unzip();
-    Ok(RecordedJob::from_crew(&Crew { numbers, graphs, job: &job }))
+    Ok(JobRecordingReport::from_crew(&JobGraphs { numbers, graphs, job: &job }))
 }
 
 fn inspect(
@@ -93,17 +93,17 @@ fn inspect(
     graphs: &[Option<StepGraph>],
     chosen: usize,
     profiler: &ProfilerCost,
-) -> Result<Inspected, Error> {
+) -> Result<InspectReport, Error> {
     let recording = &opened.recordings[chosen];
     let graph = graphs[chosen].as_ref();
     let meta = recording.meta.as_ref();
     let samples = graph.map(|graph| &graph.samples);
     let execution = recording.execution.as_ref().map(|trace| {
         // The Kineto trace with shapes is of the same step, and so is that of a pair of loose traces.
-        ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
+        ExecutionReport::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
     });
     let deep = |source| Error::Graph { path: recording.path.clone(), source };
-    Ok(Inspected {
+    Ok(InspectReport {
         schema: SCHEMA,
         command: "inspect",
         input: opened.path.display().to_string(),
