@@ -64,7 +64,7 @@ impl<'a> Console<'a> {
 
     /// Prints one of many answers; returns `false` if the reader has closed the output.
     pub fn print_while_open(&self, text: &str) -> io::Result<bool> {
-        self.write(&output::harmless_lines(text))
+        self.write(&output::sanitized_lines(text))
     }
 
     /// Prints a value as JSON.
@@ -74,13 +74,13 @@ impl<'a> Console<'a> {
             None => serde_json::to_string_pretty(value),
             Some(_) => serde_json::to_string(value),
         };
-        self.write(&(output::harmless_json(&text.map_err(io::Error::from)?) + "\n")).map(|_| ())
+        self.write(&(output::sanitized_json(&text.map_err(io::Error::from)?) + "\n")).map(|_| ())
     }
 
     /// Prints a value as one line of JSON; returns `false` if the reader has closed the output.
     pub fn print_json_line<T: Serialize>(&self, value: &T) -> io::Result<bool> {
         let text = serde_json::to_string(value).map_err(io::Error::from)?;
-        self.write(&(output::harmless_json(&text) + "\n"))
+        self.write(&(output::sanitized_json(&text) + "\n"))
     }
 
     /// Prints an answer in the requested format: text, JSON or CSV.

@@ -34,7 +34,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             u8::try_from(refusal.exit_code()).unwrap_or(2)
         }
         None => {
-            output::complain(&*failure);
+            output::print_error(&*failure);
             1
         }
     }

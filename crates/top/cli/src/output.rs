@@ -2,16 +2,16 @@
 //! left half written.
 
 mod file;
-mod harmless;
 mod places;
+mod sanitized;
 mod temporary;
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};
 
 pub use file::write_file;
-pub use harmless::{json as harmless_json, lines as harmless_lines, name};
 pub use places::{separate, separate_typed};
+pub use sanitized::{json as sanitized_json, lines as sanitized_lines, name};
 pub use temporary::{leave_signals_alone, uninterrupted};
 
 /// Writes to standard output; returns `false` if the reader has closed it.
@@ -36,15 +36,15 @@ pub fn words(failure: &dyn StdError) -> String {
         }
         source = cause.source();
     }
-    harmless::message(text.trim_end())
+    sanitized::message(text.trim_end())
 }
 
 /// Prints an error to stderr.
-pub fn complain(failure: &dyn StdError) {
+pub fn print_error(failure: &dyn StdError) {
     let _ = writeln!(io::stderr(), "error: {}", words(failure));
 }
 
 /// Prints a warning to stderr.
 pub fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "warning: {}", harmless::message(text));
+    let _ = writeln!(io::stderr(), "warning: {}", sanitized::message(text));
 }

@@ -102,7 +102,7 @@ fn sync(_folder: &Path) -> io::Result<()> {
 
 /// Cleans up after interrupted ingests: ranks that were moved aside go back to their places unless others are there; abandoned
 /// folders are removed.
-pub(crate) fn settle(own: &Path, place: impl Fn(&str, u32) -> PathBuf) -> io::Result<()> {
+pub(crate) fn clean_up(own: &Path, place: impl Fn(&str, u32) -> PathBuf) -> io::Result<()> {
     let _turn = Turn::take(own)?;
     for entry in fs::read_dir(own)? {
         let entry = entry?;
@@ -154,7 +154,7 @@ mod tests {
             fs::create_dir(lake.own().join(name)).expect("a folder");
         }
         let busy = lake.unfinished().expect("a folder");
-        settle(&lake.own(), |run, rank| lake.rank(run, rank)).expect("settled");
+        clean_up(&lake.own(), |run, rank| lake.rank(run, rank)).expect("settled");
         assert!(gone.is_dir() && there.is_dir() && busy.path().is_dir());
         let mut left: Vec<_> =
             fs::read_dir(lake.own()).expect("a folder").flatten().map(|e| e.path()).collect();

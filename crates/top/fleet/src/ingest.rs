@@ -121,7 +121,7 @@ impl KnownRanks {
     }
 
     /// Returns the reason why a file cannot become a rank: another file has it, in the lake and still on disk, or in this ingest.
-    fn taken(&self, lake: &Lake, item: &Work, rank: u32, input: &Input) -> Result<Option<String>, Error> {
+    fn conflict(&self, lake: &Lake, item: &Work, rank: u32, input: &Input) -> Result<Option<String>, Error> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (item.run.clone(), rank);
         if let Some(other) = claimed.get(&key) {
@@ -183,7 +183,7 @@ fn one(lake: &Lake, known: &KnownRanks, item: &Work) -> Result<FileResult, Error
     if let Some(reason) = unfit(&trace) {
         return Ok(found(Outcome::Skipped, Some(rank), Some(reason)));
     }
-    if let Some(reason) = known.taken(lake, item, rank, &input)? {
+    if let Some(reason) = known.conflict(lake, item, rank, &input)? {
         return Ok(found(Outcome::Skipped, Some(rank), Some(reason)));
     }
     let repairs = trace.notes.repairs();

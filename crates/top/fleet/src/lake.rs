@@ -100,7 +100,7 @@ impl Lake {
         }
         let own = lake.own();
         fs::create_dir_all(&own).map_err(Error::io(&own))?;
-        exchange::settle(&own, |run, rank| lake.rank(run, rank)).map_err(Error::io(&own))?;
+        exchange::clean_up(&own, |run, rank| lake.rank(run, rank)).map_err(Error::io(&own))?;
         Ok(lake)
     }
 

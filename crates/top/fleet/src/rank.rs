@@ -72,7 +72,7 @@ impl<'t> Rank<'t> {
 
 /// Frees the columns of a trace that no table uses: about a third of its memory. The ids of ops stay: steps without marks
 /// are found by them.
-pub(crate) fn lighten(trace: &mut Trace) {
+pub(crate) fn drop_unused_columns(trace: &mut Trace) {
     let ops = &mut trace.ops;
     (ops.record_function_id, ops.forward_thread) = (Vec::new(), Vec::new());
     ops.sequence = Vec::new();

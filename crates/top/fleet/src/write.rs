@@ -14,7 +14,7 @@ use steptime_trace::{ActivityKind, Trace};
 
 use crate::error::Error;
 use crate::lake::{Rows, VERSION};
-use crate::rank::{Rank, lighten};
+use crate::rank::{Rank, drop_unused_columns};
 use crate::tables::Table;
 
 /// Rows of a group, whose buffers the writer frees after encoding it.
@@ -22,7 +22,7 @@ const GROUP: usize = 1 << 17;
 
 /// Writes all tables into a folder, one after the other, so that no two are in memory at once.
 pub(crate) fn tables(mut trace: Trace, folder: &Path) -> Result<Rows, Error> {
-    lighten(&mut trace);
+    drop_unused_columns(&mut trace);
     let kernels = trace.activities.kind.iter().filter(|kind| **kind == ActivityKind::Kernel).count();
     let rank = Rank::from_trace(&trace).map_err(Error::Ops)?;
     let mut rows = Rows {

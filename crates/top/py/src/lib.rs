@@ -38,7 +38,7 @@ mod _core {
         /// Opens it now: its files are not read again. Returns two empty strings, or the kind of refusal and its message.
         fn open(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
             let input = Arc::clone(&self.0);
-            Ok(said(wait(py, move || input.open())?.map(|()| String::new())))
+            Ok(answer_pair(wait(py, move || input.open())?.map(|()| String::new())))
         }
     }
 
@@ -57,7 +57,7 @@ mod _core {
             let opened: Vec<&steptime_cli::CachedInput> = opened.iter().map(|each| &**each).collect();
             steptime_cli::ask(typed(arguments), &given, &opened)
         });
-        Ok(said(answer?))
+        Ok(answer_pair(answer?))
     }
 
     /// Runs a command line on this terminal and returns its exit code.
@@ -73,7 +73,7 @@ mod _core {
     }
 
     /// Returns an empty string and an answer, or the kind of refusal and its message.
-    fn said(answer: Result<String, Refusal>) -> (&'static str, String) {
+    fn answer_pair(answer: Result<String, Refusal>) -> (&'static str, String) {
         match answer {
             Ok(text) => ("", text),
             Err(Refusal::Usage(words)) => ("usage", words),

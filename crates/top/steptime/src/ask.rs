@@ -28,7 +28,7 @@ use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
-use crate::possible::{possible, takes_time};
+use crate::possible::{check_sizes, check_time};
 use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
 use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
@@ -176,9 +176,9 @@ impl<'s> Query<'s> {
         let peak = memory::peak_of_recorded(&step, &kernels);
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
-            possible(&step.path, &step.graph, &device.launches)?;
+            check_sizes(&step.path, &step.graph, &device.launches)?;
         }
-        takes_time(&step, prediction.step)?;
+        check_time(&step, prediction.step)?;
         prediction.asked = self.asked(&chosen);
         Ok(prediction.with_peak(peak, spec.as_ref()))
     }
@@ -191,7 +191,7 @@ impl<'s> Query<'s> {
         let step = self.shaped(self.device.is_some())?;
         self.chosen(&step)?;
         let time = baseline_in(&step, self.process, &self.kernels(), way);
-        takes_time(&step, time)?;
+        check_time(&step, time)?;
         Ok(time)
     }
 
@@ -223,7 +223,7 @@ impl<'s> Query<'s> {
         let kernels = self.kernels();
         let (durations, spread, device) = device_times(&step, &kernels);
         if let Some(device) = &device {
-            possible(&step.path, &step.graph, &device.launches)?;
+            check_sizes(&step.path, &step.graph, &device.launches)?;
         }
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
         let unpriced = doubt::price_doubt(&step, &kernels, device.as_ref());

@@ -259,7 +259,7 @@ pub enum Error {
     /// The given device has no profile.
     #[error(
         "no device profile {name:?}{}: the shipped ones are {known}; `steptime device fit` makes others",
-        meant(nearest)
+        suggestion(nearest)
     )]
     NoSuchDevice {
         /// The given name.
@@ -370,7 +370,7 @@ fn few(names: &[String]) -> String {
     if names.len() > SHOWN { format!("{shown}, and {} others", names.len() - SHOWN) } else { shown }
 }
 
-fn meant(nearest: &Option<&'static str>) -> String {
+fn suggestion(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }
 

@@ -183,7 +183,7 @@ pub struct JobGraphs<'g> {
 impl JobGraphs<'_> {
     /// Whether any of them have a common collective.
     #[must_use]
-    pub fn meet(&self) -> bool {
+    pub fn share_collectives(&self) -> bool {
         self.job.rendezvous.iter().any(|met| met.members.len() > 1)
     }
 

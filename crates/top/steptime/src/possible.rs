@@ -13,7 +13,7 @@ use crate::step::Step;
 const LONGEST: Nanos = Nanos(30 * 86_400 * 1_000_000_000);
 
 /// Rejects a step without time, and one of months, whose file is damaged.
-pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
+pub(crate) fn check_time(step: &Step, time: Nanos) -> Result<(), Error> {
     let path = || step.path.clone();
     match time {
         time if time <= Nanos::ZERO => Err(Error::NoDuration { path: path() }),
@@ -23,7 +23,7 @@ pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
 }
 
 /// Rejects launches with tensors too large for any GPU.
-pub(crate) fn possible(path: &Path, graph: &StepGraph, launches: &[Launch]) -> Result<(), Error> {
+pub(crate) fn check_sizes(path: &Path, graph: &StepGraph, launches: &[Launch]) -> Result<(), Error> {
     match launches.iter().find(|launch| !launch.call.is_possible()) {
         None => Ok(()),
         Some(launch) => Err(Error::Impossible {

@@ -11,7 +11,7 @@ use crate::architecture::architectures;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::possible::takes_time;
+use crate::possible::check_time;
 use crate::predict::{Baseline, baseline, host_costs, predict};
 use crate::score::Score;
 use crate::sources::{Host, Kernels};
@@ -219,7 +219,7 @@ fn row(
     let measured_ms = recorded.truth_ms("validated")?;
     let graph = &recorded.graph;
     let prediction = predict(predicted, host, kernels);
-    takes_time(predicted, prediction.step)?;
+    check_time(predicted, prediction.step)?;
     let device = prediction.device.as_ref();
     if !predicted.arguments.is_derived() {
         ops.extend(

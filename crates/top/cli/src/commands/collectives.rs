@@ -20,7 +20,7 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
         None => topology,
     };
     let answer = match &args.against {
-        Some(path) => CollectivesReport::against(&topology, &swept(path)?),
+        Some(path) => CollectivesReport::against(&topology, &read_sweep(path)?),
         None => CollectivesReport::price(&topology, &calls(args)?),
     };
     Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
@@ -63,7 +63,7 @@ fn bytes(text: &str) -> Option<u64> {
 const LONGEST: u64 = 256 << 20;
 
 /// Reads the rows of a sweep.
-fn swept(path: &Path) -> Result<Vec<MeasuredCollective>, Failure> {
+fn read_sweep(path: &Path) -> Result<Vec<MeasuredCollective>, Failure> {
     let place = path.display();
     let bytes = steptime::trace::read_bytes(path, LONGEST)
         .map_err(|error| format!("cannot read {place}: {error}"))?;

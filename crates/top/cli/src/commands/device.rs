@@ -114,7 +114,7 @@ fn fit_profile(
     output::uninterrupted(|| profile.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::shown(&DeviceReport::new(&profile)),
+        device::profile_text(&DeviceReport::new(&profile)),
         place.display()
     ))?;
     Ok(())
@@ -234,7 +234,9 @@ fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
 /// Returns a profile, with its own models or transferred ones.
 fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
     Ok(match lent {
-        Some(from) => steptime::device::lent(from, name, corrections.map(DeviceProfile::read).transpose()?)?,
+        Some(from) => {
+            steptime::device::transferred(from, name, corrections.map(DeviceProfile::read).transpose()?)?
+        }
         None => steptime::device(name)?,
     })
 }
@@ -269,7 +271,7 @@ fn score(
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
-    let lender = steptime::device::lender()?;
+    let lender = steptime::device::transfer_source()?;
     let listed = steptime::devices()
         .map(|name| Ok(DeviceEntry::new(name, &steptime::device::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
@@ -281,7 +283,7 @@ fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
     if json {
         console.print_json(&shown)?
     } else {
-        console.print(&device::shown(&shown))?
+        console.print(&device::profile_text(&shown))?
     }
     Ok(())
 }

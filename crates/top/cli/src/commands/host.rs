@@ -56,5 +56,5 @@ fn show(file: Option<&Path>, json: bool, console: &Console<'_>) -> Result<(), Fa
     }
     let name = file
         .map_or_else(|| "the profile that ships with steptime".to_owned(), |path| path.display().to_string());
-    Ok(console.print(&host::shown(profile, &name))?)
+    Ok(console.print(&host::profile_text(profile, &name))?)
 }

@@ -64,12 +64,12 @@ pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
 pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
     match console.opened(path, choice, want) {
         Some(opened) => Ok(opened?),
-        None => Ok(Arc::new(alone(path, choice, want)?)),
+        None => Ok(Arc::new(rank(path, choice, want)?)),
     }
 }
 
 /// Opens the wanted parts of an input, and builds the graph of the chosen rank.
-pub fn alone(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
+pub fn rank(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
     let options = Options { progress: Some(&report), want, ..Options::default() };
@@ -166,7 +166,7 @@ pub fn recordings(paths: &[PathBuf], want: Want) -> Result<Vec<Step>, Failure> {
 }
 
 /// Opens only the execution traces of several recordings.
-pub fn lone(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
+pub fn execution_traces(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
     let want = Want { timing: false, shaped: false, execution: true };
     each(paths, |path| {
         let options = Options { want, threads: 1, ..Options::default() };

@@ -90,7 +90,7 @@ fn job(args: &Predict) -> Result<Option<RankSet>, Failure> {
 fn recorded_ranks(args: &Predict) -> Result<Option<RankSet>, Failure> {
     let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
     Ok(Some(progress::spin("matching ranks", || RankSet::from_input(input))?)
-        .filter(|ranks| ranks.crew().meet()))
+        .filter(|ranks| ranks.crew().share_collectives()))
 }
 
 /// Predicts a job made from one rank's step, or a described job whose ranks are changed.

@@ -39,7 +39,7 @@ fn row(path: &Path) -> Row {
         }
         Ok(step)
     };
-    match load::alone(path, &Choice::default(), Want::TIMING).and_then(read) {
+    match load::rank(path, &Choice::default(), Want::TIMING).and_then(read) {
         Ok(step) => Row::new(name, &step),
         Err(why) => Row::failed(name, why.to_string()),
     }

@@ -171,7 +171,9 @@ fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> 
         .max_by_key(|&key| (grid.keys[key].0 == "device", std::cmp::Reverse(key)));
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = match by {
         None => vec![(String::new(), Vec::new())],
-        Some(key) => grid.keys[key].1.iter().map(|value| (grid::said(value.as_ref()), Vec::new())).collect(),
+        Some(key) => {
+            grid.keys[key].1.iter().map(|value| (grid::value_text(value.as_ref()), Vec::new())).collect()
+        }
     };
     let mut outside = Vec::new();
     for row in rows.values() {

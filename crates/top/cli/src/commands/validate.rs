@@ -39,7 +39,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     for recorded in &mut recordings {
         recorded.process = source::process(args.process).unwrap_or(recorded.process);
     }
-    let mut lone = if args.lone { load::lone(&args.recordings)? } else { Vec::new() };
+    let mut lone = if args.lone { load::execution_traces(&args.recordings)? } else { Vec::new() };
     for (lone, recorded) in lone.iter_mut().zip(&recordings) {
         lone.process = recorded.process;
     }

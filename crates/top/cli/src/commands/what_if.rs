@@ -22,7 +22,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
         None => args.change.clone(),
         Some(path) => plan::read(path)?.overridden(&args.change),
     };
-    told(&changes).map_err(|words| usage("whatif", &words))?;
+    validate(&changes).map_err(|words| usage("whatif", &words))?;
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::from_path).transpose()?;
@@ -67,7 +67,7 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Target) -> Result<Query<'s>, F
 }
 
 /// Checks that options that refine another change come with that change.
-pub(super) fn told(changes: &Changes) -> Result<(), String> {
+pub(super) fn validate(changes: &Changes) -> Result<(), String> {
     if !changes.among.is_empty() && changes.fuse.iter().all(|&fuse| fuse == Fuse::Optimizer) {
         return Err("`among` selects the ops to fuse: `fuse` must be embedding-bags, elementwise or linear"
             .to_owned());

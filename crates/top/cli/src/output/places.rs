@@ -106,17 +106,17 @@ fn is_one_file(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
 }
 
 fn is_one_path(one: &Path, other: &Path) -> bool {
-    whole(one).is_some_and(|one| Some(one) == whole(other))
+    resolved(one).is_some_and(|one| Some(one) == resolved(other))
 }
 
 /// Returns a path with the links of its target's folder resolved.
-fn whole(path: &Path) -> Option<PathBuf> {
+fn resolved(path: &Path) -> Option<PathBuf> {
     let place = target(path).ok()?;
     Some(folder_of(&place).canonicalize().ok()?.join(place.file_name()?))
 }
 
 fn is_beside(output: &Path, file: &Path) -> bool {
-    let folder = |path: &Path| Some(whole(path)?.parent()?.to_owned());
+    let folder = |path: &Path| Some(resolved(path)?.parent()?.to_owned());
     folder(output).is_some_and(|place| Some(place) == folder(file))
 }
 

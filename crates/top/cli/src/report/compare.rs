@@ -24,7 +24,7 @@ pub fn text(answer: &CompareReport) -> String {
         "limited by: where the critical path is most of the time; fitted: kernel times from fitted models";
     let mut text = format!("{}\n{}\n\n", wrapped(&head, width(), 2), wrapped(legend, prose(), 2));
     text.push_str(&table(&answer.predictions).text());
-    for (said, of) in said(&answer.predictions) {
+    for (said, of) in distinct_doubts(&answer.predictions) {
         let whom =
             if of.len() == answer.predictions.len() { String::new() } else { format!("{}: ", of.join(", ")) };
         text.push_str(&format!("{}\n", wrapped(&format!("! {whom}{said}"), prose(), 2)));
@@ -76,7 +76,7 @@ pub fn doubts(answer: &PredictionReport) -> String {
 }
 
 /// Returns the distinct doubts in the order of their first occurrence, each with its GPUs.
-fn said(predictions: &[PredictionReport]) -> Vec<(&str, Vec<&str>)> {
+fn distinct_doubts(predictions: &[PredictionReport]) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in predictions {
         for text in row.doubts.iter().map(|doubt| &doubt.text) {

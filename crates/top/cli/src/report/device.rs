@@ -79,7 +79,7 @@ pub fn corrections(corrected: &[CorrectionEntry]) -> String {
 }
 
 /// Returns a profile as text.
-pub fn shown(profile: &DeviceReport) -> String {
+pub fn profile_text(profile: &DeviceReport) -> String {
     let mut text: String =
         specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
     if let Some(from) = &profile.models_of {

@@ -22,7 +22,7 @@ pub fn fitted(profile: &HostProfile, path: &Path) -> String {
 }
 
 /// Returns a profile as text.
-pub fn shown(profile: &HostProfile, name: &str) -> String {
+pub fn profile_text(profile: &HostProfile, name: &str) -> String {
     let head = format!(
         "{}: {} from {}, host speed known to {}",
         crate::output::name(name),

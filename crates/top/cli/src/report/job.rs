@@ -60,7 +60,7 @@ pub fn headline(answer: &JobPredictionReport) -> String {
         "{}\n{}\n{doubts}{}{}{}",
         shorten(&title, width()),
         apart(&[format!("step {} ms", ms(answer.step_ms)), interval, rate], width()),
-        said("", &how(answer)),
+        paragraph("", &how(answer)),
         changes(answer),
         decides(answer),
     )
@@ -89,14 +89,18 @@ fn how(answer: &JobPredictionReport) -> String {
 fn changes(answer: &JobPredictionReport) -> String {
     let shown = answer.changes.iter().take(CHANGES);
     let more = answer.changes.len().saturating_sub(CHANGES);
-    let rest =
-        if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
+    let rest = if more > 0 {
+        paragraph("", &format!("... and {more} more changes, in --json"))
+    } else {
+        String::new()
+    };
     // The memory of a changed step was not recorded, so that the predicted peak is shown.
     let peaks =
         answer.ranks.iter().filter(|_| !answer.changes.is_empty()).filter_map(|rank| rank.peak_mb.as_ref());
     let most = peaks.max_by(|a, b| a.total().total_cmp(&b.total()));
-    let memory = most.map_or_else(String::new, |peak| said("", &format!("{} on a rank", memory::line(peak))));
-    shown.map(|change| said("", change)).chain([rest, memory]).collect()
+    let memory =
+        most.map_or_else(String::new, |peak| paragraph("", &format!("{} on a rank", memory::line(peak))));
+    shown.map(|change| paragraph("", change)).chain([rest, memory]).collect()
 }
 
 /// Returns the ranks with the largest shares of the critical path.
@@ -118,10 +122,10 @@ fn decides(answer: &JobPredictionReport) -> String {
             slowest.times
         )
     });
-    said("", &format!("critical path: {}{}", each.join(", "), slowest.unwrap_or_default()))
+    paragraph("", &format!("critical path: {}{}", each.join(", "), slowest.unwrap_or_default()))
 }
 
-fn said(sign: &str, words: &str) -> String {
+fn paragraph(sign: &str, words: &str) -> String {
     wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
 }
 
@@ -216,10 +220,10 @@ pub fn recorded(job: &JobRecordingReport) -> String {
         ms(job.period_ms)
     );
     for warning in &job.warnings {
-        text.push_str(&said("! ", warning));
+        text.push_str(&paragraph("! ", warning));
     }
     for straggler in job.stragglers.iter().take(STRAGGLERS) {
-        text.push_str(&said("", &delays(straggler)));
+        text.push_str(&paragraph("", &delays(straggler)));
     }
     text.push('\n');
     let mut columns = Columns::new(&[&PARTS[..], &["?>clock ahead us"]].concat());
@@ -387,5 +391,5 @@ pub fn planned(answer: &PlannerReport) -> String {
 
 /// Returns the reason why the ranks of a folder are not shown together.
 pub fn mismatch(why: &str) -> String {
-    said("! ", why)
+    paragraph("! ", why)
 }

@@ -83,8 +83,8 @@ fn headline(answer: &PredictionReport) -> String {
     let rank = answer.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let source = answer.kernel_coverage.as_ref();
-    let source = source.map_or_else(String::new, |c| said("", &format!("kernel times: {}", c.text())));
-    let peak = answer.peak_mb.as_ref().map_or_else(String::new, |peak| said("", &memory::line(peak)));
+    let source = source.map_or_else(String::new, |c| paragraph("", &format!("kernel times: {}", c.text())));
+    let peak = answer.peak_mb.as_ref().map_or_else(String::new, |peak| paragraph("", &memory::line(peak)));
     let doubts = doubts::text(&answer.doubts);
     format!(
         "{}\n{}\n{doubts}{}{source}{peak}",
@@ -103,11 +103,11 @@ fn how(answer: &PredictionReport) -> String {
         "method {}, host {host}{times}, kernels {kernels}, process {}",
         answer.method, answer.process
     );
-    said("", &words)
+    paragraph("", &words)
 }
 
 /// Wraps sentences to lines of the report.
-fn said(sign: &str, words: &str) -> String {
+fn paragraph(sign: &str, words: &str) -> String {
     wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
 }
 
@@ -247,5 +247,5 @@ fn coverage(coverage: &GraphCoverage, answer: &PredictionReport) -> String {
         coverage.steps_alike,
         counted(answer.steps.count, "step"),
     );
-    said("", &words)
+    paragraph("", &words)
 }

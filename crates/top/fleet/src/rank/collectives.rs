@@ -78,7 +78,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, nest: &Nest, device: &Devic
         if with_kernel.binary_search(&op).is_err() {
             let start = trace.ops.start[op as usize];
             let step = windows.number(windows.at(start));
-            rows.push(CollectiveRow { step, ..said(trace, Some(collective), None, start) });
+            rows.push(CollectiveRow { step, ..recorded_facts(trace, Some(collective), None, start) });
         }
     }
     rows.sort_by_key(|row| (row.start, row.kernel, row.op));
@@ -105,12 +105,12 @@ fn kernel_row(
         dur: Some(dur),
         exposed: Some(dur - beside),
         launched: device.calls[at].map(|call| trace.calls.start[call as usize]),
-        ..said(trace, collective, host, start)
+        ..recorded_facts(trace, collective, host, start)
     }
 }
 
 /// Returns the recorded facts of a collective, from the first or else the second record.
-fn said(
+fn recorded_facts(
     trace: &Trace,
     first: Option<&Collective>,
     second: Option<&Collective>,

@@ -57,7 +57,7 @@ impl Intervals {
     }
 
     /// Whether any interval overlaps a time.
-    pub(super) fn meet(&self, start: Nanos, end: Nanos) -> bool {
+    pub(super) fn overlaps(&self, start: Nanos, end: Nanos) -> bool {
         self.0.get(self.first(start)).is_some_and(|&(began, _)| began < end)
     }
 

@@ -94,7 +94,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<Ste
 
 /// Returns the device times from a beginning to an end; `None` if nothing was recorded in it.
 fn busy(device: &Device, (begin, end): (Nanos, Nanos)) -> Option<BusyTimes> {
-    if !device.running.iter().any(|running| running.all.meet(begin, end)) {
+    if !device.running.iter().any(|running| running.all.overlaps(begin, end)) {
         return None;
     }
     let mut sum = BusyTimes::default();

@@ -72,7 +72,7 @@ impl ScaleReport {
                 .map_or_else(String::new, |device| device.name.clone()),
             weak,
             rows: rows(placements.iter().map(|placement| row(placement, price))),
-            doubts: once(doubts.chain(assumed).collect()),
+            doubts: distinct_texts(doubts.chain(assumed).collect()),
         }
     }
 
@@ -106,7 +106,7 @@ impl ScaleReport {
             device: named.or_else(|| step.graph.device.clone()).unwrap_or_default(),
             weak,
             rows: rows(on.iter().map(row)),
-            doubts: once(said.into_iter().chain(doubts).collect()),
+            doubts: distinct_texts(said.into_iter().chain(doubts).collect()),
         }
     }
 }
@@ -121,7 +121,7 @@ fn rows(rows: impl Iterator<Item = ScaleRow>) -> Vec<ScaleRow> {
 }
 
 /// Texts of doubts, each once, worst first.
-fn once(doubts: Vec<DoubtEntry>) -> Vec<String> {
+fn distinct_texts(doubts: Vec<DoubtEntry>) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for doubt in worst_first(doubts) {
         if !texts.contains(&doubt.text) {

@@ -11,7 +11,7 @@ use super::Query;
 use super::roofline::recorded_on;
 use crate::device::Bound;
 use crate::error::Error;
-use crate::possible::takes_time;
+use crate::possible::check_time;
 
 /// The kernels, copies and fills of a step by name.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl Query<'_> {
         if kernels.is_empty() {
             return Err(Error::NoKernels { path: step.path.clone(), repairs: step.repairs.clone() });
         }
-        takes_time(step, kernels.iter().map(|kernel| kernel.time).sum())?;
+        check_time(step, kernels.iter().map(|kernel| kernel.time).sum())?;
         Ok(NamedKernels { device: named, spec, kernels })
     }
 }

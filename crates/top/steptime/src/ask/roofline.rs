@@ -6,7 +6,7 @@ use steptime_trace::Nanos;
 use super::{Device, Query};
 use crate::device::{self, Roof};
 use crate::error::Error;
-use crate::possible::{possible, takes_time};
+use crate::possible::{check_sizes, check_time};
 use crate::step::Step;
 
 /// Assumed device of recordings that do not name theirs.
@@ -62,7 +62,7 @@ impl Query<'_> {
         };
         let graph = &step.graph;
         let launches = step.launches(&self.indices, self.settings);
-        possible(&step.path, graph, &launches)?;
+        check_sizes(&step.path, graph, &launches)?;
         let prices = device::price(graph, &launches, profile, self.models);
         let kernels = launches.iter().zip(&prices.estimates).filter_map(|(launch, estimate)| {
             let time = if predicted { estimate.time } else { launch.measured(graph)? };
@@ -75,7 +75,7 @@ impl Query<'_> {
             })
         });
         let kernels: Vec<KernelRoof> = kernels.collect();
-        takes_time(&step, kernels.iter().map(|kernel| kernel.time).sum())?;
+        check_time(&step, kernels.iter().map(|kernel| kernel.time).sum())?;
         Ok(Roofline { device: name.clone(), spec: profile.spec.clone(), predicted, kernels })
     }
 }

@@ -8,7 +8,7 @@ use super::host::ChosenHost;
 use super::{Query, StepSource};
 use crate::error::Error;
 use crate::memory;
-use crate::possible::{possible, takes_time};
+use crate::possible::{check_sizes, check_time};
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
 use crate::step::Step;
@@ -58,9 +58,9 @@ impl Query<'_> {
         let pricing = self.pricing(&chosen);
         let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
         if let Some(device) = &before.device {
-            possible(&step.path, &step.graph, &device.launches)?;
+            check_sizes(&step.path, &step.graph, &device.launches)?;
         }
-        takes_time(&step, before.step)?;
+        check_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
         let spec = memory::spec(&step, &pricing.kernels);
         let before = before.with_peak(memory::peak_of_recorded(&step, &pricing.kernels), spec.as_ref());

@@ -69,7 +69,7 @@ fn corrections_in(name: &str) -> Result<Option<DeviceProfile>, Error> {
 ///
 /// # Errors
 /// As [`device`].
-pub fn lent(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<DeviceProfile, Error> {
+pub fn transferred(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<DeviceProfile, Error> {
     let mut to = own(to)?;
     to.onto = None;
     Ok(own(from)?.lend(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
@@ -79,7 +79,7 @@ pub fn lent(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<
 ///
 /// # Errors
 /// None, unless the program was built wrongly.
-pub fn lender() -> Result<String, Error> {
+pub fn transfer_source() -> Result<String, Error> {
     Ok(worth()?.from)
 }
 

@@ -81,7 +81,7 @@ impl<'a> TimeTransfer<'a> {
     }
 
     /// Time of a launch and of each of its activities; `None` where it was not measured.
-    pub(super) fn stand_in(&self, launch: &Launch) -> Option<(Estimate, Vec<Nanos>)> {
+    pub(super) fn estimate(&self, launch: &Launch) -> Option<(Estimate, Vec<Nanos>)> {
         let mut first: Option<Estimate> = None;
         let mut each = Vec::with_capacity(launch.activities.len());
         for &activity in &launch.activities {

@@ -45,7 +45,10 @@ pub(crate) fn price_new(
 
 /// Times of one rank's recorded collectives on GPUs of its kind once all ranks have arrived, as far as known; collectives of one
 /// rank with itself are left out.
-pub(crate) fn alone(graph: &StepGraph, measured: &TiVec<ActivityId, Nanos>) -> Vec<(ActivityId, Nanos)> {
+pub(crate) fn times_alone(
+    graph: &StepGraph,
+    measured: &TiVec<ActivityId, Nanos>,
+) -> Vec<(ActivityId, Nanos)> {
     let device = graph.device.as_deref().unwrap_or_default();
     let Some(topology) = (!graph.collectives.is_empty()).then(|| Topology::of(device).ok()).flatten() else {
         return Vec::new();

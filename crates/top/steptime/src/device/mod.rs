@@ -19,9 +19,9 @@ pub mod tables;
 
 pub(crate) use beside::beside_collectives;
 pub(crate) use catalog::nearest;
-pub use catalog::{device, devices, is_named, lender, lent, own, shipped_for};
+pub use catalog::{device, devices, is_named, own, shipped_for, transfer_source, transferred};
 pub(crate) use elsewhere::MeasuredTimes;
-pub(crate) use exchanges::{alone, call as exchange_call, price_alone, price_new};
+pub(crate) use exchanges::{call as exchange_call, price_alone, price_new, times_alone};
 pub use launch::{Knowledge, Launch};
 pub use launches::Arguments;
 pub use lookups::Lookups;

@@ -93,7 +93,7 @@ pub(crate) fn with_estimates(
     let mut unpriced = UnpricedWork::default();
     let mut weights = [0.0; 2];
     for (launch, estimate) in launches.iter().zip(&mut estimates) {
-        let own = is_unpriced(launch, estimate).then(|| elsewhere.stand_in(launch)).flatten();
+        let own = is_unpriced(launch, estimate).then(|| elsewhere.estimate(launch)).flatten();
         let weight = measured.launch_time(launch).map_or(0.0, Nanos::as_micros);
         weights[0] += weight;
         match own {

@@ -68,7 +68,7 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
     for sweep in sweeps {
         let name = named(sweep);
         match profile {
-            Some(profile) if is_of(&name, profile) => priced(sweep, &name, profile, &mut rows)?,
+            Some(profile) if is_profile_of(&name, profile) => priced(sweep, &name, profile, &mut rows)?,
             Some(_) => {}
             None => {
                 let shipped =
@@ -88,7 +88,7 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
 }
 
 /// Whether a profile is of a GPU. A shipped one is not where another shipped one matches better: an A100 PCIe of 40 GB, and one of 80.
-fn is_of(name: &str, profile: &DeviceProfile) -> bool {
+fn is_profile_of(name: &str, profile: &DeviceProfile) -> bool {
     let nearer = shipped_for(name).is_some_and(|nearest| nearest != profile.name);
     is_named(name, &profile.spec.name) && !(nearer && devices().any(|shipped| shipped == profile.name))
 }

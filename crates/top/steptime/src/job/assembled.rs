@@ -10,7 +10,7 @@ use steptime_trace::Nanos;
 
 use super::JobGraphs;
 use super::predicted::Collectives;
-use super::slowest::alone;
+use super::slowest::time_alone;
 use crate::ask::{Query, Sides};
 use crate::error::Error;
 use crate::step::Step;
@@ -71,7 +71,7 @@ impl AssembledJob {
         let priced: Vec<PricedGraph<'_>> = ranks.iter().map(|rank| rank.priced()).collect();
         let meetings = Meetings { job: &job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings).map_err(hangs)?;
-        let one = |rank: usize| alone(&priced[rank], &job, rank, |at| world.rendezvous[at].moving);
+        let one = |rank: usize| time_alone(&priced[rank], &job, rank, |at| world.rendezvous[at].moving);
         let alone = (0..priced.len()).into_par_iter().map(one).collect();
         Ok(AssembledJob { step: world.period, alone })
     }

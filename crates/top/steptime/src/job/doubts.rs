@@ -57,7 +57,7 @@ impl RankSet {
     }
 
     /// The doubt, where only one step was recorded.
-    pub(super) fn single(&self) -> Option<Doubt> {
+    pub(super) fn single_step_doubt(&self) -> Option<Doubt> {
         let least = self.steps.iter().map(|step| step.graph.samples.steps().len()).min()?;
         (least == 1).then(|| Doubt {
             kind: "replay",

@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, replay_doubt};
 use super::pace::{Pace, paced};
-use super::slowest::{SlowestHost, alone};
+use super::slowest::{SlowestHost, time_alone};
 use super::{JobGraphs, RankSet, call};
 use crate::ask::{Query, Sides};
 use crate::asked::QueryEcho;
@@ -145,7 +145,7 @@ impl RankSet {
         let sides = sides?;
         let collectives = Collectives::price(&self.crew(), &sides[0].asked, self.node)?;
         let predicted = self.predicted(sides, collectives, Vec::new());
-        Ok(predicted.map_err(|hang| self.hangs(hang))?)
+        Ok(predicted.map_err(|hang| self.hang_error(hang))?)
     }
 
     /// Predicts a job of steps made from one, from their prices and their doubts. Collectives are priced for nodes of the given
@@ -162,7 +162,7 @@ impl RankSet {
         let mut collectives = self.priced(&device)?;
         // None of the collectives was recorded, even where kernels were.
         collectives.source = if asked.device.is_some() { asked.kernels.clone() } else { device };
-        self.predicted(sides, collectives, doubts).map_err(|hang| self.hangs(hang))
+        self.predicted(sides, collectives, doubts).map_err(|hang| self.hang_error(hang))
     }
 
     /// Prices of collectives among GPUs of a name, in nodes of the given size.
@@ -178,7 +178,7 @@ impl RankSet {
     }
 
     /// The error of a hang, with rank numbers for indices.
-    fn hangs(&self, hang: Hang) -> Error {
+    fn hang_error(&self, hang: Hang) -> Error {
         let numbers = self.crew().numbers;
         let numbered = |places: Vec<usize>| places.into_iter().map(|place| numbers[place] as usize).collect();
         let waiting = hang.waiting.into_iter().map(|(at, places)| (at, numbered(places))).collect();
@@ -233,7 +233,7 @@ impl RankSet {
             self.cut(),
             self.several_runs_doubt(),
             self.sizes_unknown(&asked),
-            self.single(),
+            self.single_step_doubt(),
             unpriced,
             pace.doubt(step, as_recorded),
             replay.as_ref().and_then(replay_doubt),
@@ -286,7 +286,7 @@ impl RankSet {
             RankPrediction {
                 parts: Parts::of(world, &self.job, rank, graph),
                 idle: Idle::of(graph, &world.ranks[rank]),
-                alone: alone(&priced[rank], &self.job, rank, |at| world.rendezvous[at].moving),
+                alone: time_alone(&priced[rank], &self.job, rank, |at| world.rendezvous[at].moving),
                 critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
                 last: lates.iter().filter(|&&late| late == rank).count(),
                 meets: self

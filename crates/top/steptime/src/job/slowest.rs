@@ -57,15 +57,15 @@ impl RankSet {
         let others = paced(priced, &vec![slower(); priced.len()]);
         let of = |rank: usize| RankClass {
             ranks: self.alike[rank],
-            alone: alone(&priced[rank], &self.job, rank, |at| moving[at]),
-            slower: alone(&others[rank], &self.job, rank, |at| moving[at]),
+            alone: time_alone(&priced[rank], &self.job, rank, |at| moving[at]),
+            slower: time_alone(&others[rank], &self.job, rank, |at| moving[at]),
         };
         slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<RankClass>>())
     }
 }
 
 /// Step time of one rank whose collectives take only as long as their data moves.
-pub(super) fn alone(
+pub(super) fn time_alone(
     priced: &PricedGraph<'_>,
     job: &Job,
     rank: usize,

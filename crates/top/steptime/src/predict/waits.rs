@@ -6,7 +6,7 @@ use steptime_sim::Timeline;
 use steptime_trace::Nanos;
 
 use super::host_side;
-use crate::device::alone;
+use crate::device::times_alone;
 use crate::shipped_host::own_constants;
 use crate::sources::Host;
 use crate::step::Step;
@@ -20,7 +20,7 @@ pub(crate) fn unprofiled(
     durations: &mut TiVec<ActivityId, Nanos>,
 ) {
     let graph = &recorded.graph;
-    let moving = alone(graph, durations);
+    let moving = times_alone(graph, durations);
     if moving.is_empty() || matches!(host, Host::Profiled) {
         return;
     }

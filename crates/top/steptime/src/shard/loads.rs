@@ -34,12 +34,13 @@ pub(super) fn problem<A: QueryFor>(
     let Some(small) = small else { return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() })) };
     let topology = super::topology(wanted)?;
     let node = topology.gpus.min(wanted.gpus);
-    let alone = asks(model, wanted, &[small], &[(Beside::Whole, None)], node, queries)?;
+    let alone = first_rank_load(model, wanted, &[small], &[(Beside::Whole, None)], node, queries)?;
     let measure = |(size, beside, cache): Key| {
         let (rows, columns, lookups) = size;
         let both = [small, TableSize { rows, columns, lookups }];
         let load =
-            asks(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, queries)? - alone;
+            first_rank_load(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, queries)?
+                - alone;
         let [least, host_memory] = memory(model, size, over(beside, wanted.gpus, node), cache);
         // An optimizer that updates all rows of a table needs more memory temporarily than it keeps.
         let memory = least.max(load.memory);
@@ -65,7 +66,7 @@ pub(super) fn problem<A: QueryFor>(
     let exchange = exchange(model, &tables, gpus, &topology);
     let mut problem =
         Problem { gpus, node, memory, host_memory, base: Load::default(), exchange, tables: all };
-    problem.base = rest(model, wanted, &loads, queries)?;
+    problem.base = base_load(model, wanted, &loads, queries)?;
     Ok(problem)
 }
 
@@ -96,7 +97,7 @@ fn large<'t>(
 }
 
 /// Load on the first rank of tables with these placements.
-fn asks<A: QueryFor>(
+fn first_rank_load<A: QueryFor>(
     model: &Model,
     wanted: &SearchConstraints<'_>,
     tables: &[TableSize],
@@ -138,7 +139,7 @@ fn priced<A: QueryFor>(step: &Step, queries: &A) -> Result<Load, A::Error> {
 }
 
 /// Load on the first rank besides its tables.
-fn rest<A: QueryFor>(
+fn base_load<A: QueryFor>(
     model: &Model,
     wanted: &SearchConstraints<'_>,
     loads: &BTreeMap<Key, Load>,

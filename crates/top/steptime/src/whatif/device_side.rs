@@ -49,8 +49,8 @@ impl DeviceSide {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);
         }
-        Ok(match edited.through() {
-            Some(carried) => flat.through(carried),
+        Ok(match edited.after_capture() {
+            Some(carried) => flat.after_capture(carried),
             None => flat,
         })
     }
@@ -91,7 +91,7 @@ impl DeviceSide {
     }
 
     /// Maps the times to activities that were carried over from the priced ones.
-    fn through(self, carried: &Carried) -> DeviceSide {
+    fn after_capture(self, carried: &Carried) -> DeviceSide {
         let durations = carried.activities.iter();
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
         let asked = |of: &Demands| carried.activities.iter().map(|at| at.and_then(|at| of.of[at])).collect();

@@ -7,7 +7,7 @@ use super::{Base, settings};
 use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
-use crate::possible::possible;
+use crate::possible::check_sizes;
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -59,7 +59,7 @@ impl ModifiedStep {
         let lookups = recorded.arguments.lookups();
         let launches =
             device::lower_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
-        possible(&recorded.path, &flat.graph, &launches)?;
+        check_sizes(&recorded.path, &flat.graph, &launches)?;
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
         let granted = audits.iter().flat_map(|audit| &audit.doubts).map(|text| (text.clone(), 0.0));
@@ -88,7 +88,7 @@ impl ModifiedStep {
     }
 
     /// Mapping of the rows before capture to those after.
-    pub(super) fn through(&self) -> Option<&Carried> {
+    pub(super) fn after_capture(&self) -> Option<&Carried> {
         self.captured.as_ref().map(|(_, through)| through)
     }
 }

@@ -70,7 +70,7 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
         words.insert(format!("rows_{name}"), rows.len().to_string());
         let profile = match name == wanted.from {
             true => steptime::device::own(name)?,
-            false => steptime::device::lent(wanted.from, name, None)?,
+            false => steptime::device::transferred(wanted.from, name, None)?,
         };
         profiles.push((profile, rows));
     }

@@ -41,7 +41,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
         (None, None) => None,
     };
     let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
-    what_if::told(&changes).map_err(|words| usage("predict", &words))?;
+    what_if::validate(&changes).map_err(|words| usage("predict", &words))?;
     if changes.host_speed.is_some() {
         return Err(
             usage("predict", "`host-speed` in a plan applies to a single step: use --host-speed").into()

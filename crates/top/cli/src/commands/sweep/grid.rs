@@ -39,7 +39,7 @@ impl Grid {
         let mut keys = Vec::new();
         for (key, values) in table {
             let key = key.replace('_', "-");
-            plan::known(&key, &[DEVICE])?;
+            plan::check_key(&key, &[DEVICE])?;
             let Some(values) = values.as_array() else {
                 return Err(format!("`{key}` is a list of values in a grid: {key} = [{values}]"));
             };
@@ -133,16 +133,16 @@ impl Grid {
     pub fn words(&self, point: u64) -> Vec<(String, String)> {
         let places = self.places(point);
         let each = self.keys.iter().zip(places);
-        each.map(|((key, values), at)| (key.clone(), said(values[at].as_ref()))).collect()
+        each.map(|((key, values), at)| (key.clone(), value_text(values[at].as_ref()))).collect()
     }
 }
 
 /// Returns a value as text: names of a list are joined by `+`.
-pub fn said(value: Option<&Value>) -> String {
+pub fn value_text(value: Option<&Value>) -> String {
     match value {
         None => AS_IS.to_owned(),
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(all)) => all.iter().map(|one| said(Some(one))).collect::<Vec<_>>().join("+"),
+        Some(Value::Array(all)) => all.iter().map(|one| value_text(Some(one))).collect::<Vec<_>>().join("+"),
         Some(other) => other.to_string(),
     }
 }

@@ -18,7 +18,7 @@ use parquet::file::properties::WriterProperties;
 use steptime::answers::GridRow;
 use toml::Value;
 
-use super::grid::{Grid, said};
+use super::grid::{Grid, value_text};
 use crate::commands::Failure;
 
 /// Separator of doubts.
@@ -81,7 +81,7 @@ fn key_column<'g>(known: &[Option<Value>], each: impl Iterator<Item = Option<&'g
     if all(Value::is_bool) {
         return Arc::new(each.map(|value| value?.as_bool()).collect::<BooleanArray>());
     }
-    Arc::new(each.map(|value| Some(said(Some(value?)))).collect::<StringArray>())
+    Arc::new(each.map(|value| Some(value_text(Some(value?)))).collect::<StringArray>())
 }
 
 /// Returns a whole number or a fraction as a float.

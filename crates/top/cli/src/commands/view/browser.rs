@@ -12,7 +12,7 @@ const STARTED: Duration = Duration::from_secs(60);
 /// # Errors
 /// If there is no browser, or no file can be made.
 pub fn open(address: &str) -> io::Result<()> {
-    let folder = private()?;
+    let folder = private_folder()?;
     let file = folder.path().join("open.html");
     std::fs::write(&file, leading_to(address))?;
     open::that_detached(&file)?;
@@ -24,7 +24,7 @@ pub fn open(address: &str) -> io::Result<()> {
 }
 
 /// Creates a folder that only its user may read.
-fn private() -> io::Result<tempfile::TempDir> {
+fn private_folder() -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("steptime-");
     #[cfg(unix)]
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn nobody_else_reads_the_file() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = private().expect("a folder");
+        let folder = private_folder().expect("a folder");
         assert_eq!(folder.path().metadata().expect("it").permissions().mode() & 0o777, 0o700);
     }
 

@@ -8,7 +8,7 @@ use steptime::rewrite::Rule;
 use steptime::{Change, WhatIfs};
 use steptime_view::{Answers, Devices, StepViews};
 
-use super::super::what_if::{plan, rules, told};
+use super::super::what_if::{plan, rules, validate};
 use super::asked::Subjects;
 use crate::output::words;
 
@@ -121,7 +121,7 @@ impl Answers for Gpus<'_, '_> {
         let table: toml::Table =
             serde_json::from_value(Value::Object(plan)).map_err(|error| error.to_string())?;
         let changes = plan::parse(&table)?;
-        told(&changes)?;
+        validate(&changes)?;
         let rules = rules(&changes);
         let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
         if rules.is_empty() && changes.host_speed.is_none() {

@@ -48,10 +48,12 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
     let mut changes = Changes::default();
     for (key, value) in table {
         match key.replace('_', "-").as_str() {
-            "batch" => changes.batch = Some(whole(key, value)?),
-            "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
-            "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
-            "accumulate" => changes.accumulate = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX)),
+            "batch" => changes.batch = Some(whole_number(key, value)?),
+            "recorded-batch" => changes.recorded_batch = Some(whole_number(key, value)?),
+            "batch-dim" => changes.batch_dim = Some(whole_number(key, value)? as usize),
+            "accumulate" => {
+                changes.accumulate = Some(u32::try_from(whole_number(key, value)?).unwrap_or(u32::MAX))
+            }
             "set" => {
                 changes.set = parts(key, value, "PATH=VALUE, as tables[0].rows=1000000", crate::cli::size)?
             }
@@ -74,22 +76,22 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             }
             "remove" => changes.remove = parts(key, value, "the names of ops", crate::cli::selection)?,
             "on-stream" => changes.on_stream = parts(key, value, "the names of ops", crate::cli::selection)?,
-            "streams" => changes.streams = Some(whole(key, value)? as usize),
+            "streams" => changes.streams = Some(whole_number(key, value)? as usize),
             "data-parallel" => {
-                changes.data_parallel = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX));
+                changes.data_parallel = Some(u32::try_from(whole_number(key, value)?).unwrap_or(u32::MAX));
             }
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
                 changes.host_speed = Some(times.ok_or_else(|| format!("`{key}` is a number"))?);
             }
-            other => return known(other, &[]).map(|()| changes),
+            other => return check_key(other, &[]).map(|()| changes),
         }
     }
     Ok(changes)
 }
 
-fn whole(key: &str, value: &Value) -> Result<u64, String> {
+fn whole_number(key: &str, value: &Value) -> Result<u64, String> {
     let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
     number.ok_or_else(|| format!("`{key}` is a whole number, and not {value}"))
 }
@@ -102,7 +104,7 @@ fn flag(key: &str, value: &Value) -> Result<bool, String> {
 fn segments(key: &str, value: &Value) -> Result<Option<usize>, String> {
     match value.as_bool() {
         Some(wanted) => Ok(wanted.then_some(0)),
-        None => Ok(Some(whole(key, value)? as usize)),
+        None => Ok(Some(whole_number(key, value)? as usize)),
     }
 }
 
@@ -134,7 +136,7 @@ fn choice<T: ValueEnum>(key: &str, value: &Value) -> Result<T, String> {
 }
 
 /// Checks that a key is one of a plan or of `more`; the error names the nearest.
-pub fn known(key: &str, more: &[&str]) -> Result<(), String> {
+pub fn check_key(key: &str, more: &[&str]) -> Result<(), String> {
     let keys = || KEYS.iter().chain(more).copied();
     if keys().any(|known| known == key) {
         return Ok(());

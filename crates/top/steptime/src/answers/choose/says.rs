@@ -10,7 +10,7 @@ pub(super) fn all(gpus: &[GpuReport]) -> Vec<String> {
     let mut says = Vec::new();
     says.extend(host_bound(gpus, "at the recorded batch", |gpu| Some(&gpu.recorded)));
     says.extend(host_bound(gpus, "at the largest batch too", |gpu| gpu.largest.as_ref()));
-    says.extend(unsure(gpus));
+    says.extend(undistinguished(gpus));
     says.extend(unknown(gpus));
     says.extend(gpus.iter().filter_map(too_large));
     says
@@ -33,7 +33,7 @@ fn host_bound<'g>(
 }
 
 /// Lists the GPUs that cannot be distinguished from the first.
-fn unsure(gpus: &[GpuReport]) -> Option<String> {
+fn undistinguished(gpus: &[GpuReport]) -> Option<String> {
     let (first, others) = gpus.split_first()?;
     let ratio = |gpu: &GpuReport| {
         let point = gpu.largest.as_ref().unwrap_or(&gpu.recorded);

@@ -87,7 +87,7 @@ fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
     let (mut all, mut time, mut count) = (Nanos::ZERO, Nanos::ZERO, 0);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
         all += estimate.time;
-        if looks_up(launch) && launch.context.indices == Indices::Unknown {
+        if depends_on_rows(launch) && launch.context.indices == Indices::Unknown {
             time += estimate.time;
             count += 1;
         }
@@ -105,7 +105,7 @@ fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
 }
 
 /// Whether the time of a kernel depends on which rows are accessed.
-fn looks_up(launch: &Launch) -> bool {
+fn depends_on_rows(launch: &Launch) -> bool {
     matches!(
         launch.call.kernel,
         Kernel::EmbeddingBag(_)

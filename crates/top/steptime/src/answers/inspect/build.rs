@@ -131,7 +131,7 @@ fn inspect(
         execution: execution.transpose().map_err(deep)?,
         notes: all_notes(recording),
         ignored: opened.ignored.iter().map(|path| path.display().to_string()).collect(),
-        warnings: said(recording, graph),
+        warnings: warnings(recording, graph),
     })
 }
 
@@ -180,7 +180,7 @@ fn all_notes(recording: &Recording) -> Vec<Note> {
     [timing, shaped, execution].into_iter().flatten().flatten().collect()
 }
 
-fn said(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
+fn warnings(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
     let has_trace = recording.timing.is_some() || recording.shaped.is_some();
     match graph {
         Some(graph) => doubts::graph_notes(graph),

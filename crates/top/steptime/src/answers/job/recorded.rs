@@ -89,7 +89,7 @@ impl JobRecordingReport {
     /// Summarises the ranks of a job; `None` where they do not meet, or where no step was recorded by all.
     #[must_use]
     pub fn from_crew(crew: &JobGraphs<'_>) -> Option<JobRecordingReport> {
-        let recorded = crew.meet().then(|| crew.recorded()).flatten()?;
+        let recorded = crew.share_collectives().then(|| crew.recorded()).flatten()?;
         let numbers = &crew.numbers;
         let rank = |(&rank, of): (&u32, &crate::job::RankRecording)| RecordedRank {
             rank,
@@ -115,13 +115,18 @@ impl JobRecordingReport {
             ranks: numbers.iter().zip(&recorded.ranks).map(rank).collect(),
             collectives: recorded.collectives.iter().map(collective).collect(),
             // Waiting between ranks of different runs has no meaning.
-            stragglers: recorded.stragglers.iter().filter(|_| recorded.is_one_run()).map(said).collect(),
+            stragglers: recorded
+                .stragglers
+                .iter()
+                .filter(|_| recorded.is_one_run())
+                .map(straggler_entry)
+                .collect(),
             warnings: warnings(crew, &recorded),
         })
     }
 }
 
-fn said(straggler: &Straggler) -> StragglerEntry {
+fn straggler_entry(straggler: &Straggler) -> StragglerEntry {
     StragglerEntry {
         rank: straggler.rank,
         keeps_waiting_ms: ms(straggler.keeps_waiting),

@@ -5,14 +5,14 @@
 const INSTEAD: char = '\u{fffd}';
 
 /// Whether a terminal interprets a character instead of showing it.
-fn steers(c: char) -> bool {
+fn is_control(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 fn filtered(text: &str, keep: &[char]) -> String {
-    text.chars().map(|c| if steers(c) && !keep.contains(&c) { INSTEAD } else { c }).collect()
+    text.chars().map(|c| if is_control(c) && !keep.contains(&c) { INSTEAD } else { c }).collect()
 }
 
 /// Filters a text of several lines.
@@ -34,7 +34,7 @@ pub fn message(text: &str) -> String {
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if steers(c) && c != '\n' {
+        if is_control(c) && c != '\n' {
             out.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             out.push(c);
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn strings_in_json_stay_what_they_are() {
         let text = json(&serde_json::to_string(BAD).expect("JSON"));
-        assert!(!text.chars().any(steers), "{text}");
+        assert!(!text.chars().any(is_control), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).expect("JSON"), BAD);
     }
 }
