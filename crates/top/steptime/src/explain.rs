@@ -4,10 +4,10 @@ use steptime_rewrite::{self as rewrite, Rule};
 use steptime_step::{self as edit, Diff};
 use steptime_trace::Nanos;
 
-use crate::ask::{Query, WhatIfs};
 use crate::choose::{Remedy, remedy};
 use crate::error::Error;
 use crate::predict::Prediction;
+use crate::query::{Query, WhatIfs};
 use crate::step::Step;
 use crate::whatif::{Base, Change, Pricing, WhatIf, what_if};
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 use steptime_rewrite::Rule;
 
-use crate::ask::WhatIfs;
 use crate::error::Error;
+use crate::query::WhatIfs;
 use crate::whatif::Outcome;
 
 /// One point of a grid.

@@ -26,11 +26,10 @@
 
 pub mod answers;
 mod architecture;
-mod ask;
-mod asked;
 mod choose;
 pub mod device;
 mod doubt;
+mod echo;
 mod error;
 mod explain;
 mod fingerprint;
@@ -41,6 +40,7 @@ mod job;
 mod memory;
 mod possible;
 mod predict;
+mod query;
 mod replay;
 mod scale;
 mod score;
@@ -53,11 +53,10 @@ mod whatif;
 pub mod words;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
-pub use asked::{DeviceEcho, HostSlowerThan, QueryEcho};
 pub use choose::{Fit, GpuChoice, GpuPoints, LargestBatch, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use device::{PricedLaunches, device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, replay_doubt};
+pub use echo::{DeviceEcho, HostSlowdown, QueryEcho};
 pub use error::Error;
 pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
@@ -69,6 +68,7 @@ pub use job::{
     RankPrediction, RankRecording, RankSet, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
+pub use query::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
 pub use replay::SelfCheck;
 pub use scale::{GpuCount, StepOnGpus};
 pub use score::Score;

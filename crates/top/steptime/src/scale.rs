@@ -4,10 +4,10 @@ use rayon::prelude::*;
 use steptime_rewrite::{Error as Refusal, Refused};
 use steptime_trace::Nanos;
 
-use crate::ask::WhatIfs;
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::job::{Spread, World};
+use crate::query::WhatIfs;
 
 /// Number of GPUs, and number of nodes where given.
 pub type GpuCount = (u32, Option<u32>);

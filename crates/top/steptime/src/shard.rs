@@ -25,10 +25,10 @@ pub use self::cached::missing;
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
-use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::job::{JobPrediction, RankSet};
 pub use crate::memory::usable;
+use crate::query::QueryFor;
 
 /// Number of GPUs above which round-robin placement is not simulated for comparison, and changes of a plan are not tried.
 const COMPARED: u32 = 16;

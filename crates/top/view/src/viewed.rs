@@ -41,7 +41,7 @@ struct Head {
     predicted: PredictionReport,
     measured_ms: Option<f64>,
     explained: Result<ExplainReport, String>,
-    bound: Vec<explain::BoundBy>,
+    bound: Vec<explain::Bottleneck>,
     runs: Vec<Run>,
     causes: Vec<Cause>,
     phases: Vec<&'static str>,
@@ -100,7 +100,7 @@ struct Roof {
 #[derive(Serialize)]
 struct ChangeView {
     changed: WhatIfReport,
-    bound: Vec<explain::BoundBy>,
+    bound: Vec<explain::Bottleneck>,
     side: Side,
     graph: Graph,
     changes: Changes,

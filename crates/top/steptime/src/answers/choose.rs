@@ -8,8 +8,8 @@ use steptime_trace::Nanos;
 
 use super::doubts::{Caveats, DoubtEntry};
 use super::shared::{PeakMemory, SCHEMA, ms, samples_per_s};
-use crate::asked::HostSlowerThan;
 use crate::choose::{GpuChoice, GpuPoints, LargestBatch, OperatingPoint, Prices, Ratio, Remedy};
+use crate::echo::HostSlowdown;
 use crate::predict::INTERVAL_LEVEL;
 use crate::step::Step;
 
@@ -28,7 +28,7 @@ pub struct ChooseReport {
     pub host: String,
     /// Assumed slowness of the host, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_slower_than: Option<HostSlowerThan>,
+    pub host_slower_than: Option<HostSlowdown>,
     /// The state of the process: `profiled` or `fresh`.
     pub process: &'static str,
     /// Samples of the recorded step, where known.

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 pub(super) use self::assumed::host_doubt;
 pub(super) use self::notes::graph_notes;
-use crate::asked::QueryEcho;
 use crate::doubt::Doubt;
+use crate::echo::QueryEcho;
 use crate::predict::Prediction;
 use crate::step::Step;
 

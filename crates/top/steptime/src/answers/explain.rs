@@ -28,7 +28,7 @@ pub struct ExplainReport {
     /// The unchanged step.
     pub before: Side,
     /// Places on the critical path, as shares of the step, largest first.
-    pub bound: Vec<BoundBy>,
+    pub bound: Vec<Bottleneck>,
     /// Applicable changes, ordered by what each saves alone.
     pub suggestions: Vec<SuggestionEntry>,
     /// The best combination found.
@@ -52,7 +52,7 @@ pub struct ExplainReport {
 
 /// A place on the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BoundBy {
+pub struct Bottleneck {
     /// `device`, `launch queue`, a host thread's part of the step, ...
     pub place: &'static str,
     /// Its share of the step.
@@ -143,24 +143,24 @@ impl Explanation {
 
 /// Places on the critical path, largest share first.
 #[must_use]
-pub fn bound(predicted: &PredictionReport) -> Vec<BoundBy> {
+pub fn bound(predicted: &PredictionReport) -> Vec<Bottleneck> {
     shares(predicted.critical_path.as_deref().unwrap_or_default())
 }
 
 /// Places on the critical path of a prediction of `graph`, which may be changed.
 #[must_use]
-pub fn bound_of(graph: &StepGraph, prediction: &Prediction) -> Vec<BoundBy> {
+pub fn bound_of(graph: &StepGraph, prediction: &Prediction) -> Vec<Bottleneck> {
     shares(&pieces(graph, &prediction.path))
 }
 
-fn shares(pieces: &[Piece]) -> Vec<BoundBy> {
-    let mut places: Vec<BoundBy> = Vec::new();
+fn shares(pieces: &[Piece]) -> Vec<Bottleneck> {
+    let mut places: Vec<Bottleneck> = Vec::new();
     let total: f64 = pieces.iter().map(|piece| piece.ms).sum();
     for piece in pieces {
         let share = piece.ms / total.max(f64::MIN_POSITIVE);
         match places.iter_mut().find(|known| known.place == piece.place) {
             Some(known) => known.share += share,
-            None => places.push(BoundBy { place: piece.place, share }),
+            None => places.push(Bottleneck { place: piece.place, share }),
         }
     }
     places.sort_by(|a, b| b.share.total_cmp(&a.share));

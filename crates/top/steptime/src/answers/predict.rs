@@ -17,10 +17,10 @@ pub use super::doubts::DoubtEntry;
 use super::replay::ReplayEntry;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms, samples_per_s};
 use super::shares::{FamilyTime, ModelShares};
-use crate::ask::Query;
-use crate::asked::{HostSlowerThan, QueryEcho};
+use crate::echo::{HostSlowdown, QueryEcho};
 use crate::error::Error;
 use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
+use crate::query::Query;
 use crate::step::Step;
 
 /// A predicted step. The baselines predict only its time.
@@ -44,7 +44,7 @@ pub struct PredictionReport {
     pub host: String,
     /// Assumed slowness of the host, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_slower_than: Option<HostSlowerThan>,
+    pub host_slower_than: Option<HostSlowdown>,
     /// Source of the kernels' times: `measured`, or the device as given.
     pub kernels: String,
     /// Time from one step to the next, milliseconds.

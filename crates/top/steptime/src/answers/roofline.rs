@@ -6,7 +6,7 @@ use serde::Serialize;
 use steptime_trace::ActivityKind;
 
 use super::shared::SCHEMA;
-use crate::ask::{KernelRoof, NamedKernel, NamedKernels, Roofline};
+use crate::query::{KernelRoof, NamedKernel, NamedKernels, Roofline};
 use crate::step::Step;
 
 /// Kernels of a step compared with the roofline.

@@ -7,8 +7,8 @@ use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::{BatchDims, ResizeBatch};
 
 use super::point::OperatingPoint;
-use crate::ask::WhatIfs;
 use crate::memory;
+use crate::query::WhatIfs;
 
 /// Upper limit of the search, in samples.
 const MOST: u64 = 1 << 26;

@@ -17,9 +17,9 @@ pub use self::point::OperatingPoint;
 pub use self::prices::Prices;
 pub use self::ratio::Ratio;
 pub use self::remedy::{Fit, Remedy};
-use crate::ask::{Query, WhatIfs};
 use crate::error::Error;
 use crate::predict::Prediction;
+use crate::query::{Query, WhatIfs};
 
 /// A step on several GPUs, each at two batches.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use steptime_trace::Nanos;
 
 use super::bound::{self, Limit};
 use super::ratio::{Ratio, Widths};
-use crate::ask::WhatIfs;
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::predict::at_speeds;
+use crate::query::WhatIfs;
 use crate::whatif::{ModifiedStep, Outcome, PricedStep};
 
 /// Share of the step below which the saving of a GPU twice as fast counts as none.

@@ -6,10 +6,10 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::batch::resized;
-use crate::ask::WhatIfs;
 use crate::error::Error;
 use crate::job::{KeptState, World};
 use crate::memory;
+use crate::query::WhatIfs;
 use crate::whatif::Outcome;
 
 /// Maximum number of micro-batches.

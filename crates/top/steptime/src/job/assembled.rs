@@ -11,8 +11,8 @@ use steptime_trace::Nanos;
 use super::JobGraphs;
 use super::predicted::Collectives;
 use super::slowest::time_alone;
-use crate::ask::{Query, Sides};
 use crate::error::Error;
+use crate::query::{Query, Sides};
 use crate::step::Step;
 
 /// A rank with its prices.

@@ -6,8 +6,8 @@ use steptime_graph::{ActivityId, CollectiveKind, Rendezvous, StepGraph};
 use steptime_trace::{ActivityKind, Bytes, Nanos};
 
 use super::{HostTables, RankSet};
-use crate::asked::QueryEcho;
 use crate::doubt::Doubt;
+use crate::echo::QueryEcho;
 use crate::step::Step;
 
 /// Error of the replay of the recorded steps above which it is reported.

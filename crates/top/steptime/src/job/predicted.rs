@@ -13,11 +13,11 @@ use super::doubts::{has_no_size, replay_doubt};
 use super::pace::{Pace, paced};
 use super::slowest::{SlowestHost, time_alone};
 use super::{JobGraphs, RankSet, call};
-use crate::ask::{Query, Sides};
-use crate::asked::QueryEcho;
 use crate::doubt::{self, Doubt};
+use crate::echo::QueryEcho;
 use crate::error::Error;
 use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
+use crate::query::{Query, Sides};
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 

@@ -11,9 +11,9 @@ use steptime_rewrite::{
 use steptime_trace::Meta;
 
 use super::{JobPrediction, RankSet};
-use crate::ask::{Query, Sides, WhatIfs};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
+use crate::query::{Query, Sides, WhatIfs};
 use crate::step::{Choice, Step};
 use crate::whatif::{Base, ModifiedStep, PricedStep, Pricing};
 

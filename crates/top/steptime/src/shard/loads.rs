@@ -13,11 +13,11 @@ use steptime_graph::CollectiveKind;
 use steptime_shard::{Load, Problem, Table};
 use steptime_trace::{Bytes, Nanos};
 
-use super::ways::{Beside, Key, Size, cached, cut, over, ways, whole};
+use super::ways::{Key, Size, TableWay, cached, cut, over, ways, whole};
 use super::{SearchConstraints, described, on};
-use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
+use crate::query::QueryFor;
 use crate::step::{Choice, Step};
 
 /// Share of the average GPU load above which a table may be split.
@@ -34,17 +34,22 @@ pub(super) fn problem<A: QueryFor>(
     let Some(small) = small else { return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() })) };
     let topology = super::topology(wanted)?;
     let node = topology.gpus.min(wanted.gpus);
-    let alone = first_rank_load(model, wanted, &[small], &[(Beside::Whole, None)], node, queries)?;
+    let alone = first_rank_load(model, wanted, &[small], &[(TableWay::Whole, None)], node, queries)?;
     let measure = |(size, beside, cache): Key| {
         let (rows, columns, lookups) = size;
         let both = [small, TableSize { rows, columns, lookups }];
-        let load =
-            first_rank_load(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, queries)?
-                - alone;
+        let load = first_rank_load(
+            model,
+            wanted,
+            &both,
+            &[(TableWay::Whole, None), (beside, cache)],
+            node,
+            queries,
+        )? - alone;
         let [least, host_memory] = memory(model, size, over(beside, wanted.gpus, node), cache);
         // An optimizer that updates all rows of a table needs more memory temporarily than it keeps.
         let memory = least.max(load.memory);
-        let moved = matches!(beside, Beside::Whole | Beside::Node);
+        let moved = matches!(beside, TableWay::Whole | TableWay::Node);
         let columns = if moved { columns as u64 } else { 0 };
         Ok(((size, beside, cache), Load { memory, host_memory, columns, ..positive(load) }))
     };
@@ -101,17 +106,17 @@ fn first_rank_load<A: QueryFor>(
     model: &Model,
     wanted: &SearchConstraints<'_>,
     tables: &[TableSize],
-    lie: &[(Beside, Option<Cache>)],
+    lie: &[(TableWay, Option<Cache>)],
     node: u32,
     queries: &A,
 ) -> Result<Load, A::Error> {
     let alone = model.tables_alone(tables).map_err(|source| described(wanted.path, source))?;
-    let home = |(size, (beside, cache)): (&TableSize, &(Beside, Option<Cache>))| {
+    let home = |(size, (beside, cache)): (&TableSize, &(TableWay, Option<Cache>))| {
         let home = match beside {
-            Beside::Whole => Home::whole(0, size.rows, size.columns),
-            Beside::Rows => Home::by_rows(wanted.gpus, size.rows, size.columns),
-            Beside::Node => Home::by_grid(&[(0..node).collect()], size.rows, size.columns),
-            Beside::Copies => Home::Everywhere,
+            TableWay::Whole => Home::whole(0, size.rows, size.columns),
+            TableWay::Rows => Home::by_rows(wanted.gpus, size.rows, size.columns),
+            TableWay::Node => Home::by_grid(&[(0..node).collect()], size.rows, size.columns),
+            TableWay::Copies => Home::Everywhere,
         };
         home.cached(|_| *cache)
     };
@@ -152,10 +157,12 @@ fn base_load<A: QueryFor>(
         let key = |columns: i64, beside| loads.get(&((size.rows, columns, size.lookups), beside, None));
         let of_first = |parts: &[Part]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);
         let own = match (home, home.cutting(wanted.gpus)) {
-            (_, Cutting::Copies) => key(size.columns, Beside::Copies),
-            (_, Cutting::Rows) => key(size.columns, Beside::Rows),
-            (Home::Parts(parts), Cutting::Grid) => of_first(parts).and_then(|width| key(width, Beside::Node)),
-            (Home::Parts(parts), _) => of_first(parts).and_then(|width| key(width, Beside::Whole)),
+            (_, Cutting::Copies) => key(size.columns, TableWay::Copies),
+            (_, Cutting::Rows) => key(size.columns, TableWay::Rows),
+            (Home::Parts(parts), Cutting::Grid) => {
+                of_first(parts).and_then(|width| key(width, TableWay::Node))
+            }
+            (Home::Parts(parts), _) => of_first(parts).and_then(|width| key(width, TableWay::Whole)),
             (Home::Everywhere, _) => None,
         };
         left -= own.copied().unwrap_or_default();

@@ -13,10 +13,10 @@ use steptime_shard::{Plan, Problem, near};
 use steptime_trace::Nanos;
 
 use super::{SearchConstraints, homes, on};
-use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
 use crate::job::{AssembledJob, PricedRank};
+use crate::query::QueryFor;
 use crate::step::{Choice, Step};
 
 /// Maximum number of simulated jobs.

@@ -17,7 +17,7 @@ const CACHED: f64 = 0.01;
 
 /// Placement of one table beside the small one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Beside {
+pub(super) enum TableWay {
     Whole,
     Rows,
     /// Its rows split over the GPUs of a node.
@@ -28,11 +28,11 @@ pub(super) enum Beside {
 /// Size of a table: rows, columns, lookups.
 pub(super) type Size = (i64, i64, i64);
 /// Size and placement of a table, with its cache where its rows are in the host's memory.
-pub(super) type Key = (Size, Beside, Option<Cache>);
+pub(super) type Key = (Size, TableWay, Option<Cache>);
 
 /// Key of a whole table.
 pub(super) fn whole(size: &TableSize) -> Key {
-    ((size.rows, size.columns, size.lookups), Beside::Whole, None)
+    ((size.rows, size.columns, size.lookups), TableWay::Whole, None)
 }
 
 /// Keys of the other placements of a table.
@@ -40,16 +40,16 @@ pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
     let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
     let mut all = Vec::new();
     all.extend(
-        groups(size, gpus).map(|parts| ((rows, widest(columns, parts), lookups), Beside::Whole, None)),
+        groups(size, gpus).map(|parts| ((rows, widest(columns, parts), lookups), TableWay::Whole, None)),
     );
     if gpus > 1 {
-        all.push(((rows, columns, lookups), Beside::Rows, None));
+        all.push(((rows, columns, lookups), TableWay::Rows, None));
         all.extend(
             grids(size, gpus, node)
-                .map(|parts| ((rows, widest(columns, parts), lookups), Beside::Node, None)),
+                .map(|parts| ((rows, widest(columns, parts), lookups), TableWay::Node, None)),
         );
         if rows.saturating_mul(columns) <= MOST_COPIED {
-            all.push(((rows, columns, lookups), Beside::Copies, None));
+            all.push(((rows, columns, lookups), TableWay::Copies, None));
         }
     }
     all
@@ -62,7 +62,7 @@ pub(super) fn cached(key: &Key, batch: u64, wanted: &SearchConstraints<'_>, node
     let over = over(beside, wanted.gpus, node);
     let bytes = (rows * columns * 4) as f64 / f64::from(over);
     let small = bytes < CACHED * wanted.memory.0 as f64;
-    if beside == Beside::Copies || small || wanted.host_memory.is_none_or(|bytes| bytes.0 == 0) {
+    if beside == TableWay::Copies || small || wanted.host_memory.is_none_or(|bytes| bytes.0 == 0) {
         return Vec::new();
     }
     let all = Rows::new(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
@@ -86,11 +86,11 @@ fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Number of GPUs over which a placement splits rows.
-pub(super) fn over(beside: Beside, gpus: u32, node: u32) -> u32 {
+pub(super) fn over(beside: TableWay, gpus: u32, node: u32) -> u32 {
     match beside {
-        Beside::Whole | Beside::Copies => 1,
-        Beside::Rows => gpus,
-        Beside::Node => node,
+        TableWay::Whole | TableWay::Copies => 1,
+        TableWay::Rows => gpus,
+        TableWay::Node => node,
     }
 }
 
@@ -111,11 +111,13 @@ pub(super) fn ways(
     loads: &BTreeMap<Key, Load>,
 ) -> Vec<Way> {
     let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
-    let mut cuts = vec![(Cut::Whole, columns, Beside::Whole)];
+    let mut cuts = vec![(Cut::Whole, columns, TableWay::Whole)];
     let narrow = |parts: u32| widest(columns, parts);
-    cuts.extend(groups(size, wanted.gpus).map(|parts| (Cut::Columns(parts), narrow(parts), Beside::Whole)));
-    cuts.extend(grids(size, wanted.gpus, node).map(|parts| (Cut::Grid(parts), narrow(parts), Beside::Node)));
-    cuts.extend([(Cut::Rows, columns, Beside::Rows), (Cut::Copies, columns, Beside::Copies)]);
+    cuts.extend(groups(size, wanted.gpus).map(|parts| (Cut::Columns(parts), narrow(parts), TableWay::Whole)));
+    cuts.extend(
+        grids(size, wanted.gpus, node).map(|parts| (Cut::Grid(parts), narrow(parts), TableWay::Node)),
+    );
+    cuts.extend([(Cut::Rows, columns, TableWay::Rows), (Cut::Copies, columns, TableWay::Copies)]);
     let way = |cut: Cut, key: &Key| {
         let load = *loads.get(key)?;
         let cached = key.2.map(|cache| cache.rows.unsigned_abs());

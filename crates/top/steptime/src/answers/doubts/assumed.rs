@@ -5,8 +5,8 @@ use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
 use super::{DoubtEntry, factor};
-use crate::asked::QueryEcho;
 use crate::device::{Launch, PricedLaunches};
+use crate::echo::QueryEcho;
 use crate::predict::Prediction;
 use crate::step::Step;
 use crate::words::{counted, grouped, percent, times};

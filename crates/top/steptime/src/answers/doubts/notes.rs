@@ -6,8 +6,8 @@ use steptime_trace::Nanos;
 
 use super::DoubtEntry;
 use crate::answers::shares::ModelShares;
-use crate::asked::{DeviceEcho, QueryEcho};
 use crate::device::PricedLaunches;
+use crate::echo::{DeviceEcho, QueryEcho};
 use crate::predict::Prediction;
 use crate::step::Step;
 use crate::words::{counted, percent};

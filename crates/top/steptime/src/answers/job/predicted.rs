@@ -8,7 +8,7 @@ use super::super::place;
 use super::super::predict::process;
 use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
 use super::{CollectiveEntry, DeviceParts};
-use crate::asked::HostSlowerThan;
+use crate::echo::HostSlowdown;
 use crate::job::{JobPrediction, RankSet};
 use crate::predict::INTERVAL_LEVEL;
 use crate::words;
@@ -34,7 +34,7 @@ pub struct JobPredictionReport {
     pub host: String,
     /// Assumed slowness of the hosts, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_slower_than: Option<HostSlowerThan>,
+    pub host_slower_than: Option<HostSlowdown>,
     /// The state of the processes: `profiled` or `fresh`.
     pub process: &'static str,
     /// Source of the kernels' times: `measured`, or the device as given.

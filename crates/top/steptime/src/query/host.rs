@@ -6,7 +6,7 @@ use std::path::Path;
 use steptime_cost::{HostProfile, Probe, TYPICAL_SLOWNESS};
 use steptime_trace::Meta;
 
-use crate::asked::HostSlowerThan;
+use crate::echo::HostSlowdown;
 use crate::error::Error;
 use crate::shipped_host::default_host;
 use crate::sources::FACTORS;
@@ -45,7 +45,7 @@ pub(super) struct ChosenHost<'p> {
     /// Its profile; `None` where the recording's own times are used.
     pub(super) profile: Option<Cow<'p, HostProfile>>,
     /// Its assumed slowness, where one factor gives it.
-    pub(super) slower_than: Option<HostSlowerThan>,
+    pub(super) slower_than: Option<HostSlowdown>,
     /// Whether it is a typical host because the actual one is unknown.
     pub(super) assumed: bool,
 }
@@ -79,7 +79,7 @@ impl Times<'_> {
             Times::Own => return own("own", slower),
             Times::Profiled => return own("profiled", slower),
         };
-        let slower_than = slower.map(|times| HostSlowerThan { times, machine: profile.machine.clone() });
+        let slower_than = slower.map(|times| HostSlowdown { times, machine: profile.machine.clone() });
         let profile = match slower {
             Some(times) => Cow::Owned(profile.slowed(times)),
             None => profile,
@@ -104,7 +104,7 @@ fn typical(slower: Option<f64>, assumed: bool) -> Result<ChosenHost<'static>, Er
         None => shipped.on_any_host(),
     };
     let times = slower.unwrap_or(TYPICAL_SLOWNESS);
-    let slower_than = Some(HostSlowerThan { times, machine: profile.machine.clone() });
+    let slower_than = Some(HostSlowdown { times, machine: profile.machine.clone() });
     Ok(ChosenHost { name: "default".to_owned(), profile: Some(Cow::Owned(profile)), slower_than, assumed })
 }
 

@@ -12,7 +12,7 @@ pub struct QueryEcho {
     /// Source of the host's times: `own`, `profiled`, `default`, or a file.
     pub host: String,
     /// Assumed slowness of the host, where one factor gives it.
-    pub host_slower_than: Option<HostSlowerThan>,
+    pub host_slower_than: Option<HostSlowdown>,
     /// Whether the host is a typical one because the actual one is unknown.
     pub host_assumed: bool,
     /// Uncertainty of an assumed or given host: half-width of 90 %, logarithm of a factor; `None` for the recording's own.
@@ -27,7 +27,7 @@ pub struct QueryEcho {
 
 /// A host that takes a given factor as long as a machine for everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HostSlowerThan {
+pub struct HostSlowdown {
     /// The factor.
     pub times: f64,
     /// Name of the machine.

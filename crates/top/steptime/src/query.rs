@@ -3,7 +3,7 @@
 mod by_name;
 mod host;
 mod roofline;
-mod say;
+mod settings;
 mod what_if;
 
 pub use by_name::{NamedKernel, NamedKernels};
@@ -23,9 +23,9 @@ use steptime_step::Peak;
 use steptime_trace::{Nanos, Origin};
 
 use self::host::{ChosenHost, Times};
-use crate::asked::{DeviceEcho, QueryEcho};
 use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
+use crate::echo::{DeviceEcho, QueryEcho};
 use crate::error::Error;
 use crate::memory;
 use crate::possible::{check_sizes, check_time};
