@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-# Commands in Python: where each is, and what it does.
+# Commands written in Python: module and help text of each.
 OURS = {
     "record": ("steptime.command", "Record the training step of a PyTorch script"),
     "probe": ("steptime.probe", "Measure this host"),
@@ -14,7 +14,7 @@ OURS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs a command and returns its exit code: 0 fine, 1 failed on the input, 2 wrong usage."""
+    """Runs a command and returns its exit code: 0 success, 1 failed on the input, 2 wrong usage."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments and arguments[0] in OURS:
         return _python(arguments[0], arguments[1:])
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the native half has its own way to clean up
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the native half cleans up by itself
     code: int = _core.run(arguments)
     if arguments in (["--help"], ["-h"], ["help"]):
         print("\nWith Python:")
