@@ -53,16 +53,16 @@ def watch(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> "Watch":
-    """Records steps of the loop that calls `step` at the end of each of them: once after each update.
+    """Records steps of a training loop, which calls `step` of the result once after each update.
 
-    model: the nn.Module, or a name. optimizer: tells whether each step has one update.
+    model: the nn.Module, or a name. optimizer: used to check that each step has one update.
     out: the folder to make. It appears when the recording is complete, and not at all if the loop ends or fails before.
-    batch: samples of an update, all batches together where gradients of several are accumulated; guessed from what the model is called
-        with in the first update.
+    batch: samples per update, summed over all batches if gradients are accumulated; guessed from the arguments of the model in the
+        first update if not given.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`; about a hundred steps by default.
-    every_rank: of a distributed job every rank records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
-    predicted together; else rank 0 alone records.
-    overwrite: replace a recording that is already at `out`. quiet: print nothing.
+    every_rank: every rank of a distributed job records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
+        predicted together; by default only rank 0 records.
+    overwrite: replace an existing recording at `out`. quiet: print nothing.
     """
     if every_rank and profiled is None:
         profiled = PROFILED_TOGETHER

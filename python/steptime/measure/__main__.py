@@ -1,6 +1,6 @@
 """The command `python -m steptime.measure --out sweep.parquet`: times kernels of every family on this machine's GPU.
 
-Run it again with the same `--out` and it goes on where the file stops. Exit codes: 0 measured, 1 failed, 2 wrong usage.
+A second run with the same `--out` continues the file. Exit codes: 0 measured, 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OK, FAILED, USAGE = 0, 1, 2
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs the command and returns its exit code."""
     if argv is None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # write what is there when told to stop, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # writes the rows so far on SIGTERM, too
     options = parse(argv)
     try:
         return run(options)
@@ -83,7 +83,7 @@ def _names(text: Optional[str]) -> Optional[List[str]]:
 
 
 def _torch(device: str):
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # some shapes are odd on purpose
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # some shapes provoke warnings on purpose
     try:
         import torch
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The command: its options, and what is done in which order."""
+"""The command: its options and its order of work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         if os.environ.get("LOCAL_RANK", "0") == "0":
             print(f"steptime: {error}", file=sys.stderr, flush=True)
         else:
-            time.sleep(2)  # torchrun ends all ranks when the first one leaves: let that be the one that speaks
+            time.sleep(2)  # torchrun ends all ranks when the first one exits: let the rank that prints the error be first
         return USAGE
 
 
@@ -53,7 +53,7 @@ def parse(argv: Optional[List[str]]) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measures all cases, or those that the time allows, and writes them on rank 0."""
+    """Measures all cases, or as many as the time allows; rank 0 writes the files."""
     rank, world = started()
     cases = plan(options, world)
     if rank == 0:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def started() -> Tuple[int, int]:
-    """This rank and the number of ranks, from torchrun."""
+    """Index of this rank and number of ranks, from torchrun."""
     missing = [name for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR") if name not in os.environ]
     if missing:
         raise UsageError(f"this was not started by torchrun (no {missing[0]} is set): {COMMAND}")
