@@ -1,4 +1,4 @@
-"""The sweep: its generators, rows and files; with PyTorch on the CPU the whole of it, operators standing in for kernels."""
+"""The sweep: its generators, rows and files; with PyTorch on the CPU a whole sweep, with operators in place of kernels."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_without_pyarrow_rows_go_into_json_lines(monkeypatch: pytest.MonkeyPatch
 
 
 class InPlace:
-    """A pool of no processes."""
+    """A pool without processes, which runs work immediately."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -391,7 +391,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Any:
     from steptime.measure import runner, sweep
 
     monkeypatch.setattr(sweep, "ProcessPoolExecutor", InPlace)
-    monkeypatch.setattr(runner, "LONGEST", float("inf"))  # whatever else this machine does
+    monkeypatch.setattr(runner, "LONGEST", float("inf"))  # the machine may be busy
     return sweep
 
 

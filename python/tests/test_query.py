@@ -1,4 +1,4 @@
-"""Lakes asked in SQL."""
+"""SQL queries of lakes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steptime.querying import QueryError, ask, main, query, questions  # noqa: E
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of two ranks. In both, rank 1 comes last to each all-reduce; in the second, its kernel is slower."""
+    """A lake of two runs of two ranks. In both, rank 1 arrives last at each all-reduce; in the second, its kernel is slower."""
     folder = tmp_path_factory.mktemp("fleet")
     for run, slow in (("monday", 10.0), ("tuesday", 30.0)):
         (folder / run).mkdir()

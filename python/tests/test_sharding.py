@@ -1,4 +1,4 @@
-"""Plans for TorchRec, and where tables lie as the program tells it."""
+"""Plans for TorchRec, and table placements from the program."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MODEL = ROOT / "examples" / "models" / "dlrm_4_gpus.toml"
 
 
 class Config:
-    """What a module says of a table."""
+    """Fake of a table's configuration."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class Module:
-    """An `EmbeddingBagCollection` as far as it is asked."""
+    """Fake of an `EmbeddingBagCollection`."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -38,7 +38,7 @@ class Module:
 
 @pytest.fixture()
 def torchrec(monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Any, Dict[str, Any], Dict[str, Any]]]:
-    """A TorchRec whose words say how they were called."""
+    """Fake of TorchRec whose functions return their arguments."""
     made: List[Tuple[Any, Dict[str, Any], Dict[str, Any]]] = []
     fake = types.ModuleType("torchrec.distributed.sharding_plan")
     for word in ("data_parallel", "row_wise", "table_wise", "column_wise", "table_row_wise", "grid_shard"):
@@ -58,13 +58,13 @@ def torchrec(monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Any, Dict[str, Any],
 
 
 def said(kind: str, *shards: Tuple[int, List[int], List[int]]) -> Dict[str, Any]:
-    """A table of a plan: of each shard the rank, the offsets and the sizes."""
+    """A table of a plan, from rank, offsets and sizes of each shard."""
     found = [{"shard_offsets": at, "shard_sizes": size, "placement": f"rank:{rank}/cuda:{rank}"} for rank, at, size in shards]
     return {"sharding_type": kind, "compute_kernel": "fused", "ranks": [rank for rank, _, _ in shards], "shards": found}
 
 
 def plan(folder: Path, **tables: Dict[str, Any]) -> Path:
-    """A plan as it is written."""
+    """Writes a plan; returns its path."""
     path = folder / "plan.json"
     path.write_text(json.dumps({"plan": {"sparse": tables}}))
     return path
@@ -152,7 +152,7 @@ def test_without_torchrec_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest
 
 
 def program(*arguments: str) -> Dict[str, Any]:
-    """What the program answers."""
+    """JSON answer of the program."""
     command = [sys.executable, "-m", "steptime", *arguments, "--json"]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 
