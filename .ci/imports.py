@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks who imports whom: no circle of files within a crate, and no arrow upward between crates.
+"""Checks imports: no cycle of files within a crate, and no dependency of a crate on a higher floor.
 
 An import is a `use`, or a path in the code, that begins with `crate`, `self`, `super` or a child module's name. Names
-that a module gives away with `pub use` count as those of the file that defines them. Tests may import what they like.
+that a module re-exports with `pub use` count as those of the file that defines them. Tests may import anything.
 
-A file and the files of its own folder may import each other: a module and its children are one thing. Any other
-circle is an error.
+A file and the files of its own folder may import each other: a module and its children count as one. Any other
+cycle is an error.
 """
 
 import re
@@ -15,10 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ["testing", "read", "operators", "model", "plan", "top"]
-"""The folders under crates/, lowest first. A crate depends on its own floor and on those beneath."""
+"""The folders under crates/, lowest first. A crate depends on its own floor and on lower ones."""
 
 GROUND = "steptime-launch"
-"""The crate that lies below all floors: operators launch by it, models predict by it. It depends on none of ours."""
+"""The crate below all floors: operators and models use it. It depends on no other crate of the workspace."""
 
 PATH = re.compile(r"(?<![\w:$])(?:crate|self|super)(?:::\w+)+")
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
@@ -26,7 +26,7 @@ MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILIN
 
 
 def code(text: str) -> str:
-    """The text without comments, strings and tests."""
+    """Source text without comments, strings and tests."""
     text = re.sub(r'//[^\n]*|r(#*)"(?:.|\n)*?"\1|"(?:\\.|[^"\\])*"', " ", text)
     while (start := re.search(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:pub(?:\([^)]*\))?\s+)?(mod|use|fn)\b", text)):
         at = start.end()
@@ -46,7 +46,7 @@ def code(text: str) -> str:
 
 
 def leaves(tree: str, prefix: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
-    """The paths of a use, each with the name it has here."""
+    """Paths of a `use`, each with its local name."""
     tree = tree.strip()
     if "{" in tree:
         head, body = tree.split("{", 1)
@@ -68,7 +68,7 @@ def leaves(tree: str, prefix: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...
 
 
 class Crate:
-    """The modules of a crate, each with its file, and what it imports."""
+    """The modules of a crate, each with its file and its imports."""
 
     def __init__(self, folder: Path):
         self.files: dict[tuple[str, ...], Path] = {}
@@ -85,7 +85,7 @@ class Crate:
                         self.given[module][name] = self.absolute(module, path)
 
     def read(self, file: Path, module: tuple[str, ...]) -> None:
-        """Reads a file and those of its child modules."""
+        """Reads a file and the files of its child modules."""
         self.files[module] = file
         self.texts[module] = text = code(file.read_text())
         folder = file.parent if file.name in ("mod.rs", "lib.rs", "main.rs") else file.with_suffix("")
@@ -95,7 +95,7 @@ class Crate:
                     self.read(place, (*module, child))
 
     def absolute(self, module: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
-        """A path as seen from the crate's root; empty for one of another crate."""
+        """A path relative to the crate's root; empty for a path of another crate."""
         if path[0] == "crate":
             return path[1:] or ("self",)
         at = module
@@ -109,7 +109,7 @@ class Crate:
         return (*at, *path) or ("self",)
 
     def owner(self, path: tuple[str, ...], seen: frozenset = frozenset()) -> tuple[str, ...]:
-        """The module that defines what a path names."""
+        """The module that defines the item of a path."""
         module: tuple[str, ...] = ()
         for at, name in enumerate(path):
             if (*module, name) in self.files:
@@ -161,7 +161,7 @@ def inside(inner: tuple[str, ...], outer: tuple[str, ...]) -> bool:
 
 
 def within(folder: Path) -> list[str]:
-    """The circles of a crate."""
+    """Messages on the cycles of a crate."""
     crate = Crate(folder)
     edges = {module: crate.imports(module) for module in crate.files}
     down = {a: {b for b in others if not inside(a, b)} for a, others in edges.items()}
@@ -178,7 +178,7 @@ def within(folder: Path) -> list[str]:
 
 
 def between(folders: list[Path]) -> list[str]:
-    """Crates that depend on one of a floor above."""
+    """Messages on crates that depend on a crate of a higher floor."""
     floors = {}
     for folder in folders:
         name = tomllib.loads((folder / "Cargo.toml").read_text())["package"]["name"]
@@ -195,7 +195,7 @@ def between(folders: list[Path]) -> list[str]:
 
 
 def main() -> None:
-    """Prints what is wrong, and fails where anything is."""
+    """Prints all errors, and exits with 1 if there are any."""
     folders = sorted(file.parent for file in (ROOT / "crates").glob("*/*/Cargo.toml"))
     errors = between(folders) + [error for folder in folders for error in within(folder)]
     print("\n".join(errors) or f"{len(folders)} crates: no circle of files, no arrow upward")
