@@ -15,12 +15,13 @@ SUMMARY = BOOK / "src/SUMMARY.md"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     *(ROOT / folder / "README.md" for folder in ("profiles", "python", "examples")),
+    *sorted(ROOT.glob("lab/**/*.md")),
     *sorted(ROOT.glob("crates/*/*/README.md")),
     *sorted((BOOK / "src").glob("**/*.md")),
 ]
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//")
-PATH = re.compile(r"(?<![\w./-])(?:crates|benches|\.ci)/[\w./-]*\w")
+PATH = re.compile(r"(?<![\w./-])(?:crates|benches|lab|\.ci)/[\w./-]*\w")
 CODE = re.compile(r"`[^`\n]*`")
 
 

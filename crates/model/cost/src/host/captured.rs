@@ -1,7 +1,7 @@
 //! Captured steps: what the profiler adds to the launch of a CUDA graph and between its nodes.
 //!
 //! The profiler hooks every node when a graph is launched, and puts time between a cleared buffer and the kernels
-//! around it. Both are measured by `profiles/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
+//! around it. Both are measured by `lab/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
 //! without the profiler.
 
 use serde::{Deserialize, Serialize};
