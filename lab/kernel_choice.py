@@ -33,7 +33,9 @@ def main() -> int:
     path, family = sys.argv[1:3]
     read = {"gemm": product, "conv": convolution}[family]
     table = pq.read_table(path).to_pandas()
-    rows = [read(row) for row in table[table.family.isin([family, "hard", "corners", "seldom"])].itertuples()]
+    # Earlier sweeps have the earlier names of families.
+    names = [family, "hard_shapes", "rare_shapes", "rare_layers", "hard", "corners", "seldom"]
+    rows = [read(row) for row in table[table.family.isin(names)].itertuples()]
     shapes, classes, ratios = zip(*[row for row in rows if row is not None])
     x, y = np.array(shapes, float), np.array(ratios)
     counts = Counter(classes)

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(text: Optional[str]) -> Optional[List[str]]:
-    names = [each.strip() for each in text.split(",")] if text else None
+    names = [families.RENAMED.get(each.strip(), each.strip()) for each in text.split(",")] if text else None
     for each in names or []:
         if each not in families.NAMES:
             raise UsageError(f"there is no family {each!r}; there are {', '.join(families.NAMES)}")

@@ -10,6 +10,8 @@ from steptime.measure.draw import Draw
 
 FAMILY_SLOTS = 64  # a case's number: its index in its family times this, plus its family's slot
 
+LARGEST = 3e8  # elements of a tensor, in families that limit it
+
 # Rough speeds, used only to keep cases short: bytes and floating-point operations per second.
 MEMORY_RATE = 3e12
 RATES = {"float32": 40e12, "tf32": 250e12, "bfloat16": 500e12, "float16": 500e12, "float8_e4m3fn": 900e12}
@@ -85,11 +87,12 @@ class Family:
     weight: float
     slot: int
     draw: Callable[[Draw], Optional[Case]]
+    seeded: str = ""  # the name in the seeds of its cases; "" for `name`
 
 
 def generate(family: Family, seed: int, index: int, limits: Limits = Limits(), tries: int = 1000) -> Optional[Case]:
     """Case `index` of the family: redrawn until it is within the limits; None after `tries` attempts."""
-    rng = Draw(f"{seed}/{family.name}/{index}")
+    rng = Draw(f"{seed}/{family.seeded or family.name}/{index}")
     for _ in range(tries):
         case = family.draw(rng)
         if case is None or not _fits(case, limits, rng):

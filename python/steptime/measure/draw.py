@@ -8,6 +8,9 @@ from typing import Any, Dict, Sequence, TypeVar
 
 T = TypeVar("T")
 
+# Weights of data types in rare shapes.
+MOSTLY_FLOAT32 = {"float32": 80, "bfloat16": 13, "float16": 7}
+OFTEN_HALF = {"float32": 60, "bfloat16": 20, "float16": 20}
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37, 53, 61, 97, 127, 131, 251, 257, 509, 521, 1009, 1021, 2053, 4099, 8191)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, TextIO, Tuple
 
 from steptime.measure import machine
 from steptime.measure.case import Case, Family, Limits, generate, interleave
-from steptime.measure.families import load
+from steptime.measure.families import RENAMED, load
 from steptime.measure.harvest import harvest_file
 from steptime.measure.runner import DeviceFailed, Runner
 from steptime.measure.sheet import Sheet, path_for, peek
@@ -81,7 +81,7 @@ class Sweep:
                     f"{path} was measured with {name} {theirs.get(name) or 'unknown'}, this would be {mine[name]}: choose another --out"
                 )
         meta = self.sheet.load()
-        self.progress.done = json.loads(meta["done"])
+        self.progress.done = {RENAMED.get(name, name): count for name, count in json.loads(meta["done"]).items()}
         self.progress.started = meta["started"]
         self.skipped.update(json.loads(meta["skipped"]))
         self.peaks = {name: value for name, value in meta.items() if name.startswith("peak_")}
