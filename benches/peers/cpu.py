@@ -703,7 +703,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for op in arguments.ops:
         if op not in OPS:
-            parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+            parser.error(f"there is no op {op!r}: choose one of {', '.join(OPS)}")
     print(f"PyTorch {torch.__version__}, NumPy {numpy.__version__}; OPENBLAS_THREAD_TIMEOUT={os.environ['OPENBLAS_THREAD_TIMEOUT']}")
     run = Run(arguments)
     set_threads(run.ours, max(run.threads))

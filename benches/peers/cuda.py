@@ -610,7 +610,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for op in arguments.ops:
         if op not in OPS:
-            parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+            parser.error(f"there is no op {op!r}: choose one of {', '.join(OPS)}")
     warnings.simplefilter("ignore")
     torch.manual_seed(1)
     tools = load_ours(), load_fbgemm(), load_triton()

@@ -49,7 +49,7 @@ def _typed(argument: str) -> str:
     try:
         argument.encode("utf-8")
     except UnicodeEncodeError:
-        raise errors.UsageError(f"{argument!r} is not UTF-8: give a path that is, as by a link") from None
+        raise errors.UsageError(f"{argument!r} is not UTF-8: use a path that is, for example a link") from None
     return argument
 
 
@@ -91,7 +91,7 @@ class Input:
         self.part: Dict[str, Value] = {"step": step, "rank": rank}
         for name, value in self.part.items():
             if value is not None and (not isinstance(value, int) or not 0 <= value <= _MOST):
-                raise errors.UsageError(f"{name}={value!r}: it is the number of a {name}, from 0 to {_MOST}")
+                raise errors.UsageError(f"{name}={value!r}: must be the number of a {name}, from 0 to {_MOST}")
         _typed(str(path))
         self.opened: "_core.Opened" = core().Opened(self.path, step, rank)
 

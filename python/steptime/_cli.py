@@ -9,7 +9,7 @@ OURS = {
     "record": ("steptime.command", "Record the training step of a PyTorch script"),
     "probe": ("steptime.probe", "Measure this host"),
     "measure": ("steptime.measure.__main__", "Measure the kernels of this machine's GPU, for a device profile"),
-    "query": ("steptime.querying", "Ask a lake of ingested traces in SQL"),
+    "query": ("steptime.querying", "Query a lake of ingested traces in SQL"),
 }
 
 
@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         from steptime import _core
     except ImportError as error:
-        print(f"steptime: the native commands cannot be loaded ({error}); here are only {', '.join(OURS)}", file=sys.stderr)
+        print(f"steptime: the native commands cannot be loaded ({error}); only these are available: {', '.join(OURS)}", file=sys.stderr)
         return 2
     import signal
 

@@ -174,5 +174,5 @@ def _listed(value: Union[None, str, Sequence[str]]) -> List[str]:
     if isinstance(value, str):
         return [value]
     if not all(isinstance(each, str) for each in value):
-        raise UsageError(f"{value!r}: it takes names, one or several")
+        raise UsageError(f"{value!r}: expected a name or a list of names")
     return list(value)

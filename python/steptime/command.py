@@ -91,7 +91,7 @@ def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     parser.add_argument("--profiled", type=int, help="profiled steps (default: about a third of a second, 20 to 60)")
     parser.add_argument("--warmup", type=int, help=f"steps before anything is timed (default {_DEFAULTS.warmup})")
     parser.add_argument("--no-sync-events", dest="sync_events", action="store_const", const=False, help="no cuda_sync events in the traces")
-    parser.add_argument("--no-probe", dest="probe", action="store_const", const=False, help="do not measure the host beside the step")
+    parser.add_argument("--no-probe", dest="probe", action="store_const", const=False, help="do not measure the host")
     options = parser.parse_intermixed_args(ours)
     return options, options.arguments + theirs
 

@@ -33,7 +33,7 @@ def check_free(out: Path, overwrite: bool = False) -> None:
         return
     if present - FILES:
         foreign = sorted(present - FILES)[0]
-        raise UsageError(f"{out} holds {foreign!r}, which is no part of a recording: choose another folder")
+        raise UsageError(f"{out} holds {foreign!r}, which is not part of a recording: choose another folder")
     if not overwrite:
         raise UsageError(f"{out} already holds a recording: choose another folder, or overwrite it with --force (overwrite=True)")
 

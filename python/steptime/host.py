@@ -247,7 +247,7 @@ class HostProbe:
             self._found["after"] = self._pieces.phase()
 
     def as_dict(self) -> Dict[str, Any]:
-        """For meta.json."""
+        """The value of `host_probe` in meta.json."""
         return self._found
 
     def _events(self, step: Callable[[], None]) -> Dict[str, int]:

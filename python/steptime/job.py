@@ -148,4 +148,4 @@ class OfOneRank(UsageError, AttributeError):
 
 def of_one_rank(name: str, world: int) -> OfOneRank:
     """The exception for access to attribute `name` of a job."""
-    return OfOneRank(f"{name} is of a single rank, and this is a job of {world}: predict one of its ranks with rank=N")
+    return OfOneRank(f"{name} needs a single rank, and this is a job of {world} ranks: predict one of them with rank=N")

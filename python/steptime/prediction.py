@@ -128,7 +128,7 @@ class Prediction(Side, Answer):
     def _shared(self, question: str) -> Dict[str, Value]:
         """The options of this prediction that other queries take. Raises UsageError for options that they do not."""
         if self._options.get("method") not in (None, "simulate") or self._options.get("keep_profiler"):
-            raise UsageError(f"{question} is about a step without the profiler, simulated: predict it without method and keep_profiler")
+            raise UsageError(f"{question} needs a simulated step without the profiler: predict without method and keep_profiler")
         return {name: self._options.get(name) for name in _SHARED}
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ def predict(
     if callable(what):
         source = _recorded(what, batch)
     elif batch is not None:
-        raise UsageError("a batch is for a step function; an input on disk has its own (p.what_if(batch=...) changes it)")
+        raise UsageError("batch is only for a step function; an input on disk has its own batch (p.what_if(batch=...) changes it)")
     else:
         source = Input(what, step, rank)
     found = source.answer("predict", asked)

@@ -39,7 +39,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not backend.torch.cuda.is_available():
-        print("error: no GPU is visible to PyTorch here: run this on the machine whose host you ask about", file=sys.stderr)
+        print("error: no GPU is visible to PyTorch here: run this on the machine to measure", file=sys.stderr)
         return 1
     backend.torch.cuda.init()
     begin = time.perf_counter()

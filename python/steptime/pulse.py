@@ -41,7 +41,7 @@ def timed(clock: Callable[[], float] = time.perf_counter) -> float:
 
 
 class Pulse:
-    """Takes pulses on this thread and, with a GPU, on its autograd thread. Profilers do not record them."""
+    """Measures pulses on this thread and, with a GPU, on its autograd thread. Profilers do not record them."""
 
     def __init__(self, torch: Any, on_gpu: bool) -> None:
         self._backward = _on_autograd_thread(torch) if on_gpu else None

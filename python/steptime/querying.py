@@ -92,7 +92,7 @@ def query(lake: str | Path, sql: str) -> Answer:
     kinds = [statement.type for statement in _clearly(lambda: connection.extract_statements(sql))]
     # Other statements write, or change the results of later ones.
     if kinds != [_engine().StatementType.SELECT]:
-        raise QueryError("the SQL gives no rows: ask with a SELECT, and with one")
+        raise QueryError("the SQL gives no rows: use a single SELECT")
     try:
         return Answer(_clearly(lambda: connection.sql(sql)), connection)
     except QueryError as error:
@@ -108,7 +108,7 @@ def ask(lake: str | Path, question: str) -> Answer:
     """
     known = questions()
     if question not in known:
-        raise QueryError(f"there is no question {question!r}; there are {', '.join(known)}")
+        raise QueryError(f"unknown question {question!r}; known are {', '.join(known)}")
     return query(lake, (_QUESTIONS / f"{question}.sql").read_text(encoding="utf-8"))
 
 
@@ -126,7 +126,7 @@ def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> i
     rows = _clearly(lambda: connection.read_parquet(files).order(key))
     count, distinct = rows.aggregate(f"count(*), count(distinct {key})").fetchall()[0]
     if count != distinct:
-        raise QueryError(f"{count - distinct} of {count} rows of {place} are there twice: remove {parts[0].parent} and do it again")
+        raise QueryError(f"{count - distinct} of {count} rows of {place} occur twice: remove {parts[0].parent} and run it again")
     said = ", ".join(f"{name}: {_quoted(value)}" for name, value in kept.items())
     unfinished = place.with_name(f".{place.name}.part")
     connection.register("rows", rows)
@@ -141,7 +141,7 @@ def _opened(lake: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
     connection: duckdb.DuckDBPyConnection = _engine().connect()
     whole = str(lake.absolute())
     if "\\" in whole and os.sep == "/":
-        raise QueryError(f"{lake}: DuckDB reads no folder with a backslash in its name: rename it")
+        raise QueryError(f"{lake}: DuckDB cannot read a folder with a backslash in its name: rename it")
     for setting, value in (
         ("autoinstall_known_extensions", "false"),
         # Only these folders can be read, by path or by pattern: no other files, and no network.
@@ -184,7 +184,7 @@ def _checked(lake: Path) -> None:
     try:
         found = json.loads((lake / "_steptime.json").read_text(encoding="utf-8"))["steptime_lake"]
     except OSError:
-        raise QueryError(f"{lake} is no lake of steptime: make one by `{again}`") from None
+        raise QueryError(f"{lake} is not a lake of steptime: make one with `{again}`") from None
     except (ValueError, KeyError, TypeError):
         found = "unknown"
     if found != VERSION:
@@ -193,7 +193,7 @@ def _checked(lake: Path) -> None:
             "another folder"
         )
     if next(lake.glob("run=*/rank=*/steps.parquet"), None) is None:
-        raise QueryError(f"{lake} has no ranks yet: add some by `{again}`")
+        raise QueryError(f"{lake} has no ranks yet: add some with `{again}`")
 
 
 def _engine() -> Any:
@@ -212,7 +212,7 @@ def _clearly(work: Callable[[], _T]) -> _T:
         return work()
     except engine.Error as error:
         message = " ".join(str(error).partition("\nLINE")[0].split())
-        raise QueryError(f"the SQL cannot be answered: {message}") from None
+        raise QueryError(f"the SQL failed: {message}") from None
 
 
 def _text(value: object) -> str:
@@ -249,7 +249,7 @@ def _table(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="steptime query",
-        description="Asks a lake in SQL. Tables: steps, ops, kernels, collectives, gaps; each has run and rank.",
+        description="Queries a lake in SQL. Tables: steps, ops, kernels, collectives, gaps; each has run and rank.",
     )
     parser.add_argument("lake", metavar="LAKE", help="a folder that `steptime ingest` wrote")
     what = parser.add_mutually_exclusive_group(required=True)

@@ -66,7 +66,7 @@ def sweep(
     except QueryError as error:
         raise ScaleError(str(error)) from None
     if written != points:
-        raise ScaleError(f"{output} has {written} points, and the shards answered {points}: parts of another grid lie in {parts}")
+        raise ScaleError(f"{output} has {written} points, and the shards computed {points}: parts of another grid are in {parts}")
     shutil.rmtree(parts)
     return written
 
@@ -100,7 +100,7 @@ def _cut(workers: int | None, shards: int | None) -> tuple[int, int]:
     count = (os.cpu_count() or 1) if workers is None else workers
     cut = count * _TASKS_A_WORKER if shards is None else shards
     if count < 1 or cut < 1:
-        raise UsageError(f"there is at least one worker and one shard, not {count} and {cut}")
+        raise UsageError(f"workers and shards must be at least 1, not {count} and {cut}")
     return count, cut
 
 
@@ -115,7 +115,7 @@ def _separate(output: Path, inputs: Sequence[Path]) -> None:
 def _spread(tasks: list[list[str]], workers: int, engine: str | None) -> list[dict[str, Any]]:
     """JSON answers of the command lines, in order; a worker that dies is replaced, and its command runs again."""
     if engine not in ("ray", "processes", None):
-        raise UsageError(f"there is no engine {engine!r}: it is 'ray', 'processes' or None")
+        raise UsageError(f"unknown engine {engine!r}: use 'ray', 'processes' or None")
     has_ray = importlib.util.find_spec("ray") is not None
     if engine == "ray" and not has_ray:
         raise ScaleError("Ray is not installed: pip install ray, or give engine='processes'")

@@ -153,7 +153,7 @@ def _tables(path: PathLike) -> Dict[str, Dict[str, Any]]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {wanted} ({type(error).__name__}: {error})") from error
     if not kinds:
-        raise InputError(f"{path}: the plan names no table; {wanted}")
+        raise InputError(f"{path}: the plan has no tables; {wanted}")
     return dict(sorted(tables.items(), key=lambda each: (len(each[0]), each[0])))
 
 
@@ -164,13 +164,13 @@ def _called(tables: List[str], module: Any, names: Names) -> Dict[str, str]:
     if names is not None:
         missing = [table for table in tables if table not in names]
         if missing:
-            raise UsageError(f"names= says nothing of {', '.join(missing)}: it maps every table of the plan to the module's name of it")
+            raise UsageError(f"names= lacks {', '.join(missing)}: it must map every table of the plan to the module's name of it")
         return {table: names[table] for table in tables}
     own = [str(config.name) for config in module.embedding_bag_configs()]
     if set(own) == set(tables):
         return {table: table for table in tables}
     if len(own) != len(tables):
-        raise UsageError(f"the plan places {len(tables)} tables and the module has {len(own)}: say by names= which is which")
+        raise UsageError(f"the plan places {len(tables)} tables and the module has {len(own)}: map them with names=")
     return dict(zip(tables, own))
 
 
@@ -195,7 +195,7 @@ def _placed(torchrec: Any, table: str, said: Mapping[str, Any], node: Optional[i
             columns.setdefault(int(shard["shard_offsets"][1]), []).append(rank)
         hosts = [_host(table, group, node) for _, group in sorted(columns.items())]
         return torchrec.table_row_wise(host_index=hosts[0]) if kind == "table_row_wise" else torchrec.grid_shard(host_indexes=hosts)
-    raise InputError(f"{table} lies {kind!r}, which is none of TorchRec's ways that steptime writes")
+    raise InputError(f"{table} has the sharding type {kind!r}, which steptime does not write")
 
 
 def _cached(word: Any, said: Mapping[str, Any]) -> Any:
@@ -220,5 +220,5 @@ def _host(table: str, group: List[int], node: Optional[int]) -> int:
     """Index of the node whose GPUs are this group of ranks."""
     size = node or len(group)
     if group[0] % size or group != list(range(group[0], group[0] + size)):
-        raise InputError(f"the rows of {table} lie on GPUs {group}, and TorchRec cuts them over all GPUs of a node: search with --nodes")
+        raise InputError(f"the rows of {table} are on GPUs {group}, and TorchRec divides them over all GPUs of a node: search with --nodes")
     return group[0] // size

@@ -50,7 +50,7 @@ class Table:
         """A row by its index, a table of rows by a slice, or a column by its name."""
         if isinstance(key, str):
             if key not in self.columns:
-                raise KeyError(f"{key!r} is no column of {self.name}; there are {', '.join(self.columns)}")
+                raise KeyError(f"{key!r} is not a column of {self.name}; there are {', '.join(self.columns)}")
             return [row[key] for row in self._rows]
         return Table(self.name, self._rows[key]) if isinstance(key, slice) else self._rows[key]
 
@@ -59,12 +59,12 @@ class Table:
         return core().arrow_stream([(column, [_cell(row[column]) for row in self._rows]) for column in self.columns])
 
     def to_pandas(self) -> Any:
-        """As a pandas.DataFrame; needs pandas."""
+        """The table as a pandas.DataFrame; needs pandas."""
         pandas = _library("pandas")
         return pandas.DataFrame(self._rows, columns=self.columns)
 
     def to_polars(self) -> Any:
-        """As a polars.DataFrame; needs polars."""
+        """The table as a polars.DataFrame; needs polars."""
         polars = _library("polars")
         return polars.DataFrame(self)
 

@@ -110,14 +110,14 @@ def test_a_job_shows_itself_in_notebooks(job: Path) -> None:
 def test_what_is_of_one_rank_is_refused_with_the_remedy(job: Path) -> None:
     p = steptime.predict(job)
     for name in OF_ONE_RANK:
-        with pytest.raises(steptime.UsageError, match=rf"^{name} is of a single rank, and this is a job of 2: .*rank=N$"):
+        with pytest.raises(steptime.UsageError, match=rf"^{name} needs a single rank, and this is a job of 2 ranks: .*rank=N$"):
             getattr(p, name)
         assert not hasattr(p, name)
     with pytest.raises(steptime.UsageError, match="rank=N"):
         p.what_if(batch=8192)
     with pytest.raises(AttributeError, match="has no attribute 'nix'"):
         p.nix
-    with pytest.raises(steptime.UsageError, match="compare is of a single rank"):
+    with pytest.raises(steptime.UsageError, match="compare needs a single rank"):
         steptime.predict(DLRM).compare(p)
 
 

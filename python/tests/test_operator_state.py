@@ -104,7 +104,7 @@ def test_moving_converts_nothing() -> None:
 
 
 def test_kinds_of_decay_are_named() -> None:
-    with pytest.raises(OperatorError, match="decay is 'l1': choose of l2, decoupled"):
+    with pytest.raises(OperatorError, match="decay is 'l1': choose one of l2, decoupled"):
         tables("sgd", decay="l1")
 
 

@@ -305,7 +305,7 @@ def test_offsets_are_checked_on_the_first_batch_of_a_shape_and_each_when_debuggi
         debugging(indices, back)
     with pytest.raises(OperatorError, match="the last offset is 3 and there are 4 indices"):
         debugging(indices, torch.tensor([0, 1, 2, 3, 3]))
-    with pytest.raises(OperatorError, match="index 9 at 2 is no row of table 1, which has 6"):
+    with pytest.raises(OperatorError, match="index 9 at 2 is out of range of table 1, which has 6 rows"):
         debugging(torch.tensor([5, 1, 9, 3]), good)
 
 

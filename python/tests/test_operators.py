@@ -69,9 +69,9 @@ def test_settings_that_cannot_be_are_refused() -> None:
     for wrong, message in (
         (lambda: EmbeddingBags([], 4), "at least one table"),
         (lambda: EmbeddingBags([3], [4, 4]), "1 tables with 2 widths"),
-        (lambda: EmbeddingBags([3], 4, mode="product"), "choose of sum, mean, max"),
-        (lambda: EmbeddingBags([3], 4, optimizer="lamb"), "choose of sgd, adagrad"),
-        (lambda: EmbeddingBags([3], 4, dtype="float64"), "choose of float32"),
+        (lambda: EmbeddingBags([3], 4, mode="product"), "choose one of sum, mean, max"),
+        (lambda: EmbeddingBags([3], 4, optimizer="lamb"), "choose one of sgd, adagrad"),
+        (lambda: EmbeddingBags([3], 4, dtype="float64"), "choose one of float32"),
         (lambda: EmbeddingBags([3], 4, dtype="int8"), "optimizer=None"),
         (lambda: EmbeddingBags([3], 4, mode="max"), "optimizer=None"),
         (lambda: EmbeddingBags([3], 4, index_dtype=torch.int16), "torch.int32 or torch.int64"),

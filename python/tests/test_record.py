@@ -523,7 +523,7 @@ def test_no_such_script_and_taken_folder(tmp_path: Path, capsys: pytest.CaptureF
     assert main([str(tmp_path / "none.py"), "--out", str(tmp_path / "rec")]) == USAGE
     assert "cannot read the script" in capsys.readouterr().err
     assert main([script(tmp_path, "pass"), "--out", str(tmp_path)]) == USAGE
-    assert "no part of a recording" in capsys.readouterr().err
+    assert "not part of a recording" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [[], ["s.py", "--windows", "many"], ["s.py", "--lr", "0.1"]])

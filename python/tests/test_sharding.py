@@ -119,9 +119,9 @@ def test_tables_are_called_as_names_say(tmp_path: Path, torchrec: List[Any]) -> 
     assert [set(by_name) for _, by_name, _ in torchrec] == [set(names.values()), set(names.values()), set(ALL)]
     assert torchrec[1][2] == {"local_size": 2}
     assert torchrec[2][1]["t_0"] == WORDS[0]
-    with pytest.raises(UsageError, match="names= says nothing of t_10: it maps every table"):
+    with pytest.raises(UsageError, match="names= lacks t_10: it must map every table"):
         steptime.torchrec_plan(path, Module(), {table: table for table in ALL if table != "t_10"})
-    with pytest.raises(UsageError, match="places 6 tables and the module has 1: say by names="):
+    with pytest.raises(UsageError, match="places 6 tables and the module has 1: map them with names="):
         steptime.torchrec_plan(path, Module("user"))
 
 
@@ -133,8 +133,8 @@ def test_what_torchrec_cannot_do_and_what_is_no_plan_is_said(tmp_path: Path, tor
     refused("t_0 is cut into columns of", t_0=said("column_wise", (0, [0, 0], [9, 4]), (1, [0, 4], [9, 8])))
     refused("over all GPUs of a node", t_0=said("table_row_wise", (1, [0, 0], [5, 8]), (2, [5, 0], [4, 8])))
     refused("over all GPUs of a node", t_0=said("table_row_wise", (0, [0, 0], [5, 8]), (2, [5, 0], [4, 8])))
-    refused("none of TorchRec's ways", t_0=said("diagonal", (0, [0, 0], [5, 8])))
-    refused("names no table")
+    refused("which steptime does not write", t_0=said("diagonal", (0, [0, 0], [5, 8])))
+    refused("has no tables")
     with pytest.raises(InputError, match="over all GPUs of a node"):
         steptime.torchrec_plan(plan(tmp_path, t_4=ALL["t_4"]), Module("t_4"), node=4)
     for text in ("{", "[]", '{"plan": [1]}', '{"plan": {"m": {"t_0": {}}}}', '{"plan": {"m": {"t_0": 1}}}'):

@@ -34,7 +34,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
         if not isinstance(error, DeviceFailed):
             raise
-        print(f"steptime: the GPU failed; run the command again to go on after these cases: {error}", file=sys.stderr)
+        print(f"steptime: the GPU failed; run the command again to continue after these cases: {error}", file=sys.stderr)
         return FAILED
 
 
@@ -43,7 +43,7 @@ def parse(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the Parquet file to make, or to continue")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to measure (default 10)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases (default 0)")
-    parser.add_argument("--families", help=f"only these, with commas between: {','.join(families.NAMES)}")
+    parser.add_argument("--families", help=f"comma-separated families, by default all: {','.join(families.NAMES)}")
     parser.add_argument("--device", default="cuda:0", help="the GPU (default cuda:0)")
     parser.add_argument("--cases", type=int, help="stop after this many cases")
     parser.add_argument("--list", action="store_true", help="print the families, and with --cases the cases, and measure nothing")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         _list(families.load(names), options.seed, options.cases)
         return OK
     if options.out is None:
-        raise UsageError("--out says which file to make")
+        raise UsageError("--out FILE is required")
     if options.convert is not None:
         if sheet.arrow() is None:
             raise UsageError("--convert needs pyarrow: pip install 'steptime[measure]'")
@@ -78,7 +78,7 @@ def _names(text: Optional[str]) -> Optional[List[str]]:
             raise UsageError(f"there is no family {each!r}; there are {', '.join(families.NAMES)}")
         lacking = families.missing(each)
         if lacking:
-            raise UsageError(f"the family {each} measures {lacking}")
+            raise UsageError(f"the family {each} needs {lacking}")
     return names
 
 

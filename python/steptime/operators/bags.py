@@ -287,7 +287,7 @@ class EmbeddingBags(nn.Module):
 
     def _new_backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor], room: int, stream: int) -> BackwardPlan:
         if torch.cuda.is_current_stream_capturing():
-            raise OperatorError("the first step with batches of a size cannot be captured: run one before")
+            raise OperatorError("the first step with a new batch size cannot be captured: run one step before the capture")
         assert self.optimizer is not None, "a backward pass is planned for tables that have an optimizer"
         of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
         of = Bags(of.rows, of.dims, of.bags, room, of.element, of.index_bits, of.weighted, of.mode)
@@ -318,7 +318,7 @@ class EmbeddingBags(nn.Module):
 
 def _of(what: str, given: Any, known: Sequence[str]) -> None:
     if given not in known:
-        raise OperatorError(f"{what} is {given!r}: choose of {', '.join(known)}")
+        raise OperatorError(f"{what} is {given!r}: choose one of {', '.join(known)}")
 
 
 def _loaded(module: EmbeddingBags, _incompatible: Any) -> None:

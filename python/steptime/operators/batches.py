@@ -27,7 +27,7 @@ def check_kinds(indices: Tensor, offsets: Tensor, kind: torch.dtype) -> None:
         if tensor.dtype != kind:
             raise OperatorError(
                 f"{what} are {tensor.dtype} and these tables take {kind}: pass {what}.to({kind}), or make the module with index_dtype={tensor.dtype}"
-                + ("" if indices.dtype == offsets.dtype else ", which both are of then")
+                + ("" if indices.dtype == offsets.dtype else ", for both of them")
             )
 
 
@@ -35,7 +35,7 @@ def with_last(indices: Tensor, offsets: Tensor, tables: int, has_last: bool) -> 
     """Offsets that end with the number of indices: [T * B + 1]. Raises OperatorError if tables differ in their number of offsets."""
     if not has_last:
         if offsets.shape[0] % tables:
-            raise OperatorError(f"{offsets.shape[0]} offsets for {tables} tables without the last: give as many for each, B * {tables}")
+            raise OperatorError(f"{offsets.shape[0]} offsets for {tables} tables without the last: give the same number for each table, B * {tables}")
         return torch.cat([offsets, offsets.new_full((1,), indices.shape[0])])
     if offsets.dim() == 1 and (offsets.shape[0] - 1) % tables:
         raise OperatorError(
@@ -64,7 +64,7 @@ def check_rows(indices: Tensor, offsets: Tensor, rows: Sequence[int]) -> None:
     if bool(wrong.any()):
         at = int(wrong.nonzero()[0])
         table = int(table_of[at])
-        raise OperatorError(f"index {int(indices[at])} at {at} is no row of table {table}, which has {rows[table]}")
+        raise OperatorError(f"index {int(indices[at])} at {at} is out of range of table {table}, which has {rows[table]} rows")
 
 
 def merged(batches: List[Batch], tables: int) -> Batch:

@@ -92,10 +92,10 @@ def whole(path: Path) -> None:
     with open(path, "rb") as file:
         head, size = file.read(64), os.fstat(file.fileno()).st_size
     if len(head) < 64 or head[:4] != b"\x7fELF":
-        raise OSError("no shared library")
+        raise OSError("not a shared library")
     start, entry, count = int.from_bytes(head[40:48], "little"), int.from_bytes(head[58:60], "little"), int.from_bytes(head[60:62], "little")
     if start + entry * count > size:
-        raise OSError("it is cut short")
+        raise OSError("it is truncated")
 
 
 class Library:

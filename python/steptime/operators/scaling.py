@@ -57,7 +57,7 @@ def in_use(own: Optional[Any]) -> Optional[Any]:
         return own if own.is_enabled() else None
     scalers = list(_in_use)
     if len(scalers) > 1:
-        raise OperatorError(f"{len(scalers)} GradScalers are in use: say which of them scales the loss of these tables, by tables.scaler = scaler")
+        raise OperatorError(f"{len(scalers)} GradScalers are in use: set the one that scales the loss of these tables, tables.scaler = scaler")
     return scalers[0] if scalers else None
 
 
@@ -68,10 +68,10 @@ def unscaled(gradient: Tensor, scaler: Any, owner: Any) -> Tuple[Tensor, Tensor]
     is skipped.
     """
     if gradient.is_cuda and torch.cuda.is_current_stream_capturing():
-        raise OperatorError("whether a scaled gradient takes a step is decided on the host: capture steps without a GradScaler, as in bfloat16")
+        raise OperatorError("the host decides whether a scaled gradient takes a step: capture steps without a GradScaler, for example in bfloat16")
     scale = scaler._scale
     if scale is None:
-        raise OperatorError("the scaler of these tables has scaled no loss yet: call scaler.scale(loss).backward()")
+        raise OperatorError("the scaler of these tables has not scaled a loss yet: call scaler.scale(loss).backward()")
     inverse = scale.double().reciprocal().float().to(gradient.device)
     found = torch.zeros(1, device=gradient.device)
     gradient = gradient.clone(memory_format=torch.contiguous_format)

@@ -42,7 +42,7 @@ def plan(options: argparse.Namespace, world: int) -> List[Case]:
     ops, dtypes = chosen(options.ops, BYTES, "op"), chosen(options.dtypes, DTYPES, "dtype")
     groups, low, high = group_sizes(options.groups, world), amount(options.low), amount(options.high)
     if not 0 < low <= high:
-        raise UsageError(f"--from {options.low} --to {options.high} holds no size")
+        raise UsageError(f"--from {options.low} --to {options.high} contains no size")
     if options.sizes_per_doubling < 0 or options.iterations < 1:
         raise UsageError("--sizes-per-doubling must be 0 or more, --iterations 1 or more")
     cases: Dict[Case, None] = {}
@@ -76,7 +76,7 @@ def group_sizes(text: Optional[str], world: int) -> List[int]:
     try:
         groups = sorted({int(each) for each in text.split(",")})
     except ValueError:
-        raise UsageError(f"--groups {text} is no list of numbers, as 2,4") from None
+        raise UsageError(f"--groups {text} is not a list of numbers such as 2,4") from None
     if groups[0] < 2 or groups[-1] > world:
         raise UsageError(f"--groups {text}: each must be from 2 to the {world} ranks of this job")
     return groups
@@ -86,7 +86,7 @@ def amount(text: str) -> int:
     """Number of bytes of a text such as `4096`, `1KiB`, `2.5MB`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]I?)?B?", text.strip().upper())
     if match is None:
-        raise UsageError(f"{text!r} is no number of bytes, as 4096 or 1KiB")
+        raise UsageError(f"{text!r} is not a number of bytes such as 4096 or 1KiB")
     return round(float(match[1]) * UNITS[match[2] or ""])
 
 

@@ -24,7 +24,7 @@ COLUMNS = ("op", "world", "nodes", "bytes", "dtype", "skew", "median_us", "min_u
 
 def check_out(out: Path) -> None:
     if out.suffix != ".csv":
-        raise UsageError(f"{out} must end in .csv: the machine goes to a file of that name that ends in .json")
+        raise UsageError(f"{out} must end in .csv: the description of the machine is written to a file of that name ending in .json")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {out.absolute().parent} to write {out.name} to")
 

@@ -59,7 +59,7 @@ def missing(name: str) -> Optional[str]:
     if name == "operators" and not library.available():
         return f"steptime's own operators, whose library is not found: {library.REMEDY}"
     if name == "inductor" and any(importlib.util.find_spec(each) is None for each in ("torch", "triton")):
-        return "what torch.compile makes, which needs Triton: pip install torch triton"
+        return "Triton for torch.compile: pip install torch triton"
     if name == "scaled" and not _multiplies_8_bit_floats():
         return "a GPU that multiplies 8-bit floats: of compute capability 8.9 or later"
     return None

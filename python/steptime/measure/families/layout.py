@@ -147,7 +147,7 @@ def _mixed(rng: Draw) -> Case:
 
 
 def _copy(rng: Draw) -> Case:
-    """From one memory format to the other."""
+    """Copies from one memory format to the other."""
     of, dtype, away, cast = images(rng), rng.dtype(FLOATS), rng.chance(0.5), rng.chance(0.15)
 
     def setup(make):
