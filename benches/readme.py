@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("**/*.md"))]
 WIDTH = 112
 LEFT_ALONE = re.compile(r"(cargo (test|install)|pip|python|steptime (bench|gemm|device fit)) |cargo test$|.*\brecordings/")
 

@@ -1,4 +1,4 @@
-"""Makes the tables on the accuracy of steptime in README.md, the book and CHANGELOG.md from recordings.
+"""Makes the tables on the accuracy of steptime in README.md and the book from recordings.
 
     cargo build --release -p steptime-cli
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b            # prints them
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("*.md")), ROOT / "CHANGELOG.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("**/*.md"))]
 # Families with less than this share of the device time of every recording are left out.
 LEAST_SHARE = 0.01
 # Number of recordings in the table of the worst.
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("recordings", type=Path, help="a folder of recordings")
     parser.add_argument("--away", type=Path, help="a folder of recordings of another host")
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES), help="these tables alone")
-    parser.add_argument("--write", action="store_true", help="put them into README.md, docs/src and CHANGELOG.md")
+    parser.add_argument("--write", action="store_true", help="put them into README.md and docs/src")
     parser.add_argument("--check", action="store_true", help="say which pages hold others; exit code 1 where there are any")
     parser.add_argument("--steptime", type=Path, default=target / "release" / "steptime", help="the program (default: %(default)s)")
     arguments = parser.parse_args()

@@ -1,9 +1,10 @@
-//! Lists the device profiles that ship, so that a folder under `profiles/` is all that a device needs.
+//! Lists the shipped device profiles, so that a device needs only a folder under `profiles/`.
 
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Writes `shipped.rs`: an array of `Shipped`, those with models first, their own before lent ones, each group by name; and `corrections.rs`: those of lent models.
+/// Writes `shipped.rs`, an array of `Shipped`: profiles with models first, their own before transferred ones, each group by name; and
+/// `corrections.rs`, the corrections of transferred models.
 fn main() -> io::Result<()> {
     let profiles =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../../profiles");
@@ -28,7 +29,7 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("corrections.rs"), text)
 }
 
-/// One profile: its name, its header, its models where it has some.
+/// One profile: its name, its header, and its models where it has any.
 fn entry(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default();
     let (header, models) = (folder.join("profile.toml"), folder.join("models.bin.zst"));

@@ -1,4 +1,4 @@
-//! The names of all known ops, one a line: what the table of schemas is made of.
+//! Prints the names of all known ops, one per line: the input of the table of schemas.
 
 fn main() {
     for (name, _) in steptime_aten::OpSet::standard().iter() {

@@ -1,12 +1,12 @@
-//! What the three recorders have in common: tensors from their parts, values from text.
+//! Parts shared by the three readers of recordings: tensors from their parts, values from text.
 
 use smallvec::SmallVec;
 
 use crate::call::{Arg, Device, Tensor};
 use crate::dtype::Dtype;
 
-/// A tensor from its recorded parts. Strides of another length than the shape stand for a sparse tensor, whose
-/// elements lie in other tensors; `None` stands for strides that were not recorded, hence contiguous ones.
+/// Builds a tensor from its recorded parts. Strides of another length than the shape mean a sparse tensor, whose
+/// elements are stored in other tensors; `None` means that strides were not recorded, hence contiguous ones.
 pub fn tensor(shape: &[i64], strides: Option<&[i64]>, dtype: Dtype, device: Device) -> Tensor {
     let mut tensor = match strides {
         Some(strides) if strides.len() == shape.len() => Tensor::strided(shape, strides, dtype),
@@ -17,13 +17,13 @@ pub fn tensor(shape: &[i64], strides: Option<&[i64]>, dtype: Dtype, device: Devi
     tensor
 }
 
-/// What stands for a missing tensor in a list of them: one without elements, so that the others keep their
-/// places.
+/// Returns the placeholder of a missing tensor in a list: a tensor without elements, so that the others keep their
+/// positions.
 pub fn missing() -> Tensor {
     Tensor { device: Device::Unknown, ..Tensor::contiguous(&[0], Dtype::I64) }
 }
 
-/// A device by its name: `cuda:0`, `cpu`, `cpu:pinned`.
+/// Parses the name of a device: `cuda:0`, `cpu`, `cpu:pinned`.
 pub fn device(name: &str) -> Device {
     match name {
         "cpu" => Device::Cpu,
@@ -33,7 +33,7 @@ pub fn device(name: &str) -> Device {
     }
 }
 
-/// A value as text: `True`, `3`, `0.1`, `[1, 1]`; empty is absent.
+/// Parses a value from text: `True`, `3`, `0.1`, `[1, 1]`; empty means absent.
 pub fn value(text: &str) -> Arg {
     let text = text.trim();
     match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -59,7 +59,7 @@ fn list(items: &str) -> Arg {
     if let [Arg::None] = items[..] { Arg::Ints(SmallVec::new()) } else { numbers(&items) }
 }
 
-/// A list of numbers or truth values; anything else in it makes it absent.
+/// Returns a list of numbers or truth values; absent if the list contains anything else.
 pub fn numbers(items: &[Arg]) -> Arg {
     let ints = items.iter().map(|item| match item {
         Arg::Int(value) => Some(*value),

@@ -2,20 +2,20 @@
 
 use crate::call::Tensor;
 
-/// A dimension by its number, negative ones counted from the end. `None` out of range; a scalar has one.
+/// Resolves the number of a dimension, negative ones counted from the end. `None` if out of range; a scalar has one dimension.
 #[must_use]
 pub fn axis(dim: i64, rank: usize) -> Option<usize> {
     let rank = rank.max(1) as i64;
     usize::try_from(if dim < 0 { dim + rank } else { dim }).ok().filter(|&at| (at as i64) < rank)
 }
 
-/// The number of elements of a range of dimensions.
+/// Returns the number of elements of a range of dimensions.
 #[must_use]
 pub fn count(shape: &[i64]) -> u64 {
     shape.iter().fold(1, |n: u64, &size| n.saturating_mul(u64::try_from(size).unwrap_or(0)))
 }
 
-/// The sizes before, of and after a dimension.
+/// Returns the sizes before, of and after a dimension.
 #[must_use]
 pub fn around(tensor: &Tensor, axis: usize) -> [u64; 3] {
     let shape = tensor.shape.as_slice();
@@ -25,7 +25,7 @@ pub fn around(tensor: &Tensor, axis: usize) -> [u64; 3] {
     [count(&shape[..axis]), count(&shape[axis..=axis]), count(&shape[axis + 1..])]
 }
 
-/// How many elements from the innermost dimensions on lie together, no further out than `from`.
+/// Returns the number of adjacent elements from the innermost dimensions on, at most out to dimension `from`.
 #[must_use]
 pub fn run(tensor: &Tensor, from: usize) -> u64 {
     let mut length = 1i64;

@@ -1,4 +1,4 @@
-//! A call whose arguments have names: those that the schema of its op gives them.
+//! Call whose arguments have the names of its op's schema.
 
 use std::ops::Deref;
 
@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::schema::Signature;
 
-/// A shape rule: what a call gives. `None` where the arguments do not tell.
+/// Shape rule: returns the results of a call. `None` if the arguments do not determine them.
 pub type ShapeRule = fn(&BoundCall<'_>) -> Option<Vec<Arg>>;
 
-/// A call together with the names of its arguments, as the rules of an [`OpDef`](crate::OpDef) see it.
+/// Call with the names of its arguments, as passed to the rules of an [`OpDef`](crate::OpDef).
 ///
-/// An argument that the call leaves out is absent, like one of another kind than asked for. A name that the op does not
-/// have is an error of the program: builds with debug assertions panic, others answer as if the argument were absent.
+/// An argument that the call leaves out is absent, and so is one of another kind than requested. A name that the op does not
+/// have is an error of the program: builds with debug assertions panic, others treat the argument as absent.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundCall<'a> {
     call: &'a OpCall,
@@ -44,7 +44,7 @@ impl<'a> BoundCall<'a> {
         self.arguments.position(name).is_some()
     }
 
-    /// Where an argument stands.
+    /// Returns the position of an argument.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let position = self.arguments.position(name);
@@ -54,55 +54,55 @@ impl<'a> BoundCall<'a> {
         position
     }
 
-    /// An argument.
+    /// Returns an argument.
     #[must_use]
     pub fn arg(&self, name: &str) -> Option<&'a Arg> {
         self.call.inputs.get(self.position(name)?)
     }
 
-    /// A copy of an argument; [`Arg::None`] where it is absent.
+    /// Returns a copy of an argument; [`Arg::None`] if it is absent.
     #[must_use]
     pub fn given(&self, name: &str) -> Arg {
         self.arg(name).cloned().unwrap_or_default()
     }
 
-    /// The tensor of an argument: itself, or the first of a list.
+    /// Returns the tensor of an argument: itself, or the first of a list.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&'a Tensor> {
         self.call.tensor_at(self.position(name)?)
     }
 
-    /// All tensors of an argument.
+    /// Returns all tensors of an argument.
     #[must_use]
     pub fn tensors(&self, name: &str) -> &'a [Tensor] {
         self.position(name).map_or(&[], |at| self.call.tensors_at(at))
     }
 
-    /// The whole number of an argument; a truth value counts as 0 or 1.
+    /// Returns the whole number of an argument; a truth value counts as 0 or 1.
     #[must_use]
     pub fn int(&self, name: &str) -> Option<i64> {
         self.call.int_at(self.position(name)?)
     }
 
-    /// The number of an argument.
+    /// Returns the number of an argument.
     #[must_use]
     pub fn float(&self, name: &str) -> Option<f64> {
         self.call.float_at(self.position(name)?)
     }
 
-    /// The truth value of an argument.
+    /// Returns the truth value of an argument.
     #[must_use]
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.call.flag_at(self.position(name)?)
     }
 
-    /// The whole numbers of an argument; a single one is a list of one.
+    /// Returns the whole numbers of an argument; a single number becomes a list of one.
     #[must_use]
     pub fn ints(&self, name: &str) -> Option<SmallVec<[i64; 4]>> {
         self.call.ints_at(self.position(name)?)
     }
 
-    /// What the call gives: as recorded, else by the op's shape rule.
+    /// Returns the results of the call: as recorded, otherwise by the op's shape rule.
     #[must_use]
     pub fn results(&self) -> Option<Vec<Arg>> {
         if self.call.outputs.is_empty() { self.shape?(self) } else { Some(self.call.outputs.clone()) }

@@ -1,4 +1,4 @@
-//! One call of one op, with its arguments.
+//! Call of an op, with its arguments.
 
 use smallvec::SmallVec;
 
@@ -6,13 +6,13 @@ use crate::dtype::Dtype;
 use crate::kernel::{KernelCall, Slot};
 use crate::place::Place;
 
-/// Where a tensor lives.
+/// Location of a tensor's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Device {
-    /// The GPU.
+    /// GPU memory.
     #[default]
     Cuda,
-    /// Host memory; copies from and to it are staged by the driver.
+    /// Host memory; the driver stages copies from and to it.
     Cpu,
     /// Page-locked host memory.
     Pinned,
@@ -20,48 +20,48 @@ pub enum Device {
     Unknown,
 }
 
-/// A tensor as an op sees it.
+/// Tensor as argument or result of an op.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tensor {
-    /// Its shape.
+    /// Shape of the tensor.
     pub shape: SmallVec<[i64; 5]>,
-    /// Its strides in elements, of the same length as the shape; none for a sparse tensor.
+    /// Strides in elements, of the same length as the shape; empty for a sparse tensor.
     pub strides: SmallVec<[i64; 5]>,
-    /// The type of its elements.
+    /// Type of the elements.
     pub dtype: Dtype,
-    /// Where it lives.
+    /// Location of its memory.
     pub device: Device,
-    /// Where in its storage it begins, in elements; matters for alignment only.
+    /// Offset of the first element in the storage, in elements; matters for alignment only.
     pub offset: u64,
-    /// Which memory its storage is.
+    /// Identity of its storage.
     pub place: Place,
 }
 
-/// An argument or a return. Its tensors are described, or named by an id where a table holds them.
+/// Argument or return. Its tensors are described directly, or by an id if they are in a table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Arg<T = Tensor> {
-    /// Absent, or of a kind the recorder does not write.
+    /// Absent, or of a kind that the recorder does not write.
     #[default]
     None,
-    /// A tensor.
+    /// Single tensor.
     Tensor(T),
-    /// A list of tensors.
+    /// List of tensors.
     Tensors(Vec<T>),
-    /// A truth value.
+    /// Truth value.
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Floating-point number.
     Float(f64),
-    /// A list of whole numbers, or of truth values as 0 and 1.
+    /// List of integers, or of truth values as 0 and 1.
     Ints(SmallVec<[i64; 4]>),
-    /// A list of other numbers.
+    /// List of floating-point numbers.
     Floats(Vec<f64>),
     /// Text, or a name (type, layout, device).
     Text(String),
 }
 
-/// What PyTorch's global settings were: they choose kernels and are not among an op's arguments.
+/// PyTorch's global settings, which select kernels but are not among an op's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// `torch.backends.cuda.matmul.allow_tf32`; off by default.
@@ -76,21 +76,21 @@ impl Default for Settings {
     }
 }
 
-/// One call of one op.
+/// Call of an op.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OpCall {
-    /// The op's name, `aten::addmm`.
+    /// Name of the op, for example `aten::addmm`.
     pub name: String,
-    /// Its arguments, one for each that the schema declares.
+    /// Arguments, one for each that the schema declares.
     pub inputs: Vec<Arg>,
-    /// Its results, where recorded. Otherwise the op's shape rule gives them.
+    /// Results, if recorded. Otherwise the op's shape rule computes them.
     pub outputs: Vec<Arg>,
     /// PyTorch's global settings.
     pub settings: Settings,
 }
 
 impl Tensor {
-    /// A contiguous tensor on the GPU.
+    /// Returns a contiguous tensor on the GPU.
     #[must_use]
     pub fn contiguous(shape: &[i64], dtype: Dtype) -> Tensor {
         Tensor {
@@ -103,26 +103,26 @@ impl Tensor {
         }
     }
 
-    /// A strided tensor on the GPU. Strides of another length than the shape's mean contiguous.
+    /// Returns a strided tensor on the GPU. Strides of another length than the shape's mean contiguous.
     #[must_use]
     pub fn strided(shape: &[i64], strides: &[i64], dtype: Dtype) -> Tensor {
         let strides = if strides.len() == shape.len() { strides.into() } else { contiguous_strides(shape) };
         Tensor { shape: shape.into(), strides, dtype, device: Device::Cuda, offset: 0, place: Place::UNKNOWN }
     }
 
-    /// How many elements it has. A negative size counts as none.
+    /// Returns the number of elements. A negative size counts as zero.
     #[must_use]
     pub fn numel(&self) -> u64 {
         self.shape.iter().fold(1, |n: u64, &size| n.saturating_mul(u64::try_from(size).unwrap_or(0)))
     }
 
-    /// The bytes of its elements.
+    /// Returns the bytes of its elements.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype.size())
     }
 
-    /// The bytes of distinct elements: those of broadcast dimensions (stride 0) count once.
+    /// Returns the bytes of distinct elements: those of broadcast dimensions (stride 0) count once.
     #[must_use]
     pub fn distinct_bytes(&self) -> u64 {
         let dims = self.shape.iter().zip(&self.strides);
@@ -132,13 +132,13 @@ impl Tensor {
             .saturating_mul(self.dtype.size())
     }
 
-    /// Whether it is sparse: its values and indices lie in other tensors.
+    /// Whether it is sparse: its values and indices are stored in other tensors.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.strides.len() != self.shape.len()
     }
 
-    /// Whether its elements lie one after the other in row-major order.
+    /// Whether its elements are adjacent in row-major order.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;
@@ -151,7 +151,7 @@ impl Tensor {
         true
     }
 
-    /// Whether its elements lie one after the other in some order of its dimensions.
+    /// Whether its elements are adjacent in some order of its dimensions.
     #[must_use]
     pub fn is_dense(&self) -> bool {
         let mut dims: SmallVec<[(i64, i64); 5]> = self
@@ -172,7 +172,7 @@ impl Tensor {
         true
     }
 
-    /// Whether it is a 4-d (or 5-d) tensor with its channels next to one another, and not contiguous as well.
+    /// Whether it is a 4-d (or 5-d) tensor whose channels are adjacent, and that is not also contiguous.
     #[must_use]
     pub fn is_channels_last(&self) -> bool {
         matches!(self.shape.len(), 4 | 5)
@@ -181,7 +181,7 @@ impl Tensor {
             && !self.is_contiguous()
     }
 
-    /// The size of a dimension; negative dimensions count from the end, missing ones are 1.
+    /// Returns the size of a dimension; negative dimensions count from the end, missing ones are 1.
     #[must_use]
     pub fn size(&self, dim: i64) -> i64 {
         let rank = self.shape.len() as i64;
@@ -199,13 +199,13 @@ fn contiguous_strides(shape: &[i64]) -> SmallVec<[i64; 5]> {
 }
 
 impl OpCall {
-    /// A call with arguments and default settings.
+    /// Returns a call with arguments and default settings.
     #[must_use]
     pub fn new(name: &str, inputs: Vec<Arg>) -> OpCall {
         OpCall { name: name.into(), inputs, ..OpCall::default() }
     }
 
-    /// The tensor at an argument: itself, or the first of a list.
+    /// Returns the tensor at an argument: itself, or the first of a list.
     #[must_use]
     pub fn tensor_at(&self, arg: usize) -> Option<&Tensor> {
         match self.inputs.get(arg)? {
@@ -215,19 +215,19 @@ impl OpCall {
         }
     }
 
-    /// All tensors at an argument.
+    /// Returns all tensors at an argument.
     #[must_use]
     pub fn tensors_at(&self, arg: usize) -> &[Tensor] {
         self.inputs.get(arg).map_or(&[], Arg::tensors)
     }
 
-    /// The tensor at a return, where recorded.
+    /// Returns the tensor at a return, if recorded.
     #[must_use]
     pub fn output(&self, ret: usize) -> Option<&Tensor> {
         self.outputs.get(ret).and_then(|arg| arg.tensors().first())
     }
 
-    /// Where each operand of what it launches lies.
+    /// Returns the place of each operand of a kernel that it launches.
     #[must_use]
     pub fn places(&self, kernel: &KernelCall) -> SmallVec<[Place; 4]> {
         let at = |args: &[Arg], arg: u16, at: u16| {
@@ -241,13 +241,13 @@ impl OpCall {
         kernel.operands.iter().map(|operand| place(operand.slot).unwrap_or_default()).collect()
     }
 
-    /// Every input tensor, with argument and place in its list.
+    /// Returns every input tensor, with its argument and its position in the list.
     pub fn input_tensors(&self) -> impl Iterator<Item = (usize, usize, &Tensor)> {
         let all = self.inputs.iter().enumerate();
         all.flat_map(|(arg, input)| input.tensors().iter().enumerate().map(move |(at, t)| (arg, at, t)))
     }
 
-    /// The whole number at an argument; a truth value counts as 0 or 1.
+    /// Returns the whole number at an argument; a truth value counts as 0 or 1.
     #[must_use]
     pub fn int_at(&self, arg: usize) -> Option<i64> {
         match self.inputs.get(arg)? {
@@ -258,7 +258,7 @@ impl OpCall {
         }
     }
 
-    /// The number at an argument.
+    /// Returns the number at an argument.
     #[must_use]
     pub fn float_at(&self, arg: usize) -> Option<f64> {
         match self.inputs.get(arg)? {
@@ -268,13 +268,13 @@ impl OpCall {
         }
     }
 
-    /// The truth value at an argument.
+    /// Returns the truth value at an argument.
     #[must_use]
     pub fn flag_at(&self, arg: usize) -> Option<bool> {
         self.int_at(arg).map(|value| value != 0)
     }
 
-    /// The whole numbers at an argument; a single one is a list of one.
+    /// Returns the whole numbers at an argument; a single number becomes a list of one.
     #[must_use]
     pub fn ints_at(&self, arg: usize) -> Option<SmallVec<[i64; 4]>> {
         match self.inputs.get(arg)? {
@@ -286,7 +286,7 @@ impl OpCall {
 }
 
 impl<T> Arg<T> {
-    /// The tensors it is or holds.
+    /// Returns the tensors of the argument: itself, or those of its list.
     #[must_use]
     pub fn tensors(&self) -> &[T] {
         match self {
@@ -296,7 +296,7 @@ impl<T> Arg<T> {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the tensors of the argument as mutable.
     pub fn tensors_mut(&mut self) -> &mut [T] {
         match self {
             Arg::Tensor(tensor) => std::slice::from_mut(tensor),
@@ -305,7 +305,7 @@ impl<T> Arg<T> {
         }
     }
 
-    /// The same argument with each tensor as `to` gives it, in order.
+    /// Returns the same argument with each tensor converted by `to`, in order.
     pub fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> Arg<U> {
         match self {
             Arg::None => Arg::None,

@@ -1,16 +1,16 @@
-//! Images with channels last: the tensors of a step that are images, and their strides.
+//! Channels-last images: the tensors of a step that are images, and their strides.
 
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-/// Ops of images: their arguments and results change their layout.
+/// Parts of the names of ops on images, whose arguments and results change their layout.
 const OF_IMAGES: [&str; 5] = ["conv", "batch_norm", "pool", "upsample", "group_norm"];
 
-/// An op by its name, with the tensors of images' rank that it takes and gives.
+/// Name of an op, and its input and output tensors of the rank of images.
 pub type OfImages<'n, T> = (&'n str, Vec<T>);
 
-/// The tensors that ops of images take or give, and all that share an elementwise op with one.
+/// Returns the inputs and outputs of ops on images, and all tensors that share an elementwise op with one of them.
 pub fn images<'s, T: Copy + Ord>(ops: &[OfImages<'_, T>], shape: impl Fn(T) -> &'s [i64]) -> BTreeSet<T> {
     let named = |name: &str| OF_IMAGES.iter().any(|word| name.contains(word));
     let of_images = ops.iter().filter(|(name, _)| named(name));
@@ -31,8 +31,8 @@ pub fn images<'s, T: Copy + Ord>(ops: &[OfImages<'_, T>], shape: impl Fn(T) -> &
     }
 }
 
-/// Strides of a dense shape with the second dimension innermost, in elements; `None` where that is the same as row by row, or where there
-/// is no image.
+/// Returns the strides of a dense shape with the second dimension innermost, in elements; `None` if they equal the contiguous strides, or if the
+/// shape is not that of an image.
 #[must_use]
 pub fn strides(shape: &[i64]) -> Option<SmallVec<[i64; 5]>> {
     let [count, channels, pixels @ ..] = shape else { return None };

@@ -1,4 +1,4 @@
-//! Calls that a call makes in turn, and views of its tensors.
+//! Calls that a call makes itself, and views of its tensors.
 
 use smallvec::SmallVec;
 
@@ -6,29 +6,29 @@ use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// A call made by another: under the same settings.
+/// Returns a call made by another, with the same settings.
 pub fn child(parent: &OpCall, name: &str, inputs: Vec<Arg>) -> OpCall {
     OpCall { name: name.into(), inputs, outputs: Vec::new(), settings: parent.settings }
 }
 
-/// A contiguous tensor as an argument.
+/// Returns a contiguous tensor as an argument.
 pub fn fresh(shape: &[i64], dtype: Dtype) -> Arg {
     Arg::Tensor(Tensor::contiguous(shape, dtype))
 }
 
-/// A contiguous tensor of the shape and type of another.
+/// Returns a contiguous tensor with the shape and type of another.
 pub fn like(model: &Tensor) -> Tensor {
     Tensor::contiguous(&model.shape, model.dtype)
 }
 
-/// The gradient of a call's first result: dense, in its order.
+/// Returns the gradient of a call's first result: dense, in the same order of dimensions.
 pub fn gradient(call: &BoundCall<'_>) -> Option<Tensor> {
     let result = call.results()?.first()?.tensors().first()?.clone();
     let plain = if result.is_dense() { result } else { like(&result) };
     Some(Tensor { device: Device::Cuda, offset: 0, ..plain })
 }
 
-/// A number as the tensor that PyTorch wraps it into.
+/// Returns a number as the tensor that PyTorch wraps it into.
 pub fn wrapped(number: &Arg) -> Arg {
     let dtype = match number {
         Arg::Bool(_) => Dtype::Bool,
@@ -39,12 +39,12 @@ pub fn wrapped(number: &Arg) -> Arg {
     Arg::Tensor(Tensor { device: Device::Cpu, ..Tensor::contiguous(&[], dtype) })
 }
 
-/// A list of whole numbers as an argument.
+/// Returns a list of whole numbers as an argument.
 pub fn ints(list: &[i64]) -> Arg {
     Arg::Ints(list.into())
 }
 
-/// A view with two dimensions exchanged, counted from the end where negative; out of range, the tensor itself.
+/// Returns a view with two dimensions exchanged, counted from the end if negative; the tensor itself if they are out of range.
 pub fn transpose(tensor: &Tensor, a: i64, b: i64) -> Tensor {
     let rank = tensor.shape.len();
     let at = |dim: i64| {
@@ -58,13 +58,13 @@ pub fn transpose(tensor: &Tensor, a: i64, b: i64) -> Tensor {
     view
 }
 
-/// A view of another shape, of a contiguous tensor; any other is copied first and contiguous then.
+/// Returns a view of another shape of a contiguous tensor; any other tensor is copied first, so the result is contiguous.
 pub fn reshape(tensor: &Tensor, shape: &[i64]) -> Tensor {
     let offset = if tensor.is_contiguous() { tensor.offset } else { 0 };
     Tensor { device: tensor.device, offset, ..Tensor::contiguous(shape, tensor.dtype) }
 }
 
-/// A view with a dimension of one more.
+/// Returns a view with an added dimension of size one.
 pub fn unsqueeze(tensor: &Tensor, dim: usize) -> Tensor {
     let mut view = tensor.clone();
     let dim = dim.min(tensor.shape.len());
@@ -77,7 +77,7 @@ pub fn unsqueeze(tensor: &Tensor, dim: usize) -> Tensor {
     view
 }
 
-/// A view with dimensions of one expanded to a shape.
+/// Returns a view with dimensions of size one expanded to a shape.
 pub fn expand(tensor: &Tensor, shape: &[i64]) -> Tensor {
     let mut view = Tensor { shape: shape.into(), ..tensor.clone() };
     let added = shape.len().saturating_sub(tensor.shape.len());
@@ -90,7 +90,7 @@ pub fn expand(tensor: &Tensor, shape: &[i64]) -> Tensor {
     view
 }
 
-/// An element type by PyTorch's number for it; 32-bit float, the default, where there is none.
+/// Returns the element type of PyTorch's number for it; 32-bit float, the default, if there is none.
 pub fn dtype(arg: Option<&Arg>) -> Dtype {
     match arg {
         Some(Arg::Int(0 | 1)) => Dtype::I8,

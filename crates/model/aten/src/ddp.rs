@@ -1,12 +1,13 @@
-//! What `DistributedDataParallel` averages together.
+//! Gradient buckets of `DistributedDataParallel`.
 
-/// A bucket is full from so many bytes on: the first, ...
+/// Size from which the first bucket is full, in bytes.
 const FIRST: u64 = 1 << 20;
-/// ... and the others (`bucket_cap_mb`).
+/// Size from which the other buckets are full, in bytes (`bucket_cap_mb`).
 const OTHERS: u64 = 25 << 20;
 
-/// Deals gradients out to buckets in the order in which they come, given the bytes of each. After its first step PyTorch fills buckets
-/// so. `full` is from how many bytes on a bucket is full where the script says it (`bucket_cap_mb`).
+/// Distributes gradients to buckets in the order in which they arrive, given the bytes of each. This is how PyTorch fills buckets after its first
+/// step.
+/// `full` is the size in bytes from which a bucket is full, if the script sets it (`bucket_cap_mb`).
 #[must_use]
 pub fn buckets(bytes: impl IntoIterator<Item = u64>, full: Option<u64>) -> Vec<Vec<usize>> {
     let mut buckets: Vec<Vec<usize>> = Vec::new();
@@ -30,7 +31,7 @@ pub fn buckets(bytes: impl IntoIterator<Item = u64>, full: Option<u64>) -> Vec<V
 mod tests {
     use super::buckets;
 
-    /// Eight layers of 1024 x 1024 and one of 1024 x 1, as PyTorch 2.11 was recorded to deal them out: 1,050,625 and 7,347,200 elements.
+    /// Eight layers of 1024 x 1024 and one of 1024 x 1, as distributed by PyTorch 2.11 in a recording: 1,050,625 and 7,347,200 elements.
     #[test]
     fn the_first_bucket_is_small() {
         let layers = [1, 1024].into_iter().chain([1024, 1 << 20].into_iter().cycle().take(16));

@@ -1,6 +1,6 @@
 //! Element types.
 
-/// The type of a tensor's elements.
+/// Type of a tensor's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dtype {
     /// 64-bit float.
@@ -30,7 +30,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// Reads a type as PyTorch's recorders write it (`float`, `c10::BFloat16`, `long int`) or as its users do
+    /// Parses a type as written by PyTorch's recorders (`float`, `c10::BFloat16`, `long int`) or by its users
     /// (`float32`, `bf16`, `int64`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Dtype> {
@@ -53,7 +53,7 @@ impl Dtype {
         })
     }
 
-    /// The type of a number by which PyTorch's recorders write the argument `dtype` (`c10::ScalarType`).
+    /// Returns the type of a number that PyTorch's recorders write for the argument `dtype` (`c10::ScalarType`).
     #[must_use]
     pub const fn from_code(code: i64) -> Option<Dtype> {
         Some(match code {
@@ -73,7 +73,7 @@ impl Dtype {
         })
     }
 
-    /// PyTorch's number for it (`c10::ScalarType`), which its recorders write; for what has several, the first.
+    /// Returns PyTorch's number for the type (`c10::ScalarType`), as written by its recorders; the first one if there are several.
     #[must_use]
     pub const fn code(self) -> i64 {
         match self {
@@ -92,7 +92,7 @@ impl Dtype {
         }
     }
 
-    /// How PyTorch's recorders write it.
+    /// Returns the name that PyTorch's recorders write.
     #[must_use]
     pub const fn recorded(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes an element.
+    /// Returns the bytes per element.
     #[must_use]
     pub const fn size(self) -> u64 {
         match self {
@@ -129,7 +129,7 @@ impl Dtype {
         matches!(self, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::Bf16 | Dtype::F8)
     }
 
-    /// The usual short name, `f32`.
+    /// Returns the usual short name, `f32`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The price of an op that is not known: the bytes that it can touch.
+//! Cost of an unknown op: the bytes that it can access.
 
 use smallvec::SmallVec;
 
@@ -8,13 +8,13 @@ use crate::kernel::{Kernel, KernelCall, Operand, Role};
 use crate::op_def::Lowering;
 use crate::operands;
 
-/// Inputs of one leading size that are data rather than tables: a query, its keys and its values.
+/// Minimum number of inputs with the same leading size that are data and not tables: a query, its keys and its values.
 const TOGETHER: usize = 3;
 
-/// An op priced by the tensors it takes and those `given`; one without any launches nothing.
+/// Returns the bytes of an op's input tensors and of its results `given`; an op without tensors launches nothing.
 ///
-/// Where one of its inputs holds indices, at most one row of every other input is touched for each index. A tensor with
-/// one row for each index, where there is one, tells how wide a row is. Else it is as wide as in that input.
+/// If one of its inputs holds indices, at most one row of every other input is accessed for each index. The width of a row is that of a tensor with
+/// one row per index, if there is one. Otherwise it is the width in that input.
 #[must_use]
 pub fn lower(call: &OpCall, given: Vec<Arg>) -> Lowering {
     let reach = Reach::of(call, &given);
@@ -35,13 +35,13 @@ pub fn lower(call: &OpCall, given: Vec<Arg>) -> Lowering {
     Lowering::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands: list, flops: 0, launches: 1 })
 }
 
-/// How far into its inputs an op can reach.
+/// Reach of an op into its inputs.
 struct Reach {
-    /// The most indices of one input; `None` without any.
+    /// Maximum number of indices of one input; `None` without any.
     indices: Option<u64>,
-    /// The most bytes that are given or taken, one row an index.
+    /// Maximum number of bytes of a tensor with one row per index.
     rows: Option<u64>,
-    /// The bytes given.
+    /// Bytes of the results.
     given: u64,
     /// Leading sizes of inputs that are data, each once, in order.
     data: SmallVec<[i64; 2]>,
@@ -70,7 +70,7 @@ impl Reach {
         }
     }
 
-    /// The most bytes of a tensor that are touched.
+    /// Returns the maximum number of bytes of a tensor that are accessed.
     fn bytes(&self, tensor: &Tensor) -> u64 {
         let whole = tensor.distinct_bytes();
         let Some(indices) = self.indices else { return whole };
@@ -84,7 +84,7 @@ impl Reach {
     }
 }
 
-/// Whether a tensor may hold indices: whole numbers, in one dimension or more.
+/// Whether a tensor may hold indices: whole numbers, in at least one dimension.
 fn is_index(tensor: &Tensor) -> bool {
     matches!(tensor.dtype, Dtype::I64 | Dtype::I32) && !tensor.shape.is_empty()
 }

@@ -8,10 +8,10 @@ use crate::dtype::Dtype;
 use crate::ops::copy;
 use crate::place::Place;
 
-/// The call that a node recorded, with its results. A tensor of a type that is not known is absent.
+/// Returns the call that a node recorded, with its results. A tensor of unknown type is absent.
 ///
 /// # Panics
-/// When the node is of another graph and out of bounds.
+/// If the node is of another graph and out of bounds.
 #[must_use]
 pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
     let args = |range| graph.args.get(range).iter().map(|&arg| argument_of(graph, arg)).collect();
@@ -34,10 +34,10 @@ pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
     call
 }
 
-/// Ops whose work depends on the entries of a sparse argument, which does not tell them.
+/// Ops whose work depends on the entries of a sparse argument, which the argument does not describe.
 const DEPENDS_ON_ENTRIES: [&str; 2] = ["aten::_coalesce", "aten::addmm"];
 
-/// Indices and values of the sparse argument, as a node looks at them, or an op inside it.
+/// Returns indices and values of the sparse argument, from ops inside the node that read them.
 fn entries(graph: &ExecutionGraph, node: NodeId) -> Option<[Arg; 2]> {
     let part = |name: &str| {
         let looks = inside(graph, node).find(|&inner| graph.node_name(inner) == name)?;
@@ -46,7 +46,7 @@ fn entries(graph: &ExecutionGraph, node: NodeId) -> Option<[Arg; 2]> {
     Some([part("aten::_indices")?, part("aten::_values")?])
 }
 
-/// The nodes inside one, each before those inside it.
+/// Returns the nodes inside a node, each before those inside it.
 fn inside(graph: &ExecutionGraph, node: NodeId) -> impl Iterator<Item = NodeId> {
     let mut left: Vec<NodeId> = graph.tree.children(node).iter().rev().copied().collect();
     std::iter::from_fn(move || {
@@ -56,16 +56,16 @@ fn inside(graph: &ExecutionGraph, node: NodeId) -> impl Iterator<Item = NodeId> 
     })
 }
 
-/// Whether two arguments are one tensor.
+/// Whether two arguments are the same tensor.
 fn same(graph: &ExecutionGraph, a: TensorId, b: TensorId) -> bool {
     let (a, b) = (graph.tensors.get(a), graph.tensors.get(b));
     a == b
 }
 
-/// An argument that was recorded. A tensor of a type that is not known is absent.
+/// Returns a recorded argument. A tensor of unknown type is absent.
 ///
 /// # Panics
-/// When it is of another graph and out of bounds.
+/// If it is of another graph and out of bounds.
 #[must_use]
 pub fn argument_of(graph: &ExecutionGraph, arg: Recorded) -> Arg {
     match arg {
@@ -89,7 +89,7 @@ pub fn argument_of(graph: &ExecutionGraph, arg: Recorded) -> Arg {
     }
 }
 
-/// A list of numbers, or of tensors of which some are missing.
+/// Returns a list of numbers, or of tensors some of which are missing.
 fn list(items: Vec<Arg>) -> Arg {
     if items.iter().any(|item| matches!(item, Arg::Tensor(_))) {
         let tensors = items.into_iter().map(|item| match item {
@@ -101,10 +101,10 @@ fn list(items: Vec<Arg>) -> Arg {
     argument::numbers(&items)
 }
 
-/// A tensor that was recorded; `None` where its type is not known.
+/// Returns a recorded tensor; `None` if its type is unknown.
 ///
 /// # Panics
-/// When it is of another graph and out of bounds.
+/// If it is of another graph and out of bounds.
 #[must_use]
 pub fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
     let recorded = graph.tensors.get(id);

@@ -7,7 +7,7 @@ use crate::argument;
 use crate::call::{Arg, Device, OpCall};
 use crate::dtype::Dtype;
 
-/// The calls of a trace.
+/// Calls of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls<'a> {
     trace: &'a Trace,
@@ -16,15 +16,15 @@ pub struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Of a trace.
+    /// Returns the calls of a trace.
     #[must_use]
     pub fn new(trace: &'a Trace) -> Calls<'a> {
         let strided = |inputs: OpInput<'_>| (0..inputs.len()).any(|arg| !inputs.strides(arg).is_empty());
         Calls { trace, strided: trace.inputs.iter().any(|(_, inputs)| strided(inputs)) }
     }
 
-    /// The call of an op; `None` where no inputs were recorded. Devices, results,
-    /// texts and some lists of tensors are not among what Kineto writes.
+    /// Returns the call of an op; `None` if no inputs were recorded. Kineto does not record devices, results,
+    /// texts and some lists of tensors.
     #[must_use]
     pub fn call(&self, op: TraceOp) -> Option<OpCall> {
         let Calls { trace, strided } = *self;
@@ -36,7 +36,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// One call, see [`Calls::call`]; for many of a trace, make [`Calls`] once.
+/// Returns one call, see [`Calls::call`]; for many calls of a trace, create [`Calls`] once.
 #[must_use]
 pub fn op_call(trace: &Trace, op: TraceOp) -> Option<OpCall> {
     Calls::new(trace).call(op)
@@ -47,7 +47,7 @@ struct Reader<'a> {
     inputs: OpInput<'a>,
     /// Whether strides were recorded.
     strided: bool,
-    /// What the elements of a list are, whose type is not recorded.
+    /// Element type assumed for lists, whose type is not recorded.
     sibling: Dtype,
 }
 

@@ -1,4 +1,4 @@
-//! Calls from the four lists that Kineto writes of an op's inputs, each as JSON: the form in which sweeps keep
+//! Calls from the lists that Kineto writes for an op's inputs, each as JSON: the form in which sweeps store
 //! them.
 
 use serde_json::Value;
@@ -7,49 +7,49 @@ use crate::argument;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// The inputs of an op as text, each a JSON list with one item an input.
+/// Inputs of an op as text, each a JSON list with one item per input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Texts<'a> {
-    /// `[[64, 3], []]`: the shape of a tensor; a list of shapes for a list of tensors; empty for all else.
+    /// `[[64, 3], []]`: the shape of a tensor; a list of shapes for a list of tensors; empty for other inputs.
     pub dims: &'a str,
-    /// `[[3, 1], []]`: strides in elements, likewise. Empty where not recorded.
+    /// `[[3, 1], []]`: strides in elements, likewise. Empty if not recorded.
     pub strides: &'a str,
     /// `["float", "Scalar"]`: the type of a tensor's elements, `TensorList`, `TensorList<float>`, `Scalar`,
-    /// `ScalarList`; empty for all else.
+    /// `ScalarList`; empty for other inputs.
     pub types: &'a str,
-    /// `["", "1"]`: the value of what is no tensor.
+    /// `["", "1"]`: the value of an input that is not a tensor.
     pub concrete: &'a str,
-    /// `["cuda", ""]`: where a tensor lives. Empty where not recorded.
+    /// `["cuda", ""]`: the device of a tensor. Empty if not recorded.
     pub devices: &'a str,
 }
 
-/// Why inputs could not be read.
+/// Reason why inputs could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// One of the lists is no JSON.
-    #[error("the {list} of {op} are no JSON: {source}")]
+    /// A list is not JSON.
+    #[error("the {list} of {op} are not JSON: {source}")]
     Json {
-        /// The op.
+        /// Name of the op.
         op: String,
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// What is wrong.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
-    /// One of the lists is something else.
-    #[error("the {list} of {op} are no list of what they should be")]
+    /// A list has an item of another kind.
+    #[error("the {list} of {op} are not a list of the expected kind")]
     Shape {
-        /// The op.
+        /// Name of the op.
         op: String,
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
     },
 }
 
-/// A call from the text of its inputs.
+/// Returns a call from the text of its inputs.
 ///
 /// # Errors
-/// When a list is no JSON, or an item not of its kind.
+/// If a list is not JSON, or an item is not of its kind.
 pub fn op_call(name: &str, texts: &Texts<'_>) -> Result<OpCall, TextError> {
     let list = |list, text: &str| parse(name, list, text);
     let dims = list("dims", texts.dims)?;

@@ -1,18 +1,18 @@
-//! What the name of a kernel says: where nothing else is known of it, what it spends its time on; of a known op, which of several
+//! Information from the names of kernels: for unknown kernels, the kind of work; for known ops, which of several
 //! kernels a version of a library chose.
 
 use steptime_graph::CollectiveKind;
 
 use crate::kernel::{Kernel, KernelCall, Precision};
 
-/// What a kernel spends its time on.
+/// Kind of work of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Moving bytes.
+    /// Memory traffic.
     Bytes,
-    /// Multiplying matrices.
+    /// Matrix multiplication.
     Products(Precision),
-    /// Exchanging with other devices, and waiting for them.
+    /// Exchange with other devices, including waits for them.
     Exchange,
 }
 
@@ -34,10 +34,10 @@ const PRODUCTS: [&str; 14] = [
     "implicit",
 ];
 
-/// Words that such names hold where the kernel only moves what is multiplied.
+/// Words in such names if the kernel only moves the data of a product.
 const MOVES: [&str; 5] = ["splitk", "reduce", "transform", "nchwtonhwc", "nhwctonchw"];
 
-/// What a kernel of this name spends its time on.
+/// Returns the kind of work of a kernel with this name.
 #[must_use]
 pub fn work(name: &str) -> Work {
     if CollectiveKind::of_kernel(name).is_some() {
@@ -63,8 +63,8 @@ pub fn work(name: &str) -> Work {
     })
 }
 
-/// Writes into a call what the names of its kernels say: PyTorch reads the rows of a softmax three times, or keeps them in registers
-/// or shared memory, by their length and its version; memory of the host is page-locked or not, which execution traces leave out.
+/// Sets parameters of a call from the names of its kernels: PyTorch reads the rows of a softmax three times, or keeps them in registers
+/// or shared memory, depending on their length and its version; host memory is page-locked or not, which execution traces do not record.
 pub fn choose<'n>(call: &mut KernelCall, names: impl IntoIterator<Item = &'n str>) {
     for name in names {
         match (&mut call.kernel, base(name)) {
@@ -83,7 +83,7 @@ pub fn choose<'n>(call: &mut KernelCall, names: impl IntoIterator<Item = &'n str
     }
 }
 
-/// A kernel's name without return type, namespaces, and what it is made for.
+/// Returns a kernel's name without return type, namespaces and template arguments.
 fn base(name: &str) -> &str {
     let name = name.split('<').next().unwrap_or(name);
     name.rsplit([':', ' ']).next().unwrap_or(name)

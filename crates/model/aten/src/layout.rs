@@ -1,4 +1,4 @@
-//! How the operands of an elementwise kernel lie in memory, decided as PyTorch's iterator decides it.
+//! Memory layout of the operands of an elementwise kernel, determined like PyTorch's iterator does.
 
 use std::cmp::Ordering;
 
@@ -7,19 +7,19 @@ use smallvec::SmallVec;
 use crate::call::Tensor;
 use crate::kernel::{Layout, Steps};
 
-/// Bytes that a vector load takes: what addresses must be multiples of.
+/// Bytes of a vector load, to which addresses must be aligned.
 const VECTOR: u64 = 16;
 
-/// Dimensions after merging, innermost first: a size, and a stride of each operand (0 where broadcast).
+/// Dimensions after merging, innermost first: a size, and a stride of each operand (0 if broadcast).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedDims {
-    /// Sizes.
+    /// Size of each dimension.
     pub sizes: SmallVec<[i64; 5]>,
-    /// Strides in elements, by operand, of each dimension.
+    /// Strides of each dimension in elements, by operand.
     pub strides: SmallVec<[SmallVec<[i64; 4]>; 5]>,
 }
 
-/// The layout of an elementwise kernel that computes in one type and converts operands of any other.
+/// Returns the layout of an elementwise kernel that computes in one type and converts operands of other types.
 #[must_use]
 pub fn elementwise(output: &Tensor, inputs: &[&Tensor]) -> Layout {
     let mixed = inputs.iter().any(|input| input.dtype != output.dtype);
@@ -29,7 +29,7 @@ pub fn elementwise(output: &Tensor, inputs: &[&Tensor]) -> Layout {
     }
 }
 
-/// The layout of an elementwise kernel written for the types of these operands, as a comparison is.
+/// Returns the layout of an elementwise kernel for exactly these operand types, such as a comparison.
 #[must_use]
 pub fn natural(output: &Tensor, inputs: &[&Tensor]) -> Layout {
     let merged = merge(output, inputs);
@@ -50,7 +50,7 @@ pub fn natural(output: &Tensor, inputs: &[&Tensor]) -> Layout {
     }
 }
 
-/// The innermost dimensions, and how far inputs step along them.
+/// Returns the innermost dimensions, and the steps of inputs along them.
 fn steps(merged: &MergedDims, inputs: usize) -> Steps {
     let size = |at: usize| merged.sizes.get(at).map_or(0, |&size| size.unsigned_abs());
     let step = |at: usize| {
@@ -60,8 +60,8 @@ fn steps(merged: &MergedDims, inputs: usize) -> Steps {
     Steps { sizes: [size(0), size(1)], steps: [step(0), step(1)] }
 }
 
-/// Merges the dimensions of an output and the inputs broadcast to it, operand 0 being the output: sorted by
-/// stride, those of size 1 dropped, those that lie next to one another in all operands joined.
+/// Merges the dimensions of an output and the inputs broadcast to it, operand 0 being the output: sorts them by
+/// stride, drops those of size 1, and joins those that are adjacent in all operands.
 #[must_use]
 pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> MergedDims {
     let rank = output.shape.len();
@@ -92,8 +92,8 @@ pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> MergedDims {
     merged
 }
 
-/// Sorts the dimensions, the innermost first. Broadcast operands leave some pairs without an order. A dimension
-/// therefore passes those that it cannot be compared with only if it also passes one that it can.
+/// Sorts the dimensions, the innermost first. Broadcast operands leave some pairs without an order. Therefore a dimension
+/// passes those that it cannot be compared with only if it also passes one that it can be compared with.
 fn sort(dims: &mut [(i64, SmallVec<[i64; 4]>)]) {
     for start in 1..dims.len() {
         let mut moving = start;
@@ -110,7 +110,7 @@ fn sort(dims: &mut [(i64, SmallVec<[i64; 4]>)]) {
     }
 }
 
-/// Which of two dimensions is the inner one: the first operand that has strides in both decides.
+/// Compares two dimensions, the inner one first: the first operand that has strides in both decides.
 fn order(a: &(i64, SmallVec<[i64; 4]>), b: &(i64, SmallVec<[i64; 4]>)) -> Ordering {
     for (&inner, &outer) in a.1.iter().zip(&b.1) {
         if inner != 0 && outer != 0 && (inner != outer || a.0 > b.0) {
@@ -120,7 +120,7 @@ fn order(a: &(i64, SmallVec<[i64; 4]>), b: &(i64, SmallVec<[i64; 4]>)) -> Orderi
     Ordering::Equal
 }
 
-/// The stride of an input along a dimension of the output; 0 where it is broadcast.
+/// Returns the stride of an input along a dimension of the output; 0 if it is broadcast.
 fn broadcast_stride(input: &Tensor, dim: usize, rank: usize) -> i64 {
     let own = (dim + input.shape.len()).checked_sub(rank);
     match own.and_then(|at| Some((input.shape.get(at)?, input.strides.get(at)?))) {
@@ -129,7 +129,7 @@ fn broadcast_stride(input: &Tensor, dim: usize, rank: usize) -> i64 {
     }
 }
 
-/// How many elements of an operand lie together in the order of the output; `None` where it is one element.
+/// Returns the number of adjacent elements of an operand in the order of the output; `None` if it is a single element.
 fn run(merged: &MergedDims, operand: usize) -> Option<u64> {
     let dims = merged.sizes.iter().zip(&merged.strides);
     let mut own =

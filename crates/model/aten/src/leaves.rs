@@ -1,23 +1,23 @@
-//! Everything a call launches, its children included.
+//! Launches of a call, including those of its children.
 
 use crate::call::OpCall;
 use crate::kernel::KernelCall;
 use crate::op_def::Lowering;
 use crate::op_set::{DEEPEST, OpSet};
 
-/// One kernel call, and the op that launches it by itself.
+/// Kernel call, and the op that launches it itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
-    /// The op.
+    /// Op call that launches the kernel.
     pub op: OpCall,
-    /// What it launches.
+    /// Kernel call that it launches.
     pub kernel: KernelCall,
-    /// Whether the op is known, else it is priced by its bytes.
+    /// Whether the op is known; otherwise its cost is its bytes.
     pub known: bool,
 }
 
 impl OpSet {
-    /// What a call launches: by itself, and through the ops that it calls in turn.
+    /// Returns the launches of a call: its own, and those of the ops that it calls.
     #[must_use]
     pub fn leaves(&self, call: &OpCall) -> Vec<Leaf> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What each PyTorch op means: how it is recognised, its shapes, its child ops, and the kernels it launches.
+//! Definitions of PyTorch ops: names, shapes, child ops, and the kernels that they launch.
 //!
 //! ```text
 //! execution trace, Kineto with shapes, sweep, query ──> OpCall ──lower──> KernelCall ──cost──> time
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! An [`OpCall`] is one call of one op with its arguments, read by [`from_execution`], [`from_kineto`],
-//! [`from_text`] or [`from_query`]. An [`OpSet`] holds the ops that are known, and is passed to all that reads ops:
-//! [`lower`](OpSet::lower) says what an op itself launches, [`expand`](OpSet::expand) which ops it calls instead,
-//! [`outputs`](OpSet::outputs) what it gives, [`backward`](OpSet::backward) which ops autograd calls for its
-//! gradients, and [`leaves`](OpSet::leaves) all that a call launches with its children. What is known of an op is an
-//! [`OpDef`] in a file under `ops/`; its rules see a [`BoundCall`], whose arguments have names.
+//! [`from_text`] or [`from_query`]. An [`OpSet`] holds the known ops, and is passed to all code that interprets ops:
+//! [`lower`](OpSet::lower) returns the launches of an op itself, [`expand`](OpSet::expand) the ops that it calls instead,
+//! [`outputs`](OpSet::outputs) its results, [`backward`](OpSet::backward) the ops that autograd calls for its
+//! gradients, and [`leaves`](OpSet::leaves) all launches of a call and its children. The definition of an op is an
+//! [`OpDef`] in a file under `ops/`; its rules get a [`BoundCall`], whose arguments have names.
 #![forbid(unsafe_code)]
 
 mod argument;

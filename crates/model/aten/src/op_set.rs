@@ -1,4 +1,4 @@
-//! The set of ops that are known, and what they say of a call.
+//! Set of known ops, and their rules applied to a call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,17 +9,17 @@ use crate::fallback;
 use crate::op_def::{CallRule, Lowering, OpDef};
 use crate::schema::{self, Signature};
 
-/// Ops nest no deeper than this; a rule that calls itself would.
+/// Maximum nesting depth of ops; a rule that calls itself would exceed it.
 pub(crate) const DEEPEST: usize = 12;
 
-/// The ops that are known.
+/// Set of known ops.
 ///
-/// [`OpSet::standard`] has those of PyTorch and of this project, [`OpSet::with`] adds others. A set is a value: what
-/// reads ops takes it as an argument. A copy shares the definitions.
+/// [`OpSet::standard`] has those of PyTorch and of this project, [`OpSet::with`] adds others. A set is a value: code that
+/// interprets ops takes it as an argument. A copy shares the definitions.
 #[derive(Debug, Clone)]
 pub struct OpSet {
     base: &'static Table,
-    /// Ops that were added, the last first.
+    /// Added ops, the last one first.
     added: Vec<Arc<Entry>>,
 }
 
@@ -30,17 +30,17 @@ pub(crate) struct Table {
     by_name: HashMap<&'static str, Entry>,
 }
 
-/// A definition under one of its names.
+/// Definition under one of its names.
 #[derive(Debug)]
 struct Entry {
     name: &'static str,
     op: OpDef,
-    /// Read from the schemas when it is first asked for.
+    /// Signature, read from the schemas at the first use.
     signature: OnceLock<Signature>,
 }
 
 impl Table {
-    /// The ops of some files.
+    /// Returns the table of the ops in some files.
     pub(crate) fn new(files: &'static [&'static [OpDef]]) -> Table {
         let all = files.iter().flat_map(|file| file.iter());
         let by_name = all.flat_map(|op| op.names.iter().map(|&name| (name, Entry::new(name, op))));
@@ -60,19 +60,19 @@ impl Entry {
 }
 
 impl OpSet {
-    /// The ops of a table.
+    /// Returns the set of a table's ops.
     pub(crate) const fn of(base: &'static Table) -> OpSet {
         OpSet { base, added: Vec::new() }
     }
 
-    /// The set with one more op; where one of its names is known, the new definition counts.
+    /// Returns the set with one more op; it replaces definitions of the same names.
     #[must_use]
     pub fn with(mut self, op: OpDef) -> OpSet {
         self.added.splice(0..0, op.names.iter().map(|name| Arc::new(Entry::new(name, &op))));
         self
     }
 
-    /// Whether it is this very set, or a copy of it.
+    /// Whether it is this same set, or a copy of it.
     #[must_use]
     pub fn is(&self, other: &OpSet) -> bool {
         let same = |(one, two): (&Arc<Entry>, &Arc<Entry>)| Arc::ptr_eq(one, two);
@@ -81,13 +81,13 @@ impl OpSet {
             && self.added.iter().zip(&other.added).all(same)
     }
 
-    /// What is known of an op.
+    /// Returns the definition of an op.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&OpDef> {
         self.entry(name).map(|entry| &entry.op)
     }
 
-    /// Every known name with its op; one that was added comes before the one it replaces.
+    /// Returns every known name with its op; an added op comes before the one it replaces.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &OpDef)> {
         let standard = self.base.files.iter().flat_map(|file| file.iter());
         let standard = standard.flat_map(|op| op.names.iter().map(move |&name| (name, op)));
@@ -99,13 +99,13 @@ impl OpSet {
         added.or_else(|| self.base.by_name.get(name))
     }
 
-    /// A call with the names of its arguments; `None` where its op is not known.
+    /// Returns a call with the names of its arguments; `None` if its op is unknown.
     #[must_use]
     pub fn bind<'a>(&'a self, call: &'a OpCall) -> Option<BoundCall<'a>> {
         self.entry(&call.name).map(|entry| entry.bind(call))
     }
 
-    /// What a call launches by itself. An unknown op is priced by its bytes; one without any tensor on the device
+    /// Returns the launches of a call itself. The cost of an unknown op is its bytes; a call without any tensor on the device
     /// launches nothing.
     #[must_use]
     pub fn lower(&self, call: &OpCall) -> Lowering {
@@ -123,13 +123,13 @@ impl OpSet {
         }
     }
 
-    /// A call priced by the bytes that it can touch, whatever is known of its op.
+    /// Returns the bytes that a call can access as its cost, even if its op is known.
     #[must_use]
     pub fn by_bytes(&self, call: &OpCall) -> Lowering {
         fallback::lower(call, self.outputs(call).unwrap_or_default())
     }
 
-    /// What a call gives: as recorded, else by the op's shape rule.
+    /// Returns the results of a call: as recorded, otherwise by the op's shape rule.
     #[must_use]
     pub fn outputs(&self, call: &OpCall) -> Option<Vec<Arg>> {
         if !call.outputs.is_empty() {
@@ -138,15 +138,15 @@ impl OpSet {
         self.bind(call)?.results()
     }
 
-    /// The ops that a call calls in turn; none where it is a leaf, or they are not known.
+    /// Returns the ops that a call calls; empty if it is a leaf, or if they are unknown.
     #[must_use]
     pub fn expand(&self, call: &OpCall) -> Vec<OpCall> {
         self.follow(call, |op| op.expand).unwrap_or_default()
     }
 
-    /// The ops that autograd calls for the gradients of a call, in their order; views are left out. Every tensor of
-    /// floating-point numbers is taken to need its gradient, and the gradient of the result to be dense and in the
-    /// result's order. Ops that call others get the gradients of these, last first.
+    /// Returns the ops that autograd calls for the gradients of a call, in order; views are left out. Every floating-point
+    /// tensor is assumed to need its gradient, and the gradient of the result to be dense and in the
+    /// result's order. For ops that call others, these are the gradient ops of the called ops, last first.
     #[must_use]
     pub fn backward(&self, call: &OpCall) -> Vec<OpCall> {
         self.gradients(call, 0)
@@ -162,14 +162,14 @@ impl OpSet {
         }
     }
 
-    /// What a rule of a call's op says; `None` without such a rule.
+    /// Applies a rule of a call's op; `None` without such a rule.
     fn follow(&self, call: &OpCall, rule: fn(&OpDef) -> Option<CallRule>) -> Option<Vec<OpCall>> {
         let entry = self.entry(&call.name)?;
         rule(&entry.op).map(|rule| rule(&entry.bind(call)))
     }
 }
 
-/// Whether all tensors of a call lie in host memory.
+/// Whether all tensors of a call are in host memory.
 fn on_host(call: &OpCall) -> bool {
     let host = |tensor: &Tensor| matches!(tensor.device, Device::Cpu | Device::Pinned);
     let mut all = call.inputs.iter().chain(&call.outputs).flat_map(Arg::tensors).peekable();

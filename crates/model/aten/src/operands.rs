@@ -7,65 +7,65 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Operand, Precision, Role, Slot};
 
-/// A list of operands.
+/// List of operands.
 pub type Operands = SmallVec<[Operand; 4]>;
 
-/// The tensor of an argument, read. `None` where there is none.
+/// Returns the tensor of an argument as read. `None` if there is none.
 #[must_use]
 pub fn read(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
     read_at(call, call.position(name)?)
 }
 
-/// The tensor of an argument, written.
+/// Returns the tensor of an argument as written.
 #[must_use]
 pub fn write(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
     read(call, name).map(|operand| Operand { role: Role::Write, ..operand })
 }
 
-/// The tensor of an argument, read and written.
+/// Returns the tensor of an argument as read and written.
 #[must_use]
 pub fn update(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
     read(call, name).map(|operand| Operand { role: Role::Update, ..operand })
 }
 
-/// The tensor at a place among the arguments, read.
+/// Returns the tensor at a position among the arguments as read.
 #[must_use]
 pub fn read_at(call: &OpCall, at: usize) -> Option<Operand> {
     call.tensor_at(at).map(|tensor| operand(Slot::Input(at as u16, 0), Role::Read, tensor))
 }
 
-/// A return, written.
+/// Returns a return as written.
 #[must_use]
 pub fn output(ret: usize, tensor: &Tensor) -> Operand {
     operand(Slot::Output(ret as u16, 0), Role::Write, tensor)
 }
 
-/// A return that is written and whose size alone is known.
+/// Returns a written return of which only the size is known.
 #[must_use]
 pub const fn output_bytes(ret: u16, bytes: u64) -> Operand {
     Operand { slot: Slot::Output(ret, 0), role: Role::Write, bytes }
 }
 
-/// A tensor of a slot.
+/// Returns a tensor of a slot as an operand.
 #[must_use]
 pub fn operand(slot: Slot, role: Role, tensor: &Tensor) -> Operand {
     Operand { slot, role, bytes: tensor.distinct_bytes() }
 }
 
-/// Memory of the kernel's own, written and read again.
+/// Returns scratch memory of the kernel, written and read again.
 #[must_use]
 pub const fn scratch(bytes: u64) -> Operand {
     Operand { slot: Slot::Scratch, role: Role::Update, bytes }
 }
 
-/// Every input tensor, read.
+/// Returns every input tensor as read.
 #[must_use]
 pub fn inputs(call: &OpCall) -> Operands {
     let all = call.input_tensors();
     all.map(|(arg, at, tensor)| operand(Slot::Input(arg as u16, at as u16), Role::Read, tensor)).collect()
 }
 
-/// Every recorded output tensor, written.
+/// Returns every recorded output tensor as written.
 #[must_use]
 pub fn outputs(call: &OpCall) -> Operands {
     let all = call.outputs.iter().enumerate();
@@ -74,7 +74,7 @@ pub fn outputs(call: &OpCall) -> Operands {
         .collect()
 }
 
-/// The type of the first tensor that has dimensions; `F32` without any.
+/// Returns the type of the first tensor with dimensions; `F32` if there are no tensors.
 #[must_use]
 pub fn main_dtype(call: &OpCall) -> Dtype {
     let tensors = || call.inputs.iter().chain(&call.outputs).flat_map(Arg::tensors);
@@ -88,13 +88,13 @@ pub fn in_place(call: &OpCall) -> bool {
     call.name.ends_with('_') && !call.name.ends_with("__")
 }
 
-/// The argument that a call with `out` writes: a tensor after the `arity` arguments that hold inputs.
+/// Returns the argument that a call with `out` writes: a tensor after the `arity` arguments that hold inputs.
 #[must_use]
 pub fn out_arg(call: &OpCall, arity: usize) -> Option<usize> {
     (arity..call.inputs.len()).rev().find(|&arg| matches!(call.inputs[arg], Arg::Tensor(_)))
 }
 
-/// Where a call puts its first result, and its shape: the argument written, else the return, as recorded or as
+/// Returns the destination of a call's first result, and its shape: the written argument, otherwise the return, as recorded or as
 /// `computed`. An in-place call updates its first argument.
 #[must_use]
 pub fn result(call: &OpCall, arity: usize, computed: Tensor) -> (Operand, Tensor) {
@@ -111,7 +111,7 @@ pub fn result(call: &OpCall, arity: usize, computed: Tensor) -> (Operand, Tensor
     (output(0, &tensor), tensor)
 }
 
-/// How numbers of a type are multiplied.
+/// Returns the precision of multiplications of a type.
 #[must_use]
 pub const fn precision(dtype: Dtype, tf32: bool) -> Precision {
     match dtype {
@@ -125,7 +125,7 @@ pub const fn precision(dtype: Dtype, tf32: bool) -> Precision {
     }
 }
 
-/// A size as a count; a negative one is none.
+/// Converts a size to a count; a negative size becomes zero.
 #[must_use]
 pub fn count(size: i64) -> u64 {
     u64::try_from(size).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! How far back each kernel's operands were touched last: what decides whether they are still in the L2 cache.
+//! Distance to the last access of each kernel's operands, which determines whether they are still in the L2 cache.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -8,19 +8,19 @@ use smallvec::{SmallVec, smallvec};
 use crate::kernel::KernelCall;
 use crate::place::Place;
 
-/// For each operand of a call: the bytes that kernels touched from the beginning of the op that touched it last
-/// to the beginning of this one; `None` where it was never touched.
+/// Reuse distance of each operand of a call: the bytes that kernels accessed from the beginning of the op that accessed it last
+/// to the beginning of this one; `None` if it was never accessed.
 pub type Reuse = SmallVec<[Option<u64>; 4]>;
 
-/// How many touches of one address to remember.
+/// Number of accesses to one address that are remembered.
 const REMEMBERED: usize = 8;
 
-/// Finds the distance to the last use of each operand. `launches` are the device ops of a step in the order in which
-/// they run, with the places of their operands. The step before is assumed to have been the same, and to have touched
+/// Returns the reuse distance of each operand. `launches` has the device ops of a step in the order in which
+/// they run, with the places of their operands. The step before is assumed to have been the same, and to have accessed
 /// the parameters.
 ///
-/// An operand is identified by the memory of its storage, so an output finds the block that the allocator used before.
-/// Where earlier ops touched parts of it, they count back until half of its bytes are found.
+/// An operand is identified by the memory of its storage, so an output matches the block that the allocator used before.
+/// If earlier ops accessed parts of it, they are counted backwards until half of its bytes are covered.
 #[must_use]
 pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
     let mut touched = Touched::default();
@@ -30,7 +30,7 @@ pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
 
 #[derive(Clone, Copy)]
 struct Touch {
-    /// Bytes touched by everything before.
+    /// Bytes accessed before.
     clock: u64,
     bytes: u64,
 }
@@ -74,7 +74,7 @@ impl Touched {
 
     fn touch(&mut self, place: NonZeroU64, bytes: u64) {
         let touches = self.places.entry(place).or_insert_with(|| smallvec![]);
-        // A touch of as much or more hides the ones before.
+        // An access to as many or more bytes hides earlier ones.
         touches.retain(|touch| touch.bytes > bytes);
         if touches.len() == REMEMBERED {
             touches.remove(0);

@@ -1,14 +1,14 @@
-//! The declared arguments of ops: where each stands, what it may be, and its default.
+//! Declared arguments of ops: positions, kinds and defaults.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::call::{Arg, OpCall};
 
-/// Written by `data/schemas.py` from PyTorch 2.11.
+/// Schemas of PyTorch 2.11, written by `data/schemas.py`.
 static TEXT: &str = include_str!("../data/schemas.txt");
 
-/// Our own ops, as `python/steptime/operators` registers them.
+/// Schemas of this project's ops, as registered by `python/steptime/operators`.
 static OWN: &str = include_str!("../data/own.txt");
 
 static BY_NAME: LazyLock<HashMap<&'static str, Overloads>> = LazyLock::new(|| {
@@ -19,7 +19,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, Overloads>> = LazyLock::new(|| {
     all
 });
 
-/// The schema of an overload, `aten::add_.Tensor`, in PyTorch's words.
+/// Returns the schema of an overload, `aten::add_.Tensor`, in PyTorch's notation.
 #[must_use]
 pub fn declared(overload: &str) -> Option<&'static str> {
     let name = overload.split_once('.').map_or(overload, |(name, _)| name);
@@ -27,7 +27,7 @@ pub fn declared(overload: &str) -> Option<&'static str> {
     lines.iter().copied().find(|line| line.strip_prefix(overload).is_some_and(|rest| rest.starts_with('(')))
 }
 
-/// The schema of the first overload that a call can be of, in PyTorch's words; `None` where none is known.
+/// Returns the schema of the first overload that matches a call, in PyTorch's notation; `None` if there is none.
 #[must_use]
 pub fn declared_for(call: &OpCall) -> Option<&'static str> {
     let fits = |schema: &Schema| {
@@ -41,33 +41,32 @@ pub fn declared_for(call: &OpCall) -> Option<&'static str> {
     exact.or(fitting.first()).map(|&(line, _)| line)
 }
 
-/// The overloads of an op, read when they are first asked for.
+/// Overloads of an op, parsed at the first use.
 #[derive(Default)]
 struct Overloads {
     lines: Vec<&'static str>,
     schemas: OnceLock<Vec<Schema>>,
 }
 
-/// The declared arguments of one overload.
+/// Declared arguments of one overload.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema {
-    /// Its name among the overloads, often none.
+    /// Name among the overloads, often empty.
     pub(crate) overload: &'static str,
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// One declared argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) takes: ValueKind,
     pub(crate) optional: bool,
-    /// Its default, where it has one.
+    /// Default value, if it has one.
     pub(crate) default: Option<Arg>,
 }
 
-/// What kind of argument it is.
+/// Kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tensor,
@@ -75,33 +74,33 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// What an argument that is no tensor may be.
+/// Kind of value of an argument that is not a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Bool,
     Int,
     Number,
     Text,
-    /// A type, layout, device or memory format: a name, or PyTorch's number for it.
+    /// Type, layout, device or memory format: a name, or PyTorch's number for it.
     Option,
-    /// Numbers; one alone where the list has a fixed length.
+    /// List of numbers; a single number is allowed if the list has a fixed length.
     List {
         fixed: bool,
     },
 }
 
-/// The overloads of an op.
+/// Returns the overloads of an op.
 pub(crate) fn overloads(name: &str) -> &'static [Schema] {
     let read = |all: &Overloads| all.lines.iter().filter_map(|line| parse(line)).collect();
     BY_NAME.get(name).map_or(&[], |all| all.schemas.get_or_init(|| read(all)))
 }
 
-/// Where the arguments of an op stand, by name.
+/// Positions of an op's arguments, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Signature(Vec<(&'static str, usize)>);
 
-/// The signature of an op: all arguments of all its overloads. An argument that has different places in several stands
-/// where the named overload has it, else where the first one has it. Names that are given count instead of the schemas.
+/// Returns the signature of an op: all arguments of all its overloads. An argument with different positions in several overloads has
+/// the position in the named overload, otherwise that in the first one. Given names replace the schemas.
 pub(crate) fn signature(op: &str, overload: &str, names: &[&'static str]) -> Signature {
     let mut places: Vec<(&'static str, usize)> = Vec::new();
     let mut add = |name, at| {
@@ -120,14 +119,14 @@ pub(crate) fn signature(op: &str, overload: &str, names: &[&'static str]) -> Sig
 }
 
 impl Signature {
-    /// Where an argument stands.
+    /// Returns the position of an argument.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.0.iter().find(|&&(known, _)| known == name).map(|&(_, at)| at)
     }
 }
 
 impl Schema {
-    /// How many tensors, or lists of them, it takes: at least, and at most.
+    /// Returns the minimum and maximum number of tensors, or lists of them, that it takes.
     pub(crate) fn tensors(&self) -> (usize, usize) {
         let tensors = self.arguments.iter().filter(|argument| argument.kind != Kind::Other);
         let all = tensors.clone().count();
@@ -137,7 +136,7 @@ impl Schema {
 }
 
 impl Argument {
-    /// Whether a value can be meant for it.
+    /// Whether a value is valid for the argument.
     fn may_be(&self, value: &Arg) -> bool {
         match (self.kind, value) {
             (_, Arg::None) => self.optional,
@@ -147,7 +146,7 @@ impl Argument {
         }
     }
 
-    /// A tensor, or a list of them, of which nothing is declared.
+    /// Returns a tensor, or a list of them, without a declaration.
     pub(crate) fn unnamed() -> Argument {
         Argument { name: "", kind: Kind::Tensor, takes: ValueKind::Option, optional: false, default: None }
     }
@@ -167,7 +166,7 @@ impl ValueKind {
         }
     }
 
-    /// Whether a value can be meant for the argument.
+    /// Whether a value is valid for the argument.
     pub(crate) fn accepts(self, value: &Arg) -> bool {
         match value {
             Arg::None => true,
@@ -187,12 +186,12 @@ impl ValueKind {
     }
 }
 
-/// The op that a schema is of.
+/// Returns the op of a schema.
 fn name(line: &'static str) -> &'static str {
     line.split(['(', '.']).next().unwrap_or(line)
 }
 
-/// Reads `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`.
+/// Parses `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`.
 fn parse(line: &'static str) -> Option<Schema> {
     let (full_name, rest) = line.split_once('(')?;
     let overload = full_name.split_once('.').map_or("", |(_, overload)| overload);
@@ -203,7 +202,7 @@ fn parse(line: &'static str) -> Option<Schema> {
 
 fn argument(text: &'static str) -> Option<Argument> {
     let (declared, default) = text.split_once('=').map_or((text, None), |(text, value)| (text, Some(value)));
-    // A kind may hold spaces: `Tensor(a -> *)`.
+    // A kind may contain spaces: `Tensor(a -> *)`.
     let (kind, name) = declared.rsplit_once(' ')?;
     let plain = kind.trim_end_matches('?');
     let is_tensor = plain.starts_with("Tensor");
@@ -221,7 +220,7 @@ fn argument(text: &'static str) -> Option<Argument> {
     })
 }
 
-/// A default as an argument.
+/// Converts a default to an argument.
 fn value(text: &str) -> Arg {
     match text {
         "None" => Arg::None,

@@ -1,4 +1,4 @@
-//! Building what a call lowers to.
+//! Construction of lowerings and calls.
 
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
@@ -6,7 +6,7 @@ use crate::kernel::{Kernel, KernelCall, Operand};
 use crate::op_def::Lowering;
 use crate::operands;
 
-/// One kernel with these operands; nothing where it touches no byte.
+/// Returns one kernel with these operands; nothing if it accesses no bytes.
 #[must_use]
 pub fn work(
     kernel: Kernel,
@@ -17,7 +17,7 @@ pub fn work(
     launches(1, kernel, dtype, operands, flops)
 }
 
-/// Several kernels of one op; nothing where they touch no byte.
+/// Returns several kernels of one op; nothing if they access no bytes.
 #[must_use]
 pub fn launches(
     launches: u32,
@@ -33,7 +33,7 @@ pub fn launches(
     Lowering::Kernel(KernelCall { kernel, dtype, operands, flops, launches })
 }
 
-/// The return of a call, written: as recorded, else with the shape that a rule gives.
+/// Returns the return of a call as written: as recorded, otherwise with the shape of a rule.
 #[must_use]
 pub fn result(call: &OpCall, ret: u16, shape: &[i64], dtype: Dtype) -> Operand {
     let computed = || Tensor::contiguous(shape, dtype).bytes();
@@ -41,13 +41,13 @@ pub fn result(call: &OpCall, ret: u16, shape: &[i64], dtype: Dtype) -> Operand {
     operands::output_bytes(ret, recorded.unwrap_or_else(computed))
 }
 
-/// One contiguous tensor as all that a call gives.
+/// Returns one contiguous tensor as the only result of a call.
 #[must_use]
 pub fn one(shape: &[i64], dtype: Dtype) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor::contiguous(shape, dtype))])
 }
 
-/// A call that launches something, though its arguments do not say what or how much.
+/// Returns the lowering of a call that launches something, although its arguments do not determine what or how much.
 #[must_use]
 pub fn unknown(call: &OpCall) -> Lowering {
     let operands = operands::Operands::new();
@@ -55,19 +55,19 @@ pub fn unknown(call: &OpCall) -> Lowering {
     Lowering::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands, flops: 0, launches: 1 })
 }
 
-/// A call that gives one tensor.
+/// Returns a call with one tensor as its result.
 #[must_use]
 pub fn giving(name: &str, inputs: Vec<Arg>, output: &Tensor) -> OpCall {
     OpCall { outputs: vec![Arg::Tensor(output.clone())], ..OpCall::new(name, inputs) }
 }
 
-/// A new tensor of zeros.
+/// Returns the call for a new tensor of zeros.
 #[must_use]
 pub fn zeros(shape: &[i64], dtype: Dtype) -> OpCall {
     giving("aten::zeros", vec![Arg::Ints(shape.into())], &Tensor::contiguous(shape, dtype))
 }
 
-/// The whole numbers from 0 on.
+/// Returns the call for the whole numbers from 0 on.
 #[must_use]
 pub fn counted(numbers: u64) -> OpCall {
     let numbers = numbers as i64;
@@ -75,7 +75,7 @@ pub fn counted(numbers: u64) -> OpCall {
     giving("aten::arange", inputs, &Tensor::contiguous(&[numbers], Dtype::I64))
 }
 
-/// A copy of a tensor that is not contiguous.
+/// Returns the copy of a tensor that is not contiguous.
 #[must_use]
 pub fn made_contiguous(tensor: &Tensor) -> Option<OpCall> {
     let copy = Tensor { device: tensor.device, ..Tensor::contiguous(&tensor.shape, tensor.dtype) };
@@ -83,7 +83,7 @@ pub fn made_contiguous(tensor: &Tensor) -> Option<OpCall> {
     (!tensor.is_contiguous()).then(|| giving("aten::contiguous", inputs, &copy))
 }
 
-/// A copy of one tensor into another.
+/// Returns the copy of one tensor into another.
 #[must_use]
 pub fn copied(to: &Tensor, from: &Tensor) -> OpCall {
     let inputs = vec![Arg::Tensor(to.clone()), Arg::Tensor(from.clone()), Arg::Bool(false)];

@@ -9,7 +9,7 @@ use steptime_cost::device::{Context, DeviceProfile, ModelChoice, fit};
 #[path = "../tests/device/synthetic.rs"]
 mod synthetic;
 
-/// The shipped profile; one fitted to made-up rows where it is not there.
+/// The shipped profile; one fitted to synthetic rows if it is missing.
 fn profile() -> DeviceProfile {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../profiles/h200");
     if shipped.exists() {
@@ -25,7 +25,7 @@ fn bench(criterion: &mut Criterion) {
     criterion.bench_function("load", |bencher| {
         bencher.iter(|| DeviceProfile::from_parts(black_box(&header), models.as_deref()));
     });
-    // As many different calls as a step of a large recommender or convolutional net has, each four times.
+    // About the number of different calls in a step of a large recommender or convolutional net, each four times.
     let rows = synthetic::observations(125);
     let calls: Vec<_> =
         rows.iter().map(|row| (row.call.clone(), Context::after(&row.call, 1 << 20))).collect();

@@ -1,66 +1,63 @@
-//! What a kernel asks of the GPU while it runs: what others that run beside it cannot have.
+//! Resources that a kernel takes from concurrent ones.
 
 use steptime_graph::{ActivityId, TiVec};
 use steptime_trace::LaunchShape;
 
-/// What a multiprocessor has for the blocks that are on it, by compute capability: NVIDIA's CUDA C++ Programming Guide,
+/// Resources of a multiprocessor for its resident blocks, by compute capability: NVIDIA's CUDA C++ Programming Guide,
 /// "Technical specifications per compute capability".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiprocessor {
-    /// Blocks.
     pub blocks: u32,
-    /// Warps.
     pub warps: u32,
     /// Registers, of 32 bits.
     pub registers: u32,
     /// Shared memory, bytes.
     pub shared: u32,
-    /// Lanes that work on 32-bit floats.
+    /// Lanes for 32-bit floats.
     pub lanes: u32,
-    /// Lanes that get an instruction in a cycle: more than those for floats where others work on integers.
+    /// Lanes that get an instruction in a cycle: more than those for floats if others work on integers.
     pub issued: u32,
 }
 
-/// What a kernel asks of the GPU.
+/// Resources that a kernel takes from the GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// Blocks of its grid.
     pub blocks: f64,
-    /// Warps of a block.
+    /// Warps per block.
     pub warps: f64,
     /// Shares of a multiprocessor that a block takes: of its places for blocks, its warps, its registers, its shared memory.
     pub block: [f64; 4],
-    /// Share of the bandwidth of device memory that it takes alone, 0 to 1.
+    /// Share of the device-memory bandwidth that the kernel takes alone, 0 to 1.
     pub memory: f64,
 }
 
-/// What kernels of several streams ask of the GPU that they share.
+/// Demands of the kernels of several streams on the GPU that they share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demands {
-    /// Its multiprocessors.
     pub multiprocessors: u32,
-    /// The demand of each activity; `None` for one that takes nothing from others, and from which they take nothing: a copy, or
-    /// a kernel whose time was measured beside others.
+    /// Demand of each activity; `None` for one without effect on others and without effects from them: a copy, or
+    /// a kernel whose duration was measured while others ran.
     pub of: TiVec<ActivityId, Option<Demand>>,
 }
 
 /// Threads of a warp.
 const WARP: u32 = 32;
-/// Registers of a warp are given out in so many.
+/// Allocation unit of a warp's registers.
 const REGISTERS: u32 = 256;
-/// Shared memory is given out in so many bytes.
+/// Allocation unit of shared memory, bytes.
 const SHARED: u32 = 128;
 /// Shared memory of a block that CUDA keeps for itself, bytes.
 const RESERVED: u32 = 1024;
 
 impl Multiprocessor {
-    /// Blocks of so many threads that fit by their number and their warps.
+    /// Number of blocks of `threads` threads that fit by the limits on blocks and warps.
     #[must_use]
     pub fn blocks_of(&self, threads: u32) -> u32 {
         (self.warps / threads.div_ceil(WARP).max(1)).clamp(1, self.blocks)
     }
 
-    /// Of a compute capability, major and minor; that of the newest that is older where it is not known.
+    /// Limits of a compute capability, major and minor; for an unknown one, those of the newest older one.
     #[must_use]
     pub fn of(capability: [u8; 2]) -> Multiprocessor {
         let (blocks, warps, kilobytes) = match capability {
@@ -86,7 +83,7 @@ impl Multiprocessor {
 }
 
 impl Demand {
-    /// Of a kernel that is launched so, and takes a share of the bandwidth.
+    /// Demand of a kernel with this launch configuration and share of the bandwidth.
     #[must_use]
     pub fn of(launch: &LaunchShape, has: &Multiprocessor, memory: f64) -> Demand {
         let product = |sides: [u32; 3]| sides.iter().map(|&side| f64::from(side.max(1))).product::<f64>();
@@ -107,13 +104,13 @@ impl Demand {
         }
     }
 
-    /// Blocks that fit on a multiprocessor at once.
+    /// Number of blocks that fit on a multiprocessor at once.
     #[must_use]
     pub fn resident(&self) -> f64 {
         (1.0 / self.size() + 1e-9).floor().max(1.0)
     }
 
-    /// The largest share that a block takes of anything.
+    /// Largest share that a block takes of any resource.
     #[must_use]
     pub fn size(&self) -> f64 {
         self.block.iter().copied().fold(1e-3, f64::max)

@@ -1,10 +1,10 @@
-//! What can go wrong with profiles.
+//! Errors of profiles.
 
 use std::path::PathBuf;
 
 use crate::host::error::ProfileError;
 
-/// Why a profile could not be read or fitted.
+/// Reason why a profile could not be read or fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,21 +13,15 @@ pub enum Error {
         "cannot read the profile {}: {source}; --host takes `own`, `default`, a profile or probe file, or a recording \
          with a probe", path.display()
     )]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// The file is not a profile this version can use.
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file is not a profile that this version can use.
     #[error("{} is not a usable host profile: {source}; make one with `steptime host fit`", path.display())]
     Profile {
-        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Defect.
         source: ProfileError,
     },
-    /// Nothing to fit on.
+    /// No data to fit on.
     #[error("nothing to fit on: no recording has a measured step")]
     NothingToFit,
 }

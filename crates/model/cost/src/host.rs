@@ -1,4 +1,4 @@
-//! The host half: what happens between the beginning or end of one op or call and the next.
+//! Host side: the time between the beginning or end of one op or call and the next.
 
 pub mod captured;
 pub mod copies;

@@ -1,8 +1,8 @@
-//! What each kernel and each host gap of a training step costs.
+//! Durations of the kernels and host gaps of a training step.
 //!
-//! [`host`] measures gaps, takes the profiler's own cost off them, keeps them in profiles and gives them to graphs
-//! they were not measured on. [`overheads`] shows them as the paper's T1 to T5. Kernel times are those of the
-//! recording ([`PricedGraph::measured`]), or what a profile of a GPU says of each kernel call ([`device`]).
+//! [`host`] measures gaps, subtracts the profiler's own cost, keeps them in profiles and prices other graphs with
+//! them. [`overheads`] shows them as the paper's T1 to T5. Kernel times are those of the
+//! recording ([`PricedGraph::measured`]), or prices of each kernel call by a GPU's profile ([`device`]).
 #![forbid(unsafe_code)]
 
 mod demand;

@@ -1,12 +1,12 @@
-//! How long a collective takes once all its ranks are there: a family of curves over a topology.
+//! Duration of a collective once all its ranks are there: a family of curves over a topology.
 //!
 //! ```text
 //! time = alpha + root * sqrt(v) + v / rate        v: bytes over each GPU's link
 //! ```
 //!
-//! `alpha` is the way there and back, `root` what is lost because chunks follow one another. Curves were fitted for the GPUs of
+//! `alpha` is the round trip, `root` the loss because chunks follow one another. Curves were fitted for the GPUs of
 //! `profiles/collectives.toml`, by operation and number of ranks of one node; between these numbers they are interpolated. Over
-//! several nodes the slower of a node's links and its network is the rate, by specification.
+//! several nodes the rate is that of the slower of a node's links and its network, by specification.
 
 mod profile;
 
@@ -16,45 +16,44 @@ use steptime_trace::{Bytes, Nanos};
 use self::profile::Curve;
 pub use self::profile::{NetworkError, Topology, systems};
 
-/// What a network reaches of its specified rate: rings over 4 to 128 nodes of eight H100 (published nccl-tests).
+/// Share of its specified rate that a network reaches: rings over 4 to 128 nodes of eight H100 (published nccl-tests).
 const NETWORK_SHARE: f64 = 0.92;
-/// What it reaches of it where each rank sends to each other rank.
+/// Share that it reaches if each rank sends to each other rank.
 const ALL_TO_ALL_SHARE: f64 = 0.8;
-/// What a doubling of the nodes adds to the way there and back, microseconds: the same tables.
+/// Addition to the round trip per doubling of the nodes, microseconds: the same tables.
 const NODES_US: f64 = 9.5;
-/// What a rank adds to it where a curve is extended beyond the ranks it was fitted for, of all-to-all, microseconds.
+/// Addition to the round trip of all-to-all per rank beyond the fitted ranks of a curve, microseconds.
 const PEER_US: f64 = 0.2;
-/// Half-widths of 90 % (logarithm), which add in quadrature: of a curve of another GPU, of one extended to more ranks, of an
-/// operation that has no curve of its own, of what crosses nodes, and of a host that is not the one that a curve was measured on
-/// (a sweep of 76 collectives on two H200s of another).
+/// Half-widths of 90 % (logarithm), which add in quadrature: of another host than that of the curve's measurement
+/// (a sweep of 76 collectives on two H200s of another), of a curve of another GPU, of one extended to more ranks, of an
+/// operation without a curve of its own, and of transfers across nodes.
 const OTHER_HOST: f64 = 0.15;
 const OTHER_GPU: f64 = 0.25;
 const MORE_RANKS: f64 = 0.15;
 const OTHER_OP: f64 = 0.2;
 const NODES: f64 = 0.4;
 
-/// A collective to be priced.
+/// A collective to price.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CollectiveCall {
-    /// What is done.
     pub kind: CollectiveKind,
-    /// How many ranks take part.
+    /// Number of ranks that take part.
     pub ranks: u32,
-    /// The larger buffer of the rank with the largest: of an all-reduce the buffer, of an all-gather the output, of a
+    /// The larger buffer of the rank with the largest: for an all-reduce the buffer, for an all-gather the output, for a
     /// reduce-scatter and an all-to-all the input, else the message.
     pub bytes: Bytes,
 }
 
-/// How long a collective takes, and how well that is known.
+/// Duration of a collective, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CollectiveTime {
-    /// The median.
+    /// Median.
     pub time: Nanos,
     /// Half-width of 90 %, logarithm of a factor.
     pub half_width: f64,
-    /// What goes over each GPU's link.
+    /// Bytes over each GPU's link.
     pub moved: Bytes,
-    /// What of the time moves bytes at the highest rate; the rest is latency and what chunks lose.
+    /// Part of the time that moves bytes at the highest rate; the rest is latency and the loss between chunks.
     pub at_rate: Nanos,
 }
 
@@ -91,7 +90,7 @@ impl Topology {
         CollectiveTime { time: us(time), half_width: width, moved, at_rate: us(at_rate) }
     }
 
-    /// The same in a training step, where ranks come one after the other and kernels run beside it.
+    /// Prices it in a training step, where ranks arrive one after the other and kernels run at the same time.
     #[must_use]
     pub fn in_step(&self, call: &CollectiveCall) -> CollectiveTime {
         let alone = self.price(call);
@@ -105,11 +104,11 @@ impl Topology {
         }
     }
 
-    /// A curve of one node over several: the network is in the way of what leaves the node.
+    /// Extends a curve of one node over several: the network limits the traffic that leaves the node.
     fn over_nodes(&self, curve: Curve, kind: CollectiveKind, near: u32, nodes: u32) -> Curve {
         let (near, nodes) = (f64::from(near), f64::from(nodes));
         let rate = match kind {
-            // What each GPU sends to other nodes goes over its own part of the network.
+            // The traffic of each GPU to other nodes goes over its own part of the network.
             CollectiveKind::AllToAll => {
                 let ranks = near * nodes;
                 let leaves = (ranks - near) / (ranks - 1.0);
@@ -128,7 +127,7 @@ impl Topology {
     }
 }
 
-/// The operation whose curve is taken, and whether that is its own.
+/// Returns the operation whose curve is used, and whether that is its own.
 fn stands_for(kind: CollectiveKind) -> (CollectiveKind, bool) {
     use CollectiveKind as K;
     match kind {
@@ -139,7 +138,7 @@ fn stands_for(kind: CollectiveKind) -> (CollectiveKind, bool) {
     }
 }
 
-/// What goes over each GPU's link.
+/// Returns the bytes over each GPU's link.
 fn volume(kind: CollectiveKind, ranks: u32, bytes: Bytes) -> Bytes {
     let others = f64::from(ranks.max(1) - 1) / f64::from(ranks.max(1));
     let share = match kind {

@@ -2,8 +2,8 @@
 //! T4 inside a runtime call, T5 between launches (or, for an op that launches nothing, all of it).
 //!
 //! "Building a Performance Model for Deep Learning Recommendation Model Training on GPUs", section III-C.
-//! The simulator prices gaps ([`crate::host`]); this view of the same samples is what `inspect` shows and what
-//! the published method is fed with.
+//! The simulator prices gaps ([`crate::host`]); `inspect` shows this view of the same samples, and
+//! it is the input of the published method.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use steptime_trace::Nanos;
 use crate::host::profiler::ProfilerCost;
 use crate::host::robust::mean_of_ranks;
 
-/// Which overhead.
+/// Kind of overhead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Overhead {
-    /// Between two top-level ops of a thread.
+    /// Time between two top-level ops of a thread.
     T1,
-    /// From an op's beginning to its first launch.
+    /// Time from an op's beginning to its first launch.
     T2,
-    /// From an op's last launch to its end.
+    /// Time from an op's last launch to its end.
     T3,
-    /// Inside a runtime call.
+    /// Time inside a runtime call.
     T4,
-    /// Between two launches of an op, or the whole of an op that launches nothing.
+    /// Time between two launches of an op, or the whole of an op that launches nothing.
     T5,
-    /// From one host thread to another: to the backward pass and back. The paper has no word for it.
+    /// Time from one host thread to another: to the backward pass and back. The paper has no name for it.
     HandOff,
 }
 
@@ -37,7 +37,7 @@ pub struct Overheads {
 }
 
 impl FromIterator<(Overhead, String, Nanos)> for Overheads {
-    /// Overheads from single samples: of which kind, of which op or call, how long.
+    /// Collects overheads from single samples: kind, op or call, duration.
     fn from_iter<I: IntoIterator<Item = (Overhead, String, Nanos)>>(samples: I) -> Overheads {
         let mut overheads = Overheads::default();
         for (kind, name, time) in samples {
@@ -47,11 +47,11 @@ impl FromIterator<(Overhead, String, Nanos)> for Overheads {
     }
 }
 
-/// What the published method takes off for the profiler, a host event and a device event.
+/// Times that the published method subtracts for the profiler, per host event and per device event.
 const PUBLISHED_HOST_EVENT: Nanos = Nanos(2_000);
 const PUBLISHED_DEVICE_EVENT: Nanos = Nanos(4_000);
 
-/// How the profiler's cost is taken off.
+/// Correction for the profiler's cost.
 enum Correction {
     Measured(TiVec<MarkId, Nanos>),
     Published,
@@ -61,18 +61,18 @@ enum Correction {
 struct Span {
     kind: Overhead,
     name: String,
-    /// Marks from which to which, and the mark before in the previous step where it wraps.
+    /// First and last mark.
     from: MarkId,
     to: MarkId,
 }
 
 impl Overheads {
-    /// Collects the overheads of all steps, with the profiler's measured cost taken off gap by gap.
+    /// Collects the overheads of all steps, with the profiler's measured cost subtracted gap by gap.
     pub fn measured(graph: &StepGraph, profiler: &ProfilerCost) -> Overheads {
         Overheads::collect(graph, &Correction::Measured(profiler.of_gaps(graph)))
     }
 
-    /// Collects them the published way: 2 us off per host event, 4 us per device event.
+    /// Collects them in the published way: 2 µs subtracted per host event, 4 µs per device event.
     pub fn published(graph: &StepGraph) -> Overheads {
         Overheads::collect(graph, &Correction::Published)
     }
@@ -96,7 +96,7 @@ impl Overheads {
         overheads
     }
 
-    /// Adds the hand-offs between threads, by the thread that goes on.
+    /// Adds the hand-offs between threads, by the thread that continues.
     fn hand_offs(&mut self, graph: &StepGraph, correction: &Correction) {
         for (index, mark) in graph.marks.iter_enumerated() {
             if !graph.is_hand_off(index) {
@@ -117,36 +117,36 @@ impl Overheads {
         }
     }
 
-    /// All kinds and names there are, with their samples.
+    /// Returns all kinds and names, with their samples.
     pub fn iter(&self) -> impl Iterator<Item = (Overhead, &str, &[Nanos])> {
         self.samples.iter().map(|((kind, name), times)| (*kind, name.as_str(), times.as_slice()))
     }
 
-    /// All samples of one kind, whatever the name.
+    /// Returns all samples of one kind, for any name.
     pub fn of_kind(&self, kind: Overhead) -> Vec<Nanos> {
         self.samples.iter().filter(|((k, _), _)| *k == kind).flat_map(|(_, t)| t.iter().copied()).collect()
     }
 
-    /// The published statistic: the mean of the samples that lie within 1.5 interquartile ranges of the
-    /// quartiles. Of the kind as a whole where the name is unknown; zero without any.
+    /// Returns the published statistic: the mean of the samples within 1.5 interquartile ranges of the
+    /// quartiles. For an unknown name, that of the kind as a whole; zero without any.
     pub fn published_mean(&self, kind: Overhead, name: &str) -> Nanos {
         self.published_mean_of(kind, name).unwrap_or_else(|| self.published_mean_of_kind(kind))
     }
 
-    /// The same of one name alone; `None` where the name is unknown.
+    /// Returns the same for one name alone; `None` if the name is unknown.
     pub fn published_mean_of(&self, kind: Overhead, name: &str) -> Option<Nanos> {
         let times = self.samples.get(&(kind, name.to_owned()))?;
         (!times.is_empty()).then(|| mean_within_iqr(times))
     }
 
-    /// The same of all samples of a kind.
+    /// Returns the same for all samples of a kind.
     pub fn published_mean_of_kind(&self, kind: Overhead) -> Nanos {
         mean_within_iqr(&self.of_kind(kind))
     }
 }
 
 impl Correction {
-    /// What is taken off at the marks up to each, it included: calls may lie in one another, so that no span is summed
+    /// Returns the sum of subtracted times up to each mark, inclusive: calls may be nested, so that no span is summed
     /// by itself.
     fn up_to(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
         let published = |kind| match kind {
@@ -198,7 +198,7 @@ fn spans(graph: &StepGraph) -> Vec<Span> {
     spans
 }
 
-/// T2, T5, T3 of one top-level op.
+/// Adds T2, T5, T3 of one top-level op.
 fn inside(graph: &StepGraph, index: OpId, spans: &mut Vec<Span>) {
     let op = &graph.ops[index];
     let name = graph.op_name(index);

@@ -1,4 +1,4 @@
-//! A graph with a price on every part: what the simulator takes.
+//! A graph with a price on every part: the input of the simulator.
 
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
@@ -9,14 +9,12 @@ use crate::host::price::HostCosts;
 /// An execution graph, the time of each of its host gaps and of each of its device activities.
 #[derive(Debug, Clone)]
 pub struct PricedGraph<'g> {
-    /// What runs.
     pub graph: &'g StepGraph,
-    /// The host side.
     pub host: HostCosts,
     /// The duration of each device activity.
     pub durations: TiVec<ActivityId, Nanos>,
-    /// What kernels ask of the GPU, where those of several streams share it; `None` where each takes its time, whatever runs
-    /// beside it.
+    /// Demands of kernels on the GPU, if those of several streams share it; `None` if each takes its own time, whatever else
+    /// runs.
     pub demands: Option<Demands>,
 }
 
@@ -26,7 +24,7 @@ impl<'g> PricedGraph<'g> {
         PricedGraph { graph, host, durations: PricedGraph::measured_durations(graph), demands: None }
     }
 
-    /// The median of each activity's samples; zero where there are none.
+    /// Returns the median of each activity's samples; zero without any.
     pub fn measured_durations(graph: &StepGraph) -> TiVec<ActivityId, Nanos> {
         let activities = graph.activities.keys();
         activities.map(|a| graph.samples.median_duration(a).unwrap_or(Nanos::ZERO)).collect()

@@ -1,13 +1,13 @@
-//! Arguments and results of ops, as they are written down.
+//! Arguments and results of ops, as they are recorded.
 
 use crate::tensor::Tensor;
 
 /// An argument or a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input<'a> {
-    /// Absent.
+    /// Absent argument.
     None,
-    /// A tensor that was left out.
+    /// Undefined tensor.
     Undefined,
     Bool(bool),
     Int(i64),
@@ -18,13 +18,13 @@ pub(crate) enum Input<'a> {
     Floats(&'a [f64]),
     Tensor(&'a Tensor),
     Tensors(&'a [Tensor]),
-    /// A list of tensors of which some are left out, ...
+    /// A list of tensors, some of them undefined, ...
     Indices(&'a [Option<Tensor>]),
     /// ... or absent.
     Options(&'a [Option<Tensor>]),
 }
 
-/// The device that ops are told.
+/// The device argument of ops.
 pub(crate) const CUDA: Input<'static> = Input::Device("cuda:0");
 
 macro_rules! from {
@@ -72,9 +72,9 @@ macro_rules! inputs {
 }
 pub(crate) use inputs;
 
-/// What an op gives.
+/// Output of an op.
 pub(crate) trait Given {
-    /// Its results.
+    /// The results in order.
     fn results(&self) -> Vec<Input<'_>>;
 }
 

@@ -1,4 +1,4 @@
-//! The backward pass: functions run latest first, as PyTorch's engine runs them.
+//! The backward pass: functions run in reverse order of their ops, as in PyTorch's engine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,7 +13,7 @@ use crate::recorder::{BACKWARD, Kind, OP, Thread};
 use crate::reducer;
 use crate::tensor::{GradId, Tensor, contiguous};
 
-/// Runs the backward pass of a loss; gradients are left with the parameters.
+/// Runs the backward pass of a loss; gradients are stored with the parameters.
 pub(crate) fn run(e: &mut Eager, loss: &Tensor) {
     let Some(root) = loss.grad else { return };
     e.learning = false;
@@ -25,16 +25,16 @@ pub(crate) fn run(e: &mut Eager, loss: &Tensor) {
     e.learning = true;
 }
 
-/// Gradients on their way.
+/// State of the engine.
 struct Engine {
-    /// How many gradients a function still waits for.
+    /// Number of gradients that a function still waits for.
     waits: BTreeMap<GradId, usize>,
-    /// Gradients that have come, added up.
+    /// Accumulated incoming gradients.
     buffers: BTreeMap<GradId, Tensor>,
-    /// Functions that can run: the latest op first, gradients of parameters before all.
+    /// Functions that can run: those of the latest op first, and of gradients of parameters before all others.
     ready: BinaryHeap<(i64, Reverse<usize>, GradId)>,
     pushed: usize,
-    /// Of functions that take several gradients, those that have come, each with its place.
+    /// For functions that take several gradients, the gradients so far, each with its position.
     parts: BTreeMap<GradId, Vec<(usize, Tensor)>>,
 }
 
@@ -96,7 +96,7 @@ impl Engine {
         }
     }
 
-    /// One more of the gradients that a function waits for is there, or will not come.
+    /// Counts a gradient that a function waits for as arrived, or as absent.
     fn arrived(&mut self, e: &Eager, at: GradId) {
         if let Some(waits) = self.waits.get_mut(&at) {
             *waits -= 1;
@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Adds a gradient to those that came before, in place where nobody else holds their memory.
+    /// Adds a gradient to earlier ones, in place where no other tensor uses their memory.
     fn add(&mut self, e: &mut Eager, to: GradId, grad: Tensor) {
         let sum = match self.buffers.remove(&to) {
             None => grad,
@@ -137,7 +137,7 @@ fn joined(e: &mut Eager, at: GradId, mut parts: Vec<(usize, Tensor)>) -> Option<
     Some(e.node(name, kind, &list, |e| apply(e, &grads)))
 }
 
-/// Calls a function. What it kept of the forward pass is free afterwards.
+/// Calls a function. Tensors that it saved in the forward pass are freed afterwards.
 fn call(e: &mut Eager, at: GradId, grad: Tensor) -> Vec<Option<Tensor>> {
     let name = e.tape.functions[at].name;
     match &mut e.tape.functions[at].kind {
@@ -154,12 +154,12 @@ fn call(e: &mut Eager, at: GradId, grad: Tensor) -> Vec<Option<Tensor>> {
             let run = |e: &mut Eager| apply.map_or_else(Vec::new, |apply| apply(e, &grad, &needed));
             e.node(name, kind, inputs![&grad], run)
         }
-        // These take several gradients, or none by themselves.
+        // These take several gradients, or do not run themselves.
         GradKind::Join { .. } | GradKind::Part { .. } => Vec::new(),
     }
 }
 
-/// Leaves a gradient with its parameter: itself, where it has the parameter's order, else a copy.
+/// Stores a gradient with its parameter: itself where it has the parameter's memory order, else a copy.
 fn keep(e: &mut Eager, parameter: usize, grad: &Tensor) {
     let kept = if grad.sparse.is_some() {
         sparse::share(e, grad)

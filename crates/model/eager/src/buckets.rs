@@ -9,13 +9,13 @@ use crate::tensor::Tensor;
 /// The buckets of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Reducer {
-    /// Parameters in the order in which their gradients came.
+    /// Parameters in the order in which their gradients arrived.
     pub(crate) order: Vec<usize>,
     /// Empty in the first step.
     pub(crate) buckets: Vec<Bucket>,
-    /// The place of each parameter: its bucket, and the element it begins at there.
+    /// For each parameter its bucket, and its first element there.
     pub(crate) places: BTreeMap<usize, (usize, i64)>,
-    /// How many gradients of each bucket have come.
+    /// Number of arrived gradients of each bucket.
     pub(crate) filled: Vec<usize>,
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct Bucket {
 }
 
 impl Reducer {
-    /// Another step begins: after the first, buckets are filled as gradients came.
+    /// Resets for another step: after the first one, buckets are filled in the order of arrival.
     pub(crate) fn restart(&mut self) {
         self.filled = vec![0; self.buckets.len()];
     }
 
-    /// Deals parameters out to buckets, given how many elements each has.
+    /// Assigns parameters to buckets, given the number of elements of each.
     pub(crate) fn deal(&mut self, elements: impl Fn(usize) -> i64) {
         let bytes = |&parameter: &usize| (elements(parameter) * Dtype::F32.size() as i64) as u64;
         for own in ddp::buckets(self.order.iter().map(bytes), None) {

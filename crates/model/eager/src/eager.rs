@@ -1,4 +1,4 @@
-//! Runs ops one by one, as PyTorch eager does, without values: what counts is which ops run on what.
+//! Runs ops one by one as PyTorch eager does, without values: only the ops and their tensors' shapes and memory matter.
 
 pub(crate) mod tape;
 
@@ -12,14 +12,14 @@ use crate::recorder::{Kind, LABEL, OP, Recorder};
 use crate::tensor::{GradId, Place, Tensor, contiguous, numel};
 use crate::world::World;
 
-/// A tensor that is learnt.
+/// A trained tensor.
 #[derive(Debug)]
 pub(crate) struct Parameter {
-    /// Takes part in ops; its gradient goes to [`Parameter::grad`].
+    /// The tensor that ops take; its gradient goes to [`Parameter::grad`].
     pub(crate) tensor: Tensor,
     /// The gradient of the last backward pass.
     pub(crate) grad: Option<Tensor>,
-    /// Whether every rank has it, so that its gradients are averaged over them.
+    /// Whether every rank has it, so that its gradients are averaged over the ranks.
     pub(crate) replicated: bool,
 }
 
@@ -28,17 +28,17 @@ pub(crate) struct Eager {
     pub(crate) log: Recorder,
     pub(crate) tape: Tape,
     pub(crate) parameters: Vec<Parameter>,
-    /// The job that it is a rank of, where it is one of several.
+    /// Its job, where the process is one of several ranks.
     pub(crate) world: Option<World>,
     memory: Memory,
-    /// How many ops around the present one are below autograd.
+    /// Number of enclosing ops below autograd.
     below: u32,
-    /// Whether gradients will be wanted.
+    /// Whether gradients will be computed.
     pub(crate) learning: bool,
     tensors: u64,
 }
 
-/// Tensors are numbered from here on, so that no node has the same number.
+/// First number of tensors, so that no node has the same number.
 const FIRST_TENSOR: u64 = 1 << 32;
 
 impl Eager {
@@ -56,7 +56,7 @@ impl Eager {
         }
     }
 
-    /// Begins to write down anew; memory and parameters stay.
+    /// Starts a new recording; memory and parameters stay.
     pub(crate) fn restart(&mut self) {
         self.log = Recorder::new();
         self.tape = Tape::default();
@@ -69,7 +69,7 @@ impl Eager {
         }
     }
 
-    /// A parameter of a shape; its place among all.
+    /// Adds a parameter of a shape; returns its index.
     pub(crate) fn parameter(&mut self, shape: &[i64]) -> usize {
         let mut tensor = self.empty(shape, Dtype::F32);
         let at = self.parameters.len();
@@ -78,7 +78,7 @@ impl Eager {
         at
     }
 
-    /// A parameter, or a part of one, that this rank alone has.
+    /// Adds a parameter, or a part of one, that only this rank has.
     pub(crate) fn own_parameter(&mut self, shape: &[i64]) -> usize {
         let at = self.parameter(shape);
         self.parameters[at].replicated = false;
@@ -90,7 +90,7 @@ impl Eager {
         self.tape.push(GradFn { name, shape: shape.to_vec(), kind: GradKind::Accumulate(at) })
     }
 
-    /// An op that autograd knows: the ops in it are below autograd. `overload` is its name with that of the overload.
+    /// Runs an op that autograd records: the ops inside it are below autograd. `overload` is its name with that of the overload.
     pub(crate) fn op<R: Given>(
         &mut self,
         overload: &str,
@@ -105,7 +105,7 @@ impl Eager {
         result
     }
 
-    /// An op that is made of others, each of which autograd sees.
+    /// Runs an op that consists of others, each of which autograd records.
     pub(crate) fn composite<R: Given>(
         &mut self,
         overload: &str,
@@ -124,12 +124,12 @@ impl Eager {
         self.log.begin(overload, Kind { sequence, ..OP }, inputs)
     }
 
-    /// Code under a label.
+    /// Runs code under a label.
     pub(crate) fn label<R>(&mut self, label: &str, body: impl FnOnce(&mut Eager) -> R) -> R {
         self.node(label, LABEL, &[], body)
     }
 
-    /// Code under a node that is no op.
+    /// Runs code under a node that is not an op.
     pub(crate) fn node<R>(
         &mut self,
         name: &str,
@@ -143,7 +143,7 @@ impl Eager {
         result
     }
 
-    /// Lets a function take the gradient of a result, where an argument needs one.
+    /// Adds a backward function for a result, where an argument needs a gradient.
     pub(crate) fn track(
         &mut self,
         mut result: Tensor,
@@ -161,7 +161,7 @@ impl Eager {
         result
     }
 
-    /// Lets a function take the gradients of several results of an op together.
+    /// Adds a backward function that takes the gradients of several results together.
     pub(crate) fn track_all(
         &mut self,
         results: Vec<Tensor>,
@@ -216,7 +216,7 @@ impl Eager {
         Tensor { shape: shape.to_vec(), strides: contiguous(shape), ..self.empty(&[0], dtype) }
     }
 
-    /// A new tensor of the shape and order of another.
+    /// A new tensor with the shape and memory order of another.
     pub(crate) fn like(&mut self, model: &Tensor) -> Tensor {
         let fresh = self.empty(&model.shape, model.dtype);
         if model.is_dense() { Tensor { strides: model.strides.clone(), ..fresh } } else { fresh }

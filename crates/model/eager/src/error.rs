@@ -1,8 +1,8 @@
-//! What can be wrong with a description.
+//! Errors of descriptions.
 
 use std::path::PathBuf;
 
-/// Why a file describes no model.
+/// Reason why a file does not describe a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,36 +14,36 @@ pub enum Error {
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// What is in it is no description of a model.
+    /// The content is not a description of a model.
     #[error("{}: {source}", path.display())]
     Description {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the description.
         source: Problem,
     },
 }
 
-/// What is wrong with a description.
+/// An error in a description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// It is not TOML, or has a key or value that no model has.
     #[error("{text}{}", nearest.as_ref().map_or_else(String::new, |name| format!("did you mean `{name}`?\n")))]
     Toml {
-        /// What TOML's reader says, with the line.
+        /// Message of the TOML parser, with the line.
         text: String,
-        /// The known word that is nearly the one found.
+        /// The known word most similar to the one found.
         nearest: Option<String>,
     },
-    /// A number that cannot be.
+    /// Number out of range.
     #[error("`{key}` is {found}: {wanted}")]
     Number {
         /// The key.
         key: String,
         /// Its value.
         found: i64,
-        /// What it may be.
+        /// Condition on the value.
         wanted: &'static str,
     },
     /// A key that the model needs is missing.
@@ -53,7 +53,7 @@ pub enum Problem {
         model: &'static str,
         /// The key.
         key: &'static str,
-        /// What it is.
+        /// Meaning of the key.
         wanted: &'static str,
     },
     /// A key that the model does not have.
@@ -64,7 +64,7 @@ pub enum Problem {
         /// The key.
         key: &'static str,
     },
-    /// Keys that do not go together.
+    /// Keys that contradict each other.
     #[error("{0}")]
     Conflict(String),
 }

@@ -4,9 +4,8 @@
 //! model.toml ──Description──> Model ──ops run on tensors without values──> ExecutionTrace
 //! ```
 //!
-//! A [`Model`] is run for two steps. Ops call others as PyTorch's do on a GPU, a tape keeps what takes gradients, memory
-//! goes back to a caching allocator, and the second step is written down. What comes out is what PyTorch's
-//! `ExecutionTraceObserver` would have written, and is read like it.
+//! A [`Model`] runs for two steps. Ops call others as PyTorch's do on a GPU, a tape holds the backward functions, memory comes from a caching
+//! allocator, and the second step is recorded. The output is what PyTorch's `ExecutionTraceObserver` would have written, and is read like it.
 //!
 //! ```
 //! let model = steptime_eager::Model::parse("model = 'dlrm'\nbatch = 64\ndense = 13\nbottom_mlp = [32, 16]\ntop_mlp = [8, 1]

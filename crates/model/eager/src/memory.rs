@@ -1,7 +1,7 @@
-//! Device memory as PyTorch's caching allocator hands it out: whoever frees a block leaves its address to the next.
+//! Device memory as in PyTorch's caching allocator: a freed block's address is used by the next allocation that fits.
 //!
-//! Sizes are rounded to 512 bytes. Blocks up to 1 MiB come from segments of 2 MiB, larger ones from segments of 20 MiB,
-//! from 10 MiB on from segments of their own. The smallest free block that is large enough is taken, and split.
+//! Sizes are rounded up to 512 bytes. Blocks up to 1 MiB come from segments of 2 MiB, larger ones from segments of 20 MiB, and blocks of 10 MiB or
+//! more from their own segments. The smallest sufficient free block is used, and split.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ const SMALL: u64 = 1 << 20;
 const SMALL_SEGMENT: u64 = 2 << 20;
 const LARGE_SEGMENT: u64 = 20 << 20;
 const OWN_SEGMENT: u64 = 10 << 20;
-/// Host memory lies beyond all of the device's.
+/// First address of host memory, beyond all device memory.
 const HOST: u64 = 1 << 56;
 
 /// The memory of one process.
@@ -22,18 +22,18 @@ pub(crate) struct Memory {
     host: u64,
 }
 
-/// The memory of a storage. It is free again when nobody holds it.
+/// The memory of a storage. It is freed when no tensor uses it.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) address: u64,
     bytes: u64,
-    /// Where it goes back to; host memory does not.
+    /// Pools to which it is returned; none for host memory.
     pools: Option<Rc<RefCell<Pools>>>,
 }
 
 #[derive(Debug, Default)]
 struct Pools {
-    /// Small blocks, and large ones.
+    /// Pools of small and of large blocks.
     pools: [Pool; 2],
     /// Bytes of all segments so far.
     reserved: u64,
@@ -47,14 +47,14 @@ struct Pool {
 }
 
 impl Memory {
-    /// A block on the device.
+    /// Allocates a block on the device.
     pub(crate) fn device(&self, bytes: u64) -> Rc<Block> {
         let bytes = bytes.max(1).div_ceil(GRAIN) * GRAIN;
         let address = self.pools.borrow_mut().take(bytes);
         Rc::new(Block { address, bytes, pools: Some(Rc::clone(&self.pools)) })
     }
 
-    /// A block in host memory.
+    /// Allocates a block in host memory.
     pub(crate) fn host(&mut self, bytes: u64) -> Rc<Block> {
         self.host += bytes.max(1).div_ceil(GRAIN) * GRAIN;
         Rc::new(Block { address: HOST + self.host, bytes, pools: None })
@@ -72,7 +72,7 @@ impl Drop for Block {
 impl Pools {
     fn take(&mut self, bytes: u64) -> u64 {
         let large = bytes > SMALL;
-        // A rest this small stays with its block.
+        // A remainder of at most this size stays with its block.
         let least = if large { SMALL } else { GRAIN - 1 };
         let (size, address) = match self.pools[usize::from(large)].fit(bytes) {
             Some(found) => found,
@@ -92,7 +92,7 @@ impl Pools {
         } else {
             bytes.div_ceil(SMALL_SEGMENT) * SMALL_SEGMENT
         };
-        // Segments do not touch, so that blocks of two never become one.
+        // Segments do not touch, so that blocks of two segments are never merged.
         let address = self.reserved + GRAIN;
         self.reserved += size + GRAIN;
         (size, address)
@@ -100,7 +100,7 @@ impl Pools {
 }
 
 impl Pool {
-    /// Takes out the smallest block of at least so many bytes.
+    /// Takes out the smallest block of at least `bytes`.
     fn fit(&mut self, bytes: u64) -> Option<(u64, u64)> {
         let found = *self.by_size.range((bytes, 0)..).next()?;
         self.remove(found.1, found.0);

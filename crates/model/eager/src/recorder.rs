@@ -1,4 +1,4 @@
-//! Writes down ops as PyTorch's `ExecutionTraceObserver` does, into the columns that its file is read into.
+//! Records ops like PyTorch's `ExecutionTraceObserver`, into the columns that its file is read into.
 
 use steptime_aten::{Dtype, declared};
 use steptime_trace::{
@@ -9,7 +9,7 @@ use steptime_trace::{
 use crate::argument::Input;
 use crate::tensor::Tensor;
 
-/// Schemas of PyTorch 2.11 that [`declared`] does not know: overloads that write into an argument, and one of `to`.
+/// Schemas of PyTorch 2.11 that are missing from [`declared`]: overloads that write into an argument, collectives, and one overload of `to`.
 static OTHERS: [&str; 14] = [
     "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     "c10d::_allgather_base_(Tensor output_tensor, Tensor input_tensor, __torch__.torch.classes.c10d.ProcessGroup process_group, bool async_op=True, int timeout=-1) -> (Tensor, __torch__.torch.classes.c10d.Work)",
@@ -27,7 +27,7 @@ static OTHERS: [&str; 14] = [
     "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
 ];
 
-/// The schema of an overload; none for functions and labels.
+/// The schema of an overload; `None` for functions and labels.
 pub(crate) fn schema(overload: &str) -> Option<&'static str> {
     let own = || {
         OTHERS.into_iter().find(|text| text.starts_with(overload) && text[overload.len()..].starts_with('('))
@@ -35,20 +35,20 @@ pub(crate) fn schema(overload: &str) -> Option<&'static str> {
     declared(overload).or_else(own)
 }
 
-/// The name of the group of all ranks.
+/// Name of the group of all ranks.
 const DEFAULT_GROUP: &str = "0";
 
-/// What is written down of an exchange with other ranks.
+/// Recorded attributes of a collective.
 pub(crate) struct Exchange<'a> {
-    /// As the process group calls it: `allreduce`.
+    /// Name in the process group, such as `allreduce`.
     pub(crate) operation: &'static str,
     /// Elements sent, and received.
     pub(crate) elements: [i64; 2],
-    /// Their type: `Float`.
+    /// Element type, such as `Float`.
     pub(crate) dtype: &'static str,
-    /// How many ranks take part.
+    /// Number of ranks.
     pub(crate) ranks: i64,
-    /// Elements for each rank, and from each, where these differ.
+    /// Elements to each rank, and from each, where these differ.
     pub(crate) splits: Option<[&'a [i64]; 2]>,
 }
 
@@ -61,10 +61,10 @@ pub(crate) enum Thread {
     Engine,
 }
 
-/// What a node is besides its name and arguments.
+/// Kind of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// The number that ties forward to backward; -1 is none.
+    /// Sequence number that links forward and backward; -1 for none.
     pub(crate) sequence: i64,
     /// PyTorch's `RecordScope`.
     pub(crate) scope: u8,
@@ -77,12 +77,12 @@ pub(crate) const LABEL: Kind = Kind { sequence: -1, scope: 7 };
 /// A function of the backward pass.
 pub(crate) const BACKWARD: Kind = Kind { sequence: -1, scope: 1 };
 
-/// A step as far as it was run.
+/// The recording of a step.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     trace: ExecutionTrace,
     thread: Thread,
-    /// On each thread, the nodes that have begun and not ended.
+    /// On each thread, the ids of open nodes.
     open: [Vec<u64>; 2],
     next: u64,
 }
@@ -98,12 +98,12 @@ impl Recorder {
         recorder
     }
 
-    /// The step, once it is over.
+    /// Returns the recording of the finished step.
     pub(crate) fn finish(self) -> ExecutionTrace {
         self.trace
     }
 
-    /// From now on ops run on a thread.
+    /// Switches to a thread.
     pub(crate) fn on(&mut self, thread: Thread) {
         self.thread = thread;
         if self.open[thread as usize].len() == 1 {
@@ -111,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// A node begins; its row is given.
+    /// Begins a node; returns its row.
     pub(crate) fn begin(&mut self, overload: &str, kind: Kind, inputs: &[Input<'_>]) -> usize {
         let declared = schema(overload);
         let name = if declared.is_some() {
@@ -147,13 +147,13 @@ impl Recorder {
         row
     }
 
-    /// The last node that began ends, with what it gives.
+    /// Ends the last node that began, with its outputs.
     pub(crate) fn end(&mut self, row: usize, outputs: &[Input<'_>]) {
         self.open[self.thread as usize].pop();
         self.trace.nodes.outputs[row] = self.values(outputs);
     }
 
-    /// What the node in a row does together with other ranks.
+    /// Records the collective of the node in a row.
     pub(crate) fn exchange(&mut self, row: usize, exchange: &Exchange<'_>) {
         let mut name = |text: &str| Some(self.trace.names.intern(text));
         let list = |splits: &[i64]| format!("{splits:?}");
@@ -176,7 +176,7 @@ impl Recorder {
         self.trace.collectives.push(collective);
     }
 
-    /// Tells of the group of all ranks.
+    /// Records the group of all ranks.
     pub(crate) fn among(&mut self, ranks: i64) {
         let group = ProcessGroup {
             name: DEFAULT_GROUP.into(),
@@ -246,7 +246,7 @@ impl Recorder {
         Value::Tensor(self.trace.values.push_tensor(recorded))
     }
 
-    /// A tensor that was left out.
+    /// An undefined tensor.
     fn undefined(&mut self) -> Value {
         let none = self.trace.values.push_dims(&[]);
         let recorded = Recorded {
@@ -268,7 +268,7 @@ impl Recorder {
     }
 }
 
-/// The type of a dtype argument.
+/// The type code of a dtype argument.
 pub(crate) fn code(dtype: Dtype) -> Input<'static> {
     Input::Int(dtype.code())
 }

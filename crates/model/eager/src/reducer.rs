@@ -1,7 +1,6 @@
-//! `DistributedDataParallel`: gradients of parameters that every rank has are averaged, bucket by bucket, while the backward pass
-//! goes on.
+//! `DistributedDataParallel`: gradients of replicated parameters are averaged, bucket by bucket, during the backward pass.
 //!
-//! After its first step PyTorch fills buckets in the order in which gradients came: so does this.
+//! As in PyTorch, buckets are filled in the order in which gradients arrived in the first step.
 
 use steptime_aten::Dtype;
 
@@ -11,7 +10,7 @@ use crate::ops::{copy, exchange, views};
 use crate::recorder::OP;
 use crate::tensor::Tensor;
 
-/// The gradient of a parameter is there: it goes to its bucket, and a full bucket to the other ranks.
+/// Handles the gradient of a parameter: it is copied to its bucket, and a full bucket is averaged.
 pub(crate) fn ready(e: &mut Eager, parameter: usize) {
     let replicated = e.parameters[parameter].replicated;
     let Some(world) = e.world.as_mut().filter(|_| replicated) else { return };
@@ -34,7 +33,7 @@ pub(crate) fn ready(e: &mut Eager, parameter: usize) {
     }
 }
 
-/// The backward pass is over: averages go back to the gradients. After the first step, buckets are made.
+/// Copies averages back to the gradients at the end of the backward pass. In the first step, makes the buckets instead.
 pub(crate) fn finish(e: &mut Eager) {
     let Some(world) = e.world.as_mut() else { return };
     if world.reducer.buckets.is_empty() {
@@ -70,7 +69,7 @@ pub(crate) fn finish(e: &mut Eager) {
     }
 }
 
-/// The forward pass of what every rank has: tensors that it does not learn come from the first rank, where it has such.
+/// Runs the forward pass of the replicated part; its untrained tensors are broadcast from the first rank.
 pub(crate) fn forward(e: &mut Eager, buffers: &[Tensor], body: impl FnOnce(&mut Eager) -> Tensor) -> Tensor {
     e.label("DistributedDataParallel.forward", |e| {
         if !buffers.is_empty() {
@@ -80,7 +79,7 @@ pub(crate) fn forward(e: &mut Eager, buffers: &[Tensor], body: impl FnOnce(&mut 
     })
 }
 
-/// Brings the first rank's tensors to all: as one, from which they are copied.
+/// Broadcasts the first rank's tensors: flattened into one, which is then copied back.
 fn share(e: &mut Eager, buffers: &[Tensor]) {
     let learning = std::mem::replace(&mut e.learning, false);
     let flat = e.composite("aten::flatten_dense_tensors", inputs![buffers], |e| {

@@ -1,4 +1,4 @@
-//! Tensors without values: sizes, strides, and whose memory they are.
+//! Tensors without values: sizes, strides, and memory.
 
 use std::rc::Rc;
 
@@ -6,40 +6,40 @@ use steptime_aten::Dtype;
 
 use crate::memory::Block;
 
-/// A function of the backward pass, by its place on the tape.
+/// A function of the backward pass, by its index on the tape.
 pub(crate) type GradId = usize;
 
 /// A tensor. A clone is the same tensor; a view is another one on the same storage.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
-    /// Its number; no other tensor of the step has it.
+    /// Unique number of the tensor within the step.
     pub(crate) id: u64,
     pub(crate) shape: Vec<i64>,
-    /// In elements.
+    /// Strides in elements.
     pub(crate) strides: Vec<i64>,
-    /// Where in the storage it begins, in elements.
+    /// First element within the storage.
     pub(crate) offset: i64,
     pub(crate) dtype: Dtype,
     pub(crate) device: Place,
-    /// Its memory; none where it has no element, or is sparse.
+    /// Its memory; `None` without elements, or for a sparse tensor.
     pub(crate) storage: Option<Rc<Block>>,
-    /// What takes its gradient, where it needs one.
+    /// The function that takes its gradient, where it needs one.
     pub(crate) grad: Option<GradId>,
-    /// Of a sparse tensor, the indices and the values.
+    /// Indices and values of a sparse tensor.
     pub(crate) sparse: Option<Rc<[Tensor; 2]>>,
 }
 
-/// Where a tensor lives.
+/// Device of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Host,
-    /// Host memory that the device's copies run to and from beside the host.
+    /// Page-locked host memory, whose copies run asynchronously to the host.
     Pinned,
     Device,
 }
 
 impl Place {
-    /// As PyTorch writes it.
+    /// PyTorch's name of the device.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Place::Host => "cpu",
@@ -58,7 +58,7 @@ pub(crate) fn contiguous(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// How many elements a shape has.
+/// Number of elements of a shape.
 pub(crate) fn numel(shape: &[i64]) -> i64 {
     shape.iter().product()
 }
@@ -68,7 +68,6 @@ impl Tensor {
         numel(&self.shape)
     }
 
-    /// The size of a dimension.
     pub(crate) fn size(&self, dim: usize) -> i64 {
         self.shape[dim]
     }
@@ -79,7 +78,7 @@ impl Tensor {
             && steps.into_iter().all(|((&size, &own), expected)| size == 1 || own == expected)
     }
 
-    /// Whether its elements fill a piece of memory, in some order.
+    /// Whether its elements fill a piece of memory, in any order.
     pub(crate) fn is_dense(&self) -> bool {
         let mut dims: Vec<(i64, i64)> =
             self.strides.iter().copied().zip(self.shape.iter().copied()).collect();
@@ -93,7 +92,7 @@ impl Tensor {
         })
     }
 
-    /// Whether nobody else holds its memory.
+    /// Whether no other tensor uses its memory.
     pub(crate) fn is_sole_owner(&self) -> bool {
         self.storage.as_ref().is_some_and(|block| Rc::strong_count(block) == 1)
     }

@@ -1,15 +1,14 @@
-//! A rank's place in its job.
+//! Position of a rank in its job.
 
 use crate::buckets::Reducer;
 
-/// The job that a process is a rank of.
+/// The job of a rank.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// How many ranks it has.
+    /// Number of ranks.
     pub(crate) ranks: i64,
-    /// The number of this one.
     pub(crate) rank: i64,
-    /// What averages the gradients of parameters that every rank has.
+    /// The averaging of gradients of replicated parameters.
     pub(crate) reducer: Reducer,
 }
 
@@ -18,7 +17,7 @@ impl World {
         World { ranks, rank, reducer: Reducer::default() }
     }
 
-    /// Begins another step.
+    /// Resets for another step.
     pub(crate) fn restart(&mut self) {
         self.reducer.restart();
     }

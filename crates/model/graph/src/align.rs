@@ -2,16 +2,37 @@
 
 use similar::{Algorithm, DiffOp};
 
-/// Above this many pairs of differing marks only the common beginning and end are matched.
+use crate::marks::Label;
+
+/// Maximum number of pairs of differing marks for a full match; above it only the common beginning and end are matched.
 const LARGEST_TABLE: usize = 400_000_000;
 
-/// For each mark of `template`, its position in `step`, or `None` where the step lacks it.
+/// The marks of a step that are those of the template.
+pub(crate) enum Matches {
+    /// All, in order.
+    All(usize),
+    /// For each mark of the template, its position in the step, or `None` where the step lacks it.
+    Some(Vec<Option<u32>>),
+}
+
+impl Matches {
+    /// The position in the step of each mark of the template.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Option<usize>> + '_ {
+        let (all, some) = match self {
+            Matches::All(marks) => (*marks, &[][..]),
+            Matches::Some(places) => (0, &places[..]),
+        };
+        (0..all).map(Some).chain(some.iter().map(|place| place.map(|place| place as usize)))
+    }
+}
+
+/// Matches the marks of a step with those of the template.
 ///
 /// Equal sequences, the ordinary case, cost one comparison; others are matched by their longest common
-/// subsequence, very long ones by what they begin and end with alike.
-pub(crate) fn align(template: &[u64], step: &[u64]) -> Vec<Option<u32>> {
+/// subsequence, very long ones by their common beginning and end.
+pub(crate) fn align(template: &[Label], step: &[Label]) -> Matches {
     if template == step {
-        return (0..template.len() as u32).map(Some).collect();
+        return Matches::All(template.len());
     }
     let mut at = vec![None; template.len()];
     let prefix = template.iter().zip(step).take_while(|(a, b)| a == b).count();
@@ -33,17 +54,22 @@ pub(crate) fn align(template: &[u64], step: &[u64]) -> Vec<Option<u32>> {
             }
         }
     }
-    at
+    Matches::Some(at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::align;
+    use crate::marks::Label;
+
+    fn places(template: &[Label], step: &[Label]) -> Vec<Option<usize>> {
+        align(template, step).places().collect()
+    }
 
     #[test]
     fn an_extra_and_a_missing_mark_leave_the_others_in_place() {
-        assert_eq!(align(&[1, 2, 3, 4], &[1, 9, 2, 4]), [Some(0), Some(2), None, Some(3)]);
-        assert_eq!(align(&[1, 2], &[1, 2]), [Some(0), Some(1)]);
-        assert_eq!(align(&[], &[1]), []);
+        assert_eq!(places(&[1, 2, 3, 4], &[1, 9, 2, 4]), [Some(0), Some(2), None, Some(3)]);
+        assert_eq!(places(&[1, 2], &[1, 2]), [Some(0), Some(1)]);
+        assert_eq!(places(&[], &[1]), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Which calls wait for the device, and for what: decided from the measured times.
+//! Calls that wait for the device, and the work that each waits for: decided from the measured times.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{ActivityKind, Nanos, StreamId, SyncKind, Trace};
@@ -18,14 +18,14 @@ pub(crate) fn classify(
     correlation: &TiSlice<CallId, u64>,
 ) {
     let recorded = synchronised_streams(trace);
-    // Per thread: the stream launched into last, and the last activity before the last event record.
+    // Per thread: the stream of the last launch, and the last activity before the last event record.
     let mut last_stream: FxHashMap<HostThreadId, StreamId> = FxHashMap::default();
     let mut last_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
     let mut recorded_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
     let busy = Busy::of(activities, samples);
     for (index, row) in calls.iter_mut_enumerated() {
         let call = *row;
-        // Odd numbers in a trace can tie an activity to a call that only waits: it is a launch then.
+        // Inconsistent ids in a trace can link an activity to a call that only waits: it is a launch then.
         let launches = call.has_activities();
         row.blocking = match call.kind {
             ApiKind::DeviceSync | ApiKind::Free | ApiKind::StreamSync | ApiKind::EventSync if launches => {
@@ -58,7 +58,7 @@ pub(crate) fn classify(
     }
 }
 
-/// Correlation of a stream synchronisation -> the stream's id, where the trace has `cuda_sync` records.
+/// Returns the id of each synchronised stream by the correlation of the call, from the `cuda_sync` records of the trace.
 fn synchronised_streams(trace: &Trace) -> FxHashMap<u64, i64> {
     let syncs = &trace.syncs;
     (0..syncs.len())
@@ -85,7 +85,7 @@ fn copy(call: &Call, activities: &TiSlice<ActivityId, Activity>, samples: &Sampl
         };
         early.push(start - end);
         tails.push(done - end);
-        // What was launched before the first step is not known.
+        // The launches before the first step are not known.
         let stream = activities[activity].stream;
         if step.0 > 0
             && !busy.at(step, stream, start, begin)
@@ -102,9 +102,9 @@ fn copy(call: &Call, activities: &TiSlice<ActivityId, Activity>, samples: &Sampl
     }
 }
 
-/// When each stream was busy, step by step.
+/// Busy times of each stream, per step.
 struct Busy {
-    /// For each step and stream: beginnings of its activities in order, each with the latest end up to it.
+    /// For each step and stream: the starts of its activities in order, each with the latest end so far.
     streams: TiVec<StepId, FxHashMap<StreamId, Vec<(Nanos, Nanos)>>>,
 }
 
@@ -131,7 +131,7 @@ impl Busy {
         Busy { streams: samples.steps().map(of_step).collect() }
     }
 
-    /// Whether a stream still had something to do at `time` that had begun before `start`.
+    /// Whether a stream was still busy at `time` with work that began before `start`.
     fn at(&self, step: StepId, stream: StreamId, start: Nanos, time: Nanos) -> bool {
         let Some(spans) = self.streams[step].get(&stream) else { return false };
         let before = spans.partition_point(|span| span.0 < start);

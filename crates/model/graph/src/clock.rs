@@ -1,7 +1,7 @@
-//! How long steps take where the host runs ahead of the device.
+//! Step times of steps in which the host runs ahead of the device.
 //!
 //! If the device is slower than the host, each step ends later after its launch than the step before. Then the host's
-//! marks show how fast it launches, and the ends on the device show how long a step takes.
+//! marks show the launch rate, and the ends on the device show the step time.
 
 use steptime_trace::Nanos;
 use typed_index_collections::TiVec;
@@ -9,14 +9,14 @@ use typed_index_collections::TiVec;
 use crate::ids::StepId;
 use crate::samples::{Samples, median};
 
-/// The device lags if it takes longer than the host, over all steps, by this share.
+/// Minimum share by which the device takes longer than the host, over all steps, to count as lagging.
 const LAGS: f64 = 0.02;
-/// The device is the steadier clock if its periods differ by less than this share of what the host's do.
+/// The device is the steadier clock if the spread of its periods is less than this share of the spread of the host's.
 const STEADIER: f64 = 0.25;
-/// Host periods that differ by less than this, relative, are steady enough.
+/// Maximum relative spread of host periods that count as steady.
 const STEADY: f64 = 0.02;
 
-/// Decides by which clock steps are timed, once all is known.
+/// Selects the clock that times the steps, once all samples are known.
 pub(crate) fn choose(samples: &mut Samples) {
     if let Some(periods) = by_device(samples) {
         samples.time_by_device(periods);
@@ -26,7 +26,7 @@ pub(crate) fn choose(samples: &mut Samples) {
 /// The period of each step by the device's clock; `None` where the host's clock is better.
 fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     let steps = samples.steps();
-    // Where a step between two others was left out, the device shows no period.
+    // If a step between two others was left out, the device shows no period.
     if !steps.clone().skip(1).all(|step| samples.follows_previous(step)) {
         return None;
     }
@@ -37,8 +37,8 @@ fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     is_timed_by_device(&starts, &ends.raw, &active).then(|| steps.map(period).collect())
 }
 
-/// Whether the device tells how long steps take, and the host does not. Of each step, in order: when it begins on the host,
-/// when the device was done with what it launched, and how long the device ran that.
+/// Whether steps are timed by the device and not by the host. Takes, for each step in order: its start on the host,
+/// the end of its work on the device, and the active time of the device.
 #[must_use]
 pub fn is_timed_by_device(starts: &[Nanos], ends: &[Option<Nanos>], active: &[Nanos]) -> bool {
     let host: Vec<Nanos> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -1,4 +1,4 @@
-//! What the ranks of a job do together, as one of them sees it.
+//! Collectives of a step, as one rank of the job records them.
 
 pub(crate) mod arguments;
 pub(crate) mod requested;
@@ -19,38 +19,38 @@ use crate::names::CollectiveKind;
 use crate::names::collective::element_bytes;
 use crate::tables::{Activity, Call, Op, OpOrigin};
 
-/// A collective as one rank takes part in it.
+/// Collective from the point of view of one rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collective {
-    /// What is done.
+    /// Operation.
     pub kind: CollectiveKind,
-    /// What this rank sends; zero where that was not recorded.
+    /// Bytes that this rank sends; zero if not recorded.
     pub sent: Bytes,
-    /// What it receives.
+    /// Bytes that this rank receives.
     pub received: Bytes,
-    /// Who takes part.
+    /// Ranks that take part.
     pub group: Group,
-    /// The how-manieth of its group, where recorded.
+    /// Sequence number in its group, if recorded.
     pub sequence: Option<i64>,
-    /// Who sends to whom, of a message from one rank to another.
+    /// Sending and receiving rank of a point-to-point message.
     pub between: Option<[u32; 2]>,
-    /// What goes to each rank of the group, where that differs.
+    /// Bytes sent to each rank of the group, if they differ.
     pub sent_to: Vec<Bytes>,
 }
 
 /// The process group of a collective, as far as it was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// Its name, the same on every rank.
+    /// Name, the same on every rank.
     pub name: String,
-    /// Its ranks; empty where they were not recorded, or not all of them.
+    /// Ranks; empty if they were not recorded, or not all of them.
     pub ranks: Vec<u32>,
-    /// How many they are.
+    /// Number of ranks.
     pub size: Option<u32>,
 }
 
 impl Group {
-    /// How to call it: its name with the number of its ranks.
+    /// Returns a title for people: the name and the number of ranks.
     #[must_use]
     pub fn title(&self) -> String {
         let name = if self.name.is_empty() { "without a name" } else { &self.name };
@@ -108,7 +108,7 @@ pub(crate) fn find(
     found
 }
 
-/// The collectives of an execution trace, by the node that each was recorded on. Waiting for one is none.
+/// Returns the collectives of an execution trace, by the node on which each was recorded. Waiting for a collective does not count as one.
 pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
     let known = Known { names: &trace.names, groups: &trace.process_groups };
     let of = |recorded: &Recorded| {
@@ -121,7 +121,7 @@ pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
     found
 }
 
-/// What a trace says of collectives elsewhere.
+/// Data about collectives from other parts of the trace.
 struct Known<'t> {
     names: &'t Strings,
     groups: &'t [ProcessGroup],
@@ -168,14 +168,14 @@ impl Collective {
         }
     }
 
-    /// The more of what this rank sends and receives.
+    /// Returns the larger of the bytes that this rank sends and receives.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.sent.max(self.received)
     }
 }
 
-/// The numbers in a list as written: `[0, 1]`.
+/// Returns the numbers of a list in text form: `[0, 1]`.
 fn numbers(list: &str) -> Vec<u32> {
     list.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }

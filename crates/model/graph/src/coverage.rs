@@ -1,4 +1,4 @@
-//! How much of a recording the joins reached.
+//! Counts of events in a recording that were joined.
 
 use steptime_trace::{Nanos, Trace};
 
@@ -6,59 +6,59 @@ use crate::ids::TraceCall;
 use crate::marks::{Source, ThreadMarks};
 use crate::names::ApiKind;
 
-/// Steps of which less than this share of the marks match, in thousandths, do not do the same.
+/// Minimum share of matching marks, in thousandths, for steps that count as alike.
 const ALIKE_PERMILLE: usize = 950;
 
-/// Counts of what was joined, over the whole trace unless said otherwise.
+/// Counts of joined events, over the whole trace unless noted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Ops and annotations.
+    /// Number of ops and annotations.
     pub host_ops: usize,
-    /// Runtime and driver calls.
+    /// Number of runtime and driver calls.
     pub calls: usize,
-    /// Calls that put work on the device.
+    /// Calls that launch work on the device.
     pub launches: usize,
-    /// Of these, inside an op.
+    /// Launches inside an op.
     pub launches_in_op: usize,
-    /// Of these, outside any op: counted, and replayed as the thread's own.
+    /// Launches outside any op: counted, and replayed as the thread's own.
     pub launches_outside: usize,
-    /// Kernels, copies and memsets.
+    /// Number of kernels, copies and memsets.
     pub activities: usize,
-    /// Of these, with the call that launched them in the trace.
+    /// Activities whose launching call is in the trace.
     pub activities_linked: usize,
-    /// Of these, launched within a step.
+    /// Linked activities that were launched within a step.
     pub activities_in_steps: usize,
-    /// Launched in the trace but before its first step.
+    /// Activities launched in the trace but before its first step.
     pub activities_before_steps: usize,
     /// Kernel launches within the steps.
     pub launches_in_steps: usize,
-    /// Of these, without a kernel: the profiler lost it.
+    /// Kernel launches within the steps without a kernel: the profiler lost it.
     pub launches_lost: usize,
-    /// Activities of the template step that began long after their launch although nothing that is known held them up.
+    /// Activities of the template step that began long after their launch although no known cause delayed them.
     pub late_starts: usize,
-    /// The time that they began late, all together.
+    /// Sum of these delays.
     pub late: Nanos,
-    /// Steps at the beginning that took far longer than the others: left out as warm-up.
+    /// Steps at the beginning that took far longer than the others: excluded as warm-up.
     pub steps_of_warm_up: usize,
-    /// Steps that lost more of their kernels than others did: left out.
+    /// Steps that lost more of their kernels than others: excluded.
     pub steps_incomplete: usize,
-    /// Processes that marked steps, or one.
+    /// Number of processes that marked steps; 1 if none did.
     pub processes: usize,
-    /// Steps in the trace.
+    /// Number of steps in the trace.
     pub steps: usize,
-    /// Steps whose sequence of ops and calls is the template's.
+    /// Steps with the same sequence of ops and calls as the template.
     pub steps_alike: usize,
     /// Marks of all steps that could be matched with the template, in thousandths.
     pub marks_matched_permille: usize,
-    /// Events longer than the one they began in: cut to fit.
+    /// Events longer than the event around them: cut to fit.
     pub clamped: usize,
-    /// Events that lie across steps: left out.
+    /// Events that span several steps: excluded.
     pub across_steps: usize,
     /// Stream waits in the template step.
     pub stream_waits: usize,
-    /// Of these, paired with an event by inference.
+    /// Stream waits paired with an event by inference.
     pub waits_inferred: usize,
-    /// Inferred pairs that the device's times contradict: dropped.
+    /// Inferred pairs that contradict the device's times: dropped.
     pub waits_refuted: usize,
     /// Hand-offs from thread to thread in the template step.
     pub hand_offs: usize,
@@ -103,7 +103,7 @@ impl Coverage {
         coverage
     }
 
-    /// Whether the steps do the same, as nearly as one can tell: 95 of 100 marks match.
+    /// Whether the steps do the same work, as far as can be detected: 95 of 100 marks match.
     pub fn steps_are_alike(&self) -> bool {
         self.marks_matched_permille >= ALIKE_PERMILLE
     }
@@ -113,7 +113,7 @@ impl Coverage {
         share(self.activities_linked, self.activities)
     }
 
-    /// Share of launches that lie inside an op; 1 where there are none.
+    /// Share of launches inside an op; 1 if there are none.
     pub fn attributed_share(&self) -> f64 {
         share(self.launches_in_op, self.launches)
     }

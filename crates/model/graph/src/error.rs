@@ -1,28 +1,28 @@
-//! What can go wrong when a graph is built.
+//! Errors of building a graph.
 
-/// Why no graph could be built.
+/// Reason why no graph could be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The trace has no ops and no calls.
     #[error("the trace has no host events: record with ProfilerActivity.CPU")]
     NoHostEvents,
-    /// A step was asked for that the trace does not have.
+    /// The requested step is not in the trace.
     #[error("no step {wanted} in the trace: it has {}", list(known))]
     NoSuchStep {
-        /// The number asked for.
+        /// Requested step number.
         wanted: u32,
-        /// The numbers there are.
+        /// Step numbers of the trace.
         known: Vec<u32>,
     },
-    /// Ops nest deeper than any walk over them goes.
+    /// Ops nest deeper than the limit of walks over them.
     #[error(
         "ops nest {depth} deep, and at most {} are read: the file is damaged, or its step calls `record_function` \
          without leaving it; record the step again",
         crate::nesting::DEEPEST
     )]
     TooDeep {
-        /// The most ops around an op, itself included.
+        /// Largest nesting depth of an op, itself included.
         depth: usize,
     },
 }

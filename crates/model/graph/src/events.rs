@@ -1,10 +1,10 @@
-//! Which stream waits for which, through events.
+//! Dependencies between streams through events.
 //!
-//! Kineto gives neither the stream nor the event of `cudaEventRecord` and `cudaStreamWaitEvent`. Where the
-//! trace has `cuda_sync` records they say which stream waits and often for what; the rest follows from the order
-//! of calls on a thread, checked against the device's times: a wait refers to an event recorded shortly before,
-//! and of those that were done when the waiting activity began it is the one done last. A wait that no event
-//! explains is dropped and counted.
+//! Kineto records neither the stream nor the event of `cudaEventRecord` and `cudaStreamWaitEvent`. If the
+//! trace has `cuda_sync` records, they name the waiting stream and often the event; the rest follows from the order
+//! of calls on a thread, checked against the device's times: a wait refers to an event recorded shortly before it,
+//! and of the events that were done when the waiting activity began it is the one done last. A wait that matches no event
+//! is dropped and counted.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{StreamId, SyncKind, Trace};
@@ -16,12 +16,12 @@ use crate::names::ApiKind;
 use crate::samples::{Samples, median};
 use crate::tables::{Activity, Call, StreamDependency};
 
-/// A wait refers to one of this many events recorded before it.
+/// Number of events recorded before a wait among which its event is searched.
 const RECENT: usize = 64;
-/// How far ahead the next activity of a stream is looked for, in calls.
+/// Number of calls ahead in which the next activity of a stream is searched.
 const AHEAD: usize = 4096;
 
-/// The dependencies between streams, and how many waits were inferred and refuted.
+/// Dependencies between streams, and the numbers of inferred and refuted waits.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaits {
     pub dependencies: Vec<StreamDependency>,
@@ -30,16 +30,15 @@ pub(crate) struct StreamWaits {
     pub refuted: usize,
 }
 
-/// What the trace itself says of a stream wait.
+/// Stream wait that the trace itself describes.
 #[derive(Debug, Clone, Copy)]
 struct RecordedWait {
-    /// The stream that waits.
     waiting: StreamId,
-    /// The stream whose event it waits for, and the correlation of the call that recorded it.
+    /// Stream of the awaited event, and the correlation of the call that recorded it.
     event: Option<(StreamId, u64)>,
 }
 
-/// The graph as far as it is built.
+/// Parts of the graph that are already built.
 #[derive(Clone, Copy)]
 struct Context<'c> {
     calls: &'c TiSlice<CallId, Call>,
@@ -47,7 +46,7 @@ struct Context<'c> {
     activities: &'c TiSlice<ActivityId, Activity>,
     samples: &'c Samples,
     explicit: &'c FxHashMap<u64, RecordedWait>,
-    /// Whether the step waits for events that nothing in it records: the trace leaves the records out.
+    /// Whether the step waits for events that are not recorded in it: the trace leaves the records out.
     unrecorded: bool,
 }
 
@@ -57,19 +56,19 @@ struct Run {
     waits: Vec<CallId>,
     before: Option<StreamId>,
     after: Option<StreamId>,
-    /// The first activity that each stream gets next.
+    /// First activity of each stream after the run.
     next: Vec<(StreamId, ActivityId)>,
 }
 
-/// What one thread has done so far.
+/// Activities and events of one thread so far.
 #[derive(Default)]
 struct Progress {
     last_stream: Option<StreamId>,
     /// Last activity of each stream.
     tail: FxHashMap<StreamId, ActivityId>,
-    /// The activities that the events recorded so far stand for.
+    /// Activities marked by the events recorded so far.
     recent: Vec<ActivityId>,
-    /// For explicit waits: the tails when an event was recorded.
+    /// For explicit waits: the last activity of each stream when an event was recorded.
     recorded: FxHashMap<u64, FxHashMap<StreamId, ActivityId>>,
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn find(
     found
 }
 
-/// RecordedWait waits by the correlation of their call.
+/// Returns the recorded waits by the correlation of their call.
 fn explicit_waits(trace: &Trace) -> FxHashMap<u64, RecordedWait> {
     let syncs = &trace.syncs;
     let index = |number: Option<i64>| {
@@ -118,7 +117,7 @@ impl Context<'_> {
         while at < own.len() {
             let call = &self.calls[own[at]];
             let of_events = matches!(call.kind, ApiKind::EventRecord | ApiKind::StreamWait);
-            // Odd numbers in a trace can tie an activity to such a call: it is a launch then.
+            // Inconsistent ids in a trace can link an activity to such a call: it is a launch then.
             if of_events && !call.has_activities() {
                 let end = (at..own.len()).find(|&i| self.calls[own[i]].has_activities()).unwrap_or(own.len());
                 let run = self.run(&own[at..end], &own[end..], &progress);
@@ -167,7 +166,7 @@ impl Context<'_> {
                 None => targets.push(to),
             }
         }
-        // A trace with synchronisation records leaves out only waits for what was done already.
+        // A trace with synchronisation records leaves out only waits for work that was already done.
         if self.explicit.is_empty() && !run.waits.is_empty() {
             let fans_out = run.records.len() == 1 && (run.waits.len() > 1 || run.before == run.after);
             if fans_out {
@@ -193,7 +192,7 @@ impl Context<'_> {
         }
     }
 
-    /// The activities that `to` waits for. Several records in a row collect all other streams; else it is the
+    /// Returns the activities that `to` waits for. Several records in a row collect all other streams; otherwise it is the
     /// recent event that was done last.
     fn sources(&self, run: &Run, progress: &Progress, to: ActivityId) -> Vec<ActivityId> {
         let fans_in = run.records.len() > 1;
@@ -238,11 +237,11 @@ impl Context<'_> {
 }
 
 impl Progress {
-    /// Notes what the events of a run stand for: one marks the stream launched into last; several in a row
+    /// Adds the activities marked by the events of a run: one event marks the stream of the last launch; several in a row
     /// collect the other streams for the one that goes on.
     fn record(&mut self, run: &Run, context: &Context<'_>) {
         match run.records.len() {
-            // Without records the event of a wait is one after what each stream was given last.
+            // Without records, each wait is for an event after the last activity of each stream.
             0 if context.unrecorded && !run.waits.is_empty() => {
                 let mut tails: Vec<ActivityId> = self.tail.values().copied().collect();
                 tails.sort_unstable();

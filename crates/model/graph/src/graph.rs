@@ -1,4 +1,4 @@
-//! The execution graph: one template step as rows, and the samples measured for it as columns.
+//! Step graph: one template step as rows, and its measured samples as columns.
 
 use steptime_trace::{NameId, Nanos, Stream, StreamId, Strings};
 use typed_index_collections::{TiSlice, TiVec};
@@ -12,7 +12,7 @@ use crate::steps::{StepSource, StepWindow};
 use crate::tables::{Activity, Call, Mark, MarkKind, Op, Phase, Role, StreamDependency, Thread};
 use crate::witness::Witness;
 
-/// The execution graph of one rank: what a step does, and what was measured for each part of it.
+/// Step graph of one rank: the events of a step, and the times measured for each of them.
 #[derive(Debug, Clone)]
 pub struct StepGraph {
     /// Interned names of ops, calls and kernels.
@@ -29,36 +29,36 @@ pub struct StepGraph {
     pub calls: TiVec<CallId, Call>,
     /// Kernels, copies and memsets of the template step, grouped by the call that launched them.
     pub activities: TiVec<ActivityId, Activity>,
-    /// What activities do together with other ranks.
+    /// Collectives that activities take part in.
     pub collectives: TiVec<CollectiveId, Collective>,
     /// Beginnings and ends of ops and calls, thread by thread.
     pub marks: TiVec<MarkId, Mark>,
     /// Dependencies between streams, from events, sorted by the activity that waits.
     pub waits: Vec<StreamDependency>,
-    /// For each activity: the delay between the time when its stream was free and its start. `None` where it was
-    /// rarely seen queued.
+    /// For each activity: the delay between the time when its stream was free and its start. `None` if it was
+    /// rarely queued.
     pub queue_delays: TiVec<ActivityId, Option<Nanos>>,
-    /// For each activity: the delay of its beginning on an idle stream, where it is far longer than any launch takes, in all
+    /// For each activity: the delay of its start on an idle stream, if it is far longer than any launch takes, in all
     /// steps: it waits for something that was not recorded.
     pub held_back: TiVec<ActivityId, Nanos>,
-    /// What was measured, step by step.
+    /// Measured times, per step.
     pub samples: Samples,
-    /// The steps of the recording, all of them.
+    /// All steps of the recording.
     pub steps: TiVec<StepId, StepWindow>,
-    /// How the steps were found.
+    /// Source of the steps.
     pub step_source: StepSource,
-    /// How much of the recording the graph holds.
+    /// Coverage of the recording by the graph.
     pub coverage: Coverage,
     /// Period and device active time of a step, read from the recording's marks and kernels alone.
     pub witness: Witness,
-    /// Name of the device, where the recording has it.
+    /// Name of the device, if recorded.
     pub device: Option<String>,
 }
 
-/// For each op, the outermost op around it that is not an annotation; the op itself where there is none. A parent must
+/// Returns for each op the outermost op around it that is not an annotation; the op itself if there is none. A parent must
 /// come before its children.
 pub fn tops(ops: &TiSlice<OpId, Op>) -> TiVec<OpId, OpId> {
-    // Annotations are skipped: an op inside nothing but annotations is outermost.
+    // Annotations are skipped: an op that is inside annotations only is outermost.
     let mut around: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(ops.len());
     let mut tops = TiVec::with_capacity(ops.len());
     for (at, op) in ops.iter_enumerated() {
@@ -70,7 +70,7 @@ pub fn tops(ops: &TiSlice<OpId, Op>) -> TiVec<OpId, OpId> {
 }
 
 impl StepGraph {
-    /// A step in which nothing runs, to be filled by hand: no rows, no samples, no device.
+    /// Returns a step without rows, samples and device, to be filled by hand.
     #[must_use]
     pub fn empty() -> StepGraph {
         StepGraph {
@@ -95,17 +95,17 @@ impl StepGraph {
         }
     }
 
-    /// The name of an op.
+    /// Returns the name of an op.
     pub fn op_name(&self, op: OpId) -> &str {
         self.names.get(self.ops[op].name)
     }
 
-    /// What the name of an activity says, were it a copy.
+    /// Parses the name of an activity as that of a copy.
     pub fn copy_name(&self, activity: ActivityId) -> CopyName {
         CopyName::of(self.names.get(self.activities[activity].name))
     }
 
-    /// The name of what a mark marks.
+    /// Returns the name of the op or call of a mark.
     pub fn mark_name(&self, mark: MarkId) -> NameId {
         match self.marks[mark].kind {
             MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op].name,
@@ -113,7 +113,7 @@ impl StepGraph {
         }
     }
 
-    /// The op that a mark belongs to: that which begins or ends there, or makes the call; `None` for a call outside of ops.
+    /// Returns the op that a mark belongs to: the op that begins or ends there, or makes the call; `None` for a call outside of ops.
     pub fn op_of_mark(&self, mark: MarkId) -> Option<OpId> {
         match self.marks[mark].kind {
             MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
@@ -121,7 +121,7 @@ impl StepGraph {
         }
     }
 
-    /// The innermost op open just before a mark: for the mark of an op, the op around it.
+    /// Returns the innermost op open just before a mark: for the mark of an op, the op around it.
     pub fn enclosing_op(&self, mark: MarkId) -> Option<OpId> {
         match self.marks[mark].kind {
             MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op].parent,
@@ -141,29 +141,29 @@ impl StepGraph {
             && std::iter::successors(inside, |&op| self.ops[op].parent).any(is_loader)
     }
 
-    /// The outermost op around an op that is not an annotation: the op itself where there is none.
+    /// Returns the outermost op around an op that is not an annotation: the op itself if there is none.
     pub fn top_level(&self, op: OpId) -> OpId {
         self.tops[op]
     }
 
-    /// Whether no op but annotations is around an op.
+    /// Whether an op is outermost, apart from annotations.
     pub fn is_top_level(&self, op: OpId) -> bool {
         !self.ops[op].annotation && self.top_level(op) == op
     }
 
-    /// What one activity waits for on other streams.
+    /// Returns the dependencies of one activity on other streams.
     pub fn waits_of(&self, activity: ActivityId) -> impl Iterator<Item = &StreamDependency> {
         let from = self.waits.partition_point(|w| w.to < activity);
         self.waits[from..].iter().take_while(move |w| w.to == activity)
     }
 
-    /// Whether a mark waits for one of another thread.
+    /// Whether a mark waits for a mark of another thread.
     pub fn is_hand_off(&self, mark: MarkId) -> bool {
         let row = &self.marks[mark];
         self.marks[row.after].thread != row.thread
     }
 
-    /// The phase of the gap before a mark: the phase of the op that the mark belongs to. The way back from the backward
+    /// Returns the phase of the gap before a mark: the phase of the op that the mark belongs to. A hand-off from the backward
     /// thread counts as the backward pass.
     pub fn phase_of_mark(&self, mark: MarkId) -> Phase {
         let row = &self.marks[mark];
@@ -179,7 +179,7 @@ impl StepGraph {
         !self.samples.is_empty()
     }
 
-    /// Calls in the order of time, all threads together, as in the first step that was measured in full.
+    /// Returns the calls of all threads in time order, as in the first step that was measured in full.
     pub fn calls_by_time(&self) -> Vec<CallId> {
         let mut calls: Vec<CallId> = self.calls.keys().collect();
         if let Some(step) = self.complete_step() {
@@ -188,7 +188,7 @@ impl StepGraph {
         calls
     }
 
-    /// The first step in which every mark was measured.
+    /// Returns the first step in which every mark was measured.
     pub fn complete_step(&self) -> Option<StepId> {
         self.samples
             .steps()

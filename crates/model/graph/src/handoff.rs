@@ -1,5 +1,5 @@
 //! Hand-offs between host threads. If the same mark of another thread comes right before a mark in nearly every step,
-//! the one waits for the other.
+//! the mark waits for it.
 
 use steptime_trace::Nanos;
 use typed_index_collections::{TiSlice, TiVec};
@@ -8,15 +8,15 @@ use crate::ids::{HostThreadId, MarkId};
 use crate::samples::Samples;
 use crate::tables::{Mark, Thread};
 
-/// In a single recorded step, a gap on the thread itself must be this long to count as a wait for another thread.
+/// Minimum gap on the thread itself, in a single recorded step, that counts as a wait for another thread.
 const LONG_WAIT: Nanos = Nanos(20_000);
 
-/// Sets [`Mark::after`] of the marks that wait for another thread. Returns how many there are.
+/// Sets [`Mark::after`] of the marks that wait for another thread. Returns their number.
 pub(crate) fn link(marks: &mut TiSlice<MarkId, Mark>, samples: &Samples) -> usize {
     if marks.iter().all(|mark| mark.thread == HostThreadId::MAIN) {
         return 0;
     }
-    // For each mark: the mark of another thread right before it, and in how many steps.
+    // For each mark: the mark of another thread right before it, and the number of steps in which it is.
     let mut before: TiVec<MarkId, Option<(MarkId, bool)>> = vec![None; marks.len()].into();
     let mut agree: TiVec<MarkId, u32> = vec![0; marks.len()].into();
     let mut seen: TiVec<MarkId, u32> = vec![0; marks.len()].into();
@@ -55,8 +55,8 @@ pub(crate) fn link(marks: &mut TiSlice<MarkId, Mark>, samples: &Samples) -> usiz
     found
 }
 
-/// Ties threads without any hand-off to the main thread. Such a thread works once a step and waits in between. Without
-/// a tie its recorded wait would be replayed as work, and would set the period.
+/// Links threads without any hand-off to the main thread. Such a thread works once a step and waits in between. Without
+/// a link its recorded wait would be replayed as work, and would set the period.
 ///
 /// Its first mark then waits for the last mark of the main thread that comes before it in nearly every step.
 pub(crate) fn anchor(

@@ -1,4 +1,4 @@
-//! The ranks of a job: which activities of theirs are one collective.
+//! Ranks of a job, and the activities that form one collective across them.
 
 mod groups;
 mod measured;
@@ -13,91 +13,92 @@ use crate::graph::StepGraph;
 use crate::ids::{ActivityId, RendezvousId};
 use crate::names::CollectiveKind;
 
-/// Which activities of a job's ranks are one collective.
+/// Matching of the activities of a job's ranks to collectives.
 ///
-/// Collectives of a group are matched by their order, which NCCL wants to be the same on every rank. A group is known by its name, else
-/// by its ranks; a rank that recorded neither is taken to be of the job's one group.
+/// Collectives of a group are matched by their order, which NCCL requires to be the same on every rank. A group is identified by its name, otherwise
+/// by its ranks; a rank that recorded neither is assumed to be in the job's only group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// The collectives of a step, in the order of the first rank's.
+    /// Collectives of a step, in the order of the first rank's.
     pub rendezvous: TiVec<RendezvousId, Rendezvous>,
 }
 
-/// Where ranks meet: none goes on before all are there, or before its root is.
+/// Collective across ranks: no rank continues before all have arrived, or before its root has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendezvous {
-    /// What they do.
+    /// Operation.
     pub kind: CollectiveKind,
-    /// Who.
+    /// Ranks that take part.
     pub group: Group,
-    /// The most that one of them sends or receives.
+    /// Maximum number of bytes that one rank sends or receives.
     pub bytes: Bytes,
-    /// The activity of each that was recorded.
+    /// Activity of each recorded rank.
     pub members: Vec<Member>,
 }
 
 impl Rendezvous {
-    /// The place of the member whose data all others wait for, where it is one alone: the first rank is taken for the root of a
-    /// broadcast, as it is of those that PyTorch makes.
+    /// Returns the index of the member that all others wait for, if there is only one: for a broadcast or scatter, the first rank is assumed to be
+    /// the
+    /// root, as it is in PyTorch's own broadcasts.
     #[must_use]
     pub fn root(&self) -> Option<usize> {
         matches!(self.kind, CollectiveKind::Broadcast | CollectiveKind::Scatter).then_some(0)
     }
 }
 
-/// One rank's part of a rendezvous.
+/// Part of one rank in a rendezvous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// The rank's place among those given.
+    /// Index of the rank among the given ranks.
     pub rank: usize,
-    /// Its activity.
+    /// Activity of the rank.
     pub activity: ActivityId,
 }
 
-/// Collectives that do not match: run together, these ranks would wait for ever.
+/// Collectives that do not match: run together, these ranks would wait forever.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// Two ranks do different things.
+    /// Two ranks run different collectives.
     #[error(
         "{group}, collective {nth} of the step: rank {} does {}, rank {} {}: they would wait for each other for ever; \
          are these ranks of one job, and of the same step?",
         ranks[0], what[0], ranks[1], what[1]
     )]
     Differ {
-        /// The group.
+        /// Title of the group.
         group: String,
-        /// Which of its collectives, from 1.
+        /// Index of the collective in the group, from 1.
         nth: usize,
-        /// Two ranks.
+        /// Numbers of two ranks.
         ranks: [u32; 2],
-        /// What each does.
+        /// Collective of each rank.
         what: [String; 2],
     },
-    /// One rank has more of them than another.
+    /// One rank has more collectives than another.
     #[error(
         "{group}: rank {} takes part in {} collectives of the step, rank {} in {}: it would wait for ever; \
          are these ranks of one job, and is each trace whole?",
         ranks[0], counts[0], ranks[1], counts[1]
     )]
     Missing {
-        /// The group.
+        /// Title of the group.
         group: String,
-        /// Two ranks.
+        /// Numbers of two ranks.
         ranks: [u32; 2],
-        /// How many collectives each takes part in.
+        /// Number of collectives of each rank.
         counts: [usize; 2],
     },
 }
 
-/// What is matched one by one, in order: a group, and of messages also who sends to whom.
+/// Key of collectives that are matched one by one, in order: the group, and for messages also sender and receiver.
 type Line = (usize, Option<[u32; 2]>);
 
 impl Job {
-    /// Matches the collectives of a job's ranks: each its number and its step.
+    /// Matches the collectives of a job's ranks, given as rank number and step.
     ///
     /// # Errors
-    /// Where they do not match.
+    /// If they do not match.
     pub fn of(ranks: &[(u32, &StepGraph)]) -> Result<Job, Mismatch> {
         let groups = groups::of(ranks);
         let mut lines: Vec<Line> = Vec::new();
@@ -127,7 +128,7 @@ impl Job {
         Ok(Job { rendezvous: rendezvous.into() })
     }
 
-    /// The rendezvous of each activity of a rank.
+    /// Returns the rendezvous of each activity of a rank.
     #[must_use]
     pub fn of_rank(&self, rank: usize, graph: &StepGraph) -> TiVec<ActivityId, Option<RendezvousId>> {
         let mut of: TiVec<ActivityId, Option<RendezvousId>> = vec![None; graph.activities.len()].into();
@@ -140,12 +141,12 @@ impl Job {
     }
 }
 
-/// What an activity does together with others.
+/// Returns the collective of an activity.
 fn collective(graph: &StepGraph, activity: ActivityId) -> Option<&Collective> {
     Some(&graph.collectives[graph.activities[activity].collective?])
 }
 
-/// A step's collectives in the order in which they began.
+/// Returns a step's collectives in the order in which they began.
 fn in_order(graph: &StepGraph) -> Vec<ActivityId> {
     let own = |&at: &ActivityId| graph.activities[at].collective.is_some();
     let mut all: Vec<ActivityId> = graph.activities.keys().filter(own).collect();
@@ -162,7 +163,7 @@ fn in_order(graph: &StepGraph) -> Vec<ActivityId> {
     all
 }
 
-/// Whether every rank that is here and belongs to a group takes part in what the group does.
+/// Checks that every given rank of a group takes part in the group's collectives.
 fn all_take_part(
     ranks: &[(u32, &StepGraph)],
     group: &Group,
@@ -182,7 +183,7 @@ fn all_take_part(
     }
 }
 
-/// Matches the n-th of each rank.
+/// Matches the n-th collective of each rank.
 fn matched(
     ranks: &[(u32, &StepGraph)],
     group: &Group,
@@ -225,10 +226,10 @@ fn matched(
         .collect()
 }
 
-/// Whether two ranks do the same, as far as both recorded what they do.
+/// Whether two ranks run the same collective, as far as both recorded it.
 fn agree(a: &Collective, b: &Collective) -> bool {
     use CollectiveKind as K;
-    // A kernel alone does not tell an exchange from messages.
+    // A kernel name alone does not distinguish all-to-all from messages.
     let exchange = |kind: K| matches!(kind, K::AllToAll | K::SendReceive | K::Other);
     let alike =
         a.kind == b.kind || a.kind == K::Other || b.kind == K::Other || exchange(a.kind) && exchange(b.kind);

@@ -1,9 +1,9 @@
-//! What an activity waited for where the trace does not say: inferred from the device's times.
+//! Dependencies of activities that the trace does not contain: inferred from the device's times.
 //!
-//! An activity that begins long after its launch, and long after what came before it on its stream, waited for
+//! An activity that begins long after its launch, and long after the activity before it on its stream, waited for
 //! something else. If in nearly every step it begins right after the same activity of another stream ends, it waits
-//! for that one. So the streams of captured graphs are ordered with the one they were launched into, and waits
-//! whose events were not recorded get their edges.
+//! for that one. This orders the streams of captured graphs with the stream they were launched into, and gives waits
+//! whose events were not recorded their edges.
 
 use std::cmp::Reverse;
 
@@ -16,19 +16,19 @@ use crate::ids::{ActivityId, CallId};
 use crate::samples::{Samples, median};
 use crate::tables::{Activity, Blocking, Call, StreamDependency};
 
-/// An activity is late if it begins this long after the last thing that it is known to wait for.
+/// Minimum delay after the last known dependency of a late activity.
 const LATE: Nanos = Nanos(6_000);
-/// It begins right after another if it does so within this time.
+/// Maximum time between the end of one activity and the start of another that begins right after it.
 const RIGHT_AFTER: Nanos = Nanos(10_000);
-/// Times on different streams are comparable to within this.
+/// Accuracy to which times on different streams are comparable.
 const BEFORE: Nanos = Nanos(500);
-/// An activity that begins so long after all that it is known to wait for had to have its code loaded, or waited for something
+/// Minimum delay after all known dependencies of a very late activity: its code had to be loaded, or it waited for something
 /// that was not recorded.
 const VERY_LATE: Nanos = Nanos(500_000);
-/// Candidates looked at for one activity in one step.
+/// Number of candidates examined for one activity in one step.
 const NEAREST: usize = 8;
 
-/// Adds the dependencies that the times show, for activities whose delay `known` does not explain.
+/// Adds the dependencies that the times show, for activities with a delay that `known` does not explain.
 pub(crate) fn infer(
     calls: &TiSlice<CallId, Call>,
     activities: &TiSlice<ActivityId, Activity>,
@@ -45,16 +45,16 @@ pub(crate) fn infer(
     known.extend(sightings.dependencies(calls, activities, samples));
 }
 
-/// Number of steps that must show a late start for it to be one of every step.
+/// Minimum number of steps with a late start for it to count as one of every step.
 const REPEATED: usize = 3;
 
 /// Finds the activities that began very late on an idle stream, in the median of the steps. Those of one or two steps are
-/// counted: the replay starts them at once.
+/// only counted: the replay starts them at once.
 pub(crate) fn hold_back(graph: &mut StepGraph) {
     let mut free: FxHashMap<StreamId, Nanos> = FxHashMap::default();
     let samples = &graph.samples;
     let steps = samples.steps().len();
-    // Of each activity, step by step.
+    // Delay of each activity, per step.
     let mut late: Vec<Option<Nanos>> = vec![None; steps * graph.activities.len()];
     for step in samples.steps() {
         let starts = in_time(&graph.activities, |activity| samples.activity_start(step, activity));
@@ -94,17 +94,17 @@ pub(crate) fn hold_back(graph: &mut StepGraph) {
     }
 }
 
-/// How often activities were late, and what ended just before they began.
+/// Counts of late activities, and of activities that ended just before they began.
 struct Sightings {
-    /// In how many steps each activity was late.
+    /// Number of steps in which each activity was late.
     late: TiVec<ActivityId, u32>,
-    /// For an activity that was late and one of another stream, of this step or of the step before: how often the latter
+    /// For a late activity and an activity of another stream, of this step or of the step before: the number of times the latter
     /// ended right before the former began.
     seen: FxHashMap<(ActivityId, ActivityId, bool), u32>,
 }
 
 impl Sightings {
-    /// Goes through all steps.
+    /// Collects the counts over all steps.
     fn of(
         calls: &TiSlice<CallId, Call>,
         activities: &TiSlice<ActivityId, Activity>,
@@ -133,7 +133,7 @@ impl Sightings {
                 let ready = awaited
                     .filter(|&end| end <= start)
                     .fold(free.unwrap_or(launched).max(launched), Nanos::max);
-                // The first of a recording follows what was not recorded.
+                // The first activity of a recording follows unrecorded work.
                 if start - ready < LATE || (step.0 == 0 && free.is_none()) {
                     continue;
                 }
@@ -146,7 +146,7 @@ impl Sightings {
         found
     }
 
-    /// Notes what of other streams ended right before a late activity began, among `ends` in order of time.
+    /// Counts the activities of other streams that ended right before a late activity began; `ends` is in time order.
     fn note(
         &mut self,
         activities: &TiSlice<ActivityId, Activity>,
@@ -163,7 +163,7 @@ impl Sightings {
         }
     }
 
-    /// For each activity that was late the one that it waits for: the one seen most often, if that is nearly always.
+    /// Returns for each late activity the one that it waits for: the one seen most often, if that is in nearly all steps.
     fn dependencies(
         &self,
         calls: &TiSlice<CallId, Call>,
@@ -172,9 +172,9 @@ impl Sightings {
     ) -> impl Iterator<Item = StreamDependency> + use<> {
         let mut best: FxHashMap<ActivityId, (u32, Reverse<ActivityId>, bool)> = FxHashMap::default();
         for (&(to, from, wraps), &times) in &self.seen {
-            // In three of four steps in which it was late, and of several steps more than once.
+            // In three of four steps in which it was late, and more than once if there are several steps.
             let often = times * 4 >= self.late[to] * 3 && (times > 1 || samples.steps().len() == 1);
-            // Within a step only what is launched before it, and of the step before only what is launched after it.
+            // Within a step only activities launched before it, and of the step before only activities launched after it.
             let order =
                 launched(samples, calls, activities, from).cmp(&launched(samples, calls, activities, to));
             if often && order.is_lt() != wraps {
@@ -192,7 +192,7 @@ impl Sightings {
     }
 }
 
-/// The activities that have a time in a step, in its order.
+/// Returns the activities that have a time in a step, in time order.
 fn in_time(
     activities: &TiSlice<ActivityId, Activity>,
     time: impl Fn(ActivityId) -> Option<Nanos>,
@@ -203,7 +203,7 @@ fn in_time(
     order
 }
 
-/// When an activity was launched in the first step that says so, since the beginning of the step.
+/// Returns the launch time of an activity in the first step that has one, since the beginning of the step.
 fn launched(
     samples: &Samples,
     calls: &TiSlice<CallId, Call>,

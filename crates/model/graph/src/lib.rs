@@ -1,13 +1,13 @@
-//! The execution graph of a training step: one template step, and the samples measured for each of its parts.
+//! Step graph of a training step: one template step, and the samples measured for each of its parts.
 //!
 //! ```text
 //! trace: ops, calls, activities ──nest, join, align──> StepGraph { rows of one step, columns of samples }
 //! ```
 //!
-//! A [`StepGraph`] says what ran ([`Op`], [`Call`], [`Activity`]), in which order ([`Mark`]: on a host thread
-//! everything that happens is the beginning or the end of an op or a call), what waits for what
-//! ([`Mark::after`], [`Blocking`], [`StreamDependency`]), and what was measured ([`Samples`]): each part of the
-//! template has one sample a step. Nothing later reads the trace again.
+//! A [`StepGraph`] has the events of a step ([`Op`], [`Call`], [`Activity`]), their order ([`Mark`]: every event on a host thread
+//! is the beginning or the end of an op or a call), their dependencies
+//! ([`Mark::after`], [`Blocking`], [`StreamDependency`]), and their times ([`Samples`]): each part of the
+//! template has one sample per step. Later stages do not read the trace again.
 #![forbid(unsafe_code)]
 
 mod align;

@@ -1,4 +1,4 @@
-//! The join of calls and device activities: by correlation, and by `External id` where a writer left correlations out.
+//! Join of calls and device activities: by correlation, and by `External id` if the trace has no correlations.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::Trace;
@@ -6,18 +6,18 @@ use steptime_trace::Trace;
 use crate::ids::{TraceActivity, TraceCall};
 use crate::names::ApiKind;
 
-/// Correlation -> device activities, in order of their beginning.
+/// Device activities of each correlation, in order of their beginning.
 pub(crate) struct Links {
     sorted: Vec<TraceActivity>,
     ranges: FxHashMap<u64, (u32, u32)>,
-    /// For correlations shared by many calls and many activities: the first call. All activities count as its own.
+    /// For correlations shared by many calls and many activities: the first call. All activities count as launched by it.
     crowded: FxHashMap<u64, TraceCall>,
-    /// The activities without a correlation, by the call that has their `External id`.
+    /// Activities without a correlation, by the call that has their `External id`.
     by_external_id: FxHashMap<TraceCall, Vec<TraceActivity>>,
 }
 
-/// More calls and activities than this must not share one correlation. A runtime call may share it with the driver calls
-/// below it, and the launch of a CUDA graph has many activities; with many of both, it does not say who launched what.
+/// Maximum number of calls, and of activities, that may share one correlation. A runtime call may share it with the driver calls
+/// below it, and the launch of a CUDA graph has many activities; with many of both, it does not identify the launching call.
 const MANY: u32 = 8;
 
 impl Links {
@@ -52,7 +52,7 @@ impl Links {
         self.ranges.get(&correlation).map_or(&[], |&(from, to)| &self.sorted[from as usize..to as usize])
     }
 
-    /// The same as [`launching_calls`].
+    /// Returns the same as [`launching_calls`].
     pub(crate) fn launching_calls(&self, trace: &Trace) -> Vec<Option<TraceCall>> {
         let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
         let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
@@ -69,14 +69,14 @@ impl Links {
     }
 }
 
-/// For each device activity the call that launched it: of several that share its correlation (a runtime call and the
-/// driver calls below it), the first that launches by its name.
+/// Returns for each device activity the call that launched it: of several that share its correlation (a runtime call and the
+/// driver calls below it), the first that is a launch by its name.
 pub fn launching_calls(trace: &Trace) -> Vec<Option<TraceCall>> {
     Links::of(trace).launching_calls(trace)
 }
 
-/// Ties activities without a correlation to the launching calls without one that have their `External id`, in order of
-/// time; what is left over belongs to the last of these calls.
+/// Assigns activities without a correlation to the launching calls without one that have their `External id`, in order of
+/// time; the remaining ones belong to the last of these calls.
 fn by_external_id(trace: &Trace) -> FxHashMap<TraceCall, Vec<TraceActivity>> {
     let (calls, activities) = (&trace.calls, &trace.activities);
     let mut waiting: FxHashMap<u64, Vec<TraceActivity>> = FxHashMap::default();

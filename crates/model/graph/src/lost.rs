@@ -1,4 +1,4 @@
-//! Launches whose kernels the profiler lost, and steps that lost most of theirs.
+//! Launches whose kernels the profiler lost, and steps that lost many of them.
 
 use std::cmp::Reverse;
 
@@ -8,22 +8,22 @@ use crate::ids::TraceCall;
 use crate::marks::{RawMark, Source};
 use crate::names::ApiKind;
 
-/// A step that lost this share of its launches more than the best step is left out.
+/// Maximum share of lost launches above that of the best step; a step with more is excluded.
 const LOST: f64 = 0.05;
 
-/// A call that launches kernels.
+/// Call that launches kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
-    /// The recording has what it launched, or it was captured into a graph.
+    /// Its kernel was recorded, or it was captured into a graph.
     Recorded,
-    /// The recording lacks its kernel.
+    /// Its kernel was not recorded.
     Lost,
 }
 
-/// For each call, whether it launches kernels and whether they were recorded; `None` for other calls, and for one inside
+/// Returns for each call whether it launches kernels and whether they were recorded; `None` for other calls, and for a call inside
 /// another that launches. `launched_by` is [`launching_calls`](crate::launching_calls) of the trace.
 ///
-/// Where as many activities have no call as launches have no activity, links are missing and not kernels: none is lost.
+/// If at least as many activities have no call as launches have no activity, the links are missing and not the kernels: no launch counts as lost.
 #[must_use]
 pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<Option<Launch>> {
     let calls = &trace.calls;
@@ -48,7 +48,7 @@ pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<
             let (launches, begins, ends) = names[calls.name[call].index()];
             captures = (captures || begins) && !ends;
             match outer.filter(|&(_, until)| calls.start[call] < until) {
-                // What a call inside of it launched, it launched.
+                // The activities of a call inside the outer call count as launched by the outer call.
                 Some((outer, _)) if linked[call] && found[outer] == Some(Launch::Lost) => {
                     found[outer] = Some(Launch::Recorded);
                     lost -= 1;
@@ -69,11 +69,11 @@ pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<
     found
 }
 
-/// Kernel launches of a step, or of several.
+/// Counts of kernel launches of one or several steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Launches {
     pub all: usize,
-    /// Of these, without a kernel in the recording.
+    /// Launches without a kernel in the recording.
     pub lost: usize,
 }
 
@@ -97,7 +97,7 @@ impl Launches {
     }
 }
 
-/// For each step, whether it lost hardly more of its kernels than the best one did.
+/// Returns for each step whether its share of lost kernels is close to that of the best step.
 pub(crate) fn whole(steps: &[Launches]) -> Vec<bool> {
     let least = steps.iter().filter(|step| step.all > 0).map(|step| step.share()).fold(1.0, f64::min);
     steps.iter().map(|step| step.all == 0 || step.share() <= least + LOST).collect()

@@ -7,14 +7,14 @@ use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 use crate::ids::{TraceCall, TraceOp};
 use crate::names::{ApiKind, EventName};
 
-/// What a [`RawMark`] belongs to: a row of `Trace::ops` or of `Trace::calls`.
+/// Source of a [`RawMark`]: a row of `Trace::ops` or of `Trace::calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     Op(TraceOp),
     Call(TraceCall),
 }
 
-/// The beginning or the end of one host event.
+/// Beginning or end of one host event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawMark {
     pub time: Nanos,
@@ -24,35 +24,33 @@ pub(crate) struct RawMark {
 }
 
 impl RawMark {
-    /// What must agree for two marks of different steps to be the same mark.
-    pub(crate) fn label(&self) -> u64 {
-        label(self.name, matches!(self.source, Source::Call(_)), self.begins)
+    pub(crate) fn label(&self) -> Label {
+        (self.name.0 << 2) | (u32::from(matches!(self.source, Source::Call(_))) << 1) | u32::from(self.begins)
     }
 }
 
-pub(crate) fn label(name: NameId, call: bool, begins: bool) -> u64 {
-    (u64::from(name.0) << 2) | (u64::from(call) << 1) | u64::from(begins)
-}
+/// A mark's name, and whether it begins or ends an op or a call: what must agree for two marks of different steps to be the same mark.
+pub(crate) type Label = u32;
 
-/// One host thread's properly nested marks over the whole trace.
+/// Properly nested marks of one host thread over the whole trace.
 #[derive(Debug, Clone)]
 pub(crate) struct ThreadMarks {
     pub thread: ThreadId,
     pub marks: Vec<RawMark>,
-    /// Events that ended after the one they began in: cut to fit.
+    /// Events that ended after the event around them: cut to fit.
     pub clamped: usize,
-    /// The most events around an event, itself included.
+    /// Largest nesting depth of an event, itself included.
     pub depth: usize,
 }
 
-/// An op or a call, before it is nested.
+/// Op or call, before nesting.
 #[derive(Debug, Clone, Copy)]
 struct HostEvent {
     start: Nanos,
     end: Nanos,
-    /// Whether it is a call that launches. Of calls that begin at one instant the launch is the last: the others prepare it.
+    /// Whether it is a call that launches. Of calls that begin at the same time the launch is the last: the others prepare it.
     launches: bool,
-    /// Among events that begin at one instant, those with the lower number began first.
+    /// Order among events that begin at the same time: lower numbers began first.
     turn: u64,
     source: Source,
     name: NameId,
@@ -60,13 +58,13 @@ struct HostEvent {
 
 const MICROSECOND: Nanos = Nanos(1_000);
 
-/// Frequency of events that begin at one instant.
+/// Frequency of events that begin at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ties {
-    /// Times are finer than events are long.
+    /// Times have a finer resolution than the durations of events.
     Rare,
-    /// Times are whole microseconds, as PyTorch wrote them before 2.3: the nesting is that of the numbers of ops and
-    /// calls, and not of their lengths.
+    /// Times are whole microseconds, as PyTorch wrote them before 2.3: the nesting follows the numbers of ops and
+    /// calls, not their durations.
     Usual,
 }
 
@@ -82,7 +80,7 @@ impl Ties {
     }
 }
 
-/// Nests the ops and calls of every thread. Step marks are left out: they are windows, not work.
+/// Nests the ops and calls of every thread. Step marks are excluded: they are windows, not work.
 pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
     let mut events: Vec<Vec<HostEvent>> = vec![Vec::new(); trace.threads.len()];
     let ties = Ties::of(trace);
@@ -122,7 +120,7 @@ pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
 }
 
 fn nest(trace: &Trace, thread: ThreadId, mut events: Vec<HostEvent>, ties: Ties) -> ThreadMarks {
-    // At one instant an op is outside a call; of two ops the longer is the outer one.
+    // At the same time an op is outside a call; of two ops the longer is the outer one.
     events.sort_by_key(|event| {
         let call = matches!(event.source, Source::Call(_));
         match ties {
@@ -136,7 +134,7 @@ fn nest(trace: &Trace, thread: ThreadId, mut events: Vec<HostEvent>, ties: Ties)
     for HostEvent { start, end, source, name, .. } in events {
         close_until(&mut open, &mut marks, start);
         let mut end = end;
-        // Calls of one library follow one another: the microsecond that two share belongs to the second.
+        // Calls of one library follow one another: the microsecond that two of them share belongs to the second.
         if let (Ties::Usual, Source::Call(call), Some(last)) = (ties, source, open.last_mut())
             && let Source::Call(outer) = last.1
             && trace.calls.api[outer.index()] == trace.calls.api[call.index()]

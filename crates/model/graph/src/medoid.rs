@@ -4,17 +4,18 @@ use rustc_hash::FxHashMap;
 use typed_index_collections::TiSlice;
 
 use crate::ids::StepId;
+use crate::marks::Label;
 use crate::steps::StepWindow;
 
-/// With more steps than this, each is compared with a sample of this many.
+/// Maximum number of steps that each step is compared with; with more steps, a sample of this many.
 const COMPARED: usize = 48;
-/// A step longer than this many median steps is not the template: it is warm-up, or has a pause.
+/// Maximum length of a template, in median steps: a longer step is warm-up, or has a pause.
 const LONGEST: i64 = 3;
 
-/// The step that has most marks in common with the others, of those that did not take much longer than the median
-/// one; `labels` holds each step's marks, thread by thread. Steps without marks are no candidates.
-pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
-    let bags: Vec<FxHashMap<u64, u32>> = labels
+/// Returns the step that has most marks in common with the others, among those that did not take much longer than the median
+/// step; `labels` has each step's marks, by thread. Steps without marks are not candidates.
+pub(crate) fn of(labels: &[&[Vec<Label>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
+    let bags: Vec<FxHashMap<Label, u32>> = labels
         .iter()
         .map(|threads| {
             let mut bag = FxHashMap::default();
@@ -54,13 +55,13 @@ mod tests {
 
     #[test]
     fn the_warm_up_is_never_the_template() {
-        let steps: Vec<Vec<Vec<u64>>> = (0..6u64)
+        let steps: Vec<Vec<Vec<Label>>> = (0..6)
             .map(|step| {
                 let extra = if step == 0 { 100..160 } else { 50 + step..51 + step };
                 vec![(0..20).chain(extra).collect()]
             })
             .collect();
-        let labels: Vec<&[Vec<u64>]> = steps.iter().map(Vec::as_slice).collect();
+        let labels: Vec<&[Vec<Label>]> = steps.iter().map(Vec::as_slice).collect();
         let mut at = 0;
         let windows: TiVec<StepId, StepWindow> = (0..6)
             .map(|step| {
@@ -69,7 +70,7 @@ mod tests {
                 StepWindow { number: step as u32, start: Nanos(start), end: Nanos(at), closed: true }
             })
             .collect();
-        // All but the first are as far from one another: the first of usual length.
+        // All but the first have equal distances to the others: the first one of usual length wins.
         assert_eq!(of(&labels, &windows), StepId(1));
         assert_eq!(of(&[], TiSlice::from_ref(&[])), StepId(0));
     }

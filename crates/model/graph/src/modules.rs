@@ -1,8 +1,8 @@
-//! Which module of the model ran which op.
+//! Modules of the model, and the ops that each ran.
 //!
-//! Autograd counts the functions it makes, and an op notes the count as it begins. The recorder moves the count on where a
-//! module is called and where it returns: a call is a range of counts. A backward function has the number of its forward
-//! op. Ops under `no_grad` note none, and belong to the call that lies between their neighbours, or to what holds it.
+//! Autograd counts the functions it makes, and an op records the count when it begins. The recorder increments the count at the call
+//! and at the return of a module: a call is a range of counts. A backward function has the number of its forward
+//! op. Ops under `no_grad` record none, and belong to the call between their neighbours, or to the call around it.
 
 use std::ops::Range;
 
@@ -15,32 +15,32 @@ use crate::ids::{HostThreadId, OpId};
 use crate::tables::Phase;
 
 ids! {
-    /// A module of a model: a row of [`Modules::list`].
+    /// Module of a model: a row of [`Modules::list`].
     ModuleId;
 }
 
-/// A module of a model.
+/// Module of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its name within those around it, `DLRM.bottom.0`.
+    /// Qualified name, for example `DLRM.bottom.0`.
     pub path: String,
-    /// Its class, `Linear`.
+    /// Class name, for example `Linear`.
     pub class: String,
-    /// The innermost module around it.
+    /// Innermost module around it.
     pub parent: Option<ModuleId>,
 }
 
-/// The modules that a step called, and the ops they ran.
+/// Modules that a step called, and the ops they ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modules {
-    /// Those around others come first, else in the order of their first calls.
+    /// Modules, outer ones before those inside them, otherwise in the order of their first calls.
     pub list: TiVec<ModuleId, Module>,
-    /// For each op the innermost module that ran it, or whose forward op it is the backward pass of.
+    /// Innermost module of each op: the module that ran it, or that ran the forward op of which it is the backward pass.
     pub of: TiVec<OpId, Option<ModuleId>>,
 }
 
 impl Modules {
-    /// The modules of a step. `sequence` tells the number that an op noted in the step in which `calls` were noted.
+    /// Builds the modules of a step. `sequence` returns the number that an op recorded in the step in which `calls` were recorded.
     #[must_use]
     pub fn of(graph: &StepGraph, sequence: impl Fn(OpId) -> Option<i64>, calls: &[ModuleCall]) -> Modules {
         let (list, ids) = listed(calls);
@@ -50,7 +50,7 @@ impl Modules {
         }
         let stretches = Stretches::of(calls);
         let mut numbers: TiVec<OpId, Option<i64>> = graph.ops.keys().map(sequence).collect();
-        // The engine's mark around a function has no number of its own.
+        // The engine's event around a function has no number of its own.
         for op in graph.ops.keys().rev() {
             let row = &graph.ops[op];
             if let (Some(number), Some(parent)) = (numbers[op], row.parent)
@@ -71,7 +71,7 @@ impl Modules {
         modules
     }
 
-    /// For each module, whether an op is known to be its, or of a module in it.
+    /// Returns for each module whether an op is known to belong to it, or to a module in it.
     #[must_use]
     pub fn ran(&self) -> TiVec<ModuleId, bool> {
         let mut ran: TiVec<ModuleId, bool> = vec![false; self.list.len()].into();
@@ -82,7 +82,7 @@ impl Modules {
     }
 }
 
-/// Ops of the forward pass that no other is around.
+/// Assigns the outermost ops of the forward pass.
 fn forward(
     graph: &StepGraph,
     numbers: &TiVec<OpId, Option<i64>>,
@@ -110,7 +110,7 @@ fn forward(
     }
 }
 
-/// Functions of the backward pass. One without a number adds a gradient up, right after it was made.
+/// Assigns the functions of the backward pass. A function without a number accumulates a gradient, right after it was computed.
 fn backward(
     graph: &StepGraph,
     numbers: &TiVec<OpId, Option<i64>>,
@@ -134,12 +134,12 @@ fn backward(
     }
 }
 
-/// The op around an op that is no annotation.
+/// Returns the op around an op, unless that is an annotation.
 fn inside(graph: &StepGraph, op: OpId) -> Option<OpId> {
     graph.ops[op].parent.filter(|&parent| !graph.ops[parent].annotation)
 }
 
-/// The modules of some calls, and which module each call is of.
+/// Returns the modules of some calls, and the module of each call.
 fn listed(calls: &[ModuleCall]) -> (TiVec<ModuleId, Module>, Vec<ModuleId>) {
     let mut list: TiVec<ModuleId, Module> = TiVec::new();
     let mut known: FxHashMap<&str, ModuleId> = FxHashMap::default();
@@ -157,19 +157,19 @@ fn listed(calls: &[ModuleCall]) -> (TiVec<ModuleId, Module>, Vec<ModuleId>) {
     (list, ids)
 }
 
-/// Which call each number belongs to.
+/// Calls by sequence number.
 #[derive(Default)]
 struct Stretches {
-    /// From each start to the next.
+    /// Innermost call from each start to the next.
     starts: Vec<(i64, Option<usize>)>,
-    /// For each call its numbers, and the call around it; none for one that is left out.
+    /// Range of numbers of each call, and the call around it; `None` for an excluded call.
     calls: Vec<Option<(Range<i64>, Option<usize>)>>,
-    /// Those that are not left out, by their first number.
+    /// Calls that are not excluded, by their first number.
     begun: Vec<(i64, usize)>,
 }
 
 impl Stretches {
-    /// Calls come in the order in which they began; others are left out. One that outlasts the call around it ends with it.
+    /// Builds the ranges. Calls must be in the order in which they began; others are excluded. A call that outlasts the call around it ends with it.
     fn of(calls: &[ModuleCall]) -> Stretches {
         let mut found = Stretches::default();
         let mut open: Vec<(i64, usize)> = Vec::new();
@@ -197,14 +197,14 @@ impl Stretches {
         }
     }
 
-    /// The innermost call at a number.
+    /// Returns the innermost call at a number.
     fn call(&self, number: i64) -> Option<usize> {
         let after = self.starts.partition_point(|&(start, _)| start <= number);
         self.starts[..after].last().and_then(|&(_, call)| call)
     }
 
-    /// The call that ran ops without a number between two that have one: the only one that lies there whole, what is around
-    /// all that do, or else what is around both ends.
+    /// Returns the call that ran ops without a number between two ops that have one: the only call entirely between them, the innermost call around
+    /// all calls between them, or otherwise the innermost call around both ends.
     fn between(&self, before: Option<i64>, after: Option<i64>) -> Option<usize> {
         let (from, to) = (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX));
         let first = self.begun.partition_point(|&(start, _)| start <= from);
@@ -238,7 +238,7 @@ mod tests {
         ModuleCall { path: path.into(), class: "M".into(), sequences }
     }
 
-    /// The paths of the modules of some numbers.
+    /// Returns the paths of the modules of some numbers.
     fn found(calls: &[ModuleCall], numbers: Range<i64>) -> Vec<String> {
         let (list, ids) = listed(calls);
         let stretches = Stretches::of(calls);

@@ -1,14 +1,14 @@
-//! The deepest nesting of ops that is read: one limit for every walk that goes from an op to those inside it.
+//! Limit of the nesting depth of ops: the same for every walk from an op to those inside it.
 
 use crate::error::Error;
 
-/// The most ops around an op, itself included. PyTorch's ops nest some thirty deep; labels of a script add a few.
+/// Maximum nesting depth of an op, itself included. PyTorch's ops nest about thirty deep; labels of a script add a few.
 pub const DEEPEST: usize = 500;
 
-/// Refuses ops that nest deeper than [`DEEPEST`].
+/// Rejects ops that nest deeper than [`DEEPEST`].
 ///
 /// # Errors
-/// Where they do.
+/// [`Error::TooDeep`] if they nest deeper.
 pub fn check_nesting(depth: usize) -> Result<(), Error> {
     if depth > DEEPEST { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The order of what happens on the host where no time says it: by what waits for what.
+//! Order of host events without times: derived from their dependencies.
 
 use typed_index_collections::TiVec;
 
@@ -7,8 +7,8 @@ use crate::ids::{CallId, HostThreadId, MarkId};
 use crate::tables::MarkKind;
 
 impl StepGraph {
-    /// Marks in an order in which they may be passed, all threads together: a thread goes on until its next mark waits for
-    /// another thread. A mark that waits in a circle is left out.
+    /// Returns the marks of all threads in an order that their dependencies allow: a thread continues until its next mark waits for
+    /// another thread. A mark in a cycle of waits is left out.
     #[must_use]
     pub fn marks_by_hand_off(&self) -> Vec<MarkId> {
         let mut next: TiVec<HostThreadId, MarkId> = self.threads.iter().map(|t| t.first_mark).collect();
@@ -32,7 +32,7 @@ impl StepGraph {
         }
     }
 
-    /// Calls in the order in which they so begin.
+    /// Returns the calls in the order of their marks in [`StepGraph::marks_by_hand_off`].
     #[must_use]
     pub fn calls_by_hand_off(&self) -> Vec<CallId> {
         let call = |mark: MarkId| match self.marks[mark].kind {

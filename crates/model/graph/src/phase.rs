@@ -1,4 +1,4 @@
-//! Which part of a training step each op belongs to.
+//! Assignment of ops to the phases of a training step.
 
 use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, MarkId, OpId};
@@ -8,20 +8,20 @@ use steptime_trace::ActivityKind;
 use typed_index_collections::TiVec;
 
 impl StepGraph {
-    /// Gives every op its part of the step, from names, threads and hand-offs.
+    /// Sets the phase of every op, from names, threads and hand-offs.
     pub fn assign_phases(&mut self) {
         assign(self);
     }
 }
 
-/// Gives every op its phase. With gradient accumulation, a forward pass may follow a backward pass. An optimizer may run
-/// the forward and backward pass as a closure; these keep their own phase.
+/// Sets the phase of every op. With gradient accumulation, a forward pass may follow a backward pass. An optimizer may run
+/// the forward and backward pass as a closure; their ops keep their own phase.
 pub(crate) fn assign(graph: &mut StepGraph) {
     let input_ends = end_of_input(graph);
     let backward_ends = end_of_backward(graph);
     let before_backward = |mark: MarkId| backward_ends.is_none_or(|end| mark < end);
     let mut phases: TiVec<OpId, Phase> = TiVec::with_capacity(graph.ops.len());
-    // For each op, the innermost optimizer's step that it is in, or is.
+    // Innermost optimizer step that each op is in, or is.
     let mut steps: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(graph.ops.len());
     for (at, op) in graph.ops.iter_enumerated() {
         let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent]);
@@ -59,7 +59,7 @@ fn closes_over(graph: &StepGraph, step: OpId, mark: MarkId, backward_ends: Optio
     backward_ends.is_some_and(|end| mark < end && end <= graph.ops[step].end)
 }
 
-/// The mark that ends the last copy to the device before the first kernel of the main thread.
+/// Returns the mark that ends the last copy to the device before the first kernel of the main thread.
 fn end_of_input(graph: &StepGraph) -> Option<MarkId> {
     let mut end = None;
     for call in graph.calls.iter().filter(|call| call.thread == HostThreadId::MAIN) {
@@ -77,7 +77,7 @@ fn end_of_input(graph: &StepGraph) -> Option<MarkId> {
     None
 }
 
-/// Where the last backward pass of the step ends on the main thread: the mark that waits for the backward thread, or the
+/// Returns the end of the step's last backward pass on the main thread: the mark that waits for the backward thread, or the
 /// end of the last function that the engine ran on the main thread itself.
 fn end_of_backward(graph: &StepGraph) -> Option<MarkId> {
     let main = graph.threads.first()?;

@@ -1,7 +1,7 @@
-//! The delay with which a queued activity begins: after the one before it on its stream, and after those it
+//! Delay with which a queued activity begins: after the activity before it on its stream, and after those it
 //! waits for through events.
 //!
-//! It is about a microsecond, and more after a memset or beside other streams. A wait for an event that was not recorded
+//! It is about a microsecond, and more after a memset or with other active streams. A wait for an event that was not recorded
 //! is part of the measured delay.
 
 use steptime_trace::{Nanos, StreamId};
@@ -11,12 +11,12 @@ use crate::graph::StepGraph;
 use crate::ids::ActivityId;
 use crate::samples::median;
 
-/// An activity was queued if its launch ended this long before its stream was free.
+/// Minimum time between the end of the launch and the time when the stream is free, for an activity that counts as queued.
 const CLEARLY: Nanos = Nanos(5_000);
-/// At least this many queued samples are needed.
+/// Minimum number of queued samples.
 const ENOUGH: usize = 3;
 
-/// The median delay of each activity over the steps in which it was queued; `None` with too few of them.
+/// Returns the median delay of each activity over the steps in which it was queued; `None` if they are too few.
 pub(crate) fn delays(graph: &StepGraph) -> TiVec<ActivityId, Option<Nanos>> {
     let samples = &graph.samples;
     let mut delays: TiVec<ActivityId, Vec<Nanos>> = vec![Vec::new(); graph.activities.len()].into();

@@ -1,22 +1,22 @@
-//! The template step's rows, made from its marks.
+//! Rows of the template step, made from its marks.
 
 use steptime_trace::{HostKind, Trace};
 use typed_index_collections::TiVec;
 
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceCall};
-use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::marks::{RawMark, Source, ThreadMarks};
 use crate::names::{ApiKind, EventName};
 use crate::tables::{Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, Thread};
 
-/// The template's rows.
+/// Rows of the template.
 pub(crate) struct Rows {
     pub threads: TiVec<HostThreadId, Thread>,
     pub ops: TiVec<OpId, Op>,
     pub calls: TiVec<CallId, Call>,
     pub marks: TiVec<MarkId, Mark>,
-    /// The rows' calls in the trace, for the join by correlation.
+    /// Calls of the rows in the trace, for the join by correlation.
     pub trace_calls: TiVec<CallId, TraceCall>,
-    /// For each row of `threads`: its place among the trace's threads with marks.
+    /// For each row of `threads`: its index among the trace's threads with marks.
     pub sources: TiVec<HostThreadId, usize>,
 }
 
@@ -55,6 +55,13 @@ impl Rows {
     fn add_thread(&mut self, trace: &Trace, thread: HostThreadId, marks: &[RawMark]) {
         let first = self.marks.next_key();
         let last = MarkId::from((first.index() + marks.len()).saturating_sub(1));
+        let begins = |op: bool| {
+            marks.iter().filter(|mark| mark.begins && matches!(mark.source, Source::Op(_)) == op).count()
+        };
+        self.ops.reserve(begins(true));
+        self.calls.reserve(begins(false));
+        self.trace_calls.reserve(begins(false));
+        self.marks.reserve(marks.len());
         let mut open: Vec<OpId> = Vec::new();
         let mut open_call: Vec<CallId> = Vec::new();
         for mark in marks {
@@ -107,22 +114,7 @@ impl Rows {
         }
     }
 
-    /// The labels by which marks of other steps are matched with a thread's.
-    pub(crate) fn labels(&self, marks: impl Iterator<Item = MarkId>) -> Vec<u64> {
-        marks
-            .map(|mark| {
-                let (name, call, begins) = match self.marks[mark].kind {
-                    MarkKind::OpBegin(op) => (self.ops[op].name, false, true),
-                    MarkKind::OpEnd(op) => (self.ops[op].name, false, false),
-                    MarkKind::CallBegin(call) => (self.calls[call].api, true, true),
-                    MarkKind::CallEnd(call) => (self.calls[call].api, true, false),
-                };
-                marks::label(name, call, begins)
-            })
-            .collect()
-    }
-
-    /// The call that begins at a mark.
+    /// Returns the call that begins at a mark.
     pub(crate) fn call_at(&self, mark: MarkId) -> Option<CallId> {
         match self.marks[mark].kind {
             MarkKind::CallBegin(call) => Some(call),

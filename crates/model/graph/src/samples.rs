@@ -1,4 +1,4 @@
-//! What was measured: one column of times a step, for marks and for device activities.
+//! Measured times of marks and device activities: one column per step.
 
 use steptime_trace::Nanos;
 use typed_index_collections::TiVec;
@@ -6,41 +6,41 @@ use typed_index_collections::TiVec;
 use crate::ids::{ActivityId, MarkId, StepId};
 use crate::tables::Mark;
 
-/// In a column of samples: not measured in this step.
+/// Value in a column of samples that was not measured in this step.
 const MISSING: Nanos = Nanos(i64::MIN);
 
-/// The measured steps, as columns. Times are those of the trace.
+/// Measured steps, as columns. Times are those of the trace.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     steps: usize,
     marks: usize,
     activities: usize,
     mark_time: Vec<Nanos>,
-    /// Whether nothing unknown lies between a mark and the mark before it on its thread.
+    /// Whether no unmatched mark is between a mark and the mark before it on its thread.
     mark_adjacent: Vec<bool>,
     activity_start: Vec<Nanos>,
     activity_duration: Vec<Nanos>,
     /// Whether the step before in time is the column before.
     follows_previous: TiVec<StepId, bool>,
-    /// By `clock`, from the beginning of a step to that of the next; missing where that was not recorded.
+    /// Time by `clock` from the beginning of a step to that of the next; missing if it was not recorded.
     period: TiVec<StepId, Nanos>,
-    /// The same by the host's marks.
+    /// The same time by the host's marks.
     host_period: TiVec<StepId, Nanos>,
-    /// Time in which any activity ran that a step launched, matched with the template's or not.
+    /// Time in which any activity launched by the step ran, matched with the template's or not.
     active: TiVec<StepId, Nanos>,
     clock: Clock,
     start: TiVec<StepId, Nanos>,
     template: StepId,
 }
 
-/// What tells how long steps take.
+/// Clock that measures the step times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// Their marks on the host.
+    /// Marks of the steps on the host.
     #[default]
     Host,
-    /// When the device was done with what they launched: the host ran ahead of it, so that its own marks say how
-    /// fast it can launch, not how long a step takes.
+    /// End of each step's work on the device: the host ran ahead of the device, so that its own marks show
+    /// the launch rate, not the step time.
     Device,
 }
 
@@ -75,7 +75,7 @@ impl Samples {
         self.template = step;
     }
 
-    /// The step that all others are matched with: all its marks were measured.
+    /// Returns the step that all others are matched with: all its marks were measured.
     pub fn template(&self) -> StepId {
         self.template
     }
@@ -94,18 +94,18 @@ impl Samples {
         self.activity_duration[step.index() * self.activities + activity.index()] = duration;
     }
 
-    /// Times steps by the device's clock: the period of each.
+    /// Sets the device as the clock of steps, with the period of each step.
     pub(crate) fn time_by_device(&mut self, periods: TiVec<StepId, Option<Nanos>>) {
         self.period = periods.into_iter().map(|period| period.unwrap_or(MISSING)).collect();
         self.clock = Clock::Device;
     }
 
-    /// By which clock [`Samples::period`] goes.
+    /// Returns the clock of [`Samples::period`].
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// From the beginning of a step on the host to that of the next, whatever the clock.
+    /// Returns the time from the beginning of a step on the host to that of the next, for any clock.
     pub fn host_period(&self, step: StepId) -> Option<Nanos> {
         known(*self.host_period.get(step)?)
     }
@@ -115,7 +115,7 @@ impl Samples {
         self.follows_previous[step]
     }
 
-    /// The measured steps.
+    /// Returns the measured steps.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = StepId> + ExactSizeIterator + Clone + use<> {
         StepId(0).until(StepId::from(self.steps))
     }
@@ -129,24 +129,24 @@ impl Samples {
         ActivityId(0).until(ActivityId::from(self.activities))
     }
 
-    /// When a step began.
+    /// Returns the start time of a step.
     pub fn start(&self, step: StepId) -> Nanos {
         self.start[step]
     }
 
-    /// How long a step took, to the beginning of the next where that was recorded, by [`Samples::clock`].
+    /// Returns the duration of a step up to the beginning of the next, if that was recorded, by [`Samples::clock`].
     pub fn period(&self, step: StepId) -> Option<Nanos> {
         known(self.period[step])
     }
 
-    /// When a mark was passed.
+    /// Returns the time of a mark.
     pub fn mark(&self, step: StepId, mark: MarkId) -> Option<Nanos> {
         known(self.mark_time[step.index() * self.marks + mark.index()])
     }
 
-    /// The host time that ended at `mark`: since the mark it comes after.
+    /// Returns the host time that ended at `mark`: since the mark it comes after.
     ///
-    /// `None` where either was not measured, or where something unknown lay between them.
+    /// `None` if either was not measured, or if an unmatched mark is between them.
     pub fn gap(&self, step: StepId, mark: MarkId, row: &Mark) -> Option<Nanos> {
         let at = step.index() * self.marks + mark.index();
         if !self.mark_adjacent[at] {
@@ -163,53 +163,53 @@ impl Samples {
         Some(known(self.mark_time[at])? - before)
     }
 
-    /// The time from the last mark of a single step to its end, and from its beginning to its first mark: the gap between two
-    /// such steps. `None` of several steps, and where the end of the step is not known.
+    /// Returns the time from the last mark of a single step to its end, plus the time from its beginning to its first mark: the gap between two
+    /// such steps. `None` for several steps, and if the end of the step is not known.
     fn around(&self, step: StepId, first: MarkId, last: MarkId) -> Option<Nanos> {
         let period = self.host_period(step).filter(|_| self.steps == 1)?;
         Some(period - (self.mark(step, last)? - self.mark(step, first)?))
     }
 
-    /// When a device activity began.
+    /// Returns the start time of a device activity.
     pub fn activity_start(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
         known(self.activity_start[step.index() * self.activities + activity.index()])
     }
 
-    /// How long a device activity took.
+    /// Returns the duration of a device activity.
     pub fn activity_duration(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
         known(self.activity_duration[step.index() * self.activities + activity.index()])
     }
 
-    /// When a device activity ended.
+    /// Returns the end time of a device activity.
     pub fn activity_end(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
         Some(self.activity_start(step, activity)? + self.activity_duration(step, activity)?)
     }
 
-    /// When the device was done with what a step launched.
+    /// Returns the time when the device had completed the work of a step.
     pub fn device_end(&self, step: StepId) -> Option<Nanos> {
         self.activities().filter_map(|activity| self.activity_end(step, activity)).max()
     }
 
-    /// The median of a device activity's duration over the steps.
+    /// Returns the median duration of a device activity over the steps.
     pub fn median_duration(&self, activity: ActivityId) -> Option<Nanos> {
         let mut all: Vec<Nanos> =
             self.steps().filter_map(|step| self.activity_duration(step, activity)).collect();
         median(&mut all)
     }
 
-    /// Device active time of a step: the union of the intervals in which any activity ran that it launched, whether
-    /// the template has it or not.
+    /// Returns the device active time of a step: the union of the intervals of all activities that it launched, matched with
+    /// the template or not.
     pub fn active(&self, step: StepId) -> Nanos {
         self.active[step]
     }
 
-    /// Median over the steps of the time from one beginning to the next.
+    /// Returns the median over the steps of the time from one beginning to the next.
     pub fn median_period(&self) -> Option<Nanos> {
         let mut all: Vec<Nanos> = self.steps().filter_map(|step| self.period(step)).collect();
         median(&mut all)
     }
 
-    /// Median over the steps of the device active time.
+    /// Returns the median over the steps of the device active time.
     pub fn median_active(&self) -> Option<Nanos> {
         let mut all: Vec<Nanos> = self.steps().map(|step| self.active(step)).collect();
         median(&mut all)
@@ -220,7 +220,7 @@ fn known(time: Nanos) -> Option<Nanos> {
     (time != MISSING).then_some(time)
 }
 
-/// The total length of intervals sorted by their beginning, overlaps counted once.
+/// Returns the total length of intervals sorted by their beginning, overlaps counted once.
 pub fn union(spans: &[(Nanos, Nanos)]) -> Nanos {
     let mut total = Nanos::ZERO;
     let mut reached = Nanos(i64::MIN);
@@ -234,7 +234,7 @@ pub fn union(spans: &[(Nanos, Nanos)]) -> Nanos {
     total
 }
 
-/// The median; the mean of the middle two where their number is even. Sorts its argument.
+/// Returns the median; the mean of the middle two if their number is even. Sorts its argument.
 pub fn median(times: &mut [Nanos]) -> Option<Nanos> {
     if times.is_empty() {
         return None;

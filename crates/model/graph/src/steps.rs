@@ -1,4 +1,4 @@
-//! Where the steps of a trace begin and end.
+//! Detection of the steps of a trace.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
@@ -9,43 +9,43 @@ use crate::marks::{self, Source, ThreadMarks};
 use crate::names::EventName;
 use crate::samples::median;
 
-/// One step of the trace: host events that begin in `start..end` belong to it.
+/// Step of the trace: host events that begin in `start..end` belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepWindow {
-    /// The step's number, from the profiler's mark where there is one, else counted from zero.
+    /// Number of the step, from the profiler's mark if there is one, otherwise counted from zero.
     pub number: u32,
-    /// When it begins.
+    /// Start time.
     pub start: Nanos,
-    /// When the next one begins, or the last mark ends.
+    /// Start time of the next step, or end of the last mark.
     pub end: Nanos,
     /// Whether the next step begins at `end`, or would: then `end - start` is the period of the step.
     pub closed: bool,
 }
 
 impl StepWindow {
-    /// From the beginning of the step to that of the next; `None` where that was not recorded.
+    /// Returns the time from the beginning of the step to that of the next; `None` if it was not recorded.
     pub fn period(&self) -> Option<Nanos> {
         self.closed.then(|| self.end - self.start)
     }
 }
 
-/// A step at the beginning that takes this many times the median of those after it is warm-up.
+/// Minimum duration of a warm-up step at the beginning, in medians of the steps after it.
 const WARM_UP: f64 = 2.0;
-/// Step marks that fill this share of the time to the next mark, in the median, have no work between them.
+/// Minimum median share of the time to the next mark that step marks fill if there is no work between them.
 const FILLED: f64 = 0.98;
 
-/// How the steps were found.
+/// Source of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepSource {
-    /// The profiler marked them (`ProfilerStep#n`).
+    /// Profiler marks (`ProfilerStep#n`).
     Marked,
-    /// The main thread repeats itself.
+    /// Repetition of ops on the main thread.
     Repeated,
-    /// Neither: the whole trace is taken for one step.
+    /// Neither: the whole trace is taken as one step.
     Whole,
 }
 
-/// The steps of a trace.
+/// Steps of a trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Steps {
     pub windows: TiVec<StepId, StepWindow>,
@@ -54,7 +54,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Leaves out the steps at the beginning that are warm-up. Returns their number.
+    /// Removes the warm-up steps at the beginning. Returns their number.
     pub(crate) fn leave_out_warm_up(&mut self) -> usize {
         let periods: Vec<Nanos> = self.windows.iter().filter_map(StepWindow::period).collect();
         let is_warm_up = |at: &usize| {
@@ -68,8 +68,8 @@ impl Steps {
     }
 }
 
-/// Where the steps of a trace begin and end, in order, and how they were found; `None` where the host did nothing. Nothing
-/// is aligned for it: steps that the profiler marked cost one look at the names of ops.
+/// Returns the steps of a trace in order, and their source; `None` if the host did nothing. Does not
+/// align anything: for steps that the profiler marked it only reads the names of ops.
 pub fn step_windows(trace: &Trace) -> Option<(Vec<StepWindow>, StepSource)> {
     let steps = marked(trace).or_else(|| find(trace, &marks::of_trace(trace)))?;
     Some((steps.windows.into_iter().collect(), steps.source))
@@ -106,7 +106,7 @@ fn marked(trace: &Trace) -> Option<Steps> {
         .map(|pair| (pair[0].1 - pair[0].0).0 as f64 / (pair[1].0 - pair[0].0).0 as f64)
         .collect();
     shares.sort_unstable_by(f64::total_cmp);
-    // Where marks follow one another, the last is as long as its step.
+    // If marks follow one another, the last mark is as long as its step.
     let filled = shares.get(shares.len() / 2).is_none_or(|&share| share >= FILLED);
     let window =
         |(at, &(start, end, _, number)): (usize, &(Nanos, Nanos, ThreadId, u32))| match found.get(at + 1) {
@@ -117,7 +117,7 @@ fn marked(trace: &Trace) -> Option<Steps> {
     Some(Steps { windows, source: StepSource::Marked, main })
 }
 
-/// The thread with the most host time that is not an autograd thread.
+/// Returns the thread with the most host time that is not an autograd thread.
 fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<ThreadId> {
     let busy = |t: &ThreadMarks| {
         let mut total = Nanos::ZERO;
@@ -147,7 +147,7 @@ fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<Thre
         .map(|t| t.thread)
 }
 
-/// Steps by repetition: the shortest period after which the top-level ops of the main thread come again.
+/// Detects steps by repetition: the shortest period after which the top-level ops of the main thread repeat.
 fn repeated(trace: &Trace, main: &ThreadMarks, threads: &[ThreadMarks]) -> Option<Steps> {
     let mut tops: Vec<(NameId, Nanos, Nanos)> = Vec::new();
     let mut depth = 0u32;
@@ -188,7 +188,7 @@ fn repeated(trace: &Trace, main: &ThreadMarks, threads: &[ThreadMarks]) -> Optio
     (windows.len() >= 2).then_some(Steps { windows, source: StepSource::Repeated, main: main.thread })
 }
 
-/// Periods that a sequence of names may have, the shortest first.
+/// Returns the periods that a sequence of names may have, the shortest first.
 fn candidates(names: &[NameId]) -> Vec<usize> {
     let mut positions: FxHashMap<NameId, Vec<usize>> = FxHashMap::default();
     for (i, &name) in names.iter().enumerate() {
@@ -210,16 +210,16 @@ fn candidates(names: &[NameId]) -> Vec<usize> {
     candidates
 }
 
-/// Whether at least nine of ten names come again one period later.
+/// Whether at least nine of ten names occur again one period later.
 fn repeats(names: &[NameId], period: usize) -> bool {
     let pairs = names.len() - period;
     let equal = (0..pairs).filter(|&i| names[i] == names[i + period]).count();
-    // A loop over like layers repeats too, but does not fill the trace.
+    // A loop over equal layers repeats too, but does not fill the trace.
     equal * 10 >= pairs * 9 && distinct(&names[..period]) > 1
 }
 
-/// Whether the repetitions are the layers of one pass and not steps. Then ops come before or after them that none of
-/// them has (an embedding, a head), and none of them ends with an optimizer.
+/// Whether the repetitions are the layers of one pass and not steps. Then there are ops before or after them that occur in none of
+/// them (an embedding, a head), and none of them ends with an optimizer.
 ///
 /// A recorded loop of steps may begin and end inside a step, but only with names that all steps have.
 fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
@@ -229,7 +229,7 @@ fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> boo
     if count < 2 || optimizers * 2 >= count {
         return false;
     }
-    // A name that at least half of the repetitions have is one of the pattern.
+    // A name that at least half of the repetitions have is part of the pattern.
     let mut seen: FxHashMap<NameId, usize> = FxHashMap::default();
     for window in names[first..first + count * period].chunks(period) {
         let mut own = window.to_vec();
@@ -269,7 +269,7 @@ fn distinct(names: &[NameId]) -> usize {
     sorted.len()
 }
 
-/// Where in the period a step begins: after the optimizer where one is named, else at the trace's start.
+/// Returns the position in the period at which a step begins: after the optimizer if there is one, otherwise at the trace's start.
 fn phase_of(trace: &Trace, names: &[NameId], period: usize) -> usize {
     let last_optimizer =
         names[..period].iter().rposition(|&name| EventName::of(trace.names.get(name)).is_optimizer_step());

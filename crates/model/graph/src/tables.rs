@@ -1,4 +1,4 @@
-//! The rows of a graph's tables.
+//! Rows of a graph's tables.
 
 use steptime_trace::{ActivityKind, Bytes, LaunchShape, NameId, Nanos, StreamId};
 
@@ -6,7 +6,7 @@ use crate::execution::NodeId;
 use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
 use crate::names::ApiKind;
 
-/// What a host thread is for.
+/// Role of a host thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Runs the script: input, forward, optimizer.
@@ -17,12 +17,12 @@ pub enum Role {
     Other,
 }
 
-/// A host thread of the template step.
+/// Host thread of the template step.
 #[derive(Debug, Clone)]
 pub struct Thread {
-    /// The operating system's id.
+    /// Thread id of the operating system.
     pub tid: i64,
-    /// What it is for.
+    /// Role in the step.
     pub role: Role,
     /// First mark, in [`StepGraph::marks`](crate::StepGraph::marks).
     pub first_mark: MarkId,
@@ -30,33 +30,33 @@ pub struct Thread {
     pub end_mark: MarkId,
 }
 
-/// An op or an annotation of the template step.
+/// Op or annotation of the template step.
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
-    /// Its name.
+    /// Name of the op.
     pub name: NameId,
     /// Whether it is a user's annotation, which does no work of its own.
     pub annotation: bool,
-    /// Its thread.
+    /// Thread that runs it.
     pub thread: HostThreadId,
-    /// The innermost op around it.
+    /// Innermost op around it.
     pub parent: Option<OpId>,
     /// Mark where it begins.
     pub begin: MarkId,
     /// Mark where it ends.
     pub end: MarkId,
-    /// Sequence number that ties forward to backward; -1 where absent.
+    /// Sequence number that links forward and backward; -1 if absent.
     pub sequence: i64,
-    /// Where it was recorded.
+    /// Source of the row.
     pub origin: OpOrigin,
-    /// The part of the step it belongs to.
+    /// Part of the step that it belongs to.
     pub phase: Phase,
 }
 
-/// The part of the step an op belongs to.
+/// Part of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Phase {
-    /// Brings the batch to the device.
+    /// Copies the batch to the device.
     Input,
     /// Computes the loss.
     Forward,
@@ -70,11 +70,11 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All parts, in the order of a step.
+    /// All phases, in the order of a step.
     pub const ALL: [Phase; 5] =
         [Phase::Input, Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other];
 
-    /// Its name in output.
+    /// Returns the name in output.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Input => "input",
@@ -86,27 +86,27 @@ impl Phase {
     }
 }
 
-/// Where an op of the template step was recorded.
+/// Source of an op of the template step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpOrigin {
-    /// In the timing trace.
+    /// Recorded in the timing trace.
     Timing(TraceOp),
-    /// In the execution trace from which the step was derived.
+    /// Recorded in the execution trace from which the step was derived.
     Execution(NodeId),
-    /// Nowhere: it stands for another that was recorded, as where a step was moved to another device.
+    /// Not recorded: it replaces a recorded op, for example in a step moved to another device.
     Derived,
 }
 
-/// A runtime or driver call of the template step.
+/// Runtime or driver call of the template step.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// Its name.
+    /// Name of the API function.
     pub api: NameId,
-    /// What it does.
+    /// Kind of the call.
     pub kind: ApiKind,
-    /// Its thread.
+    /// Thread that calls it.
     pub thread: HostThreadId,
-    /// The innermost op that contains it; `None` outside any op.
+    /// Innermost op that contains it; `None` outside any op.
     pub op: Option<OpId>,
     /// Mark where it begins.
     pub begin: MarkId,
@@ -114,14 +114,14 @@ pub struct Call {
     pub end: MarkId,
     /// First device activity it launched.
     pub first_activity: ActivityId,
-    /// One past the last.
+    /// One past the last device activity it launched.
     pub end_activity: ActivityId,
-    /// How the call and the device wait for one another.
+    /// Wait of the call for the device.
     pub blocking: Blocking,
 }
 
 impl Call {
-    /// The device activities it launched.
+    /// Returns the device activities that it launched.
     pub fn activities(
         &self,
     ) -> impl DoubleEndedIterator<Item = ActivityId> + ExactSizeIterator + Clone + use<> {
@@ -134,21 +134,21 @@ impl Call {
     }
 }
 
-/// How a call waits for the device. Measured times decide it, not the name of the call alone.
+/// Wait of a call for the device. Determined from measured times, not from the call's name alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Blocking {
-    /// It does not: the time it takes is the host's own.
+    /// No wait: its duration is host time.
     Never,
-    /// A pageable copy in chunks: the device starts while the host still stages. The call returns `tail` before
-    /// the copy ends on the device, or after it where `tail` is negative.
+    /// Pageable copy in chunks: the device starts while the host still stages. The call returns `tail` before
+    /// the copy ends on the device, or after it if `tail` is negative.
     Chunked {
-        /// From the beginning of the call to the beginning of the copy, on an idle device; `None` where the
+        /// Time from the beginning of the call to the beginning of the copy, on an idle device; `None` if the
         /// device was always busy.
         lead: Option<Nanos>,
-        /// From the return of the call to the end of the copy.
+        /// Time from the return of the call to the end of the copy.
         tail: Nanos,
     },
-    /// Returns once the streams named are idle.
+    /// Returns once the given streams are idle.
     Streams(StreamSet),
     /// Returns once one activity is done.
     Activity(ActivityId),
@@ -163,28 +163,28 @@ pub enum StreamSet {
     One(StreamId),
 }
 
-/// A device activity of the template step.
+/// Device activity of the template step.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity {
     /// Kernel, copy or memset.
     pub kind: ActivityKind,
     /// Name of the kernel or copy.
     pub name: NameId,
-    /// Its stream.
+    /// Stream that it runs on.
     pub stream: StreamId,
-    /// The call that launched it.
+    /// Call that launched it.
     pub call: CallId,
     /// Bytes copied or set; zero for kernels.
     pub bytes: Bytes,
-    /// Its row in the timing trace, in the template step; `None` where it was derived.
+    /// Row in the timing trace, in the template step; `None` if it was derived.
     pub recorded: Option<TraceActivity>,
-    /// How it was launched, in the template step; `None` for copies, and where it was derived.
+    /// Launch shape in the template step; `None` for copies, and if it was derived.
     pub launch: Option<LaunchShape>,
-    /// What it does together with other ranks.
+    /// Collective that it takes part in.
     pub collective: Option<CollectiveId>,
 }
 
-/// What a mark marks.
+/// Event of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkKind {
     /// An op begins.
@@ -197,31 +197,31 @@ pub enum MarkKind {
     CallEnd(CallId),
 }
 
-/// A beginning or an end on a host thread.
+/// Beginning or end of an op or call on a host thread.
 ///
-/// The host time that ends at a mark is its *gap*: from the mark it comes [`after`](Mark::after) to the mark.
+/// The host time that ends at a mark is its *gap*: from the mark it comes [`after`](Mark::after) to the mark itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
-    /// What begins or ends.
+    /// Event that begins or ends.
     pub kind: MarkKind,
-    /// Its thread.
+    /// Thread of the event.
     pub thread: HostThreadId,
-    /// The mark that must come first: the one before on the same thread, or at a hand-off a mark of another
+    /// Mark that must come first: the one before on the same thread, or at a hand-off a mark of another
     /// thread.
     pub after: MarkId,
-    /// Whether `after` lies in the previous step.
+    /// Whether `after` is in the previous step.
     pub wraps: bool,
 }
 
-/// A wait of one stream for another, through an event.
+/// Wait of one stream for another, through an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamDependency {
-    /// The activity that must end.
+    /// Activity that must end.
     pub from: ActivityId,
-    /// The activity that waits for it.
+    /// Activity that waits for it.
     pub to: ActivityId,
     /// Whether it was inferred from the order of calls or from times, because the trace has no record of it.
     pub inferred: bool,
-    /// Whether `from` is of the step before.
+    /// Whether `from` is in the previous step.
     pub wraps: bool,
 }

@@ -1,4 +1,4 @@
-//! Builds the graph: chooses the template step and matches every other step with it.
+//! Construction of the graph: chooses the template step and matches every other step with it.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, Nanos, Trace};
@@ -13,11 +13,11 @@ use crate::error::Error;
 use crate::events;
 use crate::graph::{self, StepGraph};
 use crate::handoff;
-use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
+use crate::ids::{ActivityId, CallId, StepId, TraceCall};
 use crate::late;
 use crate::links::Links;
 use crate::lost::{self, Launch, Launches, kernel_launches};
-use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::marks::{self, Label, RawMark, Source, ThreadMarks};
 use crate::medoid;
 use crate::nesting::check_nesting;
 use crate::phase;
@@ -28,28 +28,28 @@ use crate::steps::{self, Steps};
 use crate::tables::Activity;
 use crate::witness::Witness;
 
-/// How to build the graph.
+/// Options of building the graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only this step, by its number: it is the template and the one sample.
+    /// Number of the only step to use: it is the template and the only sample.
     pub step: Option<u32>,
 }
 
-/// The most frequent sequence is the template if at least one step in this many has it.
+/// Minimum frequency, as one step in this many, for the most frequent sequence to be the template.
 const FREQUENT: usize = 3;
 
-/// The marks of one step, thread by thread.
+/// Marks of one step, by thread.
 struct StepMarks {
     threads: Vec<Vec<RawMark>>,
-    labels: Vec<Vec<u64>>,
+    labels: Vec<Vec<Label>>,
 }
 
 impl StepGraph {
-    /// Builds the execution graph from a Kineto trace.
+    /// Builds the step graph from a Kineto trace.
     ///
     /// # Errors
-    /// Where the trace has no host events, or `options` names a step it does not have.
-    /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
+    /// If the trace has no host events, or `options` selects a step that it does not have.
+    /// [`Error::TooDeep`] if ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let mut threads = marks::of_trace(trace);
         check_nesting(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
@@ -74,7 +74,7 @@ impl StepGraph {
     }
 }
 
-/// Assigns the marks of every thread to steps. An event that crosses a step's end is left out.
+/// Assigns the marks of every thread to steps. An event that crosses a step's end is dropped.
 fn partition(
     threads: &mut [ThreadMarks],
     steps: &Steps,
@@ -122,7 +122,7 @@ fn partition(
     parts
 }
 
-/// Leaves out the steps of which the profiler lost kernels that other steps have.
+/// Removes the steps for which the profiler lost kernels that other steps have.
 fn leave_out_lost(
     launches: &[Option<Launch>],
     steps: &mut Steps,
@@ -133,7 +133,7 @@ fn leave_out_lost(
         parts.iter().map(|part| Launches::of(launches, part.threads.iter().flatten())).collect();
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
-    // A mark that nothing was done in is no step: the profiler opened it and was stopped.
+    // A mark without work is not a step: the profiler opened it and was stopped.
     let whole: Vec<bool> = lost::whole(&launches)
         .into_iter()
         .zip(&parts)
@@ -148,7 +148,7 @@ fn leave_out_lost(
     parts.into_iter().zip(whole).filter_map(|(part, whole)| whole.then_some(part)).collect()
 }
 
-/// The main thread first, then the others as the trace has them.
+/// Returns the main thread first, then the others in trace order.
 fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     let mut order: Vec<usize> = (0..threads.len()).collect();
     order.sort_by_key(|&t| (threads[t].thread != steps.main, threads[t].thread));
@@ -159,7 +159,7 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
 /// differ, the medoid is the template, which is never a warm-up step.
 fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: &mut Coverage) -> StepId {
     let mut groups: Vec<Vec<StepId>> = Vec::new();
-    let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();
+    let mut index: FxHashMap<&Vec<Vec<Label>>, usize> = FxHashMap::default();
     for (step, part) in parts.iter_enumerated() {
         let group = *index.entry(&part.labels).or_insert_with(|| {
             groups.push(Vec::new());
@@ -173,7 +173,7 @@ fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: 
     coverage.steps_alike = best.len();
     let alone = best.len() == 1 && parts.len() > 1;
     if alone || best.len() * FREQUENT < parts.len() {
-        let labels: Vec<&[Vec<u64>]> = parts.iter().map(|part| &part.labels[..]).collect();
+        let labels: Vec<&[Vec<Label>]> = parts.iter().map(|part| &part.labels[..]).collect();
         return medoid::of(&labels, &steps.windows);
     }
     best.get(best.len() / 2).copied().unwrap_or_default()
@@ -190,8 +190,9 @@ fn assemble(
 ) -> StepGraph {
     let mut activities = template_activities(trace, &mut rows, &links);
     let collectives = collectives::find(trace, &rows.ops, &rows.calls, &mut activities);
-    let mut samples = measure(trace, steps, &parts, &rows, &links, activities.len(), &mut coverage);
+    let mut samples = Samples::new(parts.len(), rows.marks.len(), activities.len());
     samples.set_template(template);
+    measure(&mut samples, trace, steps, &parts, &rows, &links, &mut coverage);
     clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
@@ -234,9 +235,11 @@ fn assemble(
     graph
 }
 
-/// The device activities that the template's calls launched, call by call.
+/// Returns the device activities that the template's calls launched, in call order.
 fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<ActivityId, Activity> {
-    let mut activities: TiVec<ActivityId, Activity> = TiVec::new();
+    let launched = |&call: &TraceCall| links.of_call(trace, call).len();
+    let mut activities: TiVec<ActivityId, Activity> =
+        TiVec::with_capacity(rows.trace_calls.iter().map(launched).sum());
     for (index, call) in rows.calls.iter_mut_enumerated() {
         call.first_activity = activities.next_key();
         for &row in links.of_call(trace, rows.trace_calls[index]) {
@@ -259,18 +262,16 @@ fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<A
 
 /// Fills the columns: every step's marks and activities, matched with the template's.
 fn measure(
+    samples: &mut Samples,
     trace: &Trace,
     steps: &Steps,
     parts: &TiSlice<StepId, StepMarks>,
     rows: &Rows,
     links: &Links,
-    activities: usize,
     coverage: &mut Coverage,
-) -> Samples {
-    let mut samples = Samples::new(parts.len(), rows.marks.len(), activities);
+) {
     let (mut matched, mut all) = (0usize, 0usize);
-    let template_labels: TiVec<HostThreadId, Vec<u64>> =
-        rows.threads.iter().map(|t| rows.labels(t.first_mark.until(t.end_mark))).collect();
+    let template = samples.template();
     for (step, part) in parts.iter_enumerated() {
         let window = steps.windows[step];
         let before = step.index().checked_sub(1).map(|before| steps.windows[StepId::from(before)]);
@@ -280,14 +281,16 @@ fn measure(
         for (thread, &source) in rows.sources.iter_enumerated() {
             let thread_marks = rows.threads[thread].first_mark.until(rows.threads[thread].end_mark);
             let marks = &part.threads[source];
-            let at = align(&template_labels[thread], &part.labels[source]);
-            all += marks.len().max(at.len());
-            for ((i, place), row) in at.iter().enumerate().zip(thread_marks) {
-                let Some(place) = *place else { continue };
+            let found = align(&parts[template].labels[source], &part.labels[source]);
+            all += marks.len().max(thread_marks.len());
+            let mut expected = Some(0);
+            for (place, row) in found.places().zip(thread_marks) {
+                let follows = place == expected;
+                expected = place.map(|place| place + 1);
+                let Some(place) = place else { continue };
                 matched += 1;
-                let expected = if i == 0 { Some(0) } else { at[i - 1].map(|before| before + 1) };
-                let mark = &marks[place as usize];
-                samples.set_mark(step, row, mark.time, expected == Some(place));
+                let mark = &marks[place];
+                samples.set_mark(step, row, mark.time, follows);
                 if let (Source::Call(recorded), true) = (mark.source, mark.begins)
                     && let Some(call) = rows.call_at(row)
                 {
@@ -301,10 +304,9 @@ fn measure(
         }
     }
     coverage.marks_matched_permille = (matched * 1000).checked_div(all).unwrap_or(1000);
-    samples
 }
 
-/// Time in which anything ran that a step launched.
+/// Returns the time in which any activity launched by a step ran.
 fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
     let launched =
         part.threads.iter().flatten().filter(|mark| mark.begins).filter_map(|mark| match mark.source {
@@ -318,7 +320,7 @@ fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
     union(&spans)
 }
 
-/// Counts the device activities launched within the steps, and before the first.
+/// Counts the device activities launched within the steps, and those launched before the first step.
 fn count_windows(
     trace: &Trace,
     steps: &Steps,

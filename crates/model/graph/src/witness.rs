@@ -1,5 +1,5 @@
-//! Period and device active time of a trace's steps, read from marks and kernels alone. Nothing of it goes through the graph, so
-//! that it can speak against the graph.
+//! Period and device active time of a trace's steps, computed from marks and kernels only, independently of the graph, so
+//! that they can be used to check the graph.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId, Trace};
@@ -10,17 +10,17 @@ use crate::names::EventName;
 use crate::samples::{median, union};
 use crate::steps::StepWindow;
 
-/// Period and device active time of a step, by marks and kernels alone.
+/// Period and device active time of a step, from marks and kernels only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Median time from one step mark to the next, the last mark as long as it is; `None` where there are no two marks.
+    /// Median time from one step mark to the next, and for the last mark its duration; `None` if there are fewer than two marks.
     pub period: Option<Nanos>,
-    /// Mean time a step in which any activity of the steps ran, on any stream of any device.
+    /// Mean time per step in which any activity of the steps ran, on any stream of any device.
     pub active: Nanos,
 }
 
 impl Witness {
-    /// Reads it from the trace, for the steps between the first and the last of `windows`.
+    /// Computes it from the trace, for the steps between the first and the last of `windows`.
     pub(crate) fn of(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> Witness {
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return Witness::default() };
         Witness {
@@ -30,7 +30,7 @@ impl Witness {
     }
 }
 
-/// The median length of the step marks from a time on.
+/// Returns the median length of the step marks from a time on.
 fn period(trace: &Trace, from: Nanos) -> Option<Nanos> {
     let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
     let of_mark = |op: usize| (trace.ops.start[op], trace.ops.start[op] + trace.ops.dur[op]);
@@ -48,8 +48,8 @@ fn period(trace: &Trace, from: Nanos) -> Option<Nanos> {
     median(&mut lengths)
 }
 
-/// The time in which any activity ran whose call began between two times. Of those without a call any that began then, unless
-/// all that came before on its stream had none either: it was queued before the recording began.
+/// Returns the time in which any activity ran whose call began between two times. An activity without a call counts if it began between them, unless
+/// all earlier activities on its stream have no call either: it was queued before the recording began.
 fn active(trace: &Trace, from: Nanos, to: Nanos) -> Nanos {
     let mut called: FxHashMap<u64, Nanos> = FxHashMap::default();
     for (&id, &start) in trace.calls.correlation.iter().zip(&trace.calls.start) {

@@ -1,7 +1,7 @@
-//! What lookups in a table read from device memory: a closed form of the second-level cache.
+//! Device-memory reads of lookups in a table: a closed form of the second-level cache.
 //!
-//! Lookups come one after the other; each brings its row into the cache, and what it writes takes room there too.
-//! After `k` lookups the cache holds `D(k) = Σ (1 - (1 - p_i)^k)` different rows. A row stays as long as what came
+//! Lookups come one after the other; each brings its row into the cache, and its output takes room there too.
+//! After `k` lookups the cache holds `D(k) = Σ (1 - (1 - p_i)^k)` different rows. A row stays as long as the data of the lookups
 //! after it fits, so the window `k` solves `D(k) · row + k · written = effective size` (Che, Tung and Wang 2002 for
 //! any popularity `p`), and a lookup misses when its row was not among the last `k`:
 //! `misses = D(min(n, k)) + (n - k) · Σ p_i (1 - p_i)^k`.
@@ -18,33 +18,29 @@ pub struct Lookups {
     pub rows: f64,
     /// Bytes of a row.
     pub row_bytes: f64,
-    /// Lookups.
     pub lookups: f64,
     /// Bytes written for each lookup, which take room in the cache.
     pub written: f64,
-    /// In which order they are made.
     pub order: Order,
 }
 
-/// In which order a kernel makes its lookups.
+/// Order in which a kernel makes its lookups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Order {
     /// Row after row, each whole.
     Rows,
-    /// All rows' first columns, then all rows' next ones: so many bytes of a row at a time, and so many such slices
-    /// in flight at once.
+    /// First columns of all rows, then the next ones: `slice` bytes of a row at a time, and `in_flight` such slices in flight at once.
     Columns {
         /// Bytes of a row in one slice.
         slice: f64,
         /// Slices in flight.
         in_flight: f64,
     },
-    /// By row number.
+    /// Sorted by row number.
     Sorted,
 }
 
-/// Bytes of the table that are read from device memory, with a cache that holds so many bytes and nothing of the
-/// table at first.
+/// Bytes of the table that are read from device memory, with a cache of `cache_bytes` that holds nothing of the table at first.
 #[must_use]
 pub fn dram_reads(table: &Lookups, popularity: &Popularity, cache_bytes: f64) -> f64 {
     if table.lookups <= 0.0 || table.row_bytes <= 0.0 {
@@ -54,7 +50,7 @@ pub fn dram_reads(table: &Lookups, popularity: &Popularity, cache_bytes: f64) ->
         Order::Sorted => return popularity.distinct(table.lookups) * table.row_bytes,
         Order::Rows => (table.row_bytes, table.written),
         Order::Columns { slice, in_flight } => {
-            // What is written belongs to the same columns.
+            // The written bytes belong to the same columns.
             let slices = (table.row_bytes / slice.max(1.0)).max(1.0);
             let live = in_flight.clamp(1.0, slices);
             (table.row_bytes / slices * live, table.written / slices * live)

@@ -1,38 +1,38 @@
-//! Lookups that were counted: how often the rows of a table were wanted, not which rows these were.
+//! Counted lookups: the access counts of a table's rows, without the row numbers.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Counts of lookups, by how often their rows occur.
+/// Counts of lookups, grouped by access count of their rows.
 ///
 /// Written as `counts:90/90,12/30 most:3 padding:16 sorted`: rows and lookups of each group, lookups of the most frequent row
 /// where its group has others, lookups of the padding row, whether indices ascend. Group `k` has the rows that occur from `2^k` to `2^(k+1) - 1` times.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Counts {
     groups: Arc<[RowGroup]>,
-    /// Lookups of the most frequent row; 0 where it is the only one of its group, or not known.
+    /// Lookups of the most frequent row; 0 if it is the only one of its group, or unknown.
     most: u64,
-    /// Lookups of the padding row, whose gradient is not wanted.
+    /// Lookups of the padding row, which gets no gradient.
     pub padding: u64,
     /// Whether no index is less than the one before it.
     pub sorted: bool,
 }
 
-/// Rows that occur about equally often.
+/// Rows with about equal access counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowGroup {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// How many lookups want them, all together.
+    /// Number of lookups of these rows together.
     pub lookups: u64,
 }
 
-/// Groups of rows that occur less than four times: how many rows are as popular as these follows from chance.
+/// Groups of rows that occur less than four times: the number of rows of this popularity is estimated from chance.
 const SELDOM: usize = 2;
 
 impl Counts {
-    /// Of groups in their order; `None` where a group has lookups and no rows, or fewer lookups than rows.
+    /// Counts from groups in their order; `None` if a group has lookups and no rows, or fewer lookups than rows.
     #[must_use]
     pub fn new(groups: impl IntoIterator<Item = RowGroup>, padding: u64, sorted: bool) -> Option<Counts> {
         let groups: Arc<[RowGroup]> = groups.into_iter().collect();
@@ -41,7 +41,7 @@ impl Counts {
         (groups.iter().all(fits) && padding <= lookups).then_some(Counts { groups, most: 0, padding, sorted })
     }
 
-    /// The same with the lookups of the most frequent row; `None` where no row of the last group can have so many.
+    /// These counts with the lookups of the most frequent row; `None` if no row of the last group can have that number.
     #[must_use]
     pub fn with_most(self, most: u64) -> Option<Counts> {
         let group = *self.groups.last()?;
@@ -51,7 +51,7 @@ impl Counts {
         fits.then_some(Counts { most, ..self })
     }
 
-    /// The usual one of several: the mean number of rows and lookups in each group. `None` of none.
+    /// Mean of several counts: the mean number of rows and lookups in each group. `None` for an empty slice.
     #[must_use]
     pub fn mean(all: &[Counts]) -> Option<Counts> {
         let number = all.len() as u64;
@@ -67,7 +67,7 @@ impl Counts {
         Counts::new(groups, padding, all.iter().all(|counts| counts.sorted))
     }
 
-    /// The same lookups in each of `slices` slices of a table: as often wanted, other rows.
+    /// The same lookups in each of `slices` slices of a table: equal access counts, other rows.
     #[must_use]
     pub fn in_slices(&self, slices: u64) -> Counts {
         let times = |count: u64| count.saturating_mul(slices);
@@ -77,28 +77,28 @@ impl Counts {
         Counts { groups, padding: times(self.padding), ..*self }
     }
 
-    /// All lookups.
+    /// Number of lookups.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.groups.iter().map(|group| group.lookups).sum()
     }
 
-    /// Different rows among them.
+    /// Number of different rows among them.
     #[must_use]
     pub fn distinct(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 
-    /// The share of the lookups that want the padding row.
+    /// Share of the lookups that go to the padding row.
     #[must_use]
     pub fn padding_share(&self) -> f64 {
         self.padding as f64 / (self.lookups() as f64).max(1.0)
     }
 
-    /// Rows of a table with the lookups that want them, from the most to the least popular.
+    /// Rows of a table with their lookups, from the most to the least popular.
     ///
-    /// Rows that were seen often are as popular as they were seen. Those seen seldom stand for equally popular ones, of
-    /// which chance has shown as many as were seen: so more lookups find further rows.
+    /// Frequent rows keep their observed popularity. Rare rows represent a larger set of equally popular rows, of
+    /// which chance has shown the observed number: so more lookups find further rows.
     #[must_use]
     pub fn weights(&self, rows: f64) -> Vec<(f64, f64)> {
         let often = self.groups.iter().skip(SELDOM).rev().filter(|group| group.rows > 0);
@@ -115,7 +115,7 @@ impl Counts {
             let left = rows - weights.iter().map(|group| group.0).sum::<f64>();
             weights.push(((lookups / rate(lookups / seen)).min(left).max(seen), lookups));
         }
-        // Counted of a table with more rows than this one.
+        // Counts of a table with more rows than this one.
         let all: f64 = weights.iter().map(|group| group.0).sum();
         let scale = (rows / all.max(1.0)).min(1.0);
         weights.iter_mut().for_each(|group| group.0 *= scale);
@@ -123,7 +123,7 @@ impl Counts {
     }
 }
 
-/// The mean `x` of a Poisson distribution whose mean is `seen` where it is not zero: `x / (1 - exp(-x)) = seen`.
+/// Mean `x` of a Poisson distribution whose mean over non-zero values is `seen`: `x / (1 - exp(-x)) = seen`.
 fn rate(seen: f64) -> f64 {
     const LEAST: f64 = 1e-9;
     if seen <= 1.0 + LEAST {

@@ -1,17 +1,17 @@
-//! Which order of launch serves lookups that stay apart: what each reads from device memory, and why.
+//! Launch orders of a gather: the device-memory reads and time of each, and the choice between them.
 //!
-//! The order in which blocks are launched decides which lookups are under way together, and with it how much of the
-//! table lies between two uses of a row. The numbers are those of the closed form in [`crate::cache`].
+//! The order in which blocks are launched decides which lookups are in flight together, and with it how much of the
+//! table is read between two uses of a row. The numbers are those of the closed form in [`crate::cache`].
 
 use crate::cache::{Lookups, Order, dram_reads};
 use crate::{GatherRates, Gpu, Popularity};
 
-/// How lookups are spread over a launch.
+/// Distribution of lookups over a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Launch {
     /// Blocks of one row each, in the order of the lookups.
     Rows,
-    /// Tiles of some lookups by so many bytes of their rows, blocks of lookups on the grid's fast axis: all lookups of
+    /// Tiles of some lookups by `slice` bytes of their rows, blocks of lookups on the grid's fast axis: all lookups of
     /// one slice of columns start before those of the next.
     LookupsFirst {
         /// Bytes of a row in a tile.
@@ -26,49 +26,47 @@ pub enum Launch {
     Sorted,
 }
 
-/// What a launch costs.
+/// Predicted reads and time of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted {
-    /// The launch.
     pub launch: Launch,
-    /// Bytes read from device memory: of the table, and the indices.
+    /// Bytes read from device memory: from the table and the indices.
     pub dram_reads: f64,
-    /// The share of the table's reads that the second-level cache serves.
+    /// Share of the table's reads that the second-level cache serves.
     pub hit_rate: f64,
-    /// All bytes to and from device memory at the rate of their mix, and a launch, us.
+    /// Time of all bytes to and from device memory at the rate of their mix, plus one launch, µs.
     pub time_us: f64,
-    /// Why, in one sentence.
+    /// Explanation in one sentence.
     pub reason: String,
 }
 
-/// Lookups of rows of a table, each of which is written to the output.
+/// Lookups of rows of a table; each row is written to the output.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// E.
+    /// Rows of the table, E.
     pub rows: u64,
     /// Bytes of a row.
     pub row_bytes: u64,
-    /// N.
+    /// Number of lookups, N.
     pub lookups: u64,
-    /// How often each row is wanted.
+    /// Popularity of the rows.
     pub popularity: Popularity,
 }
 
-/// Narrowest slice: a line of the cache.
+/// Narrowest slice: a cache line.
 const LINE: f64 = 128.0;
 
 /// Bytes of an index.
 const INDEX: f64 = 8.0;
 
 impl Problem {
-    /// Different rows that are expected among the lookups.
+    /// Expected number of different rows among the lookups.
     #[must_use]
     pub fn distinct(&self) -> f64 {
         self.popularity.distinct(self.lookups as f64)
     }
 
-    /// Every launch, in the order in which they are listed here: rows, slices from narrow to wide, each with either
-    /// axis first, sorted.
+    /// Predictions of all launches in this order: rows, slices from narrow to wide, columns first, sorted.
     #[must_use]
     pub fn launches(&self, gpu: &Gpu) -> Vec<Predicted> {
         let row = self.row_bytes as f64;
@@ -78,7 +76,7 @@ impl Problem {
             launches.push(Launch::LookupsFirst { slice });
             slice *= 2.0;
         }
-        // The axes matter, not the width: one tile shows it.
+        // Only the axes matter, not the width: one tile is enough.
         if row > 4.0 * LINE {
             launches.push(Launch::ColumnsFirst { slice: 4.0 * LINE });
         }
@@ -86,8 +84,8 @@ impl Problem {
         launches.into_iter().map(|launch| self.predict(launch, gpu)).collect()
     }
 
-    /// The launch to choose: rows as they come unless another one saves at least a twentieth of the time; then the
-    /// widest slice that is as good as any, since sorting costs launches of its own.
+    /// Launch to choose: rows in their order unless another one saves at least a twentieth of the time; then the
+    /// widest slice that is within 1 % of the fastest, since sorting costs launches of its own.
     #[must_use]
     pub fn choose(&self, gpu: &Gpu) -> Predicted {
         let all = self.launches(gpu);
@@ -101,26 +99,26 @@ impl Problem {
         slices.rfind(good).or_else(|| all.last()).cloned().unwrap_or(rows)
     }
 
-    /// The lookups as the cache sees them.
+    /// Lookups in the form that the cache model takes.
     #[must_use]
     pub fn table(&self, launch: Launch, gpu: &Gpu) -> Lookups {
         let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
         let order = match launch {
             Launch::Rows => Order::Rows,
             Launch::LookupsFirst { slice } => Order::Columns { slice, in_flight: self.slices_in_flight(gpu) },
-            // All slices of the lookups under way are in flight.
+            // All slices of the lookups in flight are in flight.
             Launch::ColumnsFirst { slice } => Order::Columns { slice, in_flight: (row / slice).max(1.0) },
             Launch::Sorted => Order::Sorted,
         };
         Lookups { rows, row_bytes: row, lookups, written: gpu.gather.output_room * row, order }
     }
 
-    /// Slices that are read at once where all lookups of one come before those of the next.
+    /// Slices that are read at once if all lookups of one come before those of the next.
     fn slices_in_flight(&self, gpu: &Gpu) -> f64 {
         1.0 + f64::from(gpu.multiprocessors) * gpu.gather.under_way / (self.lookups as f64).max(1.0)
     }
 
-    /// What a launch costs.
+    /// Predicted reads and time of a launch.
     #[must_use]
     pub fn predict(&self, launch: Launch, gpu: &Gpu) -> Predicted {
         let (row, lookups) = (self.row_bytes as f64, self.lookups as f64);
@@ -139,7 +137,7 @@ impl Problem {
         }
     }
 
-    /// Why a launch reads so many bytes of the table from device memory.
+    /// Reason for the bytes of the table that a launch reads from device memory.
     fn reason(&self, launch: Launch, dram: f64, gpu: &Gpu) -> String {
         let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
         let cache = gpu.cache_bytes;
@@ -255,7 +253,7 @@ mod tests {
     fn the_choice_follows_the_table() {
         let launch =
             |rows, row, lookups, indices| problem(rows, row, lookups, &indices).choose(&h200()).launch;
-        // It fits the cache as it is; hardly any row comes twice.
+        // The table fits the cache; hardly any row comes twice.
         assert_eq!(launch(1000, 512, 100_000, Indices::Uniform), Launch::Rows);
         assert_eq!(launch(100_000_000, 512, 100_000, Indices::Uniform), Launch::Rows);
         // Even a line of each row is too much.

@@ -1,32 +1,31 @@
-//! What is asked of a GPU.
+//! Properties of a GPU that the closed forms need.
 
-/// What the gather plan asks of a GPU.
+/// Properties of a GPU that the gather plan needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gpu {
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
     /// Bytes of the second-level cache that hold data which comes back later.
     pub cache_bytes: f64,
-    /// What a large copy within the device reaches, read plus written, GB/s.
+    /// Rate of a large copy within the device, read plus written, GB/s.
     pub memory_gb_s: f64,
-    /// The duration of the shortest kernel, µs.
+    /// Duration of the shortest kernel, µs.
     pub floor_us: f64,
-    /// What was measured of gathers on it.
+    /// Measured rates of gathers on it.
     pub gather: GatherRates,
 }
 
-/// What was measured of gathers on a GPU.
+/// Measured rates of gathers on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GatherRates {
-    /// Lookups under way on one multiprocessor, at most: those of the next slice start while the last ones of a slice
-    /// are.
+    /// Lookups in flight on one multiprocessor, at most: those of the next slice start while the last ones of a slice run.
     pub under_way: f64,
-    /// How much room in the cache the output takes, of its bytes: it is stored to be evicted first.
+    /// Cache room that the output takes, as a share of its bytes: it is stored to be evicted first.
     pub output_room: f64,
-    /// The share of the copy rate at which memory moves almost nothing but writes of rows in no order: rows scattered
+    /// Share of the copy rate that memory reaches if almost all traffic is writes of rows in no order: rows scattered
     /// over memory make it turn more often than a copy does.
     pub writes_only: f64,
-    /// What is added to that share where all that moves is read, in proportion.
+    /// Addition to that share if all traffic is reads; in proportion otherwise.
     pub with_reads: f64,
 }
 
@@ -34,7 +33,7 @@ pub struct GatherRates {
 pub(crate) mod tests {
     use super::*;
 
-    /// The GPU that the reads and times in these tests were measured on, as `profiles/h200` has it.
+    /// GPU on which the reads and times in these tests were measured, with the values of `profiles/h200`.
     pub fn h200() -> Gpu {
         Gpu {
             multiprocessors: 132,

@@ -1,4 +1,4 @@
-//! How the indices of lookups are distributed over the rows of a table.
+//! Distributions of lookup indices over the rows of a table.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,90 +7,74 @@ use std::sync::Arc;
 
 use crate::Counts;
 
-/// How the indices of lookups are distributed over E rows.
+/// Distribution of lookup indices over E rows.
 ///
-/// Written as `uniform`, `zipf:A`, `folded-zipf:A`, `counts:..`; in files, and on the command line, everywhere the same.
+/// Written as `uniform`, `zipf:A`, `folded-zipf:A`, `counts:..`; the same in files and on the command line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Indices {
-    /// Not known; taken as uniform.
+    /// Unknown; treated as uniform.
     #[default]
     Unknown,
     /// Every row equally likely.
     Uniform,
     /// `zipf:A`: the row of rank `r`, 1 to E, in proportion to `r^-A`.
     Zipf(f64),
-    /// `folded-zipf:A`: ranks in proportion to `r^-A` without end, for which A must be above 1; what lies beyond the table
-    /// comes back into it. It is `numpy.random.zipf(A) % E`, and ranks end where 64 bits do, as there.
+    /// `folded-zipf:A`: ranks in proportion to `r^-A` without end, which needs A above 1; ranks beyond the table
+    /// wrap around. It is `numpy.random.zipf(A) % E`, and ranks end at 64 bits, as there.
     FoldedZipf(f64),
-    /// Counted: the share of lookups that go to each of equally many rows, from the most to the least wanted.
+    /// Counted: share of the lookups of each of equally many rows, from the most to the least popular.
     Histogram(Arc<[f32]>),
-    /// Counted by how often rows occur, in groups: what recordings and sweeps hold.
+    /// Counts grouped by access count, as in recordings and sweeps.
     Counts(Counts),
 }
 
-/// Why a text is no distribution.
+/// Error of a text that is not a distribution.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum IndicesError {
-    /// It names none.
+    /// Unknown name.
     #[error(
-        "{text:?} is no distribution of indices: give uniform, zipf:A (as in zipf:1.05), or folded-zipf:A"
+        "{text:?} is not a distribution of indices: give uniform, zipf:A (as in zipf:1.05), or folded-zipf:A"
     )]
-    Name {
-        /// The text.
-        text: String,
-    },
-    /// Groups of rows that cannot be.
+    Name { text: String },
+    /// Impossible groups of rows.
     #[error(
         "{text}: counts are rows/lookups of each group, and lookups of the most frequent row in the last, as in counts:90/90,12/30 most:3"
     )]
-    Counts {
-        /// The text.
-        text: String,
-    },
-    /// What comes after the colon is no number.
+    Counts { text: String },
+    /// No number after the colon.
     #[error("{text}: a number must come after the colon, as in zipf:1.05")]
-    Number {
-        /// The text.
-        text: String,
-    },
-    /// An exponent that makes no sense.
+    Number { text: String },
+    /// Zipf exponent outside 0 to 8.
     #[error(
-        "a Zipf exponent of {exponent} makes no sense: it lies between 0 and 8, mostly near 1, as in zipf:1.05"
+        "a Zipf exponent of {exponent} is out of range: it must be between 0 and 8 and is mostly near 1, as in zipf:1.05"
     )]
-    Exponent {
-        /// The exponent.
-        exponent: f64,
-    },
-    /// An exponent for which ranks without end have no distribution.
-    #[error("Zipf's law without end needs an exponent above 1, not {exponent}: give one from 1.01 to 8")]
-    Endless {
-        /// The exponent.
-        exponent: f64,
-    },
-    /// A line that is no index.
+    Exponent { exponent: f64 },
+    /// Exponent for which ranks without end have no distribution.
+    #[error("folded-zipf needs an exponent above 1, not {exponent}: give one from 1.01 to 8")]
+    Endless { exponent: f64 },
+    /// Line that is not an index.
     #[error("line {line}: {text:?} is not an index (a whole number from 0)")]
     Index {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// What it holds.
+        /// Text of the line.
         text: String,
     },
-    /// An index beyond the table.
-    #[error("line {line}: index {index} is no row of a table of {rows}")]
+    /// Index beyond the table.
+    #[error("line {line}: index {index} is not a row of a table of {rows} rows")]
     Row {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The index.
         index: u64,
         /// Rows of the table.
         rows: u64,
     },
-    /// There is no index.
+    /// Text without an index.
     #[error("there is no index in it: write one a line")]
     Empty,
 }
 
-/// Greatest exponent that is taken: beyond, all lookups go to one row.
+/// Greatest exponent that is accepted: beyond it, all lookups go to one row.
 const MOST: f64 = 8.0;
 
 impl Indices {
@@ -98,7 +82,7 @@ impl Indices {
     ///
     /// # Errors
     ///
-    /// An exponent that is no number from 0 to 8.
+    /// An exponent that is not a number from 0 to 8.
     pub fn zipf(exponent: f64) -> Result<Indices, IndicesError> {
         let fits = (0.0..=MOST).contains(&exponent);
         if fits { Ok(Indices::Zipf(exponent)) } else { Err(IndicesError::Exponent { exponent }) }
@@ -114,11 +98,11 @@ impl Indices {
         if fits { Ok(Indices::FoldedZipf(exponent)) } else { Err(IndicesError::Endless { exponent }) }
     }
 
-    /// Counted from a text with one index below `rows` a line; empty lines count as none.
+    /// Distribution counted from a text with one index below `rows` per line; empty lines are skipped.
     ///
     /// # Errors
     ///
-    /// A line that is no such index, or no index at all.
+    /// A line that is not such an index, or no index at all.
     pub fn counted(text: &str, rows: u64) -> Result<Indices, IndicesError> {
         let mut counts: HashMap<u64, u64> = HashMap::new();
         let lines = text.lines().map(str::trim).zip(1..);
@@ -200,7 +184,7 @@ mod tests {
         assert_eq!(counted.to_string(), "counts of 2 rows");
         let error = |text, rows| Indices::counted(text, rows).unwrap_err().to_string();
         assert!(error("7\n\nx", 8).contains("line 3: \"x\""));
-        assert!(error("7\n8", 8).contains("line 2: index 8 is no row of a table of 8"));
+        assert!(error("7\n8", 8).contains("line 2: index 8 is not a row of a table of 8 rows"));
         assert!(error("\n", 8).contains("no index"));
     }
 

@@ -1,4 +1,4 @@
-//! How the lanes of a warp share rows.
+//! Distribution of rows over the lanes of a warp.
 
 /// Lanes of a warp.
 pub const WARP: usize = 32;
@@ -6,19 +6,18 @@ pub const WARP: usize = 32;
 /// Vectors of one row that a lane holds at most.
 pub const MOST_PASSES: usize = 4;
 
-/// Bytes of a load at most, and the multiple that rows begin at when nothing less is said.
+/// Bytes of a load at most, and the default alignment of rows.
 const MOST_BYTES: usize = 16;
 
-/// What an additional vector in a lane must gain: it takes registers, and makes warps uneven.
+/// Gain that an additional vector in a lane must bring: it takes registers, and makes warps uneven.
 const PASS_COST: f64 = 0.03;
 
-/// What an additional range must gain, for each of the first four: it reads all indices once more.
+/// Gain that an additional range must bring, for each of the first four: it reads all indices once more.
 const RANGE_COST: f64 = 0.02;
 
 /// A row of a table in memory: a header, then its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLayout {
-    /// Columns.
     pub dim: usize,
     /// Bits of a value.
     pub bits: usize,
@@ -26,17 +25,17 @@ pub struct RowLayout {
     pub header: usize,
     /// Bytes of the values.
     pub payload: usize,
-    /// Rows begin at multiples of so many bytes.
+    /// Alignment of rows, in bytes.
     pub align: usize,
 }
 
-/// A row as lanes hold it: `passes` vectors of `bytes` each in `lanes` lanes, so that a warp holds 32 / `lanes` rows
+/// A row in the lanes of a warp: `passes` vectors of `bytes` each in `lanes` lanes, so that a warp holds 32 / `lanes` rows
 /// side by side. Rows of more than 32 lanes' vectors are cut into `ranges` of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lanes {
     /// Bytes of a load: 1, 2, 4, 8 or 16.
     pub bytes: usize,
-    /// Values in it.
+    /// Values in a load.
     pub values: usize,
     /// Vectors of a row.
     pub vectors: usize,
@@ -44,20 +43,20 @@ pub struct Lanes {
     pub lanes: usize,
     /// Vectors of a row that a lane holds.
     pub passes: usize,
-    /// Ranges of columns that are read one apart from the other.
+    /// Ranges of columns that are read separately.
     pub ranges: usize,
-    /// Whether loads are aligned but values are not, and are shifted to where they belong by the lanes together.
+    /// Whether loads are aligned but values are not, so that the lanes shift them to their places.
     pub shifted: bool,
 }
 
 impl Lanes {
-    /// What the forward pass of bags takes: [`Lanes::shifted`] where it pays, else [`Lanes::aligned`].
+    /// Lanes of the forward pass of bags: [`Lanes::shifted`] if it pays, else [`Lanes::aligned`].
     #[must_use]
     pub fn of_bags(row: &RowLayout) -> Lanes {
         Lanes::shifted(row).unwrap_or_else(|| Lanes::aligned(row))
     }
 
-    /// Aligned loads, of no more than the row.
+    /// Lanes with aligned loads that are not wider than the row.
     #[must_use]
     pub fn aligned(row: &RowLayout) -> Lanes {
         let align = [row.align, row.header]
@@ -75,8 +74,8 @@ impl Lanes {
         Lanes::best(all).unwrap_or(one)
     }
 
-    /// Of rows of bytes or nibbles behind a header of 4 bytes, in loads of 8 bytes that begin where rows do or 4 bytes
-    /// behind: twice as wide as aligned rows would allow. `None` for other rows, and those not worth it.
+    /// Lanes for rows of bytes or nibbles after a header of 4 bytes, in loads of 8 bytes that begin at the row or 4 bytes
+    /// later: twice as wide as aligned rows would allow. `None` for other rows, and if it does not pay.
     #[must_use]
     pub fn shifted(row: &RowLayout) -> Option<Lanes> {
         let payload = row.payload.max(1);
@@ -86,7 +85,7 @@ impl Lanes {
         let vectors = payload / 8;
         let values = (64 / row.bits.max(1)).max(1);
         let one = Lanes { bytes: 8, values, vectors, lanes: 1, passes: 1, ranges: 1, shifted: true };
-        // Two vectors a lane share the shifting of a row among fewer lanes, which was measured to be faster.
+        // Two vectors per lane share the shifting of a row among fewer lanes, which was measured to be faster.
         let all = (vectors.min(2)..=MOST_PASSES).map(|passes| Lanes {
             lanes: vectors.div_ceil(passes),
             passes,
@@ -95,7 +94,7 @@ impl Lanes {
         Lanes::best(all)
     }
 
-    /// What a gather in slices of `slice` bytes takes: rows that are cut anyway are cut into slices of 32 lanes, of one,
+    /// Lanes of a gather in slices of `slice` bytes: rows that are cut anyway are cut into slices of 32 lanes, of one,
     /// two or four vectors each.
     #[must_use]
     pub fn in_slices(self, slice: usize) -> Lanes {
@@ -106,13 +105,13 @@ impl Lanes {
         Lanes { passes, ranges: self.vectors.div_ceil(WARP * passes), ..self }
     }
 
-    /// Vectors of a lane in a slice of about so many bytes, in loads of `bytes`.
+    /// Vectors of a lane in a slice of about `slice` bytes, in loads of `bytes`.
     #[must_use]
     pub fn slice_passes(slice: usize, bytes: usize) -> usize {
         (slice / (WARP * bytes)).clamp(1, MOST_PASSES).next_power_of_two()
     }
 
-    /// The one whose lanes are busiest, less what more vectors in a lane and more ranges cost.
+    /// Candidate with the busiest lanes, less the cost of more vectors in a lane and of more ranges.
     fn best(all: impl Iterator<Item = Lanes>) -> Option<Lanes> {
         let gain = |lanes: &Lanes| {
             let more_ranges = (lanes.ranges - 1).min(4) as f64;
@@ -121,7 +120,7 @@ impl Lanes {
         all.filter(|lanes| lanes.lanes <= WARP).max_by(|a, b| gain(a).total_cmp(&gain(b)))
     }
 
-    /// Bytes that rows must begin at multiples of.
+    /// Required alignment of rows, in bytes.
     #[must_use]
     pub fn align(&self) -> usize {
         if self.shifted { 4 } else { self.bytes }
@@ -133,7 +132,7 @@ impl Lanes {
         WARP / self.lanes
     }
 
-    /// The share of lanes, over all loads of a row, that load something.
+    /// Share of lanes, over all loads of a row, that load something.
     #[must_use]
     pub fn busy(&self) -> f64 {
         let loads = WARP * self.passes * self.ranges;
@@ -147,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of values of so many bits, with a header where these are bytes or nibbles, that begin at their own ends.
+    /// Rows of values of `bits` bits, with a header if these are bytes or nibbles, aligned as their size allows.
     fn row(dim: usize, bits: usize) -> RowLayout {
         let (header, payload) = (if bits <= 8 { 4 } else { 0 }, dim * bits / 8);
         RowLayout { dim, bits, header, payload, align: 1 << (header + payload).trailing_zeros().min(4) }

@@ -1,19 +1,19 @@
-//! How embedding operators are launched on a GPU, and what their lookups read from device memory.
+//! Launch geometry of embedding operators on a GPU, and device-memory reads of their lookups.
 //!
-//! Two sides ask: the operators that launch kernels, and the models that predict how long these take. What both need
-//! stands here once.
+//! Two kinds of code use it: the operators that launch kernels, and the models that predict their durations. Both share
+//! the definitions here.
 //!
 //! ```text
 //! Lanes, Streams, BagGrid   rows over the lanes of a warp, bags over warps, warps over blocks
-//! UpdateLanes, RowSort      the backward pass: rows that are stepped, lookups sorted by row
-//! Indices -> Popularity     which rows are looked up, and how often
-//!         -> Sampler        the same, drawn
-//! cache::dram_reads         what lookups miss in the second-level cache, in closed form
-//! row_cache::misses         what lookups miss in a cache of rows that earlier batches wanted
-//! gather_plan               the order of a gather that reads least
+//! UpdateLanes, RowSort      the backward pass: updates of rows, lookups sorted by row
+//! Indices -> Popularity     access counts of rows
+//!         -> Sampler        random draws of rows
+//! cache::dram_reads         misses in the second-level cache, in closed form
+//! row_cache::misses         misses in a cache of the rows of earlier batches
+//! gather_plan               the launch order of a gather that reads least
 //! ```
 //!
-//! Nothing here knows a particular GPU: multiprocessors, cache and rates come with a [`Gpu`].
+//! No particular GPU appears here: multiprocessors, cache and rates are passed in a [`Gpu`].
 #![forbid(unsafe_code)]
 
 pub mod cache;

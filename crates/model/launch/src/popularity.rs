@@ -1,10 +1,10 @@
-//! How often rows are wanted, in closed form.
+//! Popularity of rows, in closed form.
 
 use smallvec::SmallVec;
 
 use crate::{Indices, zipf};
 
-/// How often rows are wanted: groups of rows that are equally popular.
+/// Access frequencies of rows: groups of rows that are equally popular.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Popularity {
     groups: SmallVec<[Group; 64]>,
@@ -13,17 +13,17 @@ pub struct Popularity {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Group {
     rows: f64,
-    /// `-ln(1 - p)` of the probability of one of its rows: about the probability itself.
+    /// `-ln(1 - p)` of the access probability of one of its rows: about the probability itself.
     rate: f64,
-    /// The probability of all its rows together.
+    /// Probability of all its rows together.
     share: f64,
 }
 
-/// By how much the later groups of ranks grow.
+/// Growth factor of the later groups of ranks.
 const GROUP_GROWTH: f64 = 1.4;
 
 impl Popularity {
-    /// Of so many rows under a distribution. One that is not known is taken as uniform.
+    /// Popularity of `rows` rows under a distribution. An unknown one is treated as uniform.
     #[must_use]
     pub fn new(rows: f64, indices: &Indices) -> Popularity {
         let rows = rows.max(1.0);
@@ -33,7 +33,7 @@ impl Popularity {
             Indices::Zipf(power) => zipf(rows, *power, &mut weighted),
             Indices::FoldedZipf(power) => {
                 zipf(rows, *power, &mut weighted);
-                // What lies beyond the table comes back evenly.
+                // Ranks beyond the table wrap around evenly.
                 let beyond = zipf::integral(rows + 0.5, zipf::ENDLESS, *power);
                 weighted.iter_mut().for_each(|(of_group, weight)| *weight += beyond * *of_group / rows);
             }
@@ -53,32 +53,32 @@ impl Popularity {
         }
     }
 
-    /// How many different rows so many lookups touch.
+    /// Expected number of different rows among `lookups` lookups.
     #[must_use]
     pub fn distinct(&self, lookups: f64) -> f64 {
         let seen = |group: &Group| group.rows * -(-lookups * group.rate).exp_m1();
         self.groups.iter().map(seen).sum::<f64>().min(lookups)
     }
 
-    /// The share of lookups that go to the most popular row.
+    /// Share of lookups that go to the most popular row.
     #[must_use]
     pub fn largest_share(&self) -> f64 {
         self.groups.iter().map(|group| group.share / group.rows.max(1.0)).fold(0.0, f64::max)
     }
 
-    /// The share of lookups that go to rows wanted with more than this probability.
+    /// Share of lookups that go to rows with an access probability above `probability`.
     #[must_use]
     pub fn share_above(&self, probability: f64) -> f64 {
         let above = |group: &&Group| group.share > probability * group.rows;
         self.groups.iter().filter(above).map(|group| group.share).sum::<f64>().min(1.0)
     }
 
-    /// The probability that a lookup's row is not among those of the last so many lookups.
+    /// Probability that a lookup's row is not among those of the last `window` lookups.
     pub(crate) fn missing(&self, window: f64) -> f64 {
         self.groups.iter().map(|group| group.share * (-window * group.rate).exp()).sum()
     }
 
-    /// Lookups after which a cache is full, at most `most`.
+    /// Number of lookups after which a cache is full, at most `most`.
     pub(crate) fn window(&self, row_bytes: f64, written: f64, size: f64, most: f64) -> f64 {
         let used = |k: f64| self.distinct(k) * row_bytes + k * written;
         if used(most) <= size {
@@ -117,7 +117,7 @@ impl Group {
     }
 }
 
-/// Groups of ranks with the sum of `rank^-power` in each.
+/// Adds groups of ranks with the sum of `rank^-power` in each.
 fn zipf(rows: f64, power: f64, groups: &mut SmallVec<[(f64, f64); 64]>) {
     let single = zipf::single_ranks(rows);
     groups.extend((1..=single).map(|rank| (1.0, zipf::weight(rank, power))));

@@ -1,15 +1,15 @@
-//! Which rows of a batch are not in a cache of rows that earlier batches wanted: a closed form.
+//! Misses of a batch in a cache of the rows of earlier batches: a closed form.
 //!
-//! Such a cache holds the rows of a table that were looked up last. After `k` lookups these are `D(k) = Σ (1 - (1 - p_i)^k)` different
-//! rows, so one of `C` rows holds those of the last `k` lookups with `D(k) = C` (Che, Tung and Wang 2002). A batch of `n` lookups wants a
+//! Such a cache holds the most recently looked-up rows of a table. After `k` lookups these are `D(k) = Σ (1 - (1 - p_i)^k)` different
+//! rows, so a cache of `C` rows holds those of the last `k` lookups with `D(k) = C` (Che, Tung and Wang 2002). A batch of `n` lookups needs a
 //! row that is not among them with the probability `(1 - (1 - p_i)^n) (1 - p_i)^k`; summed up, `D(k + n) - D(k)`.
 
 use crate::Popularity;
 
-/// How many times as many rows a cache holds as two batches want, at least: sets are not filled evenly.
+/// Least ratio of a cache's rows to the rows of two batches: sets are not filled evenly.
 const ROOM: f64 = 3.0;
 
-/// How many rows a batch of so many lookups wants that a cache of `held` rows does not hold, once it is full.
+/// Number of rows that a batch of `lookups` lookups misses in a full cache of `held` rows.
 #[must_use]
 pub fn misses(popularity: &Popularity, lookups: f64, held: f64) -> f64 {
     // A cache that holds every row that is ever looked up misses none.
@@ -24,7 +24,7 @@ pub fn misses(popularity: &Popularity, lookups: f64, held: f64) -> f64 {
     (popularity.distinct(window + lookups) - popularity.distinct(window)).clamp(0.0, lookups)
 }
 
-/// The least number of rows that a cache must hold for batches of so many lookups.
+/// Least number of rows that a cache must hold for batches of `lookups` lookups.
 #[must_use]
 pub fn least(popularity: &Popularity, lookups: f64) -> f64 {
     ROOM * popularity.distinct(2.0 * lookups)
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
     use crate::{Indices, Sampler};
 
-    /// A cache of the rows that were wanted last, batch by batch: what it misses on average once it is full.
+    /// Mean misses of a full cache of the most recently used rows, simulated batch by batch.
     fn simulated(rows: u64, indices: &Indices, lookups: usize, held: usize) -> f64 {
         let sampler = Sampler::new(indices, rows);
         let mut last: Vec<u32> = vec![0; rows as usize];
@@ -81,8 +81,8 @@ mod tests {
         }
     }
 
-    /// 8,192 x 16 lookups in a table of 4M rows through a cache of 1M, on an H200: uniform, 129,038 rows of a batch, 25 % of them there;
-    /// and row E u^4 for uniform u, 104,906 rows, 52 % there.
+    /// 8,192 x 16 lookups in a table of 4M rows through a cache of 1M, on an H200: uniform, 129,038 rows of a batch, 25 % of them cached;
+    /// and row E u^4 for uniform u, 104,906 rows, 52 % cached.
     #[test]
     fn what_was_counted_on_a_gpu() {
         let (lookups, held) = (131_072.0, 1_048_576.0);

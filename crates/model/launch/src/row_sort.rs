@@ -1,6 +1,6 @@
-//! How the lookups of a backward pass are sorted by row: threads, digits, tiles.
+//! Sort of the lookups of a backward pass by row: threads, digits, tiles.
 
-/// Places of the sorted order that one block steps: what `update_rows` takes at once.
+/// Places of the sorted order that one block steps: the unit of `update_rows`.
 pub const WINDOW: usize = 256;
 
 /// Widest digit whose counters, for each of 16 warps, fit a multiprocessor twice.
@@ -12,18 +12,18 @@ const MOST_BITS_OF_LARGE: u32 = 8;
 /// Narrowest digit: one value for each lane of a warp.
 const LEAST_BITS: u32 = 5;
 
-/// Lookups of a bucket that were planned: three quarters of what one block sorts in shared memory, for batches differ.
+/// Planned lookups per bucket: three quarters of the number that one block sorts in shared memory, because batches differ.
 const BUCKET: u64 = 3072;
 
 /// Lookups of a table up to which tiles of half the size keep more multiprocessors at work.
 const FEW: u64 = 1 << 16;
 
-/// How lookups are sorted by row.
+/// Method of sorting lookups by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SortWay {
-    /// Each table by one block, in one launch of all digits.
+    /// One block per table, in one launch of all digits.
     Table,
-    /// Each table cut into so many buckets, each of which one block sorts.
+    /// Each table cut into this number of buckets, each of which one block sorts.
     Buckets(u32),
     /// All tables at once, digit after digit.
     Passes,
@@ -32,23 +32,22 @@ pub enum SortWay {
 /// A sort of lookups by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowSort {
-    /// How.
     pub way: SortWay,
     /// Threads of a block.
     pub threads: u32,
-    /// Lookups of a thread.
+    /// Lookups per thread.
     pub items: u32,
-    /// Bits of a digit; of the number of a bucket.
+    /// Bits of a digit, or of the bucket number.
     pub bits: u32,
-    /// Digits that tell rows apart; what the blocks of buckets do is in the data.
+    /// Digits that distinguish rows; for buckets, the passes of their blocks depend on the data.
     pub passes: u32,
 }
 
 impl RowSort {
-    /// For tables of at most `rows` rows, and at most `lookups` lookups in one of them.
+    /// Sort for tables of at most `rows` rows, and at most `lookups` lookups in one of them.
     #[must_use]
     pub fn new(rows: u64, lookups: u64) -> RowSort {
-        // The number of rows itself stands for rows that are not there.
+        // The number of rows itself is the key of places without a row.
         let needed = (u64::BITS - rows.leading_zeros()).max(1);
         let (way, threads, items, most) = match lookups {
             0..=4096 => (SortWay::Table, 512, 8, MOST_BITS),
@@ -72,7 +71,7 @@ impl RowSort {
         self.way == SortWay::Table
     }
 
-    /// Kernels.
+    /// Number of kernels.
     #[must_use]
     pub fn kernels(&self) -> u32 {
         match self.way {
@@ -82,7 +81,7 @@ impl RowSort {
         }
     }
 
-    /// Whether sorted lookups lie elsewhere than those that are half sorted.
+    /// Whether sorted lookups are in another buffer than half-sorted ones.
     #[must_use]
     pub fn goes_back_and_forth(&self) -> bool {
         match self.way {
@@ -92,13 +91,13 @@ impl RowSort {
         }
     }
 
-    /// Lookups of a block.
+    /// Lookups per block.
     #[must_use]
     pub fn tile(&self) -> u32 {
         self.threads * self.items
     }
 
-    /// Values of a digit.
+    /// Number of values of a digit.
     #[must_use]
     pub fn radix(&self) -> u32 {
         1 << self.bits

@@ -1,17 +1,17 @@
-//! Indices drawn from a distribution.
+//! Random indices of a distribution.
 
 use crate::{Indices, zipf};
 
-/// A prime by which ranks are scattered over rows, so that rows that are wanted often do not lie side by side; and where
-/// the first rank goes. The same as in `python/steptime/measure/tensors.py`.
+/// Prime by which ranks are scattered over rows, so that popular rows are not neighbours; and the place of
+/// the first rank. The same as in `python/steptime/measure/tensors.py`.
 const SCATTER: u64 = 2_654_435_761;
 const SCATTER_FROM: u64 = 12_345;
 
-/// Draws rows of a table as [`Indices`] are distributed.
+/// Draws rows of a table by the distribution of [`Indices`].
 ///
-/// What is drawn has the frequencies that [`Popularity`](crate::Popularity) counts with: of `zipf:A` the first ranks by
-/// their weights, the others as the integral between the midpoints around them, which is inverted. Ranks are scattered
-/// over the table, but for `folded-zipf:A`, whose rank `r` is row `r % E` as numpy's.
+/// Drawn rows have the frequencies of [`Popularity`](crate::Popularity): for `zipf:A` the first ranks by
+/// their weights, the others by inverting the integral between the midpoints around them. Ranks are scattered
+/// over the table, except for `folded-zipf:A`, whose rank `r` is row `r % E` as in numpy.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     rows: u64,
@@ -25,9 +25,9 @@ enum Law {
     FoldedZipf {
         power: f64,
     },
-    /// The share of all ranks up to each.
+    /// Cumulative share of ranks.
     Counted(Vec<f64>),
-    /// Of groups of ranks: the share of all up to each, its first rank, and how many it has.
+    /// Groups of ranks: cumulative share, first rank, and number of ranks.
     Grouped(Vec<(f64, f64, f64)>),
 }
 
@@ -35,14 +35,14 @@ enum Law {
 #[derive(Debug, Clone)]
 struct CutZipf {
     power: f64,
-    /// Weights of the first ranks up to each.
+    /// Cumulative weights of the first ranks.
     single: Vec<f64>,
-    /// Of all ranks.
+    /// Weight of all ranks.
     total: f64,
 }
 
 impl Sampler {
-    /// For a table of so many rows, at least one.
+    /// Sampler for a table of `rows` rows, at least one.
     #[must_use]
     pub fn new(indices: &Indices, rows: u64) -> Sampler {
         let rows = rows.max(1);
@@ -71,7 +71,7 @@ impl Sampler {
         Sampler { rows, law }
     }
 
-    /// A row, given a source of 64 random bits at a time.
+    /// Draws a row from a source of 64 random bits at a time.
     pub fn row(&self, mut bits: impl FnMut() -> u64) -> u64 {
         match &self.law {
             Law::Uniform => self.evenly(&mut bits),
@@ -86,7 +86,7 @@ impl Sampler {
             }
             Law::Counted(up_to) if up_to.is_empty() => self.evenly(&mut bits),
             Law::Counted(up_to) => {
-                // Each count stands for equally many rows.
+                // Each count is the share of equally many rows.
                 let all = up_to[up_to.len() - 1];
                 let wanted = unit(&mut bits) * all;
                 let place = up_to.partition_point(|&sum| sum <= wanted).min(up_to.len() - 1);
@@ -101,7 +101,7 @@ impl Sampler {
         ((u128::from(bits()) * u128::from(self.rows)) >> 64) as u64
     }
 
-    /// The row of a rank that counts from 0.
+    /// Row of a rank that counts from 0.
     fn scattered(&self, rank: u64) -> u64 {
         let (rank, rows) = (rank.min(self.rows - 1), self.rows);
         if rows.is_multiple_of(SCATTER) {
@@ -124,7 +124,7 @@ impl CutZipf {
         CutZipf { power, single, total }
     }
 
-    /// The rank, from 0, below which a share of all weights lies.
+    /// Rank, from 0, at a cumulative share of all weights.
     fn rank(&self, share: f64, rows: u64) -> u64 {
         let wanted = share * self.total;
         let ranks = self.single.len();
@@ -137,7 +137,7 @@ impl CutZipf {
     }
 }
 
-/// A rank from 1 on in proportion to `rank^-power`: Devroye's rejection (1986, chapter X.6.1), as in numpy.
+/// Draws a rank from 1 on in proportion to `rank^-power`: Devroye's rejection (1986, chapter X.6.1), as in numpy.
 fn endless(power: f64, bits: &mut impl FnMut() -> u64) -> u64 {
     let power = power - 1.0;
     let b = 2.0_f64.powf(power);
@@ -154,7 +154,7 @@ fn endless(power: f64, bits: &mut impl FnMut() -> u64) -> u64 {
     }
 }
 
-/// A number between 0 and 1, neither of them.
+/// Draws a number strictly between 0 and 1.
 fn unit(bits: &mut impl FnMut() -> u64) -> f64 {
     ((bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
@@ -185,7 +185,7 @@ mod tests {
         counts
     }
 
-    /// The law itself, against what is drawn: `r^-A / sum`, for ranks counted one by one and for those that are not.
+    /// Drawn frequencies against the law `r^-A / sum`, for ranks counted one by one and for integrated ones.
     #[test]
     fn zipf_is_drawn_as_its_name_says() {
         const DRAWS: usize = 2_000_000;
@@ -202,14 +202,14 @@ mod tests {
             for ranks in [1..=1, 2..=2, 3..=8, 9..=9, 10..=20, 21..=200, 201..=1000] {
                 let exact: f64 = ranks.clone().map(|rank| f64::from(rank).powf(-power)).sum::<f64>() / total;
                 let drawn = drawn(ranks.clone());
-                // Four standard deviations, and what integrals are off by.
+                // Four standard deviations, plus the error of the integrals.
                 let within = 4.0 * (exact / DRAWS as f64).sqrt() + 2e-3 * exact;
                 assert!((drawn - exact).abs() < within, "{power} {ranks:?}: {drawn} for {exact}");
             }
         }
     }
 
-    /// The closed form that predictions are made with, against what is drawn.
+    /// Drawn rows against the closed form of the predictions.
     #[test]
     fn as_many_different_rows_are_drawn_as_the_closed_form_counts() {
         let counted = Indices::counted("1\n1\n1\n2\n3\n3", 9).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Different rows of 262,144 lookups in a million rows, as `numpy.random.zipf` draws them.
+    /// Different rows of 262,144 lookups in a million rows, as drawn by `numpy.random.zipf`.
     #[test]
     fn folded_zipf_is_as_repetitive_as_numpy() {
         for (power, numpy, within) in [(1.2, 0.164, 0.003), (1.05, 0.55, 0.01)] {

@@ -1,10 +1,10 @@
-//! The share of lookups in rows side by side: in a part of a table's rows.
+//! Share of lookups in a contiguous range of a table's rows.
 
 use crate::{Indices, zipf};
 
 impl Indices {
-    /// The share of lookups in `count` rows from `first` on, of a table of `rows` rows. Popular rows are scattered over a table, so
-    /// that a part has lookups in proportion to its rows; but of `folded-zipf:A` the row of rank `r` is row `r`.
+    /// Share of lookups in `count` rows from `first` on, of a table of `rows` rows. Popular rows are scattered over a table, so
+    /// that a part has lookups in proportion to its rows; but for `folded-zipf:A` the row of rank `r` is row `r`.
     #[must_use]
     pub fn share_of_rows(&self, first: f64, count: f64, rows: f64) -> f64 {
         let rows = rows.max(1.0);
@@ -12,7 +12,7 @@ impl Indices {
         let end = (first + count.max(0.0)).min(rows);
         let even = (end - first) / rows;
         let Indices::FoldedZipf(power) = *self else { return even };
-        // Ranks beyond the table come back evenly; so does its last rank, which is row 0.
+        // Ranks beyond the table wrap around evenly; so does its last rank, which is row 0.
         let beyond = zipf::integral(rows - 0.5, zipf::ENDLESS, power);
         let up_to = |row: f64| up_to_rank(row - 1.0, power);
         let all = up_to(rows) + beyond;
@@ -21,7 +21,7 @@ impl Indices {
     }
 }
 
-/// The weight of all ranks up to one.
+/// Weight of all ranks up to `rank`.
 fn up_to_rank(rank: f64, power: f64) -> f64 {
     let single = zipf::single_ranks(rank);
     let sum: f64 = (1..=single).map(|rank| zipf::weight(rank, power)).sum();

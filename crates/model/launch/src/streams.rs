@@ -1,15 +1,15 @@
-//! How bags of the forward pass are spread over a GPU: several to a group of lanes, groups to warps, warps to blocks.
+//! Distribution of the bags of a forward pass over a GPU: several to a group of lanes, groups to warps, warps to blocks.
 
 use crate::Lanes;
 use crate::lanes::WARP;
 
-/// Warps that a multiprocessor wants at least: below, short bags are not put together but spread over more of them.
+/// Least number of warps per multiprocessor: below it, short bags are not put together but spread over more warps.
 pub const WARPS_WANTED: usize = 16;
 
 /// Threads of a block of bags: few, so that a block's warps work on bags near each other, and the tail is short.
 pub const BAG_THREADS: usize = 64;
 
-/// Lookups from which on a bag is long enough to be a stream of its own.
+/// Number of lookups from which a bag is a stream of its own.
 const LONG: usize = 4;
 
 /// Short bags put together at most.
@@ -23,12 +23,12 @@ const BYTES_IN_FLIGHT: usize = 128;
 pub struct Streams {
     /// Bags of a stream: 1, 2, 4 or 8.
     pub together: usize,
-    /// Rows of a stream under way at once.
+    /// Rows of a stream in flight at once.
     pub in_flight: usize,
 }
 
 impl Streams {
-    /// For so many bags and lookups, all tables together, of rows that are held so, on so many multiprocessors.
+    /// Streams for `bags` bags and `lookups` lookups of all tables together, with rows in `lanes`, on this number of multiprocessors.
     #[must_use]
     pub fn new(lanes: &Lanes, bags: usize, lookups: usize, multiprocessors: u32) -> Streams {
         let length = lookups.div_ceil(bags.max(1)).max(1);
@@ -43,13 +43,13 @@ impl Streams {
     }
 }
 
-/// Bags of one table that a block takes.
+/// Bags of one table per block.
 #[must_use]
 pub fn bags_of_block(lanes: &Lanes, streams: Streams) -> usize {
     BAG_THREADS / WARP * lanes.groups() * streams.together
 }
 
-/// Blocks for so many bags of one table.
+/// Blocks for `bags` bags of one table.
 #[must_use]
 pub fn bag_blocks(lanes: &Lanes, streams: Streams, bags: usize) -> usize {
     bags.div_ceil(bags_of_block(lanes, streams))

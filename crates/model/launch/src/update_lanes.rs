@@ -1,32 +1,32 @@
-//! How lanes share a row that the backward pass steps.
+//! Distribution of a row's update in the backward pass over lanes.
 
 use crate::row_sort::WINDOW;
 
-/// Lookups from which on windows are stepped span by span: the chunks of long rows of one span are summed meanwhile.
+/// Number of lookups from which windows are stepped span by span: the chunks of long rows of one span are summed meanwhile.
 pub const SPANS_FROM: usize = 1 << 20;
 
-/// Lanes of a row at least: fewer leave too little of a warp's loads together.
+/// Least number of lanes per row: with fewer, too little of a warp's loads is contiguous.
 const LEAST_LANES: usize = 4;
 
-/// A row as the backward pass steps it: `loads` vectors of `vector` columns in each of `lanes` lanes.
+/// A row's update in the backward pass: `loads` vectors of `vector` columns in each of `lanes` lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateLanes {
     /// Columns that a lane loads at once.
     pub vector: usize,
     /// Lanes of a row: a power of two.
     pub lanes: usize,
-    /// Vectors of a lane.
+    /// Vectors per lane.
     pub loads: usize,
 }
 
 impl UpdateLanes {
-    /// Columns that a lane loads at once: the most that may be.
+    /// Greatest number of columns that a lane may load at once.
     #[must_use]
     pub fn vector(fits: impl Fn(usize) -> bool) -> usize {
         [4, 2].into_iter().find(|&vector| fits(vector)).unwrap_or(1)
     }
 
-    /// Of rows of `dim` columns; `fits` says whether rows, gradients and state may be read so many columns at once.
+    /// Lanes for rows of `dim` columns; `fits` is whether rows, gradients and state may be read in vectors of that many columns.
     #[must_use]
     pub fn new(dim: usize, fits: impl Fn(usize) -> bool) -> UpdateLanes {
         let vector = UpdateLanes::vector(fits);
@@ -36,8 +36,7 @@ impl UpdateLanes {
         UpdateLanes { vector, lanes, loads: vectors.div_ceil(lanes).max(1) }
     }
 
-    /// Whether one launch steps all rows, those of many lookups by its last block: where the tables have no more than so
-    /// many lookups in all.
+    /// Whether one launch steps all rows, those of many lookups by its last block. The limit is on the lookups of all tables.
     #[must_use]
     pub fn together(&self, lookups: usize) -> bool {
         lookups <= 2 * WINDOW * (WINDOW / self.lanes)

@@ -1,23 +1,23 @@
-//! Zipf's law over the rows of a table, cut at its end: ranks one by one where they are frequent, and as integrals
-//! between the midpoints around them where they are not.
+//! Zipf's law over the rows of a table, cut at its end: frequent ranks one by one, the others as integrals
+//! between the midpoints around them.
 
 /// Ranks that are counted one by one.
 pub(crate) const SINGLE_RANKS: u32 = 8;
 
-/// Where ranks without end do end: what 64 bits hold, as in numpy.
+/// End of "endless" ranks: the limit of 64 bits, as in numpy.
 pub(crate) const ENDLESS: f64 = 9e18;
 
-/// Ranks that are counted one by one in a table of so many rows.
+/// Ranks that are counted one by one in a table of `rows` rows.
 pub(crate) fn single_ranks(rows: f64) -> u32 {
     f64::from(SINGLE_RANKS).min(rows) as u32
 }
 
-/// The weight of one rank.
+/// Weight of one rank.
 pub(crate) fn weight(rank: u32, power: f64) -> f64 {
     f64::from(rank).powf(-power)
 }
 
-/// The integral of `x^-power`.
+/// Integral of `x^-power`.
 pub(crate) fn integral(from: f64, to: f64, power: f64) -> f64 {
     if is_one(power) {
         (to / from).ln()
@@ -26,7 +26,7 @@ pub(crate) fn integral(from: f64, to: f64, power: f64) -> f64 {
     }
 }
 
-/// Where the integral from `from` on reaches `area`.
+/// Upper limit at which the integral from `from` reaches `area`.
 pub(crate) fn end(from: f64, area: f64, power: f64) -> f64 {
     if is_one(power) {
         from * area.exp()

@@ -1,4 +1,4 @@
-//! The rules that can be tried without being told a number.
+//! Rules without a numeric parameter.
 
 use steptime_aten::optimizer::Form;
 
@@ -16,7 +16,7 @@ use crate::reorder::Reorder;
 use crate::rule::Rule;
 use crate::tf32::Tf32;
 
-/// Every change that needs no number: those that are tried where somebody asks what would make a step shorter.
+/// All rules without a numeric parameter: those that are tried in a search for speedups.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Rule>> {
     vec![

@@ -1,4 +1,4 @@
-//! Images with their channels next to one another, as after `model.to(memory_format=torch.channels_last)`.
+//! Images with contiguous channels, as after `model.to(memory_format=torch.channels_last)`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Channels last, of the batch and of the filters.
+/// Channels-last layout of the batch and of the filters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelsLast;
 
@@ -64,7 +64,7 @@ impl Rule for ChannelsLast {
     }
 }
 
-/// Tensors of four dimensions that ops of images take or give, and all that share an elementwise op with one.
+/// Four-dimensional tensors that are inputs or outputs of image ops, and all that share an elementwise op with one.
 fn images(step: &Step) -> BTreeSet<TensorId> {
     let shape = |tensor: TensorId| &step.tensors[tensor].value.shape[..];
     let of_images = |op: OpId| {

@@ -1,4 +1,4 @@
-//! The step captured as a CUDA graph, but for what cannot be.
+//! Capture of the step as a CUDA graph, apart from ops that cannot be captured.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Ops that give sizes which only the data tell: the host waits for them.
+/// Ops with data-dependent output shapes: the host waits for them.
 const BY_DATA: [&str; 9] = [
     "aten::nonzero",
     "aten::masked_select",
@@ -22,8 +22,8 @@ const BY_DATA: [&str; 9] = [
     "aten::repeat_interleave",
 ];
 
-/// Captures what the step launches as a CUDA graph, which one call launches. The batch is copied into memory of its own
-/// before; what waits for the device stays outside.
+/// Captures the launches of the step as a CUDA graph, which one call launches. The batch is copied into static memory before; ops that wait for the
+/// device stay outside.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaGraph;
 
@@ -54,7 +54,7 @@ impl Rule for CudaGraph {
                 None => patch.capture.push(op),
                 Some(reason) => {
                     *kept.entry(reason).or_default() += 1;
-                    // A copy into memory that stays allocates nothing.
+                    // A copy into static memory allocates nothing.
                     let copies = |&&inner: &&OpId| inner != op && step.ops[inner].name == "aten::copy_";
                     let copy = inside.iter().find(copies);
                     patch
@@ -74,7 +74,7 @@ impl Rule for CudaGraph {
     }
 }
 
-/// The outermost ops, those within annotations too.
+/// The outermost ops, including those within annotations.
 fn units(step: &Step) -> Vec<OpId> {
     let outermost = |&op: &OpId| {
         let row = &step.ops[op];
@@ -83,7 +83,7 @@ fn units(step: &Step) -> Vec<OpId> {
     step.running().into_iter().filter(outermost).collect()
 }
 
-/// Why an op cannot be captured, in the plural; `None` where it can.
+/// Reason why an op cannot be captured, in the plural; `None` where it can.
 fn prevents(call: &OpCall) -> Option<&'static str> {
     let on = |device: Device| {
         let sized = move |tensor: &&Tensor| !tensor.shape.is_empty() && tensor.device == device;

@@ -1,4 +1,4 @@
-//! Every op by itself, as if it had not been recorded: what is left of a prediction without measured calls and times.
+//! Derivation of every op from its arguments, as if it had not been recorded: the prediction without measured calls and times.
 
 use steptime_step::{OpId, Patch, Step};
 
@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Derives calls, kernels and times of every op with arguments from these arguments alone. What is known of ops is checked
-/// by it: a step that is so derived should be the one that was recorded.
+/// Derives calls, kernels and times of every op with arguments from these arguments alone. It checks the definitions of ops: the derived step should
+/// equal the recorded one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Derive;
 

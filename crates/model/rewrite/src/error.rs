@@ -1,49 +1,49 @@
-//! Why a rule does not apply.
+//! Errors of rules that do not apply.
 
 /// A rule that does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {source}")]
 pub struct Refused {
-    /// The rule.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// Why.
+    /// Cause.
     pub source: Error,
 }
 
-/// Why a rule does not apply.
+/// Reason why a rule does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// What it made is no step.
+    /// The patched step is invalid.
     #[error(transparent)]
     Patch(#[from] steptime_step::Error),
-    /// There is nothing that it could change.
+    /// There is nothing to change.
     #[error("{reason}")]
     NothingToDo {
-        /// What it looked for, and what there is instead.
+        /// Ops that the rule looked for, and ops found instead.
         reason: String,
     },
-    /// Tables that are placed, and tables that are looked up.
+    /// The number of placed tables differs from the number of looked-up tables.
     #[error(
-        "{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first"
+        "{homes} tables are placed, but the step looks up {tables}: place each table, in the order of their first lookups"
     )]
     Homes {
-        /// How many are placed.
+        /// Number of placed tables.
         homes: usize,
-        /// How many there are.
+        /// Number of looked-up tables.
         tables: usize,
     },
-    /// A table that cannot lie so.
+    /// Invalid placement of a table.
     #[error("table {table} {what}")]
     Home {
-        /// Its number.
+        /// Index of the table.
         table: usize,
-        /// What is wrong.
+        /// Reason, as the rest of a sentence that begins with the table.
         what: String,
     },
-    /// What is looked up comes together with other inputs.
+    /// An input tensor holds both lookups and other inputs.
     #[error(
-        "{op} takes the input of shape {shape:?}, in which lookups of tables come too: they would be of the samples of all ranks, \
-         and what it needs of this rank alone; record the step with an input of its own for the tables"
+        "{op} takes the input of shape {shape:?}, which also holds table lookups: lookups would cover the samples of all ranks, but {op} needs \
+        those of this rank only; record the step with a separate input for the tables"
     )]
     SharedInput {
         /// The op.
@@ -51,164 +51,156 @@ pub enum Error {
         /// The input's shape.
         shape: Vec<i64>,
     },
-    /// A job without ranks.
-    #[error("a job of 0 ranks: it has at least 1")]
+    /// Job with 0 ranks.
+    #[error("a job of 0 ranks: it must have at least 1")]
     Ranks,
-    /// Words that name no blocks.
+    /// Text that selects no blocks.
     #[error(
-        "`{text}` names no blocks: they are modules by their paths, as module:Net.down.*,module:Net.up.*, all so deep inside the model, as \
-         depth:2, or the model alone, whole"
+        "`{text}` selects no blocks: expected module paths, as module:Net.down.*,module:Net.up.*, a depth inside the model, as depth:2, or \
+        whole for the whole model as one block"
     )]
     NoBlocks {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// Gradients of several backward passes.
+    /// The step has several backward passes.
     #[error(
-        "the recorded step has several backward passes, and not all of them would average their gradients: record a step of one batch, and say \
-         --accumulate N beside"
+        "the recorded step has several backward passes, and not all of them would average their gradients: record a step of one batch, and add \
+        --accumulate N"
     )]
     SeveralPasses,
-    /// Sparse gradients are not averaged.
+    /// Sparse gradients cannot be averaged.
     #[error(
-        "the gradient of the parameter of shape {shape:?} is sparse, and NCCL averages none: place the tables on ranks, \
-         or make them sparse=False"
+        "the gradient of the parameter of shape {shape:?} is sparse, and NCCL does not average sparse gradients: place the tables on ranks, \
+        or make them sparse=False"
     )]
     SparseAveraged {
         /// The parameter's shape.
         shape: Vec<i64>,
     },
-    /// As many streams as make no sense.
-    #[error("{asked} streams: it takes 2 to {most}, that of all else among them")]
+    /// Number of streams out of range.
+    #[error("{asked} streams: it must be 2 to {most}, including the stream of all other ops")]
     Streams {
-        /// What was asked for.
+        /// Requested number of streams.
         asked: usize,
-        /// The most.
+        /// Maximum.
         most: usize,
     },
-    /// A batch that is none.
+    /// Batch of zero samples.
     #[error("a batch of {0}: it must be at least 1")]
     Batch(u64),
-    /// A batch that the passes of an update cannot share.
-    #[error(
-        "a batch of {batch} in {passes} passes, whose gradients are added up: it must be a multiple of {passes}"
-    )]
+    /// Batch that is not a multiple of the passes of an update.
+    #[error("a batch of {batch} in {passes} passes of one update: it must be a multiple of {passes}")]
     Passes {
-        /// Samples of an update.
+        /// Samples per update.
         batch: u64,
-        /// Passes of an update.
+        /// Passes per update.
         passes: u64,
     },
-    /// The recording does not say its batch.
-    #[error(
-        "the batch that was recorded is not known: its recorder did not write it; say --recorded-batch N"
-    )]
+    /// The recording does not have its batch size.
+    #[error("the recorded batch size is unknown, as the recorder did not write it: pass --recorded-batch N")]
     NoBatch,
     /// No tensor has a dimension that is a multiple of the batch.
     #[error(
-        "no input of the step has a dimension of {batch}: name one that grows with the batch with --batch-dim"
+        "no input of the step has a dimension of {batch}: name a dimension that grows with the batch by --batch-dim"
     )]
     NoBatchDim {
-        /// The batch.
+        /// Batch size.
         batch: u64,
     },
-    /// A size that cannot be counted.
+    /// Dimension that overflows.
     #[error("{op} would have a dimension of more than 2^63 - 1")]
     TooLarge {
         /// The op.
         op: String,
     },
-    /// So many batches are not added up.
-    #[error("gradients of {batches} batches: it takes 1 to {most}")]
+    /// Number of accumulated batches out of range.
+    #[error("gradient accumulation over {batches} batches: it must be 1 to {most}")]
     Accumulated {
-        /// How many.
+        /// Requested number of batches.
         batches: u32,
-        /// The most.
+        /// Maximum.
         most: u32,
     },
-    /// What trains after an update would add to gradients of another.
-    #[error(
-        "{op} trains again after the first update of the step: each update would need batches of its own"
-    )]
+    /// Training after an update would add to the gradients of another update.
+    #[error("{op} trains again after the first update of the step: each update would need its own batches")]
     SeveralUpdates {
-        /// The first op that does.
+        /// First op that trains after the update.
         op: String,
     },
-    /// A size that becomes none.
+    /// Size of zero.
     #[error("{path} = 0: it must be at least 1")]
     SizeOfNone {
-        /// The size.
+        /// Path of the size.
         path: String,
     },
-    /// Words that name no ops.
+    /// Text that selects no ops.
     #[error(
-        "`{text}` names no op: it takes a name, as aten::dropout or aten::*norm*, a number, as ops[17], or a module, as module:DLRM.top"
+        "`{text}` selects no op: expected a name, as aten::dropout or aten::*norm*, a number, as ops[17], or a module, as module:DLRM.top"
     )]
     NoSelection {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// An op that is not there.
-    #[error("no op of the step is {text}: `steptime inspect` lists their names, * stands for any letters")]
+    /// No op matches.
+    #[error("no op matches {text}: `steptime inspect` lists the names of ops; * matches any letters")]
     NoSuchOp {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// A module that is not there.
-    #[error(
-        "the step calls no module {text}: `steptime predict --json` lists its modules, * stands for any letters"
-    )]
+    /// No module matches.
+    #[error("no module matches {text}: `steptime predict --json` lists the modules; * matches any letters")]
     NoSuchModule {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// A module that is called, and whose ops are not known.
+    /// Called module whose ops are unknown.
     #[error(
-        "it is not known which ops module {text} ran: under torch.no_grad only those of the outermost module called are told apart"
+        "the ops of module {text} are unknown: under torch.no_grad only the outermost called module has its ops attributed"
     )]
     ModuleWithoutOps {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// A module of a step of which no module is known.
+    /// Step without any known module.
     #[error(
         "the recording does not say which modules ran its ops: record the step again with this version, without torch.compile"
     )]
     NoModules,
-    /// A size of a name that is not known.
+    /// Unknown name of a size.
     #[error(
-        "{path} names no size: there are tables[0].rows, tables[0].columns, tables[0].lookups and layers[0].width; * stands for all"
+        "unknown size {path}: expected tables[0].rows, tables[0].columns, tables[0].lookups or layers[0].width; * selects all"
     )]
     UnknownSize {
-        /// What was said.
+        /// The given path.
         path: String,
     },
-    /// A table or layer that is not there.
+    /// Table or layer that the step does not have.
     #[error("{path}: the step has {count} {what} ({ops}), counted from 0")]
     NoSuchPart {
-        /// What was said.
+        /// The given path.
         path: String,
-        /// What it names.
+        /// Kind of part.
         what: String,
-        /// How many there are.
+        /// Number of such parts.
         count: usize,
-        /// The ops that are looked for.
+        /// Ops that define such a part.
         ops: String,
     },
-    /// Bags that differ in how many rows they look up.
-    #[error("{name} looks up {lookups} rows for {bags} bags: that is no whole number each")]
+    /// Bags with different numbers of lookups.
+    #[error("{name} looks up {lookups} rows for {bags} bags: lookups must be a multiple of bags")]
     UnevenLookups {
         /// The table.
         name: String,
-        /// All its lookups.
+        /// Lookups of all its bags.
         lookups: u64,
         /// Its bags.
         bags: u64,
     },
-    /// No two embedding bags can become one.
-    #[error("it takes two embedding bags of the same batch, width, mode and type; of {found} no two are")]
+    /// No two embedding bags can be merged.
+    #[error("needs two embedding bags of the same batch, width, mode and type: no two of {found} are alike")]
     NoBags {
-        /// How many there are.
+        /// Number of embedding bags.
         found: usize,
     },
     /// The bags do not run the same ops.
@@ -217,44 +209,44 @@ pub enum Error {
         /// The op of the first bag.
         op: String,
     },
-    /// What a bag looks up is made in the step.
-    #[error("{op} makes what a bag looks up: its inputs cannot be put together beforehand")]
+    /// The lookups of a bag are computed in the step.
+    #[error("{op} computes the lookups of a bag within the step: inputs of bags cannot be joined beforehand")]
     BagInput {
         /// The op.
         op: String,
     },
-    /// A table, or what a bag looks up, is used by others, too.
-    #[error("{op}, too, takes a bag's tensor of shape {shape:?}")]
+    /// A table or lookups of a bag are used outside of the bag.
+    #[error("{op} also takes a bag's tensor of shape {shape:?}")]
     BagShared {
-        /// The op that is not of the bag.
+        /// The op outside of the bag.
         op: String,
         /// The tensor's shape.
         shape: Vec<i64>,
     },
-    /// An optimizer whose ops are not known.
-    #[error("the optimizer {name} is not known: SGD, Adam, AdamW, Adagrad and RMSprop are")]
+    /// Optimizer with unknown ops.
+    #[error("unknown optimizer {name}: supported are SGD, Adam, AdamW, Adagrad and RMSprop")]
     UnknownOptimizer {
         /// Its name.
         name: String,
     },
-    /// An optimizer that ran other ops than it is known to.
-    #[error("{name} ran other ops than it is known to: {ops}")]
+    /// Optimizer that ran unexpected ops.
+    #[error("{name} ran unexpected ops: {ops}")]
     UnknownUpdate {
         /// Its name.
         name: String,
         /// The first ops.
         ops: String,
     },
-    /// Tables whose gradients are rows.
+    /// Parameters with sparse gradients.
     #[error(
-        "{name} has sparse gradients: PyTorch then goes tensor by tensor, and refuses to be fused; sparse=False would change it"
+        "{name} has sparse gradients: PyTorch updates them tensor by tensor and rejects fused=True; sparse=False makes them dense"
     )]
     SparseGradients {
         /// The optimizer.
         name: String,
     },
-    /// An optimizer that PyTorch has no fused form of.
-    #[error("{name}: PyTorch has no fused form of it")]
+    /// Optimizer without a fused form in PyTorch.
+    #[error("PyTorch has no fused form of {name}")]
     NoFusedForm {
         /// The optimizer.
         name: String,

@@ -1,25 +1,25 @@
-//! Ops by which ranks exchange data, as `torch.distributed` runs them over NCCL.
+//! Ops that exchange data between ranks, as run by `torch.distributed` over NCCL.
 
 use steptime_aten::derive::exchange::{NOTE, names};
 use steptime_aten::{Arg, Dtype};
 use steptime_graph::CollectiveKind;
 use steptime_step::{Call, Exchange, NewOp, Step, StreamWait, TensorId};
 
-/// A collective to be put in.
+/// A collective to insert.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exchanged {
     pub kind: CollectiveKind,
     pub ranks: u32,
-    /// What this rank sends ...
+    /// Tensor that this rank sends ...
     pub sent: TensorId,
-    /// ... and receives, which may be the same memory.
+    /// ... and tensor that it receives, possibly the same memory.
     pub received: TensorId,
-    /// The stream that it runs on where that is one of its own; the script then goes on.
+    /// Stream of its own, where it has one; the main stream then does not wait.
     pub beside: Option<u32>,
 }
 
 impl Exchanged {
-    /// The op that asks for it, and in it what NCCL notes and launches.
+    /// The op that requests the collective, with the ops noted and launched by NCCL inside it.
     pub fn op(&self) -> NewOp {
         let (name, label) = names(self.kind);
         let both = if self.sent == self.received {
@@ -41,17 +41,17 @@ impl Exchanged {
     }
 }
 
-/// What lets the script's stream wait for a stream of collectives.
+/// An op that makes the main stream wait for a stream of collectives.
 pub(crate) fn wait(stream: u32) -> NewOp {
     NewOp::waiting(NOTE, StreamWait { waiting: 0, awaited: stream })
 }
 
-/// The first stream that no op of a step is on.
+/// First stream that no op of a step uses.
 pub(crate) fn free_stream(step: &Step) -> u32 {
     1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0)
 }
 
-/// A flat tensor on the device.
+/// A one-dimensional tensor on the device.
 pub(crate) fn flat(elements: i64, dtype: Dtype) -> steptime_aten::Tensor {
     steptime_aten::Tensor::contiguous(&[elements], dtype)
 }

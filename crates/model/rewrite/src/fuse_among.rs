@@ -1,4 +1,4 @@
-//! Fusions of ops that somebody chose, and of no others.
+//! Fusions of chosen ops only.
 
 use steptime_step::{Patch, Step};
 
@@ -10,28 +10,28 @@ use crate::rule::{Facts, Rule};
 use crate::selection::{Among, Selection};
 use crate::stage::Stage;
 
-/// What is fused.
+/// Kind of fusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fusion {
-    /// Embedding bags, as [`FuseEmbeddingBags`] does it.
+    /// Embedding bags, as by [`FuseEmbeddingBags`].
     EmbeddingBags,
-    /// Chains of elementwise ops, as [`FusePointwise`] does it.
+    /// Chains of elementwise ops, as by [`FusePointwise`].
     Elementwise,
-    /// Linear layers with their ReLU, as [`FuseLinear`] does it.
+    /// Linear layers with their ReLU, as by [`FuseLinear`].
     Linear,
 }
 
-/// A fusion of chosen ops of the forward pass, and of what computes their gradients.
+/// A fusion of chosen ops of the forward pass, and of the ops that compute their gradients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FuseAmong {
-    /// What is fused ...
+    /// Kind of fusion.
     pub what: Fusion,
-    /// ... of which ops.
+    /// The chosen ops.
     pub ops: Vec<Selection>,
 }
 
 impl FuseAmong {
-    /// The rule that does it to all ops.
+    /// The rule that applies this fusion to all ops.
     fn rule(&self) -> &'static dyn Rule {
         match self.what {
             Fusion::EmbeddingBags => &FuseEmbeddingBags,

@@ -10,16 +10,16 @@ use crate::rule::{Facts, Rule};
 use crate::selection::Among;
 use crate::stage::Stage;
 
-/// A product with a bias, and the same with an activation.
+/// A product with a bias, without and with an activation.
 const PRODUCT: &str = "aten::addmm";
 const ACTIVATED: &str = "aten::_addmm_activation";
-/// What runs it in Python, with a backward pass of its own.
+/// The Python function that runs it, with its own backward pass.
 const FUNCTION: &str = "LinearReLU";
-/// Host time of a function written in Python above that of an op of PyTorch's, in times of a small op with autograd: of four layers
-/// in two recordings, 1 to 9. The backward pass takes as long as before.
+/// Additional host time of a function written in Python over an op of PyTorch, in units of a small op with autograd: in four layers of two
+/// recordings, 1 to 9. The backward pass takes as long as before.
 const PYTHON: f64 = 5.0;
 
-/// Computes the ReLU in the epilogue of the product before it. The backward pass runs the same kernels.
+/// Computes the ReLU in the epilogue of the preceding product. The backward pass runs the same kernels.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FuseLinear;
 
@@ -46,7 +46,7 @@ impl Rule for FuseLinear {
 }
 
 impl FuseLinear {
-    /// The same of some layers alone.
+    /// Fuses chosen layers only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let uses = Uses::of(step);
         let mut patch = Patch::new(self.name());
@@ -79,7 +79,7 @@ impl FuseLinear {
     }
 }
 
-/// The product with a bias that is all that an op computes.
+/// The product with a bias, where it is the only computation of an op.
 fn product(step: &Step, op: OpId, facts: &Facts<'_>) -> Option<OpId> {
     let mut found = step.subtree(op).into_iter().filter_map(|op| {
         let lowered = step.lower(op, facts.ops)?;
@@ -96,7 +96,7 @@ struct Layer {
     linear: OpId,
     product: OpId,
     relu: OpId,
-    /// What the layer gave, and what the ReLU gives.
+    /// Output of the layer, and output of the ReLU.
     between: TensorId,
     result: TensorId,
 }
@@ -118,14 +118,14 @@ impl Layer {
     fn fuse(&self, step: &Step, patch: &mut Patch) {
         let mut tensor = |id| if id == self.between { self.result } else { id };
         let again = NewOp::again(step, self.linear, &mut tensor);
-        // The function calls what the layer called.
+        // The function calls the ops that the layer called.
         let inner = if self.linear == self.product { vec![again] } else { again.children };
         let children = inner.into_iter().map(|op| self.activated(op)).collect();
         patch.insert.push((Place::Before(self.linear), NewOp::around(FUNCTION, children).taking(PYTHON)));
         patch.remove.extend([self.linear, self.relu]);
     }
 
-    /// The same op; the product computes the activation, too.
+    /// The same op, where the product also computes the activation.
     fn activated(&self, mut op: NewOp) -> NewOp {
         if op.again == Some(self.product) {
             ACTIVATED.clone_into(&mut op.name);

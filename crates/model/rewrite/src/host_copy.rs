@@ -4,7 +4,7 @@ use steptime_aten::kernel::{Direction, Kernel};
 use steptime_aten::{Lowering, OpSet};
 use steptime_step::{OpId, Step, TensorId};
 
-/// Where `aten::copy_` is told not to wait.
+/// Index of the `non_blocking` argument of `aten::copy_`.
 pub(crate) const NON_BLOCKING: usize = 2;
 
 /// An op that copies from the host to the device.
@@ -13,12 +13,12 @@ pub(crate) struct HostCopy {
     pub from: TensorId,
     pub to: TensorId,
     pub bytes: u64,
-    /// Whether the host does not wait for it.
+    /// Whether the host does not wait for the copy.
     pub non_blocking: bool,
 }
 
 impl HostCopy {
-    /// The copy that an op is; `None` of others.
+    /// The copy that an op performs; `None` for other ops.
     pub fn of(step: &Step, op: OpId, ops: &OpSet) -> Option<HostCopy> {
         let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
         let lowered = step.lower(op, ops)?;

@@ -1,4 +1,4 @@
-//! What rules found of a step that is asked about again and again.
+//! Findings about a step that is queried many times.
 
 use std::sync::OnceLock;
 
@@ -8,23 +8,23 @@ use steptime_step::Step;
 use crate::resize::dims::BatchDims;
 use crate::resize::followed::Followed;
 
-/// A step before any change, and what rules found of it.
+/// An unchanged step, and the findings of rules about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Unchanged<'a> {
-    /// The step. What a rule is given is known where it is this very one.
+    /// The step. Findings are used only for this very object.
     pub step: &'a Step,
-    /// What was found of this step, and of no other.
+    /// Findings about this step only.
     pub known: &'a Known,
 }
 
-/// What rules found of one step, for the next time. Threads may ask at the same time.
+/// Cached findings of rules about one step. Threads may access it at the same time.
 #[derive(Debug, Default)]
 pub struct Known {
     batch: OnceLock<(OpSet, u64, BatchDims, Followed)>,
 }
 
 impl Known {
-    /// Where a batch is followed to, found once for the first that is asked for; `None` for another.
+    /// Propagation of the batch dimension, computed once for the first query; `None` for a query with other arguments.
     pub(crate) fn batch(
         &self,
         (ops, from, dims): (&OpSet, u64, &BatchDims),

@@ -1,10 +1,10 @@
-//! What could be changed in a training step: one rule a file.
+//! Changes of a training step, one rule per file.
 //!
 //! ```text
-//! Step ──rule: Rule──> Patch ──Step::apply──> Step, and an Audit of what was done and why
+//! Step ──rule: Rule──> Patch ──Step::apply──> Step, and an Audit of the changes with their reasons
 //! ```
 //!
-//! Rules compose: [`apply`] applies one after the other in the order of their [`Stage`]s, each to what the last one left.
+//! Rules compose: [`apply`] applies them in the order of their [`Stage`]s, each to the result of the previous one.
 #![forbid(unsafe_code)]
 
 mod accumulate;

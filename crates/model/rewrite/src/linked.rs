@@ -1,11 +1,11 @@
-//! Tensors of optimizers that belong together: a parameter, its gradient and its states.
+//! Groups of optimizer tensors: a parameter, its gradient and its states.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Device};
 use steptime_graph::execution::StorageId;
 use steptime_step::{Call, OpId, Step, TensorId};
 
-/// The memory that a tensor begins at: views of the same place are one.
+/// Memory location of a tensor: views that begin at the same address are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     At(StorageId, u64),
@@ -21,16 +21,16 @@ impl Place {
     }
 }
 
-/// Which tensors of some ops belong together: those of one op, and in lists those at the same position.
+/// Groups of tensors of some ops: tensors of one op belong together; in lists, those at the same position.
 #[derive(Debug, Default)]
 pub(crate) struct Linked {
     numbers: FxHashMap<Place, usize>,
-    /// For each place another of its set; the first of a set has itself.
+    /// Union-find parent of each place; the root of a group is its own parent.
     above: Vec<usize>,
 }
 
 impl Linked {
-    /// Those of ops that update parameters. Numbers, and what lies on the host, are of no parameter.
+    /// Groups of the tensors of ops that update parameters. Scalars and host tensors belong to no parameter.
     pub fn of(step: &Step, ops: &[OpId]) -> Linked {
         let mut linked = Linked::default();
         for call in ops.iter().filter_map(|&op| step.ops[op].call.as_deref()) {
@@ -74,13 +74,13 @@ impl Linked {
         number
     }
 
-    /// The set of a tensor; `None` where no op takes or gives it.
+    /// The group of a tensor; `None` where no op takes or returns it.
     pub fn set(&self, step: &Step, tensor: TensorId) -> Option<usize> {
         self.numbers.get(&Place::of(step, tensor)).map(|&number| self.root(number))
     }
 }
 
-/// The lists that a call takes and gives.
+/// The input and output tensor lists of a call.
 pub(crate) fn lists(call: &Call) -> impl Iterator<Item = &Vec<TensorId>> {
     call.inputs.iter().chain(&call.outputs).filter_map(|arg| match arg {
         Arg::Tensors(list) => Some(list),
@@ -88,7 +88,7 @@ pub(crate) fn lists(call: &Call) -> impl Iterator<Item = &Vec<TensorId>> {
     })
 }
 
-/// How long the longest of these is; 0 without any.
+/// Length of the longest tensor list; 0 without any.
 pub(crate) fn longest(call: &Call) -> usize {
     lists(call).map(Vec::len).max().unwrap_or(0)
 }

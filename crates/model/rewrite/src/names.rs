@@ -1,4 +1,4 @@
-//! Tensors of what runs again: others than those of what it repeats.
+//! Tensors of ops that run again, distinct from those of the original run.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
@@ -7,28 +7,28 @@ use steptime_step::{Call, OpId, Patch, Step, TensorId};
 /// The tensors of ops that run again.
 pub(crate) struct Names<'s> {
     step: &'s Step,
-    /// Memory that is made again.
+    /// Memory that is computed again.
     remade: FxHashSet<StorageId>,
-    /// Tensors that the ops give.
+    /// Outputs of the ops.
     given: FxHashSet<TensorId>,
     known: FxHashMap<TensorId, TensorId>,
     storages: FxHashMap<StorageId, StorageId>,
-    /// The first storage that no tensor has yet.
+    /// First unused storage id.
     pub next_storage: u32,
 }
 
-/// What an op and those inside it were called with.
+/// Calls of an op and of the ops inside it.
 pub(crate) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
     step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_deref())
 }
 
-/// The first storage that no tensor of a step has.
+/// First storage id that no tensor of a step has.
 pub(crate) fn free_storage(step: &Step) -> u32 {
     step.tensors.iter().filter_map(|row| row.storage).map(|storage| storage.0 + 1).max().unwrap_or(0)
 }
 
 impl<'s> Names<'s> {
-    /// Of ops that run again, and the memory that they make.
+    /// Tensors of ops that run again, and of the memory that they write.
     pub fn of(step: &'s Step, roots: &[OpId], remade: FxHashSet<StorageId>, next_storage: u32) -> Names<'s> {
         let mut given = FxHashSet::default();
         for call in roots.iter().flat_map(|&root| calls(step, root)) {
@@ -48,12 +48,12 @@ impl<'s> Names<'s> {
         self.step.tensors[tensor].storage.is_some_and(|storage| self.remade.contains(&storage))
     }
 
-    /// A tensor of an op that runs again.
+    /// The tensor that replaces one of an op that runs again.
     pub fn of_again(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
         if self.given.contains(&tensor) { self.fresh(tensor, patch) } else { self.of_saved(tensor, patch) }
     }
 
-    /// A tensor of an op of the backward pass.
+    /// The tensor that replaces one of a backward op.
     pub fn of_saved(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
         if usize::from(tensor) < self.step.tensors.len() && self.is_remade(tensor) {
             self.fresh(tensor, patch)

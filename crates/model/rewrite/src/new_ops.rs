@@ -1,27 +1,27 @@
-//! Ops that rules put in.
+//! Ops that rules insert.
 
 use steptime_aten::Arg;
 use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
 use steptime_step::{Call, NewOp, OpId, Step, TensorId};
 
-/// An op that gives one tensor.
+/// An op with one output tensor.
 pub(crate) fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> NewOp {
     NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(output)], ..Call::default() })
 }
 
-/// A function of the backward pass, as the autograd engine runs it.
+/// A function of the backward pass, as run by the autograd engine.
 pub(crate) fn function(name: &str, takes: &[TensorId], inside: Vec<NewOp>) -> NewOp {
     let inputs = takes.iter().map(|&tensor| Arg::Tensor(tensor)).collect();
     let own = NewOp::new(name, Call { inputs, ..Call::default() }).with(inside);
     NewOp::around(&EventName::engine(name), vec![own])
 }
 
-/// A list of whole numbers.
+/// A list of integers.
 pub(crate) fn ints(sizes: &[i64]) -> Arg<TensorId> {
     Arg::Ints(sizes.iter().copied().collect())
 }
 
-/// What adds a gradient to that of its parameter: it comes right after the function that made it.
+/// The op that accumulates the gradient computed by a function into that of its parameter; it directly follows the function.
 pub(crate) fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
     let row = &step.ops[function];
     let siblings = match row.parent {

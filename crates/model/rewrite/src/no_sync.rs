@@ -1,4 +1,4 @@
-//! Numbers that are no longer read back from the device each step.
+//! Numbers that are no longer read back from the device in each step.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::stage::Stage;
 
 /// The op that reads a number.
 const READ: &str = "aten::_local_scalar_dense";
-/// What Python calls for it, and nothing else.
+/// Ops that Python calls only to read a number.
 const CALLED: [&str; 3] = ["aten::item", "aten::is_nonzero", READ];
-/// What a gradient scaler asks for, to skip a step.
+/// Prefix of ops of a gradient scaler, which reads a number to skip a step.
 const SCALER: &str = "aten::_amp_";
 
-/// Numbers such as the loss stay on the device: the host does not wait for it to read them.
+/// Keeps numbers such as the loss on the device: the host does not wait for the device to read them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSync;
 
@@ -75,7 +75,7 @@ fn reads(step: &Step) -> impl Iterator<Item = OpId> + use<'_> {
     step.running().into_iter().filter(move |&op| step.ops[op].name == READ && on_device(op))
 }
 
-/// Why a number must be read, in the plural; `None` where nothing is known that needs it.
+/// Reason why a number must be read, in the plural; `None` where no known op needs it.
 fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
     let tensors = || step.ops[op].call.iter().flat_map(|call| call.takes());
     let mut touched = tensors()
@@ -91,7 +91,7 @@ fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
     }
 }
 
-/// The op that makes a number.
+/// Name of the op that computes a number.
 fn maker(step: &Step, uses: &Uses, op: OpId) -> String {
     let tensor = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     let maker = tensor.and_then(|tensor| uses.producer(tensor));

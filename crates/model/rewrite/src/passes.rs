@@ -8,15 +8,15 @@ use steptime_step::{OpId, Step, TensorId};
 
 use crate::names::calls;
 
-/// Ops that no other is around but annotations, told apart by pass. Those of optimizers are in neither.
+/// Outermost ops, apart from annotations, divided by pass. Ops of optimizers are in neither pass.
 pub(crate) struct Passes {
-    /// Ops of the script, in order: of the forward pass, and what takes gradients. Of a CPU, its functions, too.
+    /// Ops of the main thread, in order: those of the forward pass and those that take gradients. On a CPU, autograd functions too.
     pub script: Vec<OpId>,
-    /// How many of these come before the first update.
+    /// Number of these before the first update.
     pub before_update: usize,
-    /// Those that take no gradient, nor what is made of one.
+    /// Ops that take no gradient and no tensor computed from one.
     pub forward: Vec<OpId>,
-    /// Functions of the autograd engine, and what else runs beside the script, in order.
+    /// Functions of the autograd engine, and other ops that run outside of the main thread, in order.
     pub backward: Vec<OpId>,
 }
 
@@ -27,7 +27,7 @@ impl Passes {
         for op in step.running() {
             let row = &step.ops[op];
             let is_script = row.thread == HostThreadId::MAIN;
-            // An update that comes before all else is the end of the step before.
+            // An update before all other ops ends the previous step.
             if is_script && !script.is_empty() && step.event(op).is_optimizer_step() {
                 before_update.get_or_insert(script.len());
             }
@@ -45,12 +45,12 @@ impl Passes {
         Passes { before_update: before_update.unwrap_or(script.len()), script, forward, backward }
     }
 
-    /// The number of the last batch whose gradients a rule adds up; 0 where there is one batch.
+    /// Index of the last batch whose gradients a rule accumulates; 0 where there is one batch.
     pub fn last_round(&self, step: &Step) -> u32 {
         self.backward.iter().map(|&function| step.ops[function].round).max().unwrap_or(0)
     }
 
-    /// Whether gradients are computed in several passes: a function runs again, or a number comes that is above the first.
+    /// Whether gradients are computed in several passes: a function runs again, or a sequence number exceeds the first one.
     pub fn are_several(&self, step: &Step) -> bool {
         if self.backward.iter().any(|&function| step.ops[function].again.is_some()) {
             return true;
@@ -62,8 +62,8 @@ impl Passes {
     }
 }
 
-/// Ops of the script that take no gradient, nor what was made of one. None of those recorded before the first function does, whatever
-/// lay at the address of a tensor later.
+/// Ops of the script that take no gradient and no tensor computed from one. No op recorded before the first backward function takes one, even where a
+/// later tensor has the same address.
 fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId> {
     let begins = backward.iter().filter_map(|&op| node(step, op)).min();
     let is_before = |op: &&OpId| node(step, **op).zip(begins).is_some_and(|(own, begins)| own < begins);
@@ -83,17 +83,17 @@ fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId
     kept
 }
 
-/// The node of the execution trace that an op was, or the first inside it.
+/// The execution-trace node of an op, or of the first op inside it that has one.
 fn node(step: &Step, op: OpId) -> Option<NodeId> {
     step.subtree(op).into_iter().find_map(|op| step.ops[op].node)
 }
 
-/// The tensors that an op takes, and what is inside it, in order.
+/// Input tensors of an op and of the ops inside it, in order.
 pub(crate) fn takes(step: &Step, op: OpId) -> Vec<TensorId> {
     calls(step, op).flat_map(|call| call.takes()).collect()
 }
 
-/// The tensors that an op gives, and what is inside it, in order.
+/// Output tensors of an op and of the ops inside it, in order.
 pub(crate) fn gives(step: &Step, op: OpId) -> Vec<TensorId> {
     calls(step, op).flat_map(|call| call.gives()).collect()
 }

@@ -1,4 +1,4 @@
-//! The next batch copied from pinned memory, by a stream of its own, under the step before.
+//! Copies of the next batch from pinned memory, on a separate stream, during the previous step.
 
 use steptime_aten::{Arg, Device};
 use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
@@ -8,7 +8,7 @@ use crate::host_copy::{HostCopy, NON_BLOCKING};
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Batches in pinned memory; the next one is copied while this one is trained on, and no copy of it makes the host wait.
+/// Batches in pinned memory. The next batch is copied while the current one is trained on, and the host waits for none of its copies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PrefetchInputs;
 
@@ -60,7 +60,7 @@ impl Rule for PrefetchInputs {
     }
 }
 
-/// Why no copy can be made ahead.
+/// Reason why no copy can be moved ahead.
 fn reason(asynchronous: usize, made: usize) -> String {
     match (asynchronous, made) {
         (0, 0) => "no op copies from the host to the device".to_owned(),
@@ -71,7 +71,7 @@ fn reason(asynchronous: usize, made: usize) -> String {
     }
 }
 
-/// Makes a copy for the next step, from pinned memory.
+/// Moves a copy ahead, from pinned memory, for the next step.
 fn ahead(copy: &HostCopy, step: &Step, patch: &mut Patch) {
     let Some(mut call) = step.ops[copy.op].call.as_deref().cloned() else { return };
     let pinned = steptime_aten::Tensor { device: Device::Pinned, ..step.tensors[copy.from].value.clone() };
@@ -83,7 +83,7 @@ fn ahead(copy: &HostCopy, step: &Step, patch: &mut Patch) {
     }
     patch.change.push((copy.op, call));
     patch.ahead.push(copy.op);
-    // The allocator is told that the main stream uses what the other one made.
+    // The allocator records that the main stream uses memory of the copy stream.
     let marked = Call { inputs: vec![Arg::Tensor(copy.to)], ..Call::default() };
     let outermost = step.outermost(copy.op);
     patch.insert.push((Place::After(outermost), NewOp::new("aten::record_stream", marked)));

@@ -1,4 +1,4 @@
-//! Ops that are gone: what a step would be without them.
+//! Removal of ops from a step.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::selection::Selection;
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// The function that adds up a parameter's gradient.
+/// The function that accumulates a parameter's gradient.
 const ACCUMULATE: &str = "AccumulateGrad";
 
-/// Some ops are not run, and neither is what computes gradients through them. Who takes what they gave takes what they took,
-/// where that has the same shape and type; else a tensor that is there before the step.
+/// Removes ops, and the backward functions that compute gradients through them. Consumers of a removed output take an input of the removed op of the
+/// same shape and type instead, or else a tensor from before the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remove {
-    /// Which ops.
+    /// The ops to remove.
     pub ops: Vec<Selection>,
 }
 
@@ -64,21 +64,21 @@ impl Rule for Remove {
     }
 }
 
-/// What goes.
+/// Removed ops.
 struct Gone {
-    /// The outermost ops, those that were chosen first.
+    /// The outermost ops, the chosen ones first.
     roots: Vec<OpId>,
-    /// All ops.
+    /// All ops, including those inside.
     ops: FxHashSet<OpId>,
 }
 
 impl Gone {
-    /// Chosen ops, the functions of the backward pass that differentiate them, and what adds up the gradients these give.
+    /// Chosen ops, the backward functions that differentiate them, and the functions that accumulate the gradients of these.
     fn of(step: &Step, chosen: &[OpId]) -> Gone {
         let mut gone = Gone { roots: Vec::new(), ops: FxHashSet::default() };
         chosen.iter().for_each(|&op| gone.add(step, op));
         let passes = Passes::of(step);
-        // The last op of a number is the one that a function differentiates.
+        // A function differentiates the last op with its sequence number.
         let mut numbered: FxHashMap<i64, OpId> = FxHashMap::default();
         for &unit in &passes.forward {
             numbered
@@ -108,13 +108,13 @@ impl Gone {
         }
     }
 
-    /// Whether an op that goes gives a tensor that it does not take.
+    /// Whether a removed op computes a tensor that is not among its inputs.
     fn makes(&self, step: &Step, tensor: TensorId) -> bool {
         let makes = |call: &Call| made(call).any(|given| given == tensor);
         self.ops.iter().any(|&op| step.ops[op].call.as_deref().is_some_and(makes))
     }
 
-    /// For each tensor that is taken and that nobody makes any more, what is taken in its place.
+    /// The replacement of each tensor that is still taken and no longer computed.
     fn replaced(&self, step: &Step, patch: &mut Patch) -> FxHashMap<TensorId, TensorId> {
         let mut taken: FxHashSet<TensorId> = FxHashSet::default();
         let mut still: FxHashSet<TensorId> = FxHashSet::default();
@@ -126,7 +126,7 @@ impl Gone {
         let mut others: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         let mut dropped: FxHashSet<TensorId> = FxHashSet::default();
         for &root in &self.roots {
-            // What came from outside and is still there, or what is there in its place.
+            // Inputs from outside that still exist, or their replacements.
             let mut inputs: Vec<TensorId> = Vec::new();
             let mut inside: FxHashSet<TensorId> = FxHashSet::default();
             for call in calls(step, root) {
@@ -158,7 +158,7 @@ impl Gone {
     }
 }
 
-/// What a call gives and did not take.
+/// Outputs of a call that are not among its inputs.
 fn made(call: &Call) -> impl Iterator<Item = TensorId> {
     call.gives().filter(|given| !call.takes().any(|taken| taken == *given))
 }

@@ -1,4 +1,4 @@
-//! Independent ops in another order: a copy of an input goes right before what first takes it.
+//! Independent ops in another order: a copy of an input moves to right before its first consumer.
 
 use steptime_aten::OpSet;
 use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
@@ -10,8 +10,7 @@ use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// Copies of a batch to the device wait until they are needed: the device begins on the first while the host still makes the
-/// others.
+/// Delays copies of a batch to the device until they are needed: the device starts on the first while the host still issues the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reorder;
 
@@ -64,7 +63,7 @@ impl Rule for Reorder {
     }
 }
 
-/// Whether an op copies what is older than the step to the device, and the host waits for it.
+/// Whether an op copies a tensor from before the step to the device while the host waits.
 fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
     let inside = step.subtree(op);
     let made = gives(step, op);
@@ -74,7 +73,7 @@ fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
         && takes(step, op).into_iter().all(is_old)
 }
 
-/// The first op after the one at a place that takes what that gives, or writes what it takes.
+/// Position of the first op after position `at` that takes an output of the op at `at`, or writes one of its inputs.
 fn first_use(step: &Step, forward: &[OpId], at: usize) -> Option<usize> {
     let storage = |id: TensorId| step.tensors[id].storage;
     let (given, taken) = (gives(step, forward[at]), takes(step, forward[at]));

@@ -1,4 +1,4 @@
-//! What a rule is.
+//! The trait of rules, and their application.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -11,27 +11,27 @@ use crate::error::{Error, Refused};
 use crate::known::{Known, Unchanged};
 use crate::stage::Stage;
 
-/// What a rule may know of a step beside its ops.
+/// Facts about a step that its ops do not hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The ops that are known.
+    /// Known ops.
     pub ops: &'a OpSet,
-    /// Samples in a batch, where the recording says it.
+    /// Samples per batch, where the recording has it.
     pub batch: Option<u64>,
-    /// The step before any change, where it is asked about again and again.
+    /// The unchanged step, where many queries start from the same one.
     pub unchanged: Option<Unchanged<'a>>,
-    /// Which modules ran the ops of the recording, where that is known.
+    /// Modules that ran the recorded ops, where known.
     pub modules: Option<&'a Modules>,
 }
 
 impl<'a> Facts<'a> {
-    /// Of a step whose ops mean what a set says; `batch` is the number of samples, where the recording says it.
+    /// Facts for a step whose ops have the semantics of `ops`; `batch` is the number of samples, where the recording has it.
     #[must_use]
     pub fn new(ops: &'a OpSet, batch: Option<u64>) -> Facts<'a> {
         Facts { ops, batch, unchanged: None, modules: None }
     }
 
-    /// What was found of a step before, where that is the one that nothing has changed.
+    /// Cached findings, where `step` is the unchanged one.
     pub(crate) fn known(&self, step: &Step) -> Option<&'a Known> {
         self.unchanged.filter(|unchanged| std::ptr::eq(unchanged.step, step)).map(|unchanged| unchanged.known)
     }
@@ -39,66 +39,66 @@ impl<'a> Facts<'a> {
 
 /// A change that can be made to a step.
 pub trait Rule: Debug + Send + Sync {
-    /// Its name, as the command line has it.
+    /// Name, as on the command line.
     fn name(&self) -> &'static str;
 
-    /// When it is applied among others.
+    /// Stage in which the rule is applied.
     fn stage(&self) -> Stage;
 
-    /// What it takes to make the change, in words.
+    /// Effort of the change, in words.
     fn effort(&self) -> &'static str {
         "unknown"
     }
 
-    /// What may speak against it, in words.
+    /// Risk of the change, in words.
     fn risk(&self) -> &'static str {
         "none known"
     }
 
-    /// What is not known of the change, in words, and how much longer the step may be for it: half-width of 90 %, logarithm
-    /// of a factor.
+    /// Unknown effect of the change, in words, and by how much it may lengthen the step: half-width of the 90 % interval, as the logarithm of a
+    /// factor.
     fn doubt(&self) -> Option<(&'static str, f64)> {
         None
     }
 
-    /// Samples of a step with it, where there were so many before.
+    /// Samples of a step with the change, given those without it.
     fn samples(&self, before: Option<u64>) -> Option<u64> {
         before
     }
 
-    /// The patches that it wants to a step.
+    /// Patches of the change to a step.
     ///
     /// # Errors
-    /// Where it does not apply: what is missing, or in the way.
+    /// Where the rule does not apply: something is missing, or prevents it.
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error>;
 }
 
-/// What a rule did.
+/// Changes made by a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
-    /// The rule.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// What it did and why, a line each.
+    /// Changes and their reasons, one per line.
     pub why: Vec<String>,
     /// Assumptions, in words.
     pub doubts: Vec<String>,
-    /// How many ops it removed, put in and changed.
+    /// Numbers of removed, inserted and changed ops.
     pub counts: [usize; 3],
 }
 
-/// Applies rules in the order of their stages, whatever order they are given in. On an error the step is as it was.
+/// Applies rules in the order of their stages, not in the given order. On an error the step is unchanged.
 ///
 /// # Errors
-/// Where a rule does not apply, or what it makes is no step.
+/// Where a rule does not apply, or the patched step is invalid.
 pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Refused> {
     let (changed, audits) = applied(step, rules, facts)?;
     *step = changed;
     Ok(audits)
 }
 
-/// The step that rules make of one, and what each did, in the order in which they were applied.
+/// The step after all rules, and the audit of each rule in the order of application.
 ///
-/// A rule that would change the step alone, and finds nothing left to do after others, changes nothing and says so.
+/// A rule that applies to the original step but has nothing left to do after other rules changes nothing; its audit says so.
 ///
 /// # Errors
 /// As [`apply`].
@@ -136,7 +136,7 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
     Ok((now.into_owned(), audits))
 }
 
-/// Which rule left nothing to do for one that would change the step alone, in words; `None` where none did.
+/// The rule that left nothing to do for one that applies to the original step, in words; `None` where there is none.
 fn done_before(
     step: &Step,
     before: &[&dyn Rule],

@@ -1,4 +1,4 @@
-//! Ops that a change is told of: by name, by number, or by the module that ran them.
+//! Selection of ops by name, by number, or by the module that ran them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use crate::error::Error;
 use crate::passes::Passes;
 use crate::rule::Facts;
 
-/// Ops of a step: `aten::dropout` are all of that name, `aten::*norm*` all whose name has these parts, `ops[17]` is the 17th of
-/// the recording, counted from 0, and `module:DLRM.bottom` are those of a module's forward pass.
+/// Ops of a step: `aten::dropout` selects all of that name, `aten::*norm*` all whose name has these parts, `ops[17]` op 17 of the recording, counted
+/// from 0, and `module:DLRM.bottom` those of a module's forward pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All of a name; `*` stands for any letters.
+    /// All ops of a name; `*` matches any letters.
     Named(String),
-    /// One of the recording.
+    /// Number of one recorded op.
     Numbered(u32),
-    /// Those of the forward pass of modules, and of all modules in them; `*` stands for any letters of their paths.
+    /// Ops of the forward pass of modules and of all modules inside them; `*` matches any letters of a path.
     Module(String),
 }
 
-/// How a module is told from a name.
+/// Prefix of module paths.
 const MODULE: &str = "module:";
 
 impl FromStr for Selection {
@@ -56,10 +56,10 @@ impl fmt::Display for Selection {
 }
 
 impl Selection {
-    /// The ops that any of these names, in the order in which they begin. What is inside one of them is not named again.
+    /// The ops that match any of the selections, in the order in which they begin. Ops inside a selected one are left out.
     ///
     /// # Errors
-    /// Where one names none.
+    /// Where a selection matches no op.
     pub(crate) fn find(all: &[Selection], step: &Step, facts: &Facts<'_>) -> Result<Vec<OpId>, Error> {
         let running = step.running();
         let mut chosen = FxHashSet::default();
@@ -104,14 +104,14 @@ impl Selection {
     }
 }
 
-/// The ops that a rule may touch: all, or those that somebody chose.
+/// The ops that a rule may change: all, or chosen ones.
 pub(crate) struct Among(Option<Vec<OpId>>);
 
 impl Among {
-    /// All.
+    /// All ops.
     pub(crate) const ALL: Among = Among(None);
 
-    /// Those of selections.
+    /// Ops that match selections.
     ///
     /// # Errors
     /// As [`Selection::find`].
@@ -119,7 +119,7 @@ impl Among {
         Ok(Among(Some(Selection::find(all, step, facts)?)))
     }
 
-    /// Whether an op is one of them, is in one, or has one in it.
+    /// Whether an op is a chosen one, is inside one, or has one inside it.
     pub(crate) fn has(&self, step: &Step, op: OpId) -> bool {
         let Among(Some(chosen)) = self else { return true };
         chosen.iter().any(|&one| step.is_within(one, op) || step.is_within(op, one))
@@ -137,7 +137,7 @@ fn of_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
     Passes::of(step).forward.into_iter().filter(|&op| of(op).is_some_and(chosen)).collect()
 }
 
-/// Whether a name has the parts of a pattern, in order; `*` stands for what is between them.
+/// Whether a name has the parts of a pattern, in order; `*` matches any text between them.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };

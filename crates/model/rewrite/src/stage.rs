@@ -1,50 +1,50 @@
-//! The order of rules.
+//! Order of rules.
 
-/// When a rule is applied among others: whatever order they are given in, earlier stages come first.
+/// Stage in which a rule is applied: earlier stages come first, independent of the order in which rules are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Ops that the model does without.
+    /// Removal of ops.
     Removal,
     /// Samples in a batch.
     Batch,
     /// Sizes of the model.
     Size,
-    /// Tables and parameters that ranks share.
+    /// Placement of tables and parameters on ranks.
     Placement,
-    /// Operators for tables: these take lookups as PyTorch makes them.
+    /// Operators for tables, which take lookups in the form of PyTorch's.
     Operators,
-    /// Embedding bags that are looked up by themselves.
+    /// Embedding bags with separate lookups.
     Bags,
-    /// Types: casts come before what takes them is fused.
+    /// Data types: casts are inserted before their consumers are fused.
     Precision,
-    /// How products of 32 bits are rounded, where any are left.
+    /// Rounding of the remaining 32-bit matrix products.
     Rounding,
     /// Layouts of images.
     Layout,
-    /// Products with what follows.
+    /// Matrix products with their epilogues.
     Products,
     /// Chains of elementwise ops.
     Chains,
-    /// The form of the optimizer.
+    /// Form of the optimizer.
     Optimizer,
-    /// Copies of the batch under the step before ...
+    /// Copies of the batch during the previous step ...
     Prefetch,
-    /// ... or where they are needed.
+    /// ... or where they are first used.
     Copies,
-    /// Numbers that are read back.
+    /// Numbers that are read back to the host.
     Reads,
-    /// Blocks that run again in the backward pass.
+    /// Blocks that are recomputed in the backward pass.
     Recomputation,
-    /// Streams of chosen ops ...
+    /// Streams for chosen ops ...
     ChosenStreams,
-    /// ... and of branches.
+    /// ... and for independent branches.
     Streams,
-    /// Batches of an update: all that comes before is done for each.
+    /// Batches of an update: all earlier changes apply to each.
     Accumulation,
-    /// Averages of gradients, once an update.
+    /// Averages of gradients, once per update.
     Averages,
-    /// Calls and times of ops, from their arguments.
+    /// Calls and times of ops, derived from their arguments.
     Derivation,
-    /// A CUDA graph of all that is there.
+    /// A CUDA graph of all ops.
     Capture,
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Multiplies 32-bit matrices on tensor cores, with 10 bits of mantissa.
+/// Runs 32-bit matrix products on tensor cores, with 10 bits of mantissa.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tf32;
 

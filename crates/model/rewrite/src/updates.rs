@@ -1,4 +1,4 @@
-//! What optimizers do for some tables.
+//! Optimizer ops on chosen tables.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
@@ -6,12 +6,12 @@ use steptime_step::{Call, OpId, Step, TensorId};
 
 use crate::linked::{Linked, lists, longest};
 
-/// The ops in optimizers that work on tables.
+/// The optimizer ops that work on tables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Updates {
-    /// For each table, ops on it alone.
+    /// For each table, the ops on this table alone.
     pub alone: Vec<Vec<OpId>>,
-    /// Ops on lists of tensors, and the place of each table's in them, where it has one.
+    /// Ops on lists of tensors, with the position of each table's tensor in the lists, where it has one.
     pub lists: Vec<(OpId, Vec<Option<usize>>)>,
 }
 
@@ -24,7 +24,7 @@ impl Updates {
     }
 }
 
-/// Finds them; `tensors` are each table and what is made of its gradient.
+/// Finds the updates; `tensors` holds each table and the tensors computed from its gradient.
 pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     let mut updates = Updates { alone: vec![Vec::new(); tensors.len()], lists: Vec::new() };
     let outermost = outermost(step);
@@ -36,7 +36,7 @@ pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
             updates.lists.extend(owners.places(step, &outermost, at).map(|places| (op, places)));
             counts.clear();
         } else if let Some(bag) = call.takes().find_map(|taken| owners.table(step, taken)) {
-            // Its count of steps comes before it.
+            // The op that increments its step count comes before it.
             updates.alone[bag].append(&mut counts);
             updates.alone[bag].push(op);
             call.gives().for_each(|given| owners.own(given, bag));
@@ -49,12 +49,12 @@ pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     updates
 }
 
-/// Whose the tensors of optimizers are.
+/// Tables that own the optimizers' tensors.
 struct Owners {
     linked: Linked,
-    /// The table of a set of tensors that belong together; `None` of one that several tables are in, as where a temporary serves all.
+    /// The table of a group of linked tensors; `None` where several tables are in the group, as where a temporary serves all.
     of_set: FxHashMap<usize, Option<usize>>,
-    /// The table of a tensor that is known to be one's.
+    /// The table of a tensor with a known owner.
     of_tensor: FxHashMap<TensorId, usize>,
     tables: usize,
 }
@@ -84,13 +84,13 @@ impl Owners {
         self.of_tensor.entry(tensor).or_insert(table);
     }
 
-    /// The table that a tensor is of: what was made of it first, then what an optimizer takes together.
+    /// The table of a tensor: by derivation from its gradient first, then by the groups of optimizer tensors.
     fn table(&self, step: &Step, tensor: TensorId) -> Option<usize> {
         let known = self.of_tensor.get(&tensor).copied();
         known.or_else(|| *self.of_set.get(&self.linked.set(step, tensor)?)?)
     }
 
-    /// Where the tables' tensors stand in the lists of an op; `None` where they do not.
+    /// Positions of the tables' tensors in the lists of an op; `None` where there are none.
     fn listed(&self, step: &Step, op: OpId) -> Option<Vec<Option<usize>>> {
         let call = step.ops[op].call.as_deref()?;
         let length = longest(call);
@@ -105,8 +105,8 @@ impl Owners {
         places.iter().any(Option::is_some).then_some(places)
     }
 
-    /// The same of an op at a position. What is not known of a list is as in the op before of as many tensors in the same optimizer; what
-    /// counts steps belongs to the op after.
+    /// The same for the op at a position. Unknown positions are taken from the preceding op of the same optimizer with lists of the same length; for
+    /// step counts, from the following op.
     fn places(&self, step: &Step, ops: &[OpId], at: usize) -> Option<Vec<Option<usize>>> {
         let own = self.listed(step, ops[at]);
         if own.as_ref().is_some_and(|places| places.iter().all(Option::is_some)) {
@@ -130,19 +130,19 @@ impl Owners {
     }
 }
 
-/// The annotation of the optimizer's step that an op is in.
+/// The annotation of the optimizer step around an op.
 pub(crate) fn owner(step: &Step, op: OpId) -> Option<OpId> {
     step.around(op).skip(1).find(|&op| step.event(op).is_optimizer_step())
 }
 
-/// Ops in optimizers that no other is around.
+/// Outermost ops within optimizer steps.
 fn outermost(step: &Step) -> Vec<OpId> {
     let running = step.running().into_iter();
     let updates = |op: OpId| owner(step, op).is_some();
     running.filter(|&op| !step.ops[op].annotation && step.outermost(op) == op && updates(op)).collect()
 }
 
-/// A call without the items at some places of its lists.
+/// A call without the items at some positions of its lists.
 pub(crate) fn without(call: &Call, places: &[usize]) -> Call {
     let length = longest(call);
     let places: FxHashSet<usize> = places.iter().copied().collect();

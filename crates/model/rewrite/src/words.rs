@@ -1,6 +1,6 @@
-//! Words of what rules say.
+//! Words in messages of rules.
 
-/// So many of something.
+/// A number with its noun: `1 op`, `3 ops`.
 pub(crate) fn counted(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }

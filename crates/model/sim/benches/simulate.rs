@@ -1,4 +1,4 @@
-//! Simulating one DLRM step from a loaded, priced graph.
+//! Simulation of one DLRM step from a loaded, priced graph.
 
 use std::path::Path;
 
@@ -37,8 +37,8 @@ fn simulate(criterion: &mut Criterion) {
     }
 }
 
-/// Ranks of a job: one recorded step so many times, with hosts that differ by up to a tenth, meeting in five of its kernels. Of 8,192
-/// ranks 8 or 64 stand for those that do the same; their collectives are on a stream of their own and take room from the kernels.
+/// Ranks of a job: copies of one recorded step, with hosts that differ by up to a tenth, meeting in five of its kernels. Of 8,192
+/// ranks 8 or 64 represent those with the same behaviour; their collectives run on a separate stream and take room from the kernels.
 fn world(criterion: &mut Criterion) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/dlrm_default_2048");
     let trace = match steptime_trace::read_kineto_file(&folder.join("kineto.json.gz")) {
@@ -80,7 +80,7 @@ fn world(criterion: &mut Criterion) {
     }
 }
 
-/// The step with every so-manieth kernel on one more stream.
+/// The step with every `every`-th kernel on one more stream.
 fn on_a_stream_of_their_own(graph: &StepGraph, every: usize) -> StepGraph {
     let mut graph = graph.clone();
     let stream = graph.streams.push_and_get_key(graph.streams[StreamId::from(0usize)]);

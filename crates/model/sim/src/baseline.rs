@@ -5,21 +5,21 @@ use steptime_cost::overheads::{Overhead, Overheads};
 use steptime_graph::{ActivityId, OpId, StepGraph, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
-/// An op as the published method sees it: its name and the times of its kernels, in order.
+/// An op in the published method: its name and the durations of its kernels, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaperOp {
-    /// The op's name, by which its overheads are found.
+    /// Name by which the op's overheads are looked up.
     pub name: String,
-    /// Durations of the kernels it launches.
+    /// Durations of the kernels that the op launches.
     pub kernels: Vec<Nanos>,
 }
 
 /// T4 of the published method: one constant for all runtime calls.
 const T4: Nanos = Nanos(10_000);
-/// The published method's gap between kernels.
+/// Gap between kernels in the published method.
 const KERNEL_GAP: Nanos = Nanos(1_000);
 
-/// The published Algorithm 1: one host clock, one device clock, top-level ops in order.
+/// Predicts the step time by the published Algorithm 1: one host clock, one device clock, top-level ops in order.
 ///
 /// ```text
 /// for each op:                     cpu += T1
@@ -64,7 +64,7 @@ pub fn algorithm_1(ops: &[PaperOp], overheads: &Overheads) -> Nanos {
     cpu.max(gpu)
 }
 
-/// The published method on a graph: its top-level ops in order of time, with the given kernel times.
+/// Predicts the step time of a graph by the published method: its top-level ops in order of time, with the given kernel durations.
 pub fn paper(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>, overheads: &Overheads) -> Nanos {
     algorithm_1(&paper_ops(graph, durations), overheads)
 }
@@ -89,7 +89,7 @@ fn paper_ops(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>) -> Vec<P
         .collect()
 }
 
-/// The plain sum of kernels, copies and memsets.
+/// Returns the plain sum of kernels, copies and memsets.
 pub fn kernel_sum(durations: &TiSlice<ActivityId, Nanos>) -> Nanos {
     durations.iter().copied().sum()
 }

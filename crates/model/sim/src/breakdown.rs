@@ -1,4 +1,4 @@
-//! Where the time of a step goes: by op, by phase, by the user's annotations, by module of the model, by kernel.
+//! Breakdown of a step's time by op, by phase, by the user's annotations, by module of the model, by kernel.
 
 mod modules;
 
@@ -13,42 +13,39 @@ use crate::timeline::Timeline;
 
 pub use modules::{ModuleCost, by_module};
 
-/// What top-level ops of one name take in a step.
+/// Time of the top-level ops of one name in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpCost {
-    /// The op's name.
     pub name: String,
-    /// How many there are.
+    /// Number of these ops.
     pub count: usize,
     /// Host time, from their beginnings to their ends.
     pub host: Nanos,
-    /// Time of the device activities they launched.
+    /// Time of the device activities that they launched.
     pub device: Nanos,
     /// Their part of the critical path.
     pub critical: Nanos,
 }
 
-/// What a phase or an annotation takes in a step.
+/// Time of a phase or an annotation in a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PhaseCost {
-    /// Host time.
     pub host: Nanos,
-    /// Device active time of what it launched.
+    /// Device active time of the activities that it launched.
     pub device: Nanos,
 }
 
-/// What kernels of one name take in a step.
+/// Time of the kernels of one name in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelCost {
-    /// The kernel's name.
     pub name: String,
-    /// How many there are.
+    /// Number of these kernels.
     pub count: usize,
-    /// Their time.
+    /// Sum of their durations.
     pub device: Nanos,
 }
 
-/// Top-level ops by name, the most expensive first: by their part of the critical path, then by device time.
+/// Returns top-level ops by name, the most expensive first: by their part of the critical path, then by device time.
 pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<OpCost> {
     let mut costs: FxHashMap<&str, OpCost> = FxHashMap::default();
     let mut entry = |op: OpId, add: &mut dyn FnMut(&mut OpCost)| {
@@ -92,7 +89,7 @@ pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<Op
     rows
 }
 
-/// Kernels, copies and memsets by name, the most expensive first.
+/// Returns kernels, copies and memsets by name, the most expensive first.
 pub fn by_kernel(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>) -> Vec<KernelCost> {
     let mut costs: FxHashMap<&str, (usize, Nanos)> = FxHashMap::default();
     for (activity, &duration) in graph.activities.iter().zip(durations) {
@@ -108,10 +105,10 @@ pub fn by_kernel(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>) -> V
     rows
 }
 
-/// Host and device time by phase, in the order of a step.
+/// Returns host and device time by phase, in the order of a step.
 ///
 /// Host time is that of the main and the backward thread, gaps between ops included: a gap belongs to the phase
-/// of the op it leads to. Device time is the union of a phase's activities.
+/// of the op after it. Device time is the union of a phase's activities.
 pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost)> {
     let mut costs: BTreeMap<Phase, PhaseCost> =
         Phase::ALL.iter().map(|&p| (p, PhaseCost::default())).collect();
@@ -133,10 +130,10 @@ pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost
     costs.into_iter().filter(|(_, cost)| *cost != PhaseCost::default()).collect()
 }
 
-/// Annotations inside more annotations than this are not listed.
+/// Annotations nested deeper than this are not listed.
 const DEEPEST: u32 = 64;
 
-/// The user's annotations with their host time and the device time of what was launched inside, in order.
+/// Returns the user's annotations with their host time and the device time of the launches inside, in order.
 pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, PhaseCost)> {
     let mut rows: Vec<(String, PhaseCost)> = Vec::new();
     let mut place: FxHashMap<&str, usize> = FxHashMap::default();
@@ -159,7 +156,7 @@ pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, Pha
     rows
 }
 
-/// The device time of what was launched inside an op: its calls, and their activities, lie beside one another.
+/// Returns the device time of the launches inside an op: its calls, and their activities, have consecutive ids.
 fn device_within(graph: &StepGraph, timeline: &Timeline, op: &Op) -> Nanos {
     let from = graph.calls.partition_point(|call| call.begin < op.begin);
     let to = graph.calls.partition_point(|call| call.begin < op.end);
@@ -167,7 +164,7 @@ fn device_within(graph: &StepGraph, timeline: &Timeline, op: &Op) -> Nanos {
     let end = graph.activities.partition_point(|activity| activity.call < to);
     let mut spans: Vec<(Nanos, Nanos)> =
         first.until(end).map(|index| (timeline.starts[index], timeline.ends[index])).collect();
-    // Those of each stream are in order.
+    // The spans of each stream are in order, which makes the sort fast.
     spans.sort();
     union(&spans)
 }
@@ -179,7 +176,7 @@ fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<O
         .filter(|(_, activity)| wanted(graph.calls[activity.call].op))
         .map(|(index, _)| (timeline.starts[index], timeline.ends[index]))
         .collect();
-    // Those of each stream are in order.
+    // The spans of each stream are in order, which makes the sort fast.
     spans.sort();
     union(&spans)
 }

@@ -1,8 +1,8 @@
-//! Why a mark was passed, or an activity began, when it did.
+//! Causes of the times at which marks are passed and activities begin.
 
 use steptime_graph::ActivityId;
 
-/// What decided when a mark was passed.
+/// Cause of the time at which a mark is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkCause {
     /// Host time since the mark it comes after.
@@ -15,17 +15,17 @@ pub enum MarkCause {
     DeviceBefore(ActivityId),
 }
 
-/// What decided when a device activity began.
+/// Cause of the beginning of a device activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActivityCause {
-    /// Its launch.
+    /// Launch of the activity.
     Launch,
     /// The activity before it on its stream.
     Stream(ActivityId),
-    /// The last activity on its stream of the step before.
+    /// The last activity of the step before on its stream.
     StreamBefore(ActivityId),
     /// An activity of another stream, through an event.
     Event(ActivityId),
-    /// The same of the step before.
+    /// An activity of the step before on another stream, through an event.
     EventBefore(ActivityId),
 }

@@ -1,5 +1,5 @@
-//! The critical path: the chain of host time and device activities, each waiting for the one before, that decides how
-//! long the step takes. And slack: how much later something could end without making the step longer.
+//! The critical path: the chain of host time and device activities, each waiting for the one before, that determines the
+//! step time. And slack: the time by which something could end later without making the step longer.
 
 use steptime_graph::{ActivityId, Blocking, MarkId, MarkKind, OpId, StepGraph, TiVec};
 use steptime_trace::Nanos;
@@ -7,27 +7,26 @@ use steptime_trace::Nanos;
 use crate::cause::{ActivityCause, MarkCause};
 use crate::timeline::Timeline;
 
-/// Where a stretch of the critical path runs.
+/// Location of a stretch of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Host time that ends at a mark.
     Host(MarkId),
     /// A device activity.
     Device(ActivityId),
-    /// The way from a launch to the beginning of an activity.
+    /// Delay from a launch to the beginning of an activity.
     Launch(ActivityId),
-    /// The way from the end of an activity to the return of the call that waits for it.
+    /// Delay from the end of an activity to the return of the call that waits for it.
     Return(MarkId),
 }
 
 /// One stretch of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// What runs.
     pub place: Place,
-    /// When it begins.
+    /// Beginning.
     pub from: Nanos,
-    /// When it ends.
+    /// End.
     pub to: Nanos,
 }
 
@@ -37,7 +36,7 @@ pub(crate) enum Node {
     Activity(ActivityId),
 }
 
-/// The critical path of a steady step, in order of time. Its stretches join without gaps and last one period.
+/// Returns the critical path of a steady step, in order of time. Its stretches join without gaps and last one period.
 pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
     let Some((mut node, mut to)) = last(timeline) else { return Vec::new() };
     let stop = to - timeline.period;
@@ -73,7 +72,7 @@ pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
     path
 }
 
-/// What ends last.
+/// Returns the mark or activity that ends last.
 pub(crate) fn last(timeline: &Timeline) -> Option<(Node, Nanos)> {
     let host = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, mark)).max();
     let device = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, activity)).max();
@@ -137,24 +136,24 @@ pub(crate) fn before_activity(
     }
 }
 
-/// The mark at which an activity is handed to the device.
+/// Returns the mark at which an activity is handed to the device.
 fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: ActivityId) -> MarkId {
     let call = &graph.calls[graph.activities[activity].call];
     let after = timeline.starts[activity] >= timeline.marks[call.end];
     if call.blocking == Blocking::Never && after { call.end } else { call.begin }
 }
 
-/// Slack of every mark and of every activity's end: how much later it could be without the step ending later.
+/// Slack of every mark and of every activity's end: the time by which it could be later without the step ending later.
 #[derive(Debug, Clone)]
 pub struct Slack {
-    /// By mark.
+    /// Slack of marks.
     pub marks: TiVec<MarkId, Nanos>,
-    /// By activity.
+    /// Slack of the ends of activities.
     pub activities: TiVec<ActivityId, Nanos>,
 }
 
 impl Slack {
-    /// Computes slack within one step: everything may last until the step's last thing is done.
+    /// Computes slack within one step: everything may last until the end of the step.
     pub fn of(graph: &StepGraph, timeline: &Timeline) -> Slack {
         let end = last(timeline).map_or(Nanos::ZERO, |(_, time)| time);
         let mut latest = Latest {
@@ -163,26 +162,33 @@ impl Slack {
             marks: vec![end; graph.marks.len()].into(),
             ends: vec![end; graph.activities.len()].into(),
         };
-        let marks = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, Node::Mark(mark)));
-        let ends = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, Node::Activity(activity)));
-        let mut nodes: Vec<(Nanos, Node)> = marks.chain(ends).collect();
-        // Those of each thread and stream are in order.
-        nodes.sort();
-        for &(_, node) in nodes.iter().rev() {
+        for node in by_time(timeline).into_iter().rev() {
             match node {
                 Node::Mark(mark) => latest.before_mark(mark),
                 Node::Activity(activity) => latest.before_activity(activity),
             }
         }
-        let slack = |(latest, time): (&Nanos, &Nanos)| (*latest - *time).max(Nanos::ZERO);
-        Slack {
-            marks: latest.marks.iter().zip(&timeline.marks).map(slack).collect(),
-            activities: latest.ends.iter().zip(&timeline.ends).map(slack).collect(),
-        }
+        let Latest { mut marks, ends: mut activities, .. } = latest;
+        let slack = |(latest, time): (&mut Nanos, &Nanos)| *latest = (*latest - *time).max(Nanos::ZERO);
+        marks.iter_mut().zip(&timeline.marks).for_each(slack);
+        activities.iter_mut().zip(&timeline.ends).for_each(slack);
+        Slack { marks, activities }
     }
 }
 
-/// The latest times that do not make the step longer, as far as they are known: from the end of the step backwards.
+/// All marks and ends of activities, in order of time.
+fn by_time(timeline: &Timeline) -> Vec<Node> {
+    let marks = timeline.marks.keys().map(Node::Mark);
+    let mut nodes: Vec<Node> = marks.chain(timeline.ends.keys().map(Node::Activity)).collect();
+    // The nodes of each thread and stream are in order, which makes the sort fast.
+    nodes.sort_by_key(|&node| match node {
+        Node::Mark(mark) => (timeline.marks[mark], node),
+        Node::Activity(activity) => (timeline.ends[activity], node),
+    });
+    nodes
+}
+
+/// The latest times that do not make the step longer, known so far: from the end of the step backwards.
 struct Latest<'t> {
     graph: &'t StepGraph,
     timeline: &'t Timeline,
@@ -199,13 +205,13 @@ impl Latest<'_> {
         self.ends[activity] = self.ends[activity].min(time);
     }
 
-    /// Limits what an activity waits for.
+    /// Limits the predecessors of an activity.
     fn before_activity(&mut self, activity: ActivityId) {
         let timeline = self.timeline;
         let start = timeline.starts[activity];
         let latest_start = self.ends[activity] - (timeline.ends[activity] - start);
         let mark = launching_mark(self.graph, timeline, activity);
-        // The cause binds; the launch, if it is not the cause, must still come before.
+        // The cause is the tight limit; the launch, if it is not the cause, must still come before.
         match timeline.activity_causes[activity] {
             ActivityCause::Stream(before) | ActivityCause::Event(before) => {
                 self.limit_end(before, latest_start - (start - timeline.ends[before]));
@@ -218,7 +224,7 @@ impl Latest<'_> {
         }
     }
 
-    /// Limits what a mark waits for.
+    /// Limits the predecessors of a mark.
     fn before_mark(&mut self, mark: MarkId) {
         let timeline = self.timeline;
         let row = &self.graph.marks[mark];
@@ -236,7 +242,7 @@ impl Latest<'_> {
     }
 }
 
-/// The op in which a stretch of host time lies, if any.
+/// Returns the op that contains a stretch of host time, if any.
 pub fn op_of(graph: &StepGraph, place: Place) -> Option<OpId> {
     match place {
         Place::Device(activity) | Place::Launch(activity) => graph.calls[graph.activities[activity].call].op,

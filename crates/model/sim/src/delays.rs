@@ -4,10 +4,10 @@ use steptime_cost::HostCosts;
 use steptime_graph::TiVec;
 use steptime_trace::Nanos;
 
-/// The deepest launch queue that is simulated. Each stream keeps a ring buffer of this size.
+/// Deepest launch queue that is simulated. Each stream keeps a ring buffer of this size.
 const DEEPEST_QUEUE: u32 = 1 << 16;
 
-/// What a simulation takes from the costs of a host.
+/// Delays of a simulation, taken from the costs of a host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delays {
     pub launch: Nanos,
@@ -38,7 +38,7 @@ impl Delays {
     }
 }
 
-/// Values by their places.
+/// Makes a dense list of values from pairs of index and value.
 pub(crate) fn dense<Id: Copy + From<usize>>(sparse: &[(Id, Nanos)], len: usize) -> TiVec<Id, Option<Nanos>>
 where
     usize: From<Id>,

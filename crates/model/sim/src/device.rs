@@ -1,5 +1,5 @@
-//! The device where the end of an activity is not known when it is launched: kernels of several streams share it, or it waits
-//! for other ranks. What is launched waits in queues, and runs once it is asked when something ends.
+//! The device if the end of an activity is not known at its launch: kernels of several streams share it, or it waits
+//! for other ranks. Launched activities wait in queues, and are simulated once the end of one of them is queried.
 
 use std::collections::VecDeque;
 
@@ -21,25 +21,25 @@ struct Queued {
     slot: usize,
 }
 
-/// What was launched and has not ended.
+/// Activities that were launched and have not ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Device<'g> {
     graph: &'g StepGraph,
-    /// What kernels ask of the device, where they share it.
+    /// Demands of kernels on the device, if they share it.
     demands: Option<&'g Demands>,
-    /// Where activities meet those of other ranks.
+    /// Rendezvous at which activities meet those of other ranks.
     meets: Option<&'g TiSlice<ActivityId, Option<RendezvousId>>>,
     queues: TiVec<StreamId, VecDeque<Queued>>,
     /// Whether the first of a queue runs.
     runs: TiVec<StreamId, bool>,
-    /// What each stream ran last, and whether it was of this step.
+    /// Last activity of each stream, and whether it was of this step.
     last: TiVec<StreamId, Option<(ActivityId, bool)>>,
     running: Running<StreamId>,
-    /// Who came to a rendezvous, and when, since it was asked last.
+    /// Arrivals at rendezvous since the last call of [`Device::arrived`]: activity and time.
     arrived: Vec<(RendezvousId, ActivityId, Nanos)>,
 }
 
-/// When activities begin and end, and why then.
+/// Beginnings and ends of activities, and their causes.
 pub(crate) struct Times<'t> {
     pub streams: &'t mut TiSlice<StreamId, Stream>,
     pub starts: &'t mut TiSlice<ActivityId, Nanos>,
@@ -62,7 +62,7 @@ impl<'g> Device<'g> {
         }
     }
 
-    /// The same, one of several ranks.
+    /// Device of one of several ranks.
     pub fn among(
         graph: &'g StepGraph,
         demands: Option<&'g Demands>,
@@ -71,12 +71,12 @@ impl<'g> Device<'g> {
         Device { meets: Some(meets), ..Device::new(graph, demands) }
     }
 
-    /// Who came to a rendezvous since it was asked last.
+    /// Returns the arrivals at rendezvous since the last call.
     pub fn arrived(&mut self) -> Vec<(RendezvousId, ActivityId, Nanos)> {
         std::mem::take(&mut self.arrived)
     }
 
-    /// Whether it is known, when an activity is launched, when it ends: nothing before it waits, and it meets nobody.
+    /// Whether an activity's end is known at its launch: no predecessor is pending, and it meets no other rank.
     pub fn is_at_once(&self, activity: ActivityId, ends: &TiSlice<ActivityId, Nanos>) -> bool {
         self.demands.is_none()
             && self.meets.is_none_or(|meets| meets[activity].is_none())
@@ -84,22 +84,22 @@ impl<'g> Device<'g> {
             && self.graph.waits_of(activity).all(|wait| wait.wraps || ends[wait.from] != UNKNOWN)
     }
 
-    /// What ran at once was this.
+    /// Records an activity that ran at once.
     pub fn ran(&mut self, activity: ActivityId) {
         self.last[self.graph.activities[activity].stream] = Some((activity, true));
     }
 
-    /// All ranks were there, and the activity ends.
+    /// Ends an activity once all ranks have arrived.
     pub fn leave(&mut self, activity: ActivityId, at: Nanos, times: &mut Times<'_>) {
         self.end(self.graph.activities[activity].stream, at, times);
     }
 
-    /// From now on what was launched is of the step before.
+    /// Begins a step: all earlier launches now belong to the step before.
     pub fn begin_step(&mut self) {
         self.last.iter_mut().flatten().for_each(|(_, this_step)| *this_step = false);
     }
 
-    /// Puts an activity into its stream.
+    /// Puts an activity into the queue of its stream.
     pub fn launch(
         &mut self,
         activity: ActivityId,
@@ -112,12 +112,12 @@ impl<'g> Device<'g> {
         self.queues[stream].push_back(Queued { activity, ready, delay, duration, slot });
     }
 
-    /// Whether all that was launched into a stream has ended.
+    /// Whether all activities launched into a stream have ended.
     pub fn is_idle(&self, stream: StreamId) -> bool {
         self.queues[stream].is_empty()
     }
 
-    /// Goes on by one change; `false` where there is none.
+    /// Advances by one change; returns `false` if there is none.
     pub fn go_on(&mut self, times: &mut Times<'_>) -> bool {
         let mut first: Option<(Nanos, StreamId, ActivityCause)> = None;
         for stream in self.queues.keys() {
@@ -178,7 +178,7 @@ impl<'g> Device<'g> {
         }
     }
 
-    /// When the first of a queue may begin, and why then; `None` while it waits for what has not ended.
+    /// Returns the earliest beginning of the first in a queue, and its cause; `None` while it waits for an unfinished activity.
     fn start(&self, stream: StreamId, head: Queued, times: &Times<'_>) -> Option<(Nanos, ActivityCause)> {
         let (mut start, mut cause) = (head.ready, ActivityCause::Launch);
         let free = times.streams[stream].free;

@@ -21,10 +21,10 @@ use crate::delays::{Delays, dense};
 use crate::device::Device;
 use crate::stream::{NEVER, Stream, UNKNOWN};
 
-/// A longer delay between queued activities is a wait for something that was not recorded, not overhead.
+/// Longer delays between queued activities are waits for unrecorded events, not overhead.
 const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
 
-/// The engine's state between two steps.
+/// State of the engine between two steps.
 #[derive(Debug, Clone)]
 pub struct Engine<'g> {
     graph: &'g StepGraph,
@@ -38,41 +38,40 @@ pub struct Engine<'g> {
     ends_before: TiVec<ActivityId, Nanos>,
     pub(crate) mark_causes: TiVec<MarkId, MarkCause>,
     pub(crate) activity_causes: TiVec<ActivityId, ActivityCause>,
-    /// Where each call that waits may return.
+    /// Earliest return of each call that waits.
     returns: TiVec<CallId, (Nanos, MarkCause)>,
-    /// For calls whose activities start before the call ends: the earliest start, from the beginning of the call.
+    /// For calls whose activities start before the call ends: the earliest start, relative to the beginning of the call.
     leads: TiVec<CallId, Option<Nanos>>,
-    /// How long after its stream is free an activity of a captured graph begins.
+    /// Delay of an activity of a captured graph after its stream is free.
     between: TiVec<ActivityId, Option<Nanos>>,
-    /// What was launched and has not ended, where kernels share the device or wait for other ranks.
+    /// Launched activities that have not ended, if kernels share the device or wait for other ranks.
     device: Option<Device<'g>>,
-    /// The next mark of each thread.
     next: TiVec<HostThreadId, MarkId>,
-    /// Threads in a call that waits for what only other ranks can end; since when, and why since then.
+    /// Threads in a call that waits for other ranks; the time and cause since when.
     held: TiVec<HostThreadId, Option<(Nanos, MarkCause)>>,
 }
 
-/// How far a rank gets by itself.
+/// Progress of a rank without other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// All threads are through the step.
+    /// All threads have finished the step.
     End,
     /// A thread waits for other ranks.
     Others,
 }
 
-/// What passing a mark did.
+/// Effect of passing a mark.
 enum Passed {
-    /// Nothing that other threads could see.
+    /// No effect on other threads.
     Alone,
     /// Something was launched, or the thread waited.
     Seen,
-    /// Nothing yet: other ranks are waited for.
+    /// Not passed yet: the thread waits for other ranks.
     Held,
 }
 
 impl<'g> Engine<'g> {
-    /// An engine before the first step: all streams idle, all threads at time zero.
+    /// Creates an engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
         let delays = Delays::of(host);
         Engine {
@@ -96,13 +95,13 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// An engine before the first step of a priced graph, whose kernels share the device where that is known.
+    /// Creates an engine before the first step of a priced graph. Kernels share the device if their demands are known.
     pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
         let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, Some(demands)));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
-    /// The same of one rank of several, which meet where `meets` says. What its collectives take from its kernels is no matter
+    /// Creates an engine of one rank of several, which meet at `meets`. The room that collectives take from kernels is not part
     /// of the engine.
     pub(crate) fn among(
         priced: &'g PricedGraph<'_>,
@@ -124,7 +123,7 @@ impl<'g> Engine<'g> {
         self.go_on(gaps, durations, false);
     }
 
-    /// What comes now is of the next step.
+    /// Begins the next step.
     pub(crate) fn begin_step(&mut self) {
         std::mem::swap(&mut self.marks, &mut self.before);
         self.marks.raw.fill(NEVER);
@@ -134,8 +133,8 @@ impl<'g> Engine<'g> {
         self.next = self.graph.threads.iter().map(|thread| thread.first_mark).collect();
     }
 
-    /// Goes on with the step until its end, or until other ranks are waited for. Where `all` is set, threads that wait for
-    /// no other rank go on beside one that does.
+    /// Continues the step until its end, or until other ranks are needed. If `all` is set, threads that wait for
+    /// no other rank continue even if another thread does.
     pub(crate) fn go_on(
         &mut self,
         gaps: &TiSlice<MarkId, Nanos>,
@@ -167,7 +166,7 @@ impl<'g> Engine<'g> {
         if self.graph.threads.keys().all(through) { Reached::End } else { Reached::Others }
     }
 
-    /// A thread runs on until it launches or waits, or until its next mark waits for another thread. `again` is set where it
+    /// Runs a thread until it launches or waits, or until its next mark waits for another thread. `again` is set if it
     /// was held at its next mark.
     fn run(
         &mut self,
@@ -199,7 +198,7 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Notes when the next mark of a thread can be passed, or which mark it waits for.
+    /// Registers the time at which the next mark of a thread can be passed, or the mark it waits for.
     fn look_at(&self, thread: HostThreadId, gaps: &TiSlice<MarkId, Nanos>, ready: &mut Ready) {
         let next = self.next[thread];
         if next == self.graph.threads[thread].end_mark || self.held[thread].is_some() {
@@ -211,7 +210,7 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// When a mark could be passed if there were no device, and why; `None` until the mark that it waits for has passed.
+    /// Returns the earliest time of a mark without regard to the device, and its cause; `None` until the mark that it waits for has passed.
     fn candidate(&self, mark: MarkId, gaps: &TiSlice<MarkId, Nanos>) -> Option<(Nanos, MarkCause)> {
         let row = &self.graph.marks[mark];
         let from = if row.wraps { self.before[row.after] } else { self.marks[row.after] };
@@ -232,7 +231,7 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Passes a mark, at its [`Engine::candidate`] if no device is in the way. `again` is set where it was held before.
+    /// Passes a mark, at its [`Engine::candidate`] unless the device delays it. `again` is set if it was held before.
     fn pass(
         &mut self,
         mark: MarkId,
@@ -261,7 +260,7 @@ impl<'g> Engine<'g> {
                     return Passed::Held;
                 }
                 let (back, why) = self.returns[call];
-                // What such a call does itself, it does once the device is done.
+                // The own work of such a call comes after the device is done.
                 let back = if back == NEVER { back } else { back + gaps[mark] };
                 if back > time {
                     (time, cause) = (back, why);
@@ -286,12 +285,12 @@ impl<'g> Engine<'g> {
         passed
     }
 
-    /// When a stream has room for one more launch.
+    /// Returns the time from which a stream has room for one more launch.
     fn queue_full_until(&self, activity: ActivityId) -> Nanos {
         self.streams[self.graph.activities[activity].stream].full_until()
     }
 
-    /// How long after its stream is free a queued activity begins.
+    /// Returns the delay of a queued activity after its stream is free.
     fn queue_delay(&self, activity: ActivityId) -> Nanos {
         if let Some(delay) = self.between[activity] {
             return delay;
@@ -338,19 +337,19 @@ impl<'g> Engine<'g> {
         self.activity_causes[activity] = cause;
     }
 
-    /// When the first mark of the last step was passed.
+    /// Returns the time of the first mark of the last step.
     pub(crate) fn begin(&self) -> Nanos {
         self.marks.first().copied().unwrap_or(Nanos::ZERO)
     }
 
-    /// How far every thread and stream has got. What one step adds to each shows which is the slowest.
+    /// Returns the progress of every thread and stream. The difference over a step shows the slowest one.
     pub(crate) fn progress(&self) -> Vec<Nanos> {
         let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
         let hosts = threads.map(|t| self.marks[t.end_mark.previous()]);
         hosts.chain(self.streams.iter().map(|stream| stream.free)).collect()
     }
 
-    /// When everything of the last step was done: the last mark passed, the last activity ended.
+    /// Returns the end of the last step: of its last mark and its last activity.
     pub fn completion(&self) -> Nanos {
         let host = self.marks.iter().copied().max().unwrap_or(Nanos::ZERO);
         self.ends.iter().copied().max().map_or(host, |device| host.max(device))

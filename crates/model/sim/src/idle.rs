@@ -1,4 +1,4 @@
-//! Why the device idles.
+//! Causes of device idle time.
 
 mod unrecorded;
 
@@ -12,7 +12,7 @@ use unrecorded::Unrecorded;
 /// A cause of device idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IdleCause {
-    /// Before the first copy of the batch: the loop waits for, or prepares, its input.
+    /// Wait before the first copy of the batch: the loop waits for, or prepares, its input.
     Input,
     /// The host is busy between launches.
     Host,
@@ -20,13 +20,13 @@ pub enum IdleCause {
     HandOff,
     /// The host stages a copy.
     Copy,
-    /// The host had waited for the device, and now launches late.
+    /// The host waited for the device, and therefore launches late.
     Synchronisation,
     /// A stream waits for another's event.
     Dependency,
     /// The gap between two queued activities.
     Queue,
-    /// A kernel was launched and is not in the recording: what the device did is not known.
+    /// A kernel was launched and is not in the recording: the device's activity is unknown.
     Unrecorded,
 }
 
@@ -43,7 +43,7 @@ impl IdleCause {
         IdleCause::Unrecorded,
     ];
 
-    /// Its key in JSON.
+    /// Returns the key in JSON.
     pub fn key(self) -> &'static str {
         match self {
             IdleCause::Input => "input",
@@ -57,7 +57,7 @@ impl IdleCause {
         }
     }
 
-    /// Its name for people.
+    /// Returns the name for readers.
     pub fn name(self) -> &'static str {
         match self {
             IdleCause::Input => "waiting for input",
@@ -71,7 +71,7 @@ impl IdleCause {
         }
     }
 
-    /// The cause of this key in JSON, if there is one.
+    /// Returns the cause with this key in JSON, if there is one.
     pub fn from_key(key: &str) -> Option<IdleCause> {
         IdleCause::ALL.into_iter().find(|cause| cause.key() == key)
     }
@@ -83,20 +83,20 @@ pub struct Idle {
     parts: Parts,
 }
 
-/// A time within one period in which the device idles, and why.
+/// An interval of device idle time within one period, and its causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// When it begins, ...
+    /// Beginning.
     pub since: Nanos,
-    /// ... and ends, as seen from the step of the activity below.
+    /// End, both relative to the step of `activity`.
     pub until: Nanos,
     /// The activity whose beginning ends it.
     pub activity: ActivityId,
-    /// Its parts by cause; they add up to its length.
+    /// Idle time by cause; the parts add up to the length of the wait.
     pub why: Idle,
 }
 
-/// A time for each cause.
+/// Time by cause.
 type Parts = [Nanos; IdleCause::ALL.len()];
 
 impl Idle {
@@ -114,7 +114,7 @@ impl Idle {
         idle.settled()
     }
 
-    /// The same wait by wait, in order of time.
+    /// Splits the device idle time wait by wait, in order of time.
     pub fn waits(graph: &StepGraph, timeline: &Timeline) -> Vec<Wait> {
         let splitter = Splitter::new(graph, timeline);
         let wait = |gap: IdleGap| {
@@ -126,17 +126,17 @@ impl Idle {
         timeline.idle_gaps().into_iter().map(wait).collect()
     }
 
-    /// Time idle for a cause.
+    /// Returns the idle time of a cause.
     pub fn get(&self, cause: IdleCause) -> Nanos {
         self.parts[cause as usize]
     }
 
-    /// All causes with their time.
+    /// Returns all causes with their time.
     pub fn iter(&self) -> impl Iterator<Item = (IdleCause, Nanos)> {
         IdleCause::ALL.into_iter().map(|cause| (cause, self.get(cause)))
     }
 
-    /// The same without a part below zero: as much is taken off the largest others, and the sum stays.
+    /// Removes negative parts: the same amount is taken off the largest others, so that the sum stays.
     fn settled(mut self) -> Idle {
         let mut owed: Nanos = self.parts.iter().map(|part| -(*part).min(Nanos::ZERO)).sum();
         self.parts.iter_mut().for_each(|part| *part = (*part).max(Nanos::ZERO));
@@ -167,7 +167,7 @@ impl Idle {
         let whole = match timeline.activity_causes[activity] {
             ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => Some(IdleCause::Queue),
             ActivityCause::Event(_) | ActivityCause::EventBefore(_) => Some(IdleCause::Dependency),
-            // The wait for the batch ends where the host begins to copy it.
+            // The wait for the batch ends when the host begins to copy it.
             ActivityCause::Launch if first && is_input => {
                 let staged = matches!(call.blocking, Blocking::Chunked { .. });
                 let copies = if staged { timeline.marks[call.begin].clamp(since, start) } else { start };
@@ -187,13 +187,13 @@ impl Idle {
     }
 }
 
-/// What is needed to split the gaps of a step.
+/// Data for splitting the gaps of a step.
 struct Splitter<'t> {
     graph: &'t StepGraph,
     timeline: &'t Timeline,
     /// Activities by their beginning.
     order: Vec<ActivityId>,
-    /// The place of each in that order.
+    /// Index of each in that order.
     places: TiVec<ActivityId, usize>,
     unrecorded: Unrecorded,
 }
@@ -218,7 +218,7 @@ impl<'t> Splitter<'t> {
     }
 }
 
-/// What the host did from `since` until an activity began at `start` that waited for nothing but its launch.
+/// Splits the host time from `since` until an activity began at `start` that waited only for its launch.
 fn on_host(graph: &StepGraph, timeline: &Timeline, call: &Call, since: Nanos, start: Nanos) -> Parts {
     let chunked = matches!(call.blocking, Blocking::Chunked { .. });
     let mut mark = if chunked { call.begin } else { call.end };
@@ -228,7 +228,7 @@ fn on_host(graph: &StepGraph, timeline: &Timeline, call: &Call, since: Nanos, st
     let launch = if chunked { IdleCause::Copy } else { IdleCause::Host };
     parts[launch as usize] += start - now.max(since);
     let mut waited = Nanos::ZERO;
-    // Back along the host until the device was busy; at most once around the step.
+    // Backwards along the host until the device was busy; at most once around the step.
     for _ in 0..graph.marks.len() {
         if now <= since {
             break;
@@ -257,7 +257,7 @@ fn on_host(graph: &StepGraph, timeline: &Timeline, call: &Call, since: Nanos, st
     parts
 }
 
-/// What the host does between two marks.
+/// Returns the cause of the host time between two marks.
 fn segment_cause(graph: &StepGraph, mark: MarkId, before: MarkId, cause: MarkCause) -> IdleCause {
     let waits = matches!(cause, MarkCause::Device(_) | MarkCause::DeviceBefore(_));
     match graph.marks[mark].kind {

@@ -1,13 +1,13 @@
-//! Replays a priced training step in simulated time, and says where the time goes.
+//! Replays a priced training step in simulated time, and breaks its time down.
 //!
 //! ```text
 //! PricedGraph ──Engine, step after step──> Timeline ──> Idle, critical::path, Slack, breakdown
 //! ```
 //!
-//! The engine knows host threads, streams, a launch queue, events, synchronisation, blocking copies, and kernels that share the
+//! The engine models host threads, streams, a launch queue, events, synchronisation, blocking copies, and kernels that share the
 //! GPU ([`sharing`]). A [`world`] is many ranks, which meet in collectives. It is
-//! deterministic: the same graph and costs give the same timeline, bit by bit. [`baseline`] holds the published
-//! method and the sum of kernels, to compare with.
+//! deterministic: the same graph and costs give the same timeline, bit by bit. [`baseline`] has the published
+//! method and the sum of kernels, for comparison.
 #![forbid(unsafe_code)]
 
 pub mod baseline;

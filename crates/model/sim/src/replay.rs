@@ -7,28 +7,28 @@ use steptime_trace::Nanos;
 
 use crate::engine::Engine;
 
-/// The recorded steps, replayed with the profiler's cost left in.
+/// Times of the recorded steps, replayed with the profiler's cost left in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
-    /// Median period in simulated time; of a single step, from its first mark to the end of all it launched.
+    /// Median period in simulated time; for a single step, from its first mark to the end of all its launches.
     pub simulated: Nanos,
-    /// The same as recorded.
+    /// The same time in the recording.
     pub measured: Nanos,
     /// Median device active time of a step in simulated time.
     pub active_simulated: Nanos,
-    /// Median device active time of a step as recorded.
+    /// Median device active time of a step in the recording.
     pub active: Nanos,
-    /// Whether a single step was recorded: then there is no period, and the step's own span stands for it.
+    /// Whether a single step was recorded: then there is no period, and the step's own span is used instead.
     pub single: bool,
 }
 
 impl Replay {
-    /// Relative error of the period.
+    /// Returns the relative error of the period.
     pub fn error(&self) -> f64 {
         ratio(self.simulated, self.measured)
     }
 
-    /// Relative error of the device active time.
+    /// Returns the relative error of the device active time.
     pub fn active_error(&self) -> f64 {
         ratio(self.active_simulated, self.active)
     }
@@ -41,7 +41,7 @@ fn ratio(simulated: Nanos, measured: Nanos) -> f64 {
 /// Replays the recorded steps, each with its own gaps and durations and with the profiler's cost left in. The difference
 /// to the measured period is the simulator's own error.
 ///
-/// `None` where nothing was recorded. What a step did not measure is taken from `typical`.
+/// Returns `None` if nothing was recorded. Missing measurements of a step are taken from `typical`.
 pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
     let samples = &graph.samples;
     let steps = samples.steps().len();
@@ -74,14 +74,14 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
         let (simulated, measured) = (spans[0], span(graph)?);
         return Some(Replay { simulated, measured, active_simulated, active, single: true });
     }
-    // A step lasts from its first mark to the first of the next. The first finds nothing before it.
+    // A step lasts from its first mark to the first of the next. The first step starts with idle queues.
     let from = usize::from(steps > 2);
     let pairs = (from..steps - 1).filter_map(|at| {
         let step = StepId::from(at);
         if samples.clock() == Clock::Device {
             return Some((ends[at + 1] - ends[at], samples.period(step)?));
         }
-        // By the first mark where both steps have it: it is what the simulated beginning stands for.
+        // By the first mark if both steps have it: the simulated beginning is that mark.
         let recorded = match (samples.mark(step, MarkId(0)), samples.mark(step.next(), MarkId(0))) {
             (Some(from), Some(to)) => to - from,
             _ => samples.period(step)?,
@@ -93,7 +93,7 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
     Some(Replay { simulated, measured, active_simulated, active, single: false })
 }
 
-/// Time in which any activity of the engine's last step ran.
+/// Returns the time in which any activity of the engine's last step ran.
 fn active(engine: &Engine<'_>) -> Nanos {
     let mut spans: Vec<(Nanos, Nanos)> =
         engine.starts.iter().copied().zip(engine.ends.iter().copied()).collect();
@@ -101,7 +101,7 @@ fn active(engine: &Engine<'_>) -> Nanos {
     union(&spans)
 }
 
-/// From the first mark of a single step to the end of all it launched, as recorded.
+/// Returns the recorded time from the first mark of a single step to the end of all its launches.
 fn span(graph: &StepGraph) -> Option<Nanos> {
     let samples = &graph.samples;
     let begin = samples.mark(StepId(0), MarkId(0))?;

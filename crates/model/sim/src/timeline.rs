@@ -10,34 +10,34 @@ use crate::cause::{ActivityCause, MarkCause};
 use crate::engine::Engine;
 use crate::period::Period;
 
-/// Steps before and after whose activities may run within a step's period.
+/// Number of steps before and after whose activities may run within a step's period.
 const OVERLAP: i64 = 3;
 
-/// A time in which the device idles, as seen from the step of the activity that ends it.
+/// An interval of device idle time, relative to the step of the activity that ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IdleGap {
-    /// When it begins.
+    /// Beginning.
     pub since: Nanos,
     /// The activity whose beginning ends it.
     pub activity: ActivityId,
 }
 
-/// A step in its steady state: when everything happens, and why then.
+/// A step in its steady state: the times of all events, and their causes.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub period: Nanos,
-    /// When each mark is passed; the first of the main thread at zero.
+    /// Time at which each mark is passed; the first of the main thread at zero.
     pub marks: TiVec<MarkId, Nanos>,
-    /// What decided it.
+    /// Cause of that time.
     pub mark_causes: TiVec<MarkId, MarkCause>,
-    /// When each device activity begins.
+    /// Beginning of each device activity.
     pub starts: TiVec<ActivityId, Nanos>,
-    /// When it ends.
+    /// End of each device activity.
     pub ends: TiVec<ActivityId, Nanos>,
-    /// What decided its beginning.
+    /// Cause of its beginning.
     pub activity_causes: TiVec<ActivityId, ActivityCause>,
-    /// Steps it took to settle.
+    /// Number of steps until the period settled.
     pub steps: usize,
 }
 
@@ -69,14 +69,14 @@ impl Timeline {
         }
     }
 
-    /// Device activities, by their beginning.
+    /// Returns device activities, by their beginning.
     pub fn by_start(&self) -> Vec<ActivityId> {
         let mut order: Vec<ActivityId> = self.starts.keys().collect();
         order.sort_by_key(|&a| (self.starts[a], self.ends[a], a));
         order
     }
 
-    /// The times within one period in which no activity of any step runs, each up to the activity that ends it.
+    /// Returns the times within one period in which no activity of any step runs, each up to the activity that ends it.
     ///
     /// The period begins with the step's first activity; activities of the steps before may reach into it.
     pub(crate) fn idle_gaps(&self) -> Vec<IdleGap> {
@@ -91,7 +91,7 @@ impl Timeline {
             })
             .filter(|&(start, stop, ..)| stop >= begin && start <= end)
             .collect();
-        // Each step's are in order.
+        // The activities of each step are in order, which makes the sort fast.
         running.sort();
         let mut gaps = Vec::new();
         let mut reached = begin;
@@ -107,7 +107,7 @@ impl Timeline {
         gaps
     }
 
-    /// Device active time of a period: the time in which any activity, of whichever step, runs.
+    /// Returns the device active time of a period: the time in which any activity, of any step, runs.
     pub fn active(&self) -> Nanos {
         if self.starts.is_empty() {
             return Nanos::ZERO;
@@ -116,7 +116,7 @@ impl Timeline {
         self.period - idle.sum()
     }
 
-    /// Device active time of the step's own activities, device by device, in the order of their numbers.
+    /// Returns the device active time of the step's own activities, device by device, in the order of their numbers.
     pub fn active_by_device(&self, graph: &StepGraph) -> Vec<(u32, Nanos)> {
         let mut spans: BTreeMap<u32, Vec<(Nanos, Nanos)>> = BTreeMap::new();
         for (at, activity) in graph.activities.iter_enumerated() {
@@ -130,7 +130,7 @@ impl Timeline {
         spans.into_iter().map(busy).collect()
     }
 
-    /// Device idle time of the step.
+    /// Returns the device idle time of the step.
     pub fn idle(&self) -> Nanos {
         (self.period - self.active()).max(Nanos::ZERO)
     }

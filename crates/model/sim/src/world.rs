@@ -1,4 +1,4 @@
-//! A world of ranks: each runs its own step, and none leaves a collective before all are there.
+//! A world of ranks: each runs its own step, and none leaves a collective before all have arrived.
 
 mod beside;
 mod critical;
@@ -22,51 +22,51 @@ use crate::timeline::Timeline;
 /// A job's step in its steady state.
 #[derive(Debug, Clone)]
 pub struct WorldTimeline {
-    /// From one step to the next: all ranks have the same, where they meet at all.
+    /// Time from one step to the next: the same for all ranks if they meet at all.
     pub period: Nanos,
-    /// When everything happens on each rank, from its own first mark.
+    /// Timeline of each rank, relative to its own first mark.
     pub ranks: Vec<Timeline>,
-    /// When the first mark of each rank is passed, from that of the first rank.
+    /// Time of the first mark of each rank, relative to that of the first rank.
     pub offsets: Vec<Nanos>,
-    /// What happens where ranks meet, from the first mark of the first rank.
+    /// Meetings of ranks, relative to the first mark of the first rank.
     pub rendezvous: TiVec<RendezvousId, Meeting>,
-    /// Steps it took to settle.
+    /// Number of steps until the period settled.
     pub steps: usize,
 }
 
 /// A rendezvous in simulated time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meeting {
-    /// When each member comes, in their order.
+    /// Arrival of each member, in their order.
     pub arrivals: Vec<Nanos>,
-    /// The place of the member that lets all go; where it is `None` the last one does.
+    /// Index of the member that releases all; if `None`, the last one does.
     pub root: Option<usize>,
-    /// How long each takes once it is let go.
+    /// Duration of each member's transfer once it is released.
     pub moving: Nanos,
 }
 
 impl Meeting {
-    /// The place of the member that lets a member go: itself, where it waits for nobody.
+    /// Returns the index of the member that releases a member: itself, if it does not wait.
     #[must_use]
     pub fn held_by(&self, place: usize) -> usize {
         let holds = self.root.unwrap_or_else(|| self.last());
         if self.arrivals[holds] > self.arrivals[place] { holds } else { place }
     }
 
-    /// When a member is let go, and its data moves.
+    /// Returns the time at which a member is released, and its data moves.
     #[must_use]
     pub fn let_go(&self, place: usize) -> Nanos {
         self.arrivals[self.held_by(place)]
     }
 
-    /// The place among the members of the one that comes last; of those, the first.
+    /// Returns the index of the member that arrives last; the first of several.
     #[must_use]
     pub fn last(&self) -> usize {
         let last = self.arrivals.iter().enumerate().max_by_key(|&(place, at)| (at, std::cmp::Reverse(place)));
         last.map_or(0, |(place, _)| place)
     }
 
-    /// How long a member waits for others.
+    /// Returns the time that a member waits for others.
     #[must_use]
     pub fn waited(&self, place: usize) -> Nanos {
         self.let_go(place) - self.arrivals[place]
@@ -77,7 +77,7 @@ impl Meeting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ranks wait for each other for ever: {}", words(waiting))]
 pub struct Hang {
-    /// Where they wait: the rendezvous, and the ranks (by their places) that are there already.
+    /// Places of the wait: the rendezvous, and the ranks (by their indices) that have arrived.
     pub waiting: Vec<(RendezvousId, Vec<usize>)>,
 }
 
@@ -92,16 +92,15 @@ fn words(waiting: &[(RendezvousId, Vec<usize>)]) -> String {
     waiting.iter().map(each).collect::<Vec<String>>().join("; ")
 }
 
-/// Where ranks of a job meet, and what that costs.
+/// Meetings of a job's ranks, and their durations.
 #[derive(Debug, Clone, Copy)]
 pub struct Meetings<'j> {
-    /// Where they meet.
     pub job: &'j Job,
-    /// How long each rendezvous takes once all are there.
+    /// Duration of each rendezvous once all have arrived.
     pub moving: &'j TiSlice<RendezvousId, Nanos>,
 }
 
-/// The state between two steps.
+/// State between two steps.
 struct World<'g> {
     job: &'g Job,
     engines: Vec<Engine<'g>>,
@@ -113,7 +112,7 @@ impl WorldTimeline {
     /// Simulates the steps of all ranks one after the other until their period settles.
     ///
     /// # Errors
-    /// Where ranks wait for each other for ever.
+    /// If ranks wait for each other for ever.
     pub fn simulate(priced: &[PricedGraph<'_>], meetings: Meetings<'_>) -> Result<WorldTimeline, Hang> {
         let meets = meets(priced, meetings.job);
         let mut world = World::new(priced, &meets, meetings.job);
@@ -135,7 +134,7 @@ impl WorldTimeline {
     }
 }
 
-/// Where the activities of each rank meet those of others.
+/// Returns for each rank the rendezvous of its activities.
 fn meets(priced: &[PricedGraph<'_>], job: &Job) -> Vec<TiVec<ActivityId, Option<RendezvousId>>> {
     let mut all: Vec<TiVec<ActivityId, Option<RendezvousId>>> =
         priced.iter().map(|rank| vec![None; rank.graph.activities.len()].into()).collect();
@@ -147,12 +146,12 @@ fn meets(priced: &[PricedGraph<'_>], job: &Job) -> Vec<TiVec<ActivityId, Option<
     all
 }
 
-/// When the last of all came; `None` before that.
+/// Returns the arrival of the last of all; `None` before that.
 fn last(arrived: &[Option<Nanos>]) -> Option<Nanos> {
     arrived.iter().copied().try_fold(Nanos(i64::MIN), |last, when| Some(last.max(when?)))
 }
 
-/// Ranks that may go on.
+/// Queue of ranks that may continue.
 struct Line {
     ready: VecDeque<usize>,
     queued: Vec<bool>,
@@ -195,7 +194,7 @@ impl<'t> Times<'t> {
 }
 
 impl<'g> World<'g> {
-    /// All ranks before their first step.
+    /// Creates a world of ranks before their first step.
     fn new(
         priced: &'g [PricedGraph<'_>],
         meets: &'g [TiVec<ActivityId, Option<RendezvousId>>],
@@ -206,7 +205,7 @@ impl<'g> World<'g> {
         World { job, engines, arrived, moving: vec![Nanos::ZERO; job.rendezvous.len()].into() }
     }
 
-    /// Runs one step of every rank, with such times.
+    /// Runs one step of every rank, with the given times.
     fn step(&mut self, times: &[Times<'_>], moving: &TiSlice<RendezvousId, Nanos>) -> Result<(), Hang> {
         self.engines.iter_mut().for_each(Engine::begin_step);
         self.arrived.iter_mut().for_each(|all| all.fill(None));
@@ -233,7 +232,7 @@ impl<'g> World<'g> {
         Err(self.hang())
     }
 
-    /// A rank goes on as far as it can; those that its arrivals let go are put in line.
+    /// Runs a rank as far as possible; ranks released by its arrivals are queued.
     fn go_on(
         &mut self,
         rank: usize,
@@ -250,7 +249,7 @@ impl<'g> World<'g> {
             let arrived = &mut self.arrived[at];
             arrived[place] = Some(when);
             self.moving[at] = moving[at];
-            // Whoever is let go now: all that came by the last one or by the root, one by itself after the root.
+            // Released now: by the last one or by the root all that have arrived, after the root only the arriving member.
             let (from, all) = match rendezvous.root() {
                 None => (last(arrived), true),
                 Some(root) => (arrived[root], root == place),

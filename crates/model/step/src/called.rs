@@ -1,4 +1,4 @@
-//! What an op was called with, and what follows from that: found once, however many steps share it.
+//! Calls of ops with derived data, which is computed once and shared by all steps.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::ids::TensorId;
 use crate::tensors::Tensor;
 
-/// A call of an op. Steps that were copied share it, with what was found of it; one that is changed is another.
+/// A call of an op. Copied steps share it with its derived data; a changed call is a new one.
 #[derive(Debug, Clone, Default)]
 pub struct Called(Arc<Shared>);
 
@@ -18,7 +18,7 @@ pub struct Called(Arc<Shared>);
 struct Shared {
     call: Call,
     described: OnceLock<Box<OpCall>>,
-    /// Of the set of ops that was asked first.
+    /// For the set of ops of the first query.
     lowered: OnceLock<Box<(OpSet, Lowering)>>,
 }
 
@@ -57,12 +57,12 @@ impl PartialEq for Called {
 }
 
 impl Called {
-    /// The same call, of which nothing is known yet: where its tensors are others than they were.
+    /// The same call without derived data, for changed tensors.
     pub(crate) fn anew(&self) -> Called {
         Called::from(self.0.call.clone())
     }
 
-    /// The call with its tensors described. They are those of the step that the op is of.
+    /// The call with its tensors described. They are those of the step with this op.
     pub(crate) fn described(&self, name: &str, tensors: &TiVec<TensorId, Tensor>) -> &OpCall {
         let all = |args: &[Arg<TensorId>]| {
             args.iter().map(|arg| arg.map(|&id| tensors[id].value.clone())).collect()
@@ -77,7 +77,7 @@ impl Called {
         })
     }
 
-    /// What the described call launches; `None` where another set of ops was asked before.
+    /// The launches of the described call; `None` where the first query used another set of ops.
     pub(crate) fn lowered(&self, call: &OpCall, set: &OpSet) -> Option<&Lowering> {
         let (of, lowered) = &**self.0.lowered.get_or_init(|| Box::new((set.clone(), set.lower(call))));
         of.is(set).then_some(lowered)

@@ -1,4 +1,4 @@
-//! Captured ops: all that they launch is launched by one call, as a CUDA graph.
+//! Captured ops: all their launches are combined in one call, as a CUDA graph.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{
@@ -14,9 +14,9 @@ const LAUNCH: &str = "cudaGraphLaunch";
 /// The op around it.
 const REPLAY: &str = "CUDA graph";
 
-/// The same step where each stretch of captured ops is launched by one call. What is carried is so from `scheduled`.
+/// The same step where each stretch of captured ops is launched by one call. Rows carry over from `scheduled`.
 ///
-/// A stretch ends where an op that is not captured launches something, or waits.
+/// A stretch ends where an uncaptured op launches work, or waits.
 #[must_use]
 pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
     let from = &scheduled.graph;
@@ -51,7 +51,7 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
     Scheduled { graph: builder.graph, ops: builder.ops, carried: builder.carried }
 }
 
-/// For each op of a graph, whether a CUDA graph launches what it launches.
+/// For each op of a graph, whether a CUDA graph launches its kernels.
 fn captured_ops(step: &Step, scheduled: &Scheduled) -> TiVec<OpId, bool> {
     let mut captured: TiVec<OpId, bool> = TiVec::with_capacity(scheduled.graph.ops.len());
     for (at, row) in scheduled.graph.ops.iter_enumerated() {
@@ -61,7 +61,7 @@ fn captured_ops(step: &Step, scheduled: &Scheduled) -> TiVec<OpId, bool> {
     captured
 }
 
-/// Calls that are launched together, stretch by stretch, in their order.
+/// Calls that are launched together, stretch by stretch, in order.
 fn stretches(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> Vec<Vec<CallId>> {
     let mut all: Vec<Vec<CallId>> = vec![Vec::new()];
     for call in graph.calls_by_hand_off() {
@@ -77,7 +77,7 @@ fn stretches(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> Vec<Vec<CallId>
     all
 }
 
-/// Ops that no longer run by themselves: captured ones, and annotations that have nothing else inside.
+/// Ops that no longer run by themselves: captured ones, and annotations with only such ops inside.
 fn gone(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> TiVec<OpId, bool> {
     let mut gone = captured.clone();
     let mut keeps: TiVec<OpId, bool> = vec![false; graph.ops.len()].into();
@@ -97,19 +97,18 @@ struct Builder<'s> {
     from: &'s StepGraph,
     gone: TiVec<OpId, bool>,
     stretches: Vec<Vec<CallId>>,
-    /// Before which mark of the main thread a stretch is launched.
+    /// Stretches by the mark of the main thread before which they are launched.
     stretch_of: FxHashMap<MarkId, Vec<CallId>>,
     graph: StepGraph,
     ops: TiVec<OpId, crate::OpId>,
     carried: Carried,
     new_op: TiVec<OpId, Option<OpId>>,
-    /// The kept ops around the present mark, the innermost last.
+    /// The kept ops around the current mark, the innermost last.
     around: Vec<OpId>,
 }
 
 impl Builder<'_> {
-    /// A stretch is launched where its first op on the main thread began; one that has none there, with the stretch
-    /// before it.
+    /// Places stretches. A stretch is launched where its first op on the main thread began; one without such an op, with the preceding stretch.
     fn place(&mut self) {
         let mut last: Option<MarkId> = None;
         for stretch in std::mem::take(&mut self.stretches) {
@@ -138,7 +137,7 @@ impl Builder<'_> {
         self.graph.threads.push(Thread { first_mark, end_mark, ..row.clone() });
     }
 
-    /// Keeps a mark, unless what it marks is gone.
+    /// Keeps a mark, unless its op or call is gone.
     fn keep(&mut self, mark: MarkId, scheduled: &Scheduled) {
         let thread = self.from.marks[mark].thread;
         match self.from.marks[mark].kind {

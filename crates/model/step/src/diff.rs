@@ -1,30 +1,30 @@
-//! What rules changed, as a list of ops.
+//! Differences between steps, as a list of ops.
 
 use steptime_graph::TiVec;
 
 use crate::ids::OpId;
 use crate::step::{Origin, Step};
 
-/// What became of an op.
+/// Kind of change of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Change {
     /// It no longer runs.
     Removed,
-    /// It was put in.
+    /// It was inserted.
     Inserted,
     /// It has other arguments or settings.
     Changed,
 }
 
-/// The ops in which a step differs from the recording, outermost ops only where all inside shares their fate.
+/// The ops in which a step differs from the recording; only the outermost ones where all ops inside changed alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// What became of which op, in the order of the step; removed ones first.
+    /// Changed ops in the order of the step, the removed ones first.
     pub changes: Vec<(Change, OpId)>,
 }
 
 impl Diff {
-    /// How a step differs from what it was before.
+    /// Differences between a step and an earlier version of it.
     #[must_use]
     pub fn between(before: &Step, after: &Step) -> Diff {
         let now = after.running();
@@ -56,7 +56,7 @@ impl Diff {
         Diff { changes }
     }
 
-    /// How many ops were removed, put in and changed.
+    /// Numbers of removed, inserted and changed ops.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         let of = |kind: Change| self.changes.iter().filter(|(change, _)| *change == kind).count();

@@ -1,4 +1,4 @@
-//! A step that many patches change one after the other.
+//! A step that is changed by many patches in turn.
 
 use rustc_hash::FxHashSet;
 use steptime_graph::TiVec;
@@ -9,8 +9,8 @@ use crate::patch::Patch;
 use crate::step::Step;
 use crate::uses::{Uses, made};
 
-/// A copy of a step that patches change, with who makes and takes its tensors. The time of a patch grows with its
-/// own ops and tensors, not with those of the step. Nothing is checked: [`Step::applied_in_turn`] checks all patches together.
+/// A copy of a step that patches change, with the producers and consumers of its tensors. The time of a patch depends on its own ops and tensors, not
+/// on those of the step. Nothing is checked: [`Step::applied_in_turn`] checks all patches together.
 #[derive(Debug, Clone)]
 pub struct Draft {
     step: Step,
@@ -28,22 +28,22 @@ impl Draft {
         Draft { uses: Uses::of(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
     }
 
-    /// The step as the patches made it.
+    /// The step after the patches so far.
     #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }
 
-    /// Producers and consumers of its tensors now, the same as [`Uses::of`] finds.
+    /// Current producers and consumers of its tensors, equal to those of [`Uses::of`].
     #[must_use]
     pub fn uses(&self) -> &Uses {
         &self.uses
     }
 
-    /// Changes the step by a patch, which is not checked.
+    /// Changes the step by a patch, without checks.
     ///
     /// # Errors
-    /// Where the patch names an op that is not there. The draft is then changed in part.
+    /// Where the patch names an unknown op. The draft is then partly changed.
     pub fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         if !patch.lift.is_empty() {
             self.step = self.step.patched(patch)?;

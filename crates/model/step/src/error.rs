@@ -1,23 +1,23 @@
-//! What can be wrong with a change of a step.
+//! Errors of changes of a step.
 
 use crate::ids::OpId;
 
-/// Why a patch is refused.
+/// Reason why a patch is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It names an op that the step does not have.
+    /// The patch names an op that the step does not have.
     #[error("the step has no op {}", op.0)]
     NoSuchOp {
         /// The op.
         op: OpId,
     },
-    /// It puts an op beside one that does not run.
-    #[error("nothing can stand beside {op}, which does not run in this step any more")]
+    /// The patch inserts an op next to one that does not run.
+    #[error("cannot insert next to {op}: it no longer runs in this step")]
     NotRunning {
         /// The op's name.
         op: String,
     },
-    /// A tensor is taken that no op makes any more.
+    /// An op takes a tensor that no op makes any more.
     #[error("{op} takes a tensor of shape {shape:?} that no op makes any more")]
     Dangling {
         /// The op that takes it.
@@ -25,15 +25,15 @@ pub enum Error {
         /// The tensor's shape.
         shape: Vec<i64>,
     },
-    /// A tensor is made twice.
-    #[error("{op} makes a tensor of shape {shape:?} that another op makes, too")]
+    /// Two ops make the same tensor.
+    #[error("{op} makes a tensor of shape {shape:?} that another op also makes")]
     MadeTwice {
-        /// The op that makes it again.
+        /// The second op that makes it.
         op: String,
         /// The tensor's shape.
         shape: Vec<i64>,
     },
-    /// An op takes what is made after it.
+    /// An op takes a tensor that is made later.
     #[error("{op} takes a tensor of shape {shape:?} before it is made")]
     Early {
         /// The op that takes it.
@@ -41,24 +41,24 @@ pub enum Error {
         /// The tensor's shape.
         shape: Vec<i64>,
     },
-    /// What an op gives does not follow from what it takes.
-    #[error("{op} would give {expected:?}, and not {found:?}")]
+    /// The outputs of an op do not follow from its inputs.
+    #[error("{op} has an output of shape {found:?} in the patch, but its inputs imply {expected:?}")]
     Shapes {
         /// The op.
         op: String,
-        /// What follows from its arguments.
+        /// Shape derived from the arguments.
         expected: Vec<i64>,
-        /// What the patch says.
+        /// Shape in the patch.
         found: Vec<i64>,
     },
-    /// Host threads wait for one another in a circle.
-    #[error("the threads wait for one another at {op}: the change makes a circle")]
+    /// Host threads wait for one another in a cycle.
+    #[error("the threads wait for one another at {op}: the change creates a cycle of waits")]
     Circle {
         /// The first op that is never reached.
         op: String,
     },
-    /// An op takes tensors of both host and device.
-    #[error("{op} takes tensors of the host and of the device")]
+    /// An op takes both host and device tensors.
+    #[error("{op} takes both host and device tensors")]
     Devices {
         /// The op.
         op: String,

@@ -1,4 +1,4 @@
-//! What an op does together with other ranks of its job.
+//! Exchanges of an op with other ranks of its job.
 
 use steptime_aten::{Arg, OpCall};
 use steptime_graph::names::CollectiveKind;
@@ -11,15 +11,14 @@ const WORLD: &str = "world";
 /// A collective that an op launches, among all ranks of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// What is done.
+    /// Kind of collective.
     pub kind: CollectiveKind,
-    /// How many ranks take part.
+    /// Number of ranks.
     pub ranks: u32,
 }
 
 impl Exchange {
-    /// The collective as one rank takes part in it: what it sends is the first tensor of its call, what it receives the last, which
-    /// may be the same.
+    /// The collective of one rank: it sends the first tensor of the call and receives the last, which may be the same.
     pub(crate) fn collective(self, call: Option<&OpCall>) -> Collective {
         let mut tensors = call.into_iter().flat_map(|call| call.inputs.iter().flat_map(Arg::tensors));
         let first = tensors.next();

@@ -1,4 +1,4 @@
-//! A step written down for others: to look at ([`dot`]), for scripts ([`json`]), for tools that replay it ([`execution`]).
+//! Exports of a step: as a picture ([`dot`]), for scripts ([`json`]), for tools that replay it ([`execution`]).
 
 pub mod dot;
 mod edges;
@@ -13,15 +13,15 @@ use steptime_graph::execution::ExecutionGraph;
 use crate::schedule::Scheduled;
 use crate::step::Step;
 
-/// A step, and what is known of it beside.
+/// A step, with further data for exports.
 #[derive(Debug, Clone, Copy)]
 pub struct Export<'s> {
-    /// What to call it.
+    /// Name of the step.
     pub name: &'s str,
-    /// The step.
+    /// The step itself.
     pub step: &'s Step,
-    /// What runs of it, before any of it is captured as a CUDA graph.
+    /// Its schedule, before any of it is captured as a CUDA graph.
     pub scheduled: &'s Scheduled,
-    /// The execution trace that its tensors and nodes are of.
+    /// The execution trace of its tensors and nodes.
     pub trace: Option<&'s ExecutionGraph>,
 }

@@ -1,4 +1,4 @@
-//! Ops that a rule puts in.
+//! Ops that a rule inserts.
 
 use crate::call::Call;
 use crate::called::Called;
@@ -6,24 +6,24 @@ use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step, StreamWait};
 
-/// An op to be, with the ops inside it.
+/// An op to insert, with the ops inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewOp {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is called with; `None` for a function or an annotation.
+    /// Arguments and results; `None` for a function or an annotation.
     pub call: Option<Call>,
     /// The ops inside it, in order.
     pub children: Vec<NewOp>,
     /// The op that it repeats.
     pub again: Option<OpId>,
-    /// Which time it runs, where what it repeats runs again on all threads; 0 where it repeats nothing, or is one thread's alone.
+    /// Index of the repetition, where the repeated ops run again on all threads; 0 where it repeats nothing, or on one thread only.
     pub round: u32,
-    /// Host time that it takes more, in times of a small op with autograd.
+    /// Additional host time, in units of a small op with autograd.
     pub script: f64,
-    /// The streams of which one waits here for the other.
+    /// Wait of one stream for another, issued by this op.
     pub waits: Option<StreamWait>,
-    /// The stream that what it launches goes to, numbered as [`Op::stream`](crate::Op::stream); what is inside it has its own.
+    /// Stream of its launches, numbered as [`Op::stream`](crate::Op::stream); ops inside it have their own.
     pub stream: u32,
     /// The collective that it launches.
     pub exchange: Option<Exchange>,
@@ -36,7 +36,7 @@ impl NewOp {
         NewOp { call: Some(call), ..NewOp::around(name, Vec::new()) }
     }
 
-    /// A function of the autograd engine, or another without arguments of its own.
+    /// A function of the autograd engine, or another op without its own arguments.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
         NewOp {
@@ -52,13 +52,13 @@ impl NewOp {
         }
     }
 
-    /// A stream that is made to wait for another: an event is recorded on the one, and waited for on the other.
+    /// A wait of one stream for another: an event is recorded on one, and awaited on the other.
     #[must_use]
     pub fn waiting(name: &str, waits: StreamWait) -> NewOp {
         NewOp { waits: Some(waits), ..NewOp::around(name, Vec::new()) }
     }
 
-    /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
+    /// A repetition of an op of the step, with all ops inside it; `tensor` maps its tensors to the new ones.
     pub fn again(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
         let row = &step.ops[op];
         let call = row.call.as_deref().map(|call| call.with(tensor));
@@ -66,7 +66,7 @@ impl NewOp {
         NewOp { call, again: Some(op), waits: row.waits, ..NewOp::around(&row.name, children) }
     }
 
-    /// The same in a round: it waits for what it repeats waited for on other threads, of that round.
+    /// The same op in a round: it waits for the hand-offs of the repeated op on other threads, in that round.
     #[must_use]
     pub fn in_round(mut self, round: u32) -> NewOp {
         self.round = round;
@@ -74,7 +74,7 @@ impl NewOp {
         self
     }
 
-    /// On another stream, with all inside it.
+    /// The same op on another stream, with all ops inside it.
     #[must_use]
     pub fn on_stream(mut self, stream: u32) -> NewOp {
         self.stream = stream;
@@ -82,26 +82,26 @@ impl NewOp {
         self
     }
 
-    /// Launching a collective.
+    /// The same op, launching a collective.
     #[must_use]
     pub fn exchanging(self, exchange: Exchange) -> NewOp {
         NewOp { exchange: Some(exchange), ..self }
     }
 
-    /// With more host time, in times of a small op with autograd.
+    /// The same op with more host time, in units of a small op with autograd.
     #[must_use]
     pub fn taking(self, script: f64) -> NewOp {
         NewOp { script, ..self }
     }
 
-    /// With ops inside.
+    /// The same op with ops inside.
     #[must_use]
     pub fn with(mut self, children: Vec<NewOp>) -> NewOp {
         self.children = children;
         self
     }
 
-    /// Adds it, and what is inside it, to a step that does not list it yet.
+    /// Adds the op, and those inside it, to a step, without inserting it into a list.
     pub(crate) fn add(&self, step: &mut Step, like: &Op, parent: Option<OpId>, rule: &'static str) -> OpId {
         let at = step.ops.push_and_get_key(Op {
             name: self.name.clone(),

@@ -4,9 +4,8 @@
 //! StepGraph + calls of its ops + execution trace ──Step::of──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
 //! ```
 //!
-//! A [`Step`] has [`Op`]s, which nest, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the
-//! result. [`schedule()`] makes marks, calls and activities of it again: what was recorded and not changed carries over,
-//! the rest is derived from what ops launch.
+//! A [`Step`] has nested [`Op`]s, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the result. [`schedule()`]
+//! converts it back to marks, calls and activities: recorded and unchanged rows carry over, the others are derived from the launches of ops.
 #![forbid(unsafe_code)]
 
 mod call;

@@ -13,18 +13,18 @@ use crate::insert::NewOp;
 use crate::step::{Origin, Step};
 use crate::tensors::{Tensor, Until};
 
-/// A change of a step by a rule: what it removes, puts in and changes, and why.
+/// A change of a step by a rule: removals, insertions and changes, with the reason.
 #[derive(Debug, Clone, Default)]
 pub struct Patch {
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// What it does here, in words.
+    /// Description of the change.
     pub why: String,
     /// Assumptions, in words.
     pub doubts: Vec<String>,
-    /// Ops to remove, with all inside them.
+    /// Ops to remove, with all ops inside them.
     pub remove: Vec<OpId>,
-    /// Ops to put in.
+    /// Ops to insert.
     pub insert: Vec<(Place, NewOp)>,
     /// Ops with other arguments or settings.
     pub change: Vec<(OpId, Call)>,
@@ -32,28 +32,28 @@ pub struct Patch {
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
-    /// Host time that the script takes more at an op, in times of a small op with autograd.
+    /// Additional host time of the script at an op, in units of a small op with autograd.
     pub script: Vec<(OpId, f64)>,
     /// Ops that copy for the next step.
     pub ahead: Vec<OpId>,
-    /// Ops whose kernels go to another stream with those of all inside them, numbered as [`Op::stream`](crate::Op::stream).
+    /// Ops whose kernels move to another stream, with those of all ops inside them; numbered as [`Op::stream`](crate::Op::stream).
     pub streams: Vec<(OpId, u32)>,
-    /// Ops that take the place of one around them, which goes with all else inside it.
+    /// Ops that replace one around them, which is removed with all other ops inside it.
     pub lift: Vec<(OpId, OpId)>,
-    /// Ops that stay what they are, and of which nothing that was recorded counts any more: calls and times are derived.
+    /// Ops that stay as they are, but without their recording: calls and times are derived.
     pub derive: Vec<OpId>,
-    /// Tensors that ops of the patch make or take first, after those of the step.
+    /// New tensors of the patch, numbered after those of the step.
     tensors: Vec<Tensor>,
 }
 
-/// Where an op is put.
+/// Position of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Beside another, before it.
+    /// Directly before another op.
     Before(OpId),
-    /// Beside another, after it.
+    /// Directly after another op.
     After(OpId),
-    /// Inside another, after all that is there.
+    /// Inside another op, after all ops there.
     LastIn(OpId),
 }
 
@@ -66,7 +66,7 @@ impl Place {
 }
 
 impl Patch {
-    /// A patch that does nothing yet.
+    /// An empty patch.
     #[must_use]
     pub fn new(rule: &'static str) -> Patch {
         Patch { rule, ..Patch::default() }
@@ -87,7 +87,7 @@ impl Patch {
             && self.derive.is_empty()
     }
 
-    /// Whether any tensor is made or taken by other ops of a step than before.
+    /// Whether any producer or consumer of a tensor changes.
     pub(crate) fn moves_tensors(&self, step: &Step) -> bool {
         let same = |(op, now): &(OpId, Call)| {
             let was = step.ops[*op].call.as_deref();
@@ -97,12 +97,12 @@ impl Patch {
         !(of_ops.iter().all(|none| *none) && self.change.iter().all(same))
     }
 
-    /// A new tensor, for ops that the patch puts in or changes. `step` is the one that the patch will be applied to.
+    /// A new tensor, for ops that the patch inserts or changes. `step` is the one that the patch will be applied to.
     pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
         self.tensor_in(step, value, None)
     }
 
-    /// The same in a memory that others share.
+    /// A new tensor in a memory that other tensors share.
     pub fn tensor_in(
         &mut self,
         step: &Step,
@@ -119,7 +119,7 @@ impl Patch {
         self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.storage
     }
 
-    /// An op whose tensors are described and not of the step: each is new.
+    /// An op with described tensors: each becomes a new tensor.
     pub fn described(&mut self, step: &Step, call: &OpCall) -> NewOp {
         let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
             args.iter().map(|arg| arg.map(|tensor| self.tensor(step, tensor.clone()))).collect()
@@ -136,11 +136,11 @@ impl Patch {
 }
 
 impl Step {
-    /// Applies a patch and checks what comes of it.
+    /// Applies a patch and checks the result.
     ///
     /// # Errors
-    /// Where the result is no step: a tensor that is taken and no longer made, shapes that do not follow, an op that
-    /// takes what is made later, devices that do not agree. The step is then as it was.
+    /// Where the result is invalid: a tensor that is taken and no longer made, shapes that do not follow, an op that takes a tensor made later,
+    /// devices that do not agree. The step is then unchanged.
     pub fn apply(&mut self, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
         *self = self.applied(patch, ops)?;
         Ok(())
@@ -154,7 +154,7 @@ impl Step {
         self.applied_in_turn(std::slice::from_ref(patch), ops)
     }
 
-    /// The step with patches, each made for what those before it leave. What comes of all of them is checked, once.
+    /// The step with patches, each made for the result of the previous ones. The final result is checked, once.
     ///
     /// # Errors
     /// As [`Step::apply`].
@@ -170,10 +170,10 @@ impl Step {
         Ok(changed)
     }
 
-    /// The step with a patch, not checked: to look at what comes of a patch before it is applied.
+    /// The step with a patch, unchecked: to inspect the result before the patch is applied.
     ///
     /// # Errors
-    /// Where the patch names an op that is not there.
+    /// Where the patch names an unknown op.
     pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
         let mut changed = self.clone();
         changed.patch(patch)?;
@@ -181,8 +181,7 @@ impl Step {
         Ok(changed)
     }
 
-    /// Changes the step by a patch, which is not checked. Where it is refused, the step is changed in part.
-    /// [`Step::touch`] comes after it.
+    /// Changes the step by a patch without checks. On an error, the step is partly changed. [`Step::touch`] must be called afterwards.
     pub(crate) fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         self.knows(patch)?;
         self.tensors.extend(patch.tensors.iter().cloned());
@@ -236,7 +235,7 @@ impl Step {
         }
     }
 
-    /// Whether the step has the ops that a patch names.
+    /// Checks that the step has the ops that a patch names.
     fn knows(&self, patch: &Patch) -> Result<(), Error> {
         let changed = patch.change.iter().map(|(op, _)| *op);
         let lifted = patch.lift.iter().flat_map(|&(inner, outer)| [inner, outer]);
@@ -255,9 +254,9 @@ impl Step {
         }
     }
 
-    /// Puts ops beside others or inside them. Each list of siblings is written once, however many ops come into it.
+    /// Inserts ops next to others or inside them. Each list of siblings is rewritten once, however many ops are inserted into it.
     fn insert(&mut self, new: &[(Place, NewOp)], rule: &'static str) -> Result<(), Error> {
-        // For each op that others are put beside, those before it, in order, and those after it, the last first.
+        // For each op with insertions, those before it, in order, and those after it, the last first.
         let mut beside: FxHashMap<OpId, [Vec<OpId>; 2]> = FxHashMap::default();
         let mut inside = Vec::new();
         for (place, op) in new {
@@ -295,16 +294,16 @@ impl Step {
         Ok(())
     }
 
-    /// The key of the list of siblings that an op is in: the op around it, and its thread.
+    /// The key of the list that contains an op: the op around it, and its thread.
     fn list_of(&self, op: OpId) -> (Option<OpId>, HostThreadId) {
         (self.ops[op].parent, self.ops[op].thread)
     }
 
-    /// Puts an op where one around it stands. It gives what that gave.
+    /// Replaces an op by one inside it, which gets the outputs of the outer one.
     fn lift(&mut self, inner: OpId, outer: OpId) {
         let gave = self.ops[outer].call.as_deref().map(|call| call.outputs.clone());
         if let (Some(gave), Some(call)) = (gave, self.ops[inner].call.as_deref_mut()) {
-            // What it writes in place is an argument, too.
+            // A tensor that it writes in place is also an argument.
             for (old, new) in
                 call.outputs.iter().flat_map(Arg::tensors).zip(gave.iter().flat_map(Arg::tensors))
             {

@@ -1,4 +1,4 @@
-//! A step from what was recorded: the ops of a step graph, and what an execution trace says they were called with.
+//! Conversion of a recording to a step: the ops of a step graph, with their calls from an execution trace.
 
 use std::num::NonZeroU64;
 
@@ -13,18 +13,18 @@ use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step};
 use crate::tensors::{Tensor, Until};
 
-/// Tensors by what they were in the execution trace. One that is copied to the device has a row on either side.
+/// Tensors by their ids in the execution trace. One that is copied to the device has a row on either side.
 struct Table<'t> {
     trace: Option<&'t ExecutionGraph>,
     rows: TiVec<TensorId, Tensor>,
     known: FxHashMap<(execution::TensorId, Device), TensorId>,
-    /// The last tensor seen at a place in memory, by its description: what ops without a node were called with.
+    /// The last tensor at each memory location, by its description: inputs of ops without a node.
     placed: FxHashMap<(Memory, steptime_aten::Tensor), TensorId>,
-    /// The nodes that the step has ops of.
+    /// The nodes of the step's ops.
     nodes: FxHashSet<NodeId>,
 }
 
-/// What tells two pieces of memory apart: the storage of the execution trace, or an address alone.
+/// Identity of a piece of memory: the storage of the execution trace, or only an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Memory {
     Storage(StorageId),
@@ -39,8 +39,8 @@ impl Memory {
 }
 
 impl Step {
-    /// The step of a graph. `call` says what an op was called with, and `node` which node of the execution trace it is;
-    /// tensors of ops without a node are those that lie where they do and look alike, or have an identity of their own.
+    /// The step of a graph. `call` returns the call of an op, and `node` its node in the execution trace; tensors of ops without a node are
+    /// identified by memory location and description, or have their own identity.
     #[must_use]
     pub fn of(
         graph: &StepGraph,
@@ -59,7 +59,7 @@ impl Step {
         let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
         let mut step = Step { threads, streams, ..Step::default() };
-        // A step that was derived has the numbers of the trace it was derived from. Two recordings number apart.
+        // A derived step has the sequence numbers of its trace. Two recordings have different numbers.
         let numbered = graph.ops.iter().any(|row| row.sequence >= 0);
         let noted = |node: Option<NodeId>| Some(trace?.nodes.noted[node?.index()].sequence);
         for (at, row) in graph.ops.iter_enumerated() {
@@ -90,7 +90,7 @@ impl Step {
                 exchange: None,
             });
         }
-        // Ops of a graph stand in the order of their beginning, thread by thread.
+        // Ops of a graph are in the order in which they begin, thread by thread.
         for at in graph.ops.keys() {
             let row = &step.ops[OpId::of(at)];
             let (parent, thread): (Option<OpId>, HostThreadId) = (row.parent, row.thread);
@@ -109,13 +109,13 @@ impl OpId {
     }
 }
 
-/// The op whose gradient a node computes.
+/// The op that the function of a node differentiates.
 fn forward(trace: &ExecutionGraph, node: NodeId) -> Option<NodeId> {
     trace.tree.ancestors(node).find_map(|node| trace.pairing.forward(node))
 }
 
 impl Table<'_> {
-    /// `around` is what the op around it gives.
+    /// Converts a call; `around` are the outputs of the op around it.
     fn call(&mut self, call: &OpCall, node: Option<NodeId>, around: &[TensorId]) -> Call {
         let trace = self.trace.zip(node);
         let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
@@ -131,7 +131,7 @@ impl Table<'_> {
         Call { inputs, outputs, settings: call.settings }
     }
 
-    /// `taken_by` is the node that takes them.
+    /// Converts arguments; `taken_by` is the node that takes them.
     fn args(&mut self, args: &[Arg], recorded: &[Recorded], taken_by: Option<NodeId>) -> Vec<Arg<TensorId>> {
         let each = args.iter().enumerate();
         each.map(|(at, arg)| {
@@ -141,7 +141,7 @@ impl Table<'_> {
         .collect()
     }
 
-    /// What an op makes is another tensor than what was there before, unless some `stays`: memory is used again.
+    /// Forgets earlier tensors at the memory locations of outputs, except where `stays` holds: memory is reused.
     fn forget(&mut self, made: &[Arg], stays: impl Fn(TensorId) -> bool) {
         for tensor in made.iter().flat_map(Arg::tensors) {
             if let Some(key) = Memory::of(tensor).map(|memory| (memory, tensor.clone()))
@@ -152,7 +152,7 @@ impl Table<'_> {
         }
     }
 
-    /// Which tensors of the trace an argument is or holds.
+    /// The tensors of the trace that an argument is or contains.
     fn identities(&self, recorded: Option<&Recorded>) -> Vec<Option<execution::TensorId>> {
         let (Some(trace), Some(recorded)) = (self.trace, recorded) else { return Vec::new() };
         match *recorded {
@@ -183,9 +183,9 @@ impl Table<'_> {
         row
     }
 
-    /// The row of a tensor of the trace. One that no op of the step makes is what was seen last at its place, if it looks alike: what an
-    /// op without a node gave, as a copy of a batch to the device does, or a result that autograd saved, which is another object over
-    /// the same memory.
+    /// The row of a tensor of the trace. A tensor that no op of the step makes is identified with the last one at its memory location, if the
+    /// descriptions are equal: the output of an op without a node, such as a copy of a batch to the device, or a result saved by autograd, which is
+    /// another object over the same memory.
     fn recorded(
         &mut self,
         tensor: &steptime_aten::Tensor,
@@ -204,7 +204,7 @@ impl Table<'_> {
             let row = &self.rows[*row];
             row.recorded.is_none() || row.storage == storage || fake
         };
-        // Memory that is used again looks alike, too: autograd saves arguments and results of the forward op.
+        // Reused memory has equal descriptions, too: autograd saves arguments and results of the forward op.
         let is_saved = |row: TensorId| {
             self.rows[row].recorded.is_none() || taken_by.is_some_and(|node| self.is_of_forward(row, node))
         };
@@ -222,7 +222,7 @@ impl Table<'_> {
         row
     }
 
-    /// Whether the op whose gradient a node computes takes or gives a tensor.
+    /// Whether a tensor is an input or output of the op that the function of a node differentiates.
     fn is_of_forward(&self, row: TensorId, node: NodeId) -> bool {
         let forward = self.trace.and_then(|trace| Some((trace, forward(trace, node)?)));
         forward.is_some_and(|(trace, op)| {
@@ -232,7 +232,7 @@ impl Table<'_> {
         })
     }
 
-    /// Of tensors without memory, the result that autograd saved of the op whose gradient a node computes: the first that looks alike.
+    /// For tensors without memory, the result of the differentiated op that autograd saved: the first with an equal description.
     fn saved(&self, tensor: &steptime_aten::Tensor, node: NodeId) -> Option<TensorId> {
         let trace = self.trace.filter(|trace| trace.fake)?;
         let results = trace.output_tensors(forward(trace, node)?);
@@ -243,7 +243,7 @@ impl Table<'_> {
     fn fresh(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
         let recorded = self.trace.zip(id).map(|(trace, id)| trace.tensors.get(id).storage);
         let storage = recorded.or_else(|| tensor.place.number().map(StorageId));
-        // What stands for an op that was not recorded makes its tensors itself.
+        // A derived op makes its tensors itself.
         let made = storage.is_none_or(|storage| self.is_made(storage));
         self.rows.push_and_get_key(Tensor {
             value: tensor.clone(),
@@ -254,7 +254,7 @@ impl Table<'_> {
         })
     }
 
-    /// Whether a storage was made within the step: the trace shows who made it, or it has none such.
+    /// Whether a storage was made within the step: the trace has its producer, or does not have the storage.
     fn is_made(&self, storage: StorageId) -> bool {
         let storages = self.trace.map_or(&[][..], |trace| trace.tensors.storages());
         storages.get(storage.0 as usize).is_none_or(|storage| storage.producer.is_some())

@@ -1,4 +1,4 @@
-//! What runs in the end: marks, calls and activities, carried over from the recording where nothing changed.
+//! The schedule of a step: marks, calls and activities, carried over from the recording where nothing changed.
 
 mod carried;
 pub(crate) mod marks;
@@ -24,11 +24,10 @@ use self::streams::Others;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// Makes marks, calls and activities of a step. `base` is the graph that the step was made of, and `before` the step as it
-/// was then.
+/// Makes marks, calls and activities of a step. `base` is the graph from which the step was made, and `before` the original step.
 ///
-/// What was recorded and did not change carries over, row by row: a step that no rule changed gives `base` again. An op
-/// that a rule put in, or whose arguments want other launches, makes the calls that its kernels need.
+/// Recorded and unchanged rows carry over: an unchanged step gives `base` again. An inserted op, or an op whose arguments require other launches,
+/// gets the calls that its kernels need.
 #[must_use]
 pub fn schedule(step: &Step, before: &Step, base: &StepGraph, set: &OpSet) -> Scheduled {
     Builder::new(step, before, base, set).run()
@@ -39,17 +38,17 @@ struct Builder<'s> {
     before: &'s Step,
     base: &'s StepGraph,
     set: &'s OpSet,
-    /// What the recording has inside each of its ops, and outside of any.
+    /// Recorded items inside each op, and outside of all ops.
     items: Items,
     graph: StepGraph,
     ops: TiVec<steptime_graph::OpId, OpId>,
     carried: Carried,
     rounds: Rounds,
-    /// Marks of the recording that ops stand for which are in it, and count as put in: they wait for what these waited for.
+    /// Recorded marks of ops that are recorded but count as inserted: they keep the waits of these marks.
     stands: FxHashMap<MarkId, MarkId>,
-    /// The stream of what is launched anew.
+    /// The stream of new launches.
     stream: StreamId,
-    /// Streams beside it.
+    /// Additional streams.
     others: Others,
 }
 
@@ -105,7 +104,7 @@ impl<'s> Builder<'s> {
         Scheduled { graph: self.graph, ops: self.ops, carried: self.carried }
     }
 
-    /// An op with all that is inside it.
+    /// Adds an op with all ops inside it.
     fn op(&mut self, op: OpId, parent: Option<steptime_graph::OpId>) {
         let row = &self.step.ops[op];
         let recorded = self.step.recorded(op).map(|at| (at, self.base.ops[at]));
@@ -134,8 +133,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// What is inside an op, or outermost on a thread: the ops inside, and between them the calls that were recorded there
-    /// or that its kernels need.
+    /// Adds the content of an op, or of a thread: the ops inside, and between them the calls that were recorded there or that its kernels need.
     fn inside(&mut self, around: Option<(OpId, steptime_graph::OpId)>, thread: HostThreadId) {
         let step = self.step;
         let at = around.map(|(_, at)| at);
@@ -160,7 +158,7 @@ impl<'s> Builder<'s> {
             _ => Vec::new(),
         }
         .into_iter();
-        // Calls that came before any op still do, also where the ops are others now.
+        // Calls before the first op stay there, also where the ops changed.
         let mut next = recorded.iter().take_while(|item| matches!(item, marks::Item::Call(_))).count();
         self.recorded_calls(&recorded[..next], &mut calls, at);
         for &child in children {
@@ -187,7 +185,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// A call as it was recorded; `other` has the bytes and the way to wait, where these are others now.
+    /// Adds a recorded call; `other` has the bytes and the kind of wait, where these changed.
     fn recorded_call(&mut self, call: CallId, other: Option<&Planned>, op: Option<steptime_graph::OpId>) {
         let source = &self.base.calls[call];
         let at = self.graph.calls.next_key();
@@ -224,7 +222,7 @@ impl<'s> Builder<'s> {
         self.carried.calls.push(Some(call).filter(|_| !again));
     }
 
-    /// Ops with new calls before, between and after them.
+    /// Adds ops with new calls before, between and after them.
     fn planned(
         &mut self,
         children: &[OpId],
@@ -286,7 +284,7 @@ impl<'s> Builder<'s> {
         self.carried.calls.push(None);
     }
 
-    /// The stream that a rule moved an op to; `None` for others.
+    /// The stream to which a rule moved an op; `None` for others.
     fn moved(&self, op: Option<steptime_graph::OpId>) -> Option<StreamId> {
         self.others.stream_of(&self.step.ops[self.ops[op?]])
     }
@@ -302,7 +300,7 @@ impl<'s> Builder<'s> {
         let again = row.and_then(|row| row.again);
         let (was, like) = if again.is_some() { (None, recorded) } else { (recorded, None) };
         let at = marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like);
-        // What a round repeats may itself repeat something: of that the recording has no hand-offs.
+        // A repeated op may itself repeat another: the recording has no hand-offs of that.
         let repeats = again.filter(|&again| self.step.ops[again].again.is_none());
         if let (Some(was), Some(row), Some(_)) = (recorded, row, repeats) {
             self.rounds.add(was, row.round, at);

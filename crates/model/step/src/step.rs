@@ -1,4 +1,4 @@
-//! The step: ops within ops, and the tensors between them.
+//! The step: nested ops, and the tensors between them.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,76 +14,76 @@ use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
 
-/// One training step, to be changed by [`Step::apply`] alone: what an op was called with is described once, and what it
-/// launches found once, for all copies of the step.
+/// One training step, changed only by [`Step::apply`]. The described call of an op and its launches are computed once and shared by all copies of the
+/// step.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
-    /// Ops, functions and annotations. One that was removed keeps its row, and no list names it.
+    /// Ops, functions and annotations. A removed one keeps its row, but no list contains it.
     pub ops: TiVec<OpId, Op>,
     /// Tensors.
     pub tensors: TiVec<TensorId, Tensor>,
     /// For each host thread, its outermost ops in order.
     pub threads: TiVec<HostThreadId, Vec<OpId>>,
-    /// How many streams its kernels were recorded on.
+    /// Number of streams with recorded kernels.
     pub streams: usize,
 }
 
 /// An op, a function of the autograd engine, or an annotation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Op {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Whether it is a label around a piece of code.
     pub annotation: bool,
-    /// What it was called with; `None` where that was not recorded, as of functions and annotations.
+    /// Arguments and results; `None` where they were not recorded, as for functions and annotations.
     pub call: Option<Called>,
-    /// Its thread.
+    /// Host thread.
     pub thread: HostThreadId,
     /// The op around it.
     pub parent: Option<OpId>,
     /// The ops inside it, in order.
     pub children: Vec<OpId>,
-    /// The number that autograd gave it; a function of the backward pass has that of the op whose gradient it computes.
+    /// Sequence number of autograd; a backward function has that of the op that it differentiates.
     pub sequence: Option<i64>,
-    /// Where it comes from.
+    /// Origin of the op.
     pub origin: Origin,
-    /// The node of the execution trace that it was, where that is known.
+    /// Its node in the execution trace, where known.
     pub node: Option<NodeId>,
-    /// The op that it repeats, with its calls and times; it has tensors of its own.
+    /// The op that it repeats, with its calls and times; it has its own tensors.
     pub again: Option<OpId>,
-    /// Which time it runs, where it repeats an op together with what hands over to it from other threads; 0 is the first.
+    /// Index of the repetition, where an op is repeated together with its hand-offs from other threads; 0 is the original.
     pub round: u32,
-    /// Host time that a rule adds to it, in times of a small op with autograd.
+    /// Additional host time from a rule, in units of a small op with autograd.
     pub script: f64,
-    /// Whether a CUDA graph launches what it launches.
+    /// Whether a CUDA graph launches its kernels.
     pub captured: bool,
-    /// Whether what it copies is for the next step: on a stream of its own, which the next step waits for.
+    /// Whether it copies for the next step: on a separate stream, which the next step waits for.
     pub ahead: bool,
-    /// Where a rule moved what it launches: 0 for the stream that it is on anyway, 1 for the first beside it.
+    /// Stream to which a rule moved its launches: 0 for its own stream, 1 for the first additional one.
     pub stream: u32,
-    /// The streams of which one waits here for the other.
+    /// Wait of one stream for another, issued by this op.
     pub waits: Option<StreamWait>,
     /// The collective that it launches.
     pub exchange: Option<Exchange>,
 }
 
-/// A stream that waits for all that another was given so far, through an event. Streams are numbered as in [`Op::stream`].
+/// Wait of a stream for all earlier work of another, through an event. Streams are numbered as in [`Op::stream`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamWait {
-    /// The stream that waits.
+    /// The waiting stream.
     pub waiting: u32,
-    /// The stream that it waits for.
+    /// The awaited stream.
     pub awaited: u32,
 }
 
-/// Where an op of a step comes from.
+/// Origin of an op of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It is in the recording, and runs as it did.
+    /// Recorded, and unchanged.
     Recorded(graph::OpId),
-    /// It is in the recording; a rule changed its arguments or settings.
+    /// Recorded; a rule changed its arguments or settings.
     Changed(graph::OpId, &'static str),
-    /// A rule put it in.
+    /// Inserted by a rule.
     Inserted(&'static str),
 }
 
@@ -99,7 +99,7 @@ impl Origin {
 }
 
 impl Op {
-    /// What it takes and gives; `None` where it does neither, as functions and annotations.
+    /// Arguments and results; `None` where it has neither, as functions and annotations.
     #[must_use]
     pub fn arguments(&self) -> Option<&Call> {
         self.call.as_deref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
@@ -115,14 +115,14 @@ impl Op {
 }
 
 impl Step {
-    /// What an op was called with, its tensors described.
+    /// The call of an op, with its tensors described.
     #[must_use]
     pub fn call(&self, op: OpId) -> Option<&OpCall> {
         let row = &self.ops[op];
         Some(row.call.as_ref()?.described(&row.name, &self.tensors))
     }
 
-    /// What an op launches by itself; `None` where it is not known what it was called with.
+    /// The launches of an op itself; `None` where its call is unknown.
     #[must_use]
     pub fn lower(&self, op: OpId, set: &OpSet) -> Option<Cow<'_, Lowering>> {
         let call = self.call(op)?;
@@ -130,7 +130,7 @@ impl Step {
         Some(known.map_or_else(|| Cow::Owned(set.lower(call)), Cow::Borrowed))
     }
 
-    /// The op of the recording that an op is, or repeats.
+    /// The recorded op that an op is, or repeats.
     #[must_use]
     pub fn recorded(&self, op: OpId) -> Option<graph::OpId> {
         let row = &self.ops[op];
@@ -151,7 +151,7 @@ impl Step {
         all
     }
 
-    /// The op around an op that no other is around but annotations.
+    /// The outermost op around an op, apart from annotations.
     #[must_use]
     pub fn outermost(&self, op: OpId) -> OpId {
         let mut outermost = op;
@@ -203,18 +203,18 @@ impl Step {
         }
     }
 
-    /// What the name of an op says.
+    /// Meaning of the name of an op.
     #[must_use]
     pub fn event(&self, op: OpId) -> EventName<'_> {
         EventName::of(&self.ops[op].name)
     }
 
-    /// Whether the name of an op, or of one around it, says something.
+    /// Whether the name of an op, or of one around it, has a meaning for which `says` holds.
     pub fn is_in<'s>(&'s self, op: OpId, says: impl Fn(EventName<'s>) -> bool) -> bool {
         self.around(op).any(|op| says(self.event(op)))
     }
 
-    /// The op and all inside it, each before what is inside it.
+    /// The op and all ops inside it, each before those inside it.
     #[must_use]
     pub fn subtree(&self, op: OpId) -> Vec<OpId> {
         let (mut all, mut open) = (Vec::new(), vec![op]);
@@ -225,7 +225,7 @@ impl Step {
         all
     }
 
-    /// The list that an op stands in: its parent's children, or the outermost ops of its thread.
+    /// The list that contains an op: its parent's children, or the outermost ops of its thread.
     pub(crate) fn siblings_mut(&mut self, parent: Option<OpId>, thread: HostThreadId) -> &mut Vec<OpId> {
         match parent {
             Some(parent) => &mut self.ops[parent].children,

@@ -1,30 +1,30 @@
-//! Tensors that have an identity.
+//! Tensors with an identity.
 
 use steptime_graph::execution::{self, StorageId};
 
-/// A tensor of a step: what makes it and what takes it is in [`Uses`](crate::Uses).
+/// A tensor of a step; its producer and consumers are in [`Uses`](crate::Uses).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
-    /// Its shape, strides, type, device, and the place of its memory.
+    /// Shape, strides, type, device, and memory location.
     pub value: steptime_aten::Tensor,
     /// Its memory, which views share; `None` where it was not recorded.
     pub storage: Option<StorageId>,
-    /// The tensor of the execution trace that it was, where that is known. A rule may have changed its value.
+    /// Its tensor in the execution trace, where known. A rule may have changed its value.
     pub recorded: Option<execution::TensorId>,
-    /// Whether its memory was made within the recorded step, be it by an op that runs no more.
+    /// Whether its memory was made within the recorded step, possibly by an op that no longer runs.
     pub made: bool,
-    /// Until when it is there.
+    /// End of its lifetime.
     pub until: Until,
 }
 
-/// Until when a tensor is there.
+/// End of the lifetime of a tensor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Until {
-    /// Until the last op that takes it ends.
+    /// The end of the last op that takes it.
     #[default]
     LastUse,
-    /// Until the step ends: the script keeps it.
+    /// The end of the step: the script keeps it.
     EndOfStep,
-    /// Until the next step has its own: the script keeps it from step to step.
+    /// The time when the next step has its own: the script keeps it from step to step.
     NextStep,
 }

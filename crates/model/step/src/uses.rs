@@ -1,4 +1,4 @@
-//! Which ops make and take each tensor.
+//! Producers and consumers of each tensor.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::TiVec;
@@ -7,19 +7,19 @@ use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
-/// Producers and consumers of all tensors of a step, as it was when they were looked up.
+/// Producers and consumers of all tensors of a step, at the time of the look-up.
 #[derive(Debug, Clone)]
 pub struct Uses {
     producers: TiVec<TensorId, Option<OpId>>,
-    /// Where the consumers of each tensor end in the list of all; they begin where those of the one before end.
+    /// End of the consumers of each tensor in the list of all; they begin at the end of those of the previous tensor.
     ends: TiVec<TensorId, u32>,
     consumers: Vec<OpId>,
-    /// The consumers of tensors of which a patch changed them.
+    /// Consumers that a patch changed.
     changed: FxHashMap<TensorId, Vec<OpId>>,
 }
 
 impl Uses {
-    /// Those of a step.
+    /// The producers and consumers in a step.
     #[must_use]
     pub fn of(step: &Step) -> Uses {
         let running = step.running();
@@ -28,10 +28,10 @@ impl Uses {
         let mut ends: TiVec<TensorId, u32> = vec![0; step.tensors.len()].into();
         for (op, call) in calls() {
             call.takes().for_each(|tensor| ends[tensor] += 1);
-            // What is inside an op makes what the op gives; the innermost comes last.
+            // An op inside another makes the output of that; the innermost comes last.
             made(call).for_each(|tensor| producers[tensor] = Some(op));
         }
-        // First where the consumers of each begin; filled up, where they end.
+        // First the begins of the consumers; after filling, their ends.
         let mut all = 0;
         for end in &mut ends {
             let count = std::mem::replace(end, all);
@@ -53,7 +53,7 @@ impl Uses {
         self.producers[tensor]
     }
 
-    /// The ops that take a tensor, those inside others too.
+    /// The ops that take a tensor, including those inside others.
     #[must_use]
     pub fn consumers(&self, tensor: TensorId) -> &[OpId] {
         if let Some(changed) = self.changed.get(&tensor) {
@@ -66,7 +66,7 @@ impl Uses {
         &self.consumers[begin as usize..self.ends[tensor] as usize]
     }
 
-    /// Makes room for tensors that a patch added, which have neither producer nor consumers yet.
+    /// Adds tensors of a patch, without producers and consumers.
     pub(crate) fn grow(&mut self, tensors: usize) {
         self.producers.resize(tensors, None);
     }
@@ -76,17 +76,17 @@ impl Uses {
         self.producers[tensor] = op;
     }
 
-    /// The consumers of a tensor, to be changed.
+    /// The consumers of a tensor, for changes.
     pub(crate) fn consumers_mut(&mut self, tensor: TensorId) -> &mut Vec<OpId> {
         let known = self.consumers(tensor).to_vec();
         self.changed.entry(tensor).or_insert(known)
     }
 }
 
-/// The most tensors of a call that are looked for in its arguments one by one.
+/// Maximum number of output tensors that are searched linearly among the arguments.
 const FEW: usize = 8;
 
-/// The tensors that a call makes: those that it gives and does not take.
+/// The tensors that a call makes: outputs that are not inputs.
 pub(crate) fn made(call: &Call) -> impl Iterator<Item = TensorId> {
     let many = call.gives().nth(FEW).is_some();
     let taken: FxHashSet<TensorId> = if many { call.takes().collect() } else { FxHashSet::default() };

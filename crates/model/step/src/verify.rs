@@ -11,11 +11,11 @@ use crate::patch::Patch;
 use crate::step::{Origin, Step};
 use crate::uses::{Uses, made};
 
-/// Copies go from one device to the other.
+/// Ops that copy from one device to the other.
 const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];
 
 impl Step {
-    /// Checks what patches made of the step `before` them; `moves` says whether any tensor is made or taken by other ops.
+    /// Checks the result of patches on the step `before`; `moves` is set where any producer or consumer of a tensor changes.
     pub(crate) fn verify(
         &self,
         before: &Step,
@@ -35,9 +35,9 @@ impl Step {
         running.iter().enumerate().for_each(|(place, &op)| places[op] = place);
         for op in running {
             match self.ops[op].origin {
-                // It takes and gives what it did.
+                // Its inputs and outputs are unchanged.
                 Origin::Inserted(_) if derived.contains(&op) => {}
-                // One that repeats another takes and gives the same shapes, in the order of what it repeats.
+                // A repetition has the same shapes, in the order of the repeated ops.
                 Origin::Inserted(rule) if of_these(rule) && self.ops[op].again.is_none() => {
                     is.as_ref().map_or(Ok(()), |is| self.in_order(op, is, &places))?;
                     self.fits(op, None, ops)?;
@@ -55,9 +55,9 @@ impl Step {
         self.tensors[tensor].value.shape.to_vec()
     }
 
-    /// What was made before by an op, and is taken now, is still made.
+    /// Checks that tensors that were made by an op before, and are still taken, are still made.
     fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patches: &[Patch]) -> Result<(), Error> {
-        // An op that takes the place of those around it writes to memory that is there before the step.
+        // A lifted op writes to memory from before the step.
         let lifted = patches.iter().flat_map(|patch| &patch.lift);
         let lifted = lifted.filter_map(|(inner, _)| self.ops[*inner].call.as_deref());
         let there: FxHashSet<TensorId> = lifted.flat_map(Call::takes).collect();
@@ -73,7 +73,7 @@ impl Step {
         Ok(())
     }
 
-    /// No op that a rule put in makes what another op makes, unless one is inside the other, or both repeat others that did so.
+    /// Checks that no inserted op makes a tensor of another op, unless one is inside the other, or both repeat ops that did so.
     fn made_once(&self) -> Result<(), Error> {
         let mut makers: FxHashMap<TensorId, OpId> = FxHashMap::default();
         for op in self.running() {
@@ -91,8 +91,8 @@ impl Step {
         Ok(())
     }
 
-    /// An op that was put in takes what was made before it, as far as one thread tells. `places` are those of ops among
-    /// all that run.
+    /// Checks that an inserted op takes tensors that were made before it, within one thread. `places` are the positions of ops among all running
+    /// ones.
     fn in_order(&self, op: OpId, uses: &Uses, places: &TiVec<OpId, usize>) -> Result<(), Error> {
         let Some(call) = &self.ops[op].call else { return Ok(()) };
         for tensor in call.takes() {
@@ -105,7 +105,7 @@ impl Step {
         Ok(())
     }
 
-    /// What an op is called with agrees in itself, and with what it was `before` where it was recorded.
+    /// Checks that the call of an op is consistent, and agrees with its call `before` where it was recorded.
     fn fits(&self, op: OpId, before: Option<&Step>, ops: &OpSet) -> Result<(), Error> {
         let Some(call) = self.call(op) else { return Ok(()) };
         devices_agree(call)?;
@@ -127,8 +127,8 @@ fn devices_agree(call: &OpCall) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an op gives follows from what it takes, where a rule of its op says so: for an op that was recorded, where that
-/// rule gave what was recorded.
+/// Checks that outputs follow from inputs, where the op's definition derives them: for a recorded op, only where that derivation matched the
+/// recording.
 fn shapes_follow<'c>(
     call: &OpCall,
     before: impl FnOnce() -> Option<&'c OpCall>,
@@ -145,7 +145,7 @@ fn shapes_follow<'c>(
     Err(Error::Shapes { op: call.name.clone(), expected: expected.to_vec(), found: found.to_vec() })
 }
 
-/// What a call gives by its op's rule, whatever was recorded.
+/// The outputs of a call, derived from the op's definition instead of the recording.
 fn results(call: &OpCall, ops: &OpSet) -> Option<Vec<Arg>> {
     ops.find(&call.name)?.outputs?;
     let OpCall { name, inputs, settings, .. } = call;

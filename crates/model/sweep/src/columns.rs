@@ -12,17 +12,17 @@ use steptime_trace::{open_regular, read_regular};
 use crate::error::Error;
 use crate::thrift::Values;
 
-/// The longest file that is read, in bytes.
+/// Longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 30;
-/// The bytes at the end of a file: the length of its metadata, and a mark.
+/// Bytes at the end of a file: the length of its metadata, and a mark.
 const END: usize = 8;
-/// The ids of the lengths in the header of a page, in bytes: unpacked, and packed.
+/// Ids of the lengths in the header of a page, in bytes: unpacked, and packed.
 const UNPACKED: i64 = 2;
 const PACKED: i64 = 3;
-/// The rows that a batch holds at most: few, as each may hold a long text.
+/// Rows of a batch, at most: few, as each may hold a long text.
 const BATCH: usize = 64;
 
-/// The most rows and bytes of a file by its length. Our sweeps take 14 to 32 bytes a row, and unpack to less than ten times
+/// The most rows and bytes of a file by its length. Our sweeps take 14 to 32 bytes per row, and unpack to less than ten times
 /// their length.
 struct Bounds {
     rows: u64,
@@ -40,11 +40,11 @@ impl Bounds {
     }
 }
 
-/// The bytes that texts of a file may still take.
+/// Remaining bytes for the texts of a file.
 pub(crate) struct Room(u64);
 
 impl Room {
-    /// Takes room for a text; `None` where there is too little.
+    /// Takes room for a text; `None` if too little is left.
     pub(crate) fn take(&mut self, text: &str) -> Option<()> {
         self.0 = self.0.checked_sub(text.len() as u64)?;
         Some(())
@@ -54,7 +54,7 @@ impl Room {
 /// A file whose sizes fit its length, and the room for its texts.
 ///
 /// # Errors
-/// Where the file cannot be read. `broken` where it is not Parquet, or claims more than its length allows.
+/// If the file cannot be read. `broken` if it is not Parquet, or claims more than its length allows.
 pub(crate) fn open(
     path: &Path,
     broken: impl Fn(String) -> Error,
@@ -65,7 +65,7 @@ pub(crate) fn open(
     if !has_sound_end(&bytes) {
         return Err(broken("its metadata are cut off or damaged".into()));
     }
-    // The types that Arrow wrote down beside Parquet's own are not needed, and reading them may panic.
+    // The types that Arrow stores in addition to Parquet's own are not needed, and reading them may panic.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let file = open_regular(path).map_err(unread)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
@@ -92,7 +92,7 @@ fn chunk(bytes: &[u8], start: u64, length: u64) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(usize::try_from(length).ok()?)?)
 }
 
-/// Whether the metadata at the end of a file are a value as long as the file says.
+/// Whether the metadata at the end of a file are a value of the length that the file states.
 fn has_sound_end(bytes: &[u8]) -> bool {
     let metadata = || {
         let (front, end) = bytes.split_last_chunk::<END>()?;
@@ -103,7 +103,7 @@ fn has_sound_end(bytes: &[u8]) -> bool {
     metadata().is_some()
 }
 
-/// The bytes that the pages of a column unpack to.
+/// Number of bytes that the pages of a column unpack to.
 fn unpacked_length(bytes: &[u8]) -> Option<u64> {
     let mut pages = Values { bytes };
     let mut length = 0_u64;

@@ -1,4 +1,4 @@
-//! Turns panics of the Parquet reader into errors. It panics on some damaged files, where it should refuse them.
+//! Turns panics of the Parquet reader into errors. It panics on some damaged files instead of refusing them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,15 +6,15 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread is an answer, and not to be printed.
+    /// Whether a panic of this thread is caught as an error, and not printed.
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `read`, which must own all that it changes: where it panics, that is lost.
+/// Runs `read`, which must own all data that it changes: after a panic they are lost.
 ///
 /// # Errors
 ///
-/// The message of a panic. Nothing of it is printed.
+/// The message of a panic, which is not printed.
 pub fn guarded<R>(read: impl FnOnce() -> R) -> Result<R, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

@@ -1,4 +1,4 @@
-//! Reads sweeps: files of kernels measured by `python -m steptime.measure`, and tables that others published.
+//! Reads sweeps: files of kernels measured by `python -m steptime.measure`, and tables from other publishers.
 //!
 //! ```text
 //! table ──read_table──┐

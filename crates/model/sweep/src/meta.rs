@@ -1,31 +1,30 @@
-//! What a sweep says of itself.
+//! Metadata of a sweep.
 
 use std::collections::BTreeMap;
 
-/// The version of sweeps that this crate reads.
+/// Version of sweeps that this crate reads.
 pub const VERSION: &str = "1";
 
-/// The metadata of a sweep: names and values as the measuring program wrote them.
+/// Metadata of a sweep: names and values as the measuring program wrote them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SweepMeta {
-    /// All of them.
     pub entries: BTreeMap<String, String>,
 }
 
 impl SweepMeta {
-    /// A value as text; empty ones count as absent.
+    /// Returns a value as text; `None` if it is empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A value as a positive number.
+    /// Returns a value as a positive number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         self.get(name)?.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)
     }
 
-    /// Which GPU it is of: name, compute capability, multiprocessors.
+    /// Returns the measured GPU: name, compute capability, multiprocessors.
     #[must_use]
     pub fn device(&self) -> String {
         let part = |name| self.get(name).unwrap_or("?");

@@ -10,25 +10,25 @@ use steptime_trace::Nanos;
 
 use crate::read::Sweep;
 
-/// What can be fitted on, and what not.
+/// Observations for a fit, and counts of the rows that give none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observations {
     /// One for each row whose op launches work.
     pub observations: Vec<Observation>,
     /// The row of each observation: the sweep and the row in it.
     pub rows: Vec<(usize, usize)>,
-    /// Rows of ops that are not known, by op; they are among the observations, by their bytes.
+    /// Rows of unknown ops, by op; they are among the observations, priced by their bytes.
     pub unknown: BTreeMap<String, usize>,
-    /// Rows of ops that launched something though they should launch nothing by themselves, by op.
+    /// Rows of ops that launched work but should launch none by themselves, by op.
     pub unexpected: BTreeMap<String, usize>,
     /// Rows whose arguments could not be read, by op, with the first reason.
     pub unread: BTreeMap<String, (usize, String)>,
 }
 
-/// Finds the kernel call of every row. Cases of different sweeps and generators are told apart.
+/// Finds the kernel call of every row. Cases of different sweeps and generators are kept apart.
 ///
 /// A case's later ops find the cache as the earlier ones leave it, and not in the state that the row names: they
-/// count only where an op is never measured by itself.
+/// count only if an op is never measured by itself.
 #[must_use]
 pub fn observe(sweeps: &[Sweep], ops: &OpSet) -> Observations {
     let mut observed = Observations::default();

@@ -1,4 +1,4 @@
-//! Sweeps from Parquet files.
+//! Reads sweeps from Parquet files.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,12 @@ const COLUMNS: [&str; 16] = [
     "state", "us", "us_min", "us_max", "kernels",
 ];
 
-/// A sweep: what it says of itself, and its rows.
+/// A sweep: its metadata and rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
-    /// The file.
     pub path: PathBuf,
-    /// What it says of itself.
     pub meta: SweepMeta,
-    /// Its rows, in the order of the file.
+    /// Rows in the order of the file.
     pub rows: Vec<Row>,
 }
 
@@ -34,7 +32,7 @@ pub struct Sweep {
 ///
 /// # Errors
 ///
-/// A file that is missing, no Parquet, cut off, of another version, or empty; a row whose time is not a positive
+/// A file that is missing, not Parquet, cut off, of another version, or empty; a row whose time is not a positive
 /// number.
 pub fn read(path: &Path) -> Result<Sweep, Error> {
     let broken = |what: String| Error::Broken { path: path.to_owned(), what };
@@ -81,7 +79,7 @@ fn parquet(path: &Path) -> Result<Sweep, Error> {
 ///
 /// # Errors
 ///
-/// As [`read`], and where two are of different GPUs.
+/// Those of [`read`], and two sweeps of different GPUs.
 pub fn read_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Sweep>, Error> {
     let sweeps = paths.iter().map(|path| read(path.as_ref())).collect::<Result<Vec<Sweep>, Error>>()?;
     if let Some((first, rest)) = sweeps.split_first() {

@@ -7,35 +7,35 @@ use steptime_cost::device::Context;
 /// One leaf op of a case, in one state of the cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The case's number within its generator.
+    /// Number of the case within its generator.
     pub case: i32,
-    /// The generator, `gemm`: not the kernel family.
+    /// Generator, such as `gemm`: not the kernel family.
     pub family: String,
-    /// Its place among the ops of its case that launch something.
+    /// Index among the ops of its case that launch work.
     pub leaf: i32,
-    /// The op, `aten::mm`.
+    /// Op, such as `aten::mm`.
     pub op: String,
     /// Shapes of its inputs, as JSON.
     pub dims: String,
-    /// Their strides.
+    /// Strides of its inputs, as JSON.
     pub strides: String,
-    /// Their types.
+    /// Types of its inputs, as JSON.
     pub types: String,
-    /// The values of what is no tensor.
+    /// Values of the inputs that are not tensors, as JSON.
     pub concrete: String,
-    /// Where inputs live; empty where all is on the GPU.
+    /// Devices of the inputs; empty if all are on the GPU.
     pub devices: String,
     /// Whether matrix products may use TF32.
     pub tf32: bool,
-    /// How indices are distributed: empty, or as [`Indices`](steptime_cost::device::Indices) is written.
+    /// Distribution of indices: empty, or in the text form of [`Indices`](steptime_cost::device::Indices).
     pub indices: String,
-    /// The state of the cache.
+    /// State of the cache before the case.
     pub state: State,
-    /// What it took, µs: the median over repetitions of the sum over its activities.
+    /// Duration, µs: the median over repetitions of the sum over its activities.
     pub us: f32,
-    /// The shortest repetition, µs.
+    /// Shortest repetition, µs.
     pub us_min: f32,
-    /// The longest, µs.
+    /// Longest repetition, µs.
     pub us_max: f32,
     /// Names of its kernels, as JSON.
     pub kernels: String,
@@ -48,7 +48,7 @@ pub enum State {
     Cold,
     /// The case itself ran just before.
     Warm,
-    /// The case itself ran, then so many bytes of other memory were written.
+    /// The case itself ran, then this number of bytes of other memory was written.
     After(u64),
 }
 
@@ -65,7 +65,7 @@ impl State {
 }
 
 impl Row {
-    /// The op with its arguments.
+    /// Returns the op with its arguments.
     ///
     /// # Errors
     ///
@@ -76,13 +76,13 @@ impl Row {
         Ok(OpCall { settings: Settings { matmul_tf32: self.tf32, ..Settings::default() }, ..call })
     }
 
-    /// The names of its kernels; none where they cannot be read.
+    /// Returns the names of its kernels; none if they cannot be read.
     #[must_use]
     pub fn kernel_names(&self) -> Vec<String> {
         serde_json::from_str(&self.kernels).unwrap_or_default()
     }
 
-    /// The context in which a call was measured.
+    /// Returns the context in which a call was measured.
     #[must_use]
     pub fn context(&self, call: &KernelCall) -> Context {
         let context = match self.state {

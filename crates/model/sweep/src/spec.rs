@@ -1,4 +1,4 @@
-//! The specification of the GPU that was measured.
+//! Specification of the measured GPU.
 
 use steptime_cost::device::constants::Constants;
 use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::observe::Observations;
 use crate::read::Sweep;
 
-/// From a sweep's metadata and rows: sizes as the driver gives them, rates as measured beside the sweep, the
+/// Derives a specification from a sweep's metadata and rows: sizes from the driver, rates measured with the sweep, the
 /// effective size and the rate of the cache from rows in different states of it.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn spec(sweep: &Sweep, observed: &Observations) -> Result<DeviceSpec, Error>
     let capability = text("compute_capability")?;
     let (major, minor) = capability.split_once('.').unwrap_or((capability, "0"));
     let part = |text: &str| {
-        text.parse::<u8>().map_err(|_| Error::Spec(format!("a compute capability, but {capability}")))
+        text.parse::<u8>().map_err(|_| Error::Spec(format!("valid compute capability ({capability})")))
     };
     let compute_capability = [part(major)?, part(minor)?];
     let source = || "measured by steptime.measure beside the sweep".to_owned();
@@ -75,7 +75,7 @@ pub fn spec(sweep: &Sweep, observed: &Observations) -> Result<DeviceSpec, Error>
     Ok(spec)
 }
 
-/// NVIDIA's name of an architecture.
+/// Returns NVIDIA's name of an architecture.
 fn architecture([major, minor]: [u8; 2]) -> &'static str {
     match (major, minor) {
         (6, _) => "Pascal",

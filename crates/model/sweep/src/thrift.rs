@@ -1,18 +1,18 @@
-//! Thrift's compact protocol, as far as the length of a value goes: metadata of Parquet files are checked before they are read.
+//! Reader of Thrift's compact protocol that finds the length of a value: metadata of Parquet files are checked before they are read.
 
-/// The deepest nesting of values.
+/// Deepest nesting of values.
 const DEEPEST: u32 = 32;
 
 const STRUCT: u8 = 12;
 
 /// Bytes that hold values one after the other.
 pub(crate) struct Values<'b> {
-    /// The bytes that are left.
+    /// Remaining bytes.
     pub(crate) bytes: &'b [u8],
 }
 
 impl Values<'_> {
-    /// The whole numbers among the fields of the next struct, each with its id, and all behind it; `None` where a value is cut
+    /// Returns the whole numbers among the fields of the next struct, each with its id, and moves past the struct; `None` if a value is cut
     /// off, or a collection claims more items than bytes are left.
     pub(crate) fn fields(&mut self) -> Option<Vec<(i64, i64)>> {
         self.structure(DEEPEST)
@@ -29,7 +29,7 @@ impl Values<'_> {
             }
             id = if step == 0 { self.number()? } else { id.checked_add(i64::from(step))? };
             match kind {
-                // A truth value is in its kind.
+                // The value of a boolean is part of its kind.
                 1 | 2 => {}
                 4..=6 => numbers.push((id, self.number()?)),
                 _ => self.skip_value(kind, depth)?,
@@ -37,7 +37,7 @@ impl Values<'_> {
         }
     }
 
-    /// Collections of truth values are refused: Parquet's metadata have none, and readers differ in their length.
+    /// Collections of booleans are refused: Parquet's metadata have none, and readers differ in their length.
     fn skip_value(&mut self, kind: u8, depth: u32) -> Option<()> {
         let within = depth.checked_sub(1)?;
         match kind {
@@ -94,7 +94,7 @@ impl Values<'_> {
         None
     }
 
-    /// A whole number, its sign in its last bit.
+    /// Reads a whole number, its sign in its last bit.
     fn number(&mut self) -> Option<i64> {
         let folded = self.varint()?;
         Some((folded >> 1).cast_signed() ^ -((folded & 1).cast_signed()))

@@ -1,12 +1,12 @@
-//! How far results are from their references.
+//! Differences of results from their references.
 
 /// The largest difference of pairs of a result and its reference, relative to references above 1.
 pub fn largest_error(pairs: impl Iterator<Item = (f32, f64)>) -> f64 {
     largest(pairs.map(|(found, expected)| (f64::from(found), expected, 1.0)))
 }
 
-/// The largest difference of triples of a result, its reference, and the scale below which references count as large
-/// as that scale. What is no number is infinitely far.
+/// The largest difference of triples of a result, its reference, and the scale below which references count as large as
+/// that scale. The difference of NaN is infinite.
 pub fn largest(triples: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
     triples.fold(0.0, |largest, (found, expected, scale)| {
         let error = (found - expected).abs() / expected.abs().max(scale);

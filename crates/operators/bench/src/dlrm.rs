@@ -2,19 +2,19 @@
 
 /// A model.
 pub struct Dlrm {
-    /// What it is called.
+    /// Name of the model.
     pub name: &'static str,
-    /// E of each table.
+    /// Rows of each table, E.
     pub rows: &'static [usize],
-    /// D of all tables.
+    /// Columns of all tables, D.
     pub dim: usize,
-    /// L of each bag.
+    /// Lookups of each bag, L.
     pub lookups: usize,
     /// K and N of each linear layer; the last ends in a sigmoid, the others in a rectifier.
     pub layers: &'static [(usize, usize)],
 }
 
-/// Samples of a batch.
+/// Number of samples of a batch.
 pub const BATCH: usize = 2048;
 
 /// Rows of Criteo Kaggle's tables.
@@ -67,12 +67,12 @@ pub const ALL: [Dlrm; 3] = [
 ];
 
 impl Dlrm {
-    /// E of each table, at most so many.
+    /// Rows of each table, E, limited to `most`.
     pub fn rows_up_to(&self, most: usize) -> Vec<usize> {
         self.rows.iter().map(|&rows| rows.min(most)).collect()
     }
 
-    /// Its name, and the most rows of a table where that cuts any.
+    /// Name, with the row limit if that shortens any table.
     pub fn name_up_to(&self, most: usize) -> String {
         match self.rows.iter().any(|&rows| rows > most) {
             true => format!("{}, E <= {most}", self.name),
@@ -80,7 +80,7 @@ impl Dlrm {
         }
     }
 
-    /// F: vectors that interact.
+    /// Number of vectors that interact, F.
     pub fn features(&self) -> usize {
         self.rows.len() + 1
     }

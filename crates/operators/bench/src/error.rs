@@ -1,4 +1,4 @@
-//! What can go wrong in a benchmark.
+//! Errors of benchmarks.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use steptime_ops::interaction::InteractionError;
 use steptime_ops::rearrange::RearrangeError;
 use steptime_tensor::TensorError;
 
-/// A benchmark that cannot be run.
+/// Reason why a benchmark cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A letter that the benchmark has no size for.
+    /// A letter that is not a size of the benchmark.
     #[error("there is no size {letter} here: give some of {}", known.join(", "))]
     UnknownSize {
         /// The letter.
         letter: String,
-        /// Those it has.
+        /// Letters of the benchmark's sizes.
         known: Vec<&'static str>,
     },
     /// Operands that memory has no room for.
@@ -35,7 +35,7 @@ pub enum Error {
         /// Bytes that are free.
         free: f64,
     },
-    /// An exponent that numpy cannot draw with.
+    /// An exponent that numpy does not support.
     #[error("Zipf's law without end needs an exponent above 1, not {exponent}")]
     Exponent {
         /// The exponent.
@@ -47,28 +47,28 @@ pub enum Error {
     /// Threads cannot be started.
     #[error(transparent)]
     Cpu(#[from] CpuError),
-    /// Embeddings refuse.
+    /// An embedding operator fails.
     #[error(transparent)]
     Embedding(#[from] EmbeddingError),
-    /// The backward pass of embeddings refuses.
+    /// The backward pass of embeddings fails.
     #[error(transparent)]
     Backward(#[from] BackwardError),
-    /// A product refuses.
+    /// A matrix product fails.
     #[error(transparent)]
     Gemm(#[from] GemmError),
-    /// An interaction refuses.
+    /// An interaction fails.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
-    /// An elementwise program refuses.
+    /// An elementwise program fails.
     #[error(transparent)]
     Elementwise(#[from] ElementwiseError),
-    /// A copy refuses.
+    /// A copy fails.
     #[error(transparent)]
     Rearrange(#[from] RearrangeError),
     /// A tensor cannot be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// The GPU, its driver or an operator on it refuses.
+    /// The GPU, its driver or an operator on it fails.
     #[error(transparent)]
     Cuda(#[from] steptime_cuda::Error),
 }

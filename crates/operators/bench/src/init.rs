@@ -1,18 +1,18 @@
-//! How indices are drawn, as it is typed.
+//! Distribution of indices, as given on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How indices are drawn.
+/// Distribution of indices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {
-    /// Every row as often.
+    /// Uniform: every row equally often.
     Uniform,
     /// The n-th most frequent row `n^-A` as often as the first.
     Zipf(f64),
 }
 
-/// A text that names no distribution.
+/// A text that is not a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("give uniform, or zipf: with an exponent between 0 and 8, as in zipf:1.05")]
 pub struct InitError;

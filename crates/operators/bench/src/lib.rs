@@ -1,7 +1,7 @@
 //! Benchmarks of the operators on the CPU and on a GPU: times, bytes that must move, and whether results are right.
 //!
-//! A run takes [`cpu::Settings`] or [`cuda::Settings`] and a list of benchmarks, and gives a report that serializes.
-//! A benchmark is one file with its sizes, its work, and how its result is verified, and one line in [`cpu::ALL`] or
+//! A run takes [`cpu::Settings`] or [`cuda::Settings`] and a list of benchmarks, and returns a serializable report.
+//! A benchmark is one file with its sizes, its work, and the check of its result, and one line in [`cpu::ALL`] or
 //! [`cuda::ALL`].
 
 mod benchmark;

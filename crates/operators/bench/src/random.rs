@@ -8,7 +8,7 @@ use crate::Init;
 pub struct Random(u64);
 
 impl Random {
-    /// By its seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -22,12 +22,12 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// In 0..1.
+    /// A number in 0..1.
     fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// In `0..rows`, distributed as asked for.
+    /// A number in `0..rows`, with the given distribution.
     pub fn index(&mut self, init: Init, rows: usize) -> usize {
         match init {
             Init::Uniform => ((u128::from(self.bits()) * rows as u128) >> 64) as usize,
@@ -48,7 +48,7 @@ impl Random {
     }
 }
 
-/// Fills with values in -1..1, on all threads: the pages of memory are taken here.
+/// Fills with values in -1..1, on all threads: the pages of memory are first touched here.
 pub fn fill(values: &mut [f32], seed: u64) {
     const CHUNK: usize = 1 << 16;
     values.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, values)| {
@@ -62,7 +62,7 @@ pub fn fill(values: &mut [f32], seed: u64) {
     });
 }
 
-/// As many values in -1..1.
+/// `count` values in -1..1.
 pub fn values(count: usize, seed: u64) -> Vec<f32> {
     let mut values = vec![0.0; count];
     fill(&mut values, seed);

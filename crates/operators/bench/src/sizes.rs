@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Memory that operands may not exceed where the system does not say how much there is.
+/// Memory limit for operands where the system does not report its free memory.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
 
-/// Sizes by their letters, as typed: `E=65536,D=768`.
+/// Sizes by their letters, as given: `E=65536,D=768`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedSizes(pub Vec<(String, usize)>);
 
-/// A text that holds no sizes.
+/// A text that is not a list of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// A part without a letter.
-    #[error("{0:?} is no size: write E=65536")]
+    #[error("{0:?} is not a size: write E=65536")]
     Part(String),
-    /// A number that is none, or too large.
-    #[error("{0:?} is no size: it is 1 to {max}", max = u32::MAX)]
+    /// A text that is not a number, or a number that is too large.
+    #[error("{0:?} is not a size: give 1 to {max}", max = u32::MAX)]
     Number(String),
 }
 
@@ -39,7 +39,7 @@ impl FromStr for TypedSizes {
 ///
 /// # Errors
 ///
-/// No such number.
+/// The text is not such a number.
 pub fn size(text: &str) -> Result<usize, SizeError> {
     let number = text.trim().parse::<u32>().ok().filter(|&number| number > 0);
     number.map(|number| number as usize).ok_or_else(|| SizeError::Number(text.to_owned()))
@@ -50,12 +50,12 @@ pub fn size(text: &str) -> Result<usize, SizeError> {
 pub struct Sizes(Vec<(&'static str, usize)>);
 
 impl Sizes {
-    /// Of these letters and numbers.
+    /// Sizes of these letters and numbers.
     pub fn new<const N: usize>(sizes: [(&'static str, usize); N]) -> Sizes {
         Sizes(sizes.to_vec())
     }
 
-    /// As typed, the usual ones where they are left out.
+    /// The given sizes, with defaults for the others.
     pub fn typed(keys: &[(&'static str, usize)], typed: &TypedSizes) -> Result<Sizes, Error> {
         let mut sizes = keys.to_vec();
         for (key, size) in &typed.0 {
@@ -68,7 +68,7 @@ impl Sizes {
         Ok(Sizes(sizes))
     }
 
-    /// The size of a letter; 0 for one there is not.
+    /// The size of a letter; 0 for an unknown letter.
     pub fn get(&self, key: &str) -> usize {
         self.0.iter().find(|(known, _)| *known == key).map_or(0, |(_, size)| *size)
     }
@@ -81,12 +81,12 @@ impl fmt::Display for Sizes {
     }
 }
 
-/// Fails unless this many floats, given as factors of several products, are to be had.
+/// Fails unless this many floats, given as the factors of several products, fit into free memory.
 pub fn check_memory(operands: &[&[usize]]) -> Result<(), Error> {
     check_room(operands, available().unwrap_or(UNKNOWN_MEMORY))
 }
 
-/// Fails unless this many floats, given as factors of several products, fit into so many free bytes.
+/// Fails unless this many floats, given as the factors of several products, fit into `free` bytes.
 pub fn check_room(operands: &[&[usize]], free: u64) -> Result<(), Error> {
     let product = |factors: &&[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
     let needed = 4.0 * operands.iter().map(product).sum::<f64>();
@@ -94,7 +94,7 @@ pub fn check_room(operands: &[&[usize]], free: u64) -> Result<(), Error> {
     if needed > 0.9 * free { Err(Error::Memory { needed, free }) } else { Ok(()) }
 }
 
-/// Bytes of memory that are free, as Linux tells.
+/// Bytes of free memory, as reported by Linux.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -1,15 +1,15 @@
-//! Arrays that are written, which meet no others.
+//! Arrays that are written must not overlap others.
 
 use std::ops::Range;
 
 use crate::error::Failure;
 use crate::pointers;
 
-/// `count` elements to be written; where that is none, whatever the pointer.
+/// Returns `count` elements to be written. For a count of 0 the pointer may have any value.
 ///
 /// # Safety
 ///
-/// It is null, or goes to as many elements, which nobody else uses as long as the slice is used.
+/// The pointer is null, or points to `count` elements, which no other code uses while the slice is in use.
 pub(crate) unsafe fn slice_mut<'a, T>(
     what: &str,
     start: *mut T,
@@ -19,11 +19,12 @@ pub(crate) unsafe fn slice_mut<'a, T>(
         return Ok(&mut []);
     }
     pointers::check(what, start, count)?;
-    // SAFETY: not null, aligned and no longer than memory; as many elements, used here only, by the caller's promise.
+    // SAFETY: not null, aligned and within the address space; `count` elements, used here only, by the caller's
+    // promise.
     Ok(unsafe { std::slice::from_raw_parts_mut(start, count) })
 }
 
-/// The places of an array, and whether it is written.
+/// Address range of an array, and whether it is written.
 #[derive(Debug)]
 pub(crate) struct Span {
     what: String,
@@ -32,7 +33,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// An array that is read. At a null pointer there is none.
+    /// An array that is read. A null pointer gives an empty span.
     pub(crate) fn read<T>(what: &str, start: *const T, count: usize) -> Span {
         let count = if start.is_null() { 0 } else { count };
         let end = start.addr().saturating_add(count.saturating_mul(size_of::<T>()));
@@ -45,16 +46,16 @@ impl Span {
     }
 }
 
-/// Fails where an array that is written has a place in common with another: no two slices could be made of them.
+/// Fails where an array that is written overlaps another one: no two slices could be made of them.
 pub(crate) fn check(spans: Vec<Span>) -> Result<(), Failure> {
     check_with(&spans, &[])
 }
 
-/// The same, with the arrays that a handle keeps.
+/// Checks as [`check`] does, but also against the arrays that a handle keeps.
 pub(crate) fn check_with(given: &[Span], kept: &[Span]) -> Result<(), Failure> {
     let mut spans: Vec<&Span> = given.iter().chain(kept).filter(|span| !span.places.is_empty()).collect();
     spans.sort_unstable_by_key(|span| span.places.start);
-    // Of those before, the one that ends last, and the one of the written that does.
+    // Of the earlier spans, the one that ends last, and the written one that ends last.
     let [mut any, mut written]: [Option<&Span>; 2] = [None, None];
     for span in spans {
         let before = if span.written { any } else { written };

@@ -26,8 +26,8 @@ pub struct Backward {
 ///
 /// # Safety
 ///
-/// Each pointer goes to as many elements; the weights live, and nobody else uses them during a step, until the handle
-/// is freed.
+/// Each pointer points to as many elements as stated. The weights live until the handle is freed, and no other code
+/// uses them during a step.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_backward_new(
     count: usize,
@@ -61,8 +61,8 @@ pub unsafe extern "C" fn steptime_backward_new(
         apart::check_with(&[], &spans)?;
         let mut tables = Vec::with_capacity(count);
         for (name, start, len, dim) in given() {
-            // SAFETY: as many floats, which live long enough and which nobody else uses, by the caller's promise; no
-            // two tables share any, as was checked.
+            // SAFETY: as many floats, which live long enough and which no other code uses, by the caller's promise; no
+            // two tables overlap, as was checked.
             let values = unsafe { slice_mut(&name, start, len)? };
             tables.push(Table::borrow_mut(&name, values, dim)?);
         }
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn steptime_backward_new(
 ///
 /// # Safety
 ///
-/// The handles are alive and used by no other thread; each pointer goes to as many elements.
+/// The handles are alive and used by no other thread; each pointer points to as many elements as stated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_backward_step(
     backward: *mut Backward,

@@ -9,19 +9,19 @@ use crate::apart::{self, Span, slice_mut};
 use crate::error::{Failure, code, free, handle};
 use crate::pointers::{alive, slice};
 
-/// Tables to be read.
+/// Tables for reading.
 pub struct Bag {
     tables: Tables<'static>,
     rows: Vec<Span>,
 }
 
 /// Tables of one element type and sum pooling, `rows[t]` rows of `dims[t]` columns at `data[t]`, `pitches[t]` bytes
-/// from row to row, the last row's padding included. `element` is 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and
-/// bias. Null on failure. To be freed with [`steptime_bag_free`].
+/// from row to row, the last row's padding included. `element` is 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4
+/// for int4 behind an f16 scale and bias. Null on failure. To be freed with [`steptime_bag_free`].
 ///
 /// # Safety
 ///
-/// Each pointer goes to as many elements; the rows live, and nobody changes them, until the handle is freed.
+/// Each pointer points to as many elements as stated. The rows live and do not change until the handle is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_bag_new(
     count: usize,
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn steptime_bag_new(
     })
 }
 
-/// Bytes from row to row that suit a table of `element`, as in [`steptime_bag_new`], and `dim` columns; 0 where there
-/// is no such type.
+/// Bytes from row to row that suit a table of `element`, as in [`steptime_bag_new`], and `dim` columns; 0 for an
+/// unknown element type.
 #[unsafe(no_mangle)]
 pub extern "C" fn steptime_bag_pitch(element: c_int, dim: usize) -> usize {
     element_type(element).map_or(0, |element| element.pitch(dim))
@@ -65,7 +65,7 @@ pub extern "C" fn steptime_bag_pitch(element: c_int, dim: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The handles are alive; each pointer goes to as many elements, and nobody else uses those of `out`.
+/// The handles are alive; each pointer points to as many elements as stated, and no other code uses those of `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_bag_forward(
     bag: *const Bag,
@@ -108,19 +108,20 @@ pub unsafe extern "C" fn steptime_bag_forward(
     })
 }
 
-/// Floats that rows of so many columns span, `stride` apart: none without bags.
+/// Number of floats that `bags` rows span, with `columns` floats a row and `stride` floats from row to row; 0 without
+/// bags.
 pub(crate) fn floats(bags: usize, stride: usize, columns: usize) -> usize {
     bags.checked_sub(1).map_or(0, |rows| rows.saturating_mul(stride).saturating_add(columns))
 }
 
-/// The element type of a number.
+/// Returns the element type of a number of the C interface.
 fn element_type(number: c_int) -> Option<Element> {
     let all =
         [Element::F32, Element::F16, Element::Bf16, Element::Int8(Scale::F16), Element::Int4(Scale::F16)];
     usize::try_from(number).ok().and_then(|number| all.get(number).copied())
 }
 
-/// Whole numbers of 32 or 64 bits.
+/// Integers of 32 or 64 bits.
 ///
 /// # Safety
 ///

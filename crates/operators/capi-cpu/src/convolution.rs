@@ -13,13 +13,13 @@ use crate::pointers::{alive, slice};
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ConvolutionSizes {
-    /// Images.
+    /// Number of images.
     pub samples: usize,
     /// Channels of the input.
     pub inputs: usize,
     /// Channels of the output.
     pub outputs: usize,
-    /// Pixels of the input.
+    /// Pixels of the input image.
     pub image: [usize; 2],
     /// Taps of the kernel.
     pub kernel: [usize; 2],
@@ -29,7 +29,7 @@ pub struct ConvolutionSizes {
     pub padding: [usize; 2],
     /// Input pixels from one tap to the next.
     pub dilation: [usize; 2],
-    /// Groups of channels that do not see each other.
+    /// Number of channel groups; a group's outputs depend on that group's inputs only.
     pub groups: usize,
     /// 0 where images are `[N, C, H, W]` and weights `[O, C / groups, KH, KW]`, 1 where they are `[N, H, W, C]` and
     /// `[O, KH, KW, C / groups]`.
@@ -55,7 +55,7 @@ impl ConvolutionSizes {
 ///
 /// # Safety
 ///
-/// The handle and the sizes are alive; each pointer goes to as many floats as the sizes say; nobody else uses `y`.
+/// The handle and the sizes are alive; each pointer points to as many floats as the sizes give; no other code uses `y`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_convolution(
     cpu: *const Cpu,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn steptime_convolution(
             Span::written("y", y, of.output_len()),
         ])?;
         let biased = !bias.is_null();
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (x, weight, bias) = unsafe {
             (
                 slice("x", x, of.input_len())?,
@@ -84,19 +84,19 @@ pub unsafe extern "C" fn steptime_convolution(
                 slice("bias", bias, if biased { outputs } else { 0 })?,
             )
         };
-        // SAFETY: as above; nobody else uses `y`, and it meets no operand, as was checked.
+        // SAFETY: as above; no other code uses `y`, and it overlaps no operand, as was checked.
         let y = unsafe { slice_mut("y", y, of.output_len())? };
         Ok(of.forward(cpu, x, weight, biased.then_some(bias), y)?)
     })
 }
 
-/// The gradients of [`steptime_convolution`], of whose output the gradient is `dy`: `dx`, `dweight` and `dbias` have the
-/// shapes of `x`, `weight` and the bias; those that are null are not computed. `x` may be null without `dweight`, and
-/// `weight` without `dx`. 0 for success.
+/// The gradients of [`steptime_convolution`], from the gradient `dy` of its output: `dx`, `dweight` and `dbias` have
+/// the shapes of `x`, `weight` and the bias; those that are null are not computed. `x` may be null without `dweight`,
+/// and `weight` without `dx`. 0 for success.
 ///
 /// # Safety
 ///
-/// The handle and the sizes are alive; each pointer goes to as many floats as the sizes say; nobody else uses the
+/// The handle and the sizes are alive; each pointer points to as many floats as the sizes give; no other code uses the
 /// gradients.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_convolution_backward(
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn steptime_convolution_backward(
         // SAFETY: as many floats, by the caller's promise.
         let dy = unsafe { slice("dy", dy, of.output_len())? };
         if !dx.is_null() {
-            // SAFETY: as above; nobody else uses `dx`, and it meets no operand, as was checked.
+            // SAFETY: as above; no other code uses `dx`, and it overlaps no operand, as was checked.
             let (weight, dx) = unsafe { (slice("weight", weight, weights)?, slice_mut("dx", dx, inputs)?) };
             of.input_gradient(cpu, dy, weight, dx)?;
         }

@@ -1,4 +1,4 @@
-//! What was wrong with the last call of a thread.
+//! Error text of a thread's last failed call.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,35 +10,35 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// What a call may fail with.
+/// Error of a call.
 pub(crate) type Failure = Box<dyn Error>;
 
-/// What was wrong with this thread's last call that failed. The text lives until the next one that fails.
+/// Returns the error text of this thread's last failed call. The text lives until the next call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn steptime_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// Remembers a failure.
+/// Stores the error text.
 fn remember(failure: &Failure) {
     let text = failure.to_string().replace('\0', "?");
     LAST.set(CString::new(text).unwrap_or_default());
 }
 
-/// The work, whose panic is a failure: unwinding ends here, for C knows nothing of it.
+/// Runs the work and makes a panic of it a failure: unwinding must not reach C.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    // What a handle holds may be half done after a panic, but never such that using it is unsound.
+    // After a panic the content of a handle may be incomplete, but using it is never unsound.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// The words of a panic.
+/// Returns the message of a panic.
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     format!("the call panicked: {text}: free its handles, and please report it").into()
 }
 
-/// 0, or 1 after a failure.
+/// Returns 0 for success and 1 after a failure.
 pub(crate) fn code(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match guarded(work) {
         Ok(()) => 0,
@@ -49,7 +49,7 @@ pub(crate) fn code(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// A handle, or null after a failure.
+/// Returns a handle, or null after a failure.
 pub(crate) fn handle<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
     match guarded(work) {
         Ok(made) => Box::into_raw(Box::new(made)),
@@ -60,20 +60,20 @@ pub(crate) fn handle<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
     }
 }
 
-/// Drops what a handle holds.
+/// Drops the content of a handle.
 ///
 /// # Safety
 ///
-/// It is null, or came from [`handle`] and is not used any more.
+/// The pointer is null, or came from [`handle`] and is not used any more.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
     let freed = code(|| {
         if !handle.is_null() {
-            // SAFETY: `handle` made it with `Box::into_raw`, and it comes here once, by the caller's promise.
+            // SAFETY: `handle` made it with `Box::into_raw`, and it is freed once, by the caller's promise.
             drop(unsafe { Box::from_raw(handle) });
         }
         Ok(())
     });
-    // There is no way to say so but `steptime_error`, which it left its words with.
+    // A failure can be reported by `steptime_error` only, and its text is already stored there.
     let _ = freed;
 }
 

@@ -9,12 +9,12 @@ use crate::apart::{self, Span, slice_mut};
 use crate::error::{Failure, code};
 use crate::pointers::{alive, slice};
 
-/// `c = alpha * a b + beta * c`: `a` is `[m, k]` and `b` is `[k, n]` with any strides, in floats from a row to the next
-/// and from a column to the next; `c` is `[m, n]`, row by row. 0 for success.
+/// `c = alpha * a b + beta * c`: `a` is `[m, k]` and `b` is `[k, n]` with any strides, given as floats from row to row
+/// and from column to column; `c` is `[m, n]`, row by row. 0 for success.
 ///
 /// # Safety
 ///
-/// `cpu` is alive; each pointer goes to as many floats as its shape and strides span; nobody else uses `c`.
+/// `cpu` is alive; each pointer points to as many floats as its shape and strides span; no other code uses `c`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gemm(
     cpu: *const Cpu,
@@ -39,9 +39,9 @@ pub unsafe extern "C" fn steptime_gemm(
             Span::read("b", b, span(k, n, b_row, b_col)),
             Span::written("c", c, m.saturating_mul(n)),
         ])?;
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (a, b) = unsafe { (read("a", a, m, k, a_row, a_col)?, read("b", b, k, n, b_row, b_col)?) };
-        // SAFETY: as above; nobody else uses `c`, and it meets neither operand, as was checked.
+        // SAFETY: as above; no other code uses `c`, and it overlaps neither operand, as was checked.
         let c = unsafe { write("c", c, m, n) }?.ok_or("there is no c: its pointer is null")?;
         Ok(gemm(cpu, alpha, a, b, beta, c)?)
     })
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn steptime_gemm(
 ///
 /// # Safety
 ///
-/// `cpu` is alive; each pointer goes to as many floats; nobody else uses `y`.
+/// `cpu` is alive; each pointer points to as many floats as its shape spans; no other code uses `y`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_linear(
     cpu: *const Cpu,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn steptime_linear(
             Span::written("y", y, batch.saturating_mul(outputs)),
         ])?;
         let biased = !bias.is_null();
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (x, weight, bias) = unsafe {
             (
                 read("x", x, batch, inputs, inputs, 1)?,
@@ -84,18 +84,18 @@ pub unsafe extern "C" fn steptime_linear(
                 slice("bias", bias, if biased { outputs } else { 0 })?,
             )
         };
-        // SAFETY: as above; nobody else uses `y`, and it meets no operand, as was checked.
+        // SAFETY: as above; no other code uses `y`, and it overlaps no operand, as was checked.
         let y = unsafe { write("y", y, batch, outputs) }?.ok_or("there is no y: its pointer is null")?;
         Ok(linear(cpu, x, weight, biased.then_some(bias), named(activation)?, y)?)
     })
 }
 
-/// The gradients of [`steptime_linear`], of whose output `y` the gradient is `dy`: `dx`, `dweight` and `dbias` have the
+/// The gradients of [`steptime_linear`], from the gradient `dy` of its output `y`: `dx`, `dweight` and `dbias` have the
 /// shapes of `x`, `weight` and the bias; those that are null are not computed. 0 for success.
 ///
 /// # Safety
 ///
-/// `cpu` is alive; each pointer goes to as many floats; nobody else uses the gradients.
+/// `cpu` is alive; each pointer points to as many floats as its shape spans; no other code uses the gradients.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_linear_backward(
     cpu: *const Cpu,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn steptime_linear_backward(
             Span::written("dweight", dweight, outputs.saturating_mul(inputs)),
             Span::written("dbias", dbias, outputs),
         ])?;
-        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        // SAFETY: each pointer points to as many floats, by the caller's promise.
         let (dy, y) = unsafe {
             (read("dy", dy, batch, outputs, outputs, 1)?, read("y", y, batch, outputs, outputs, 1)?)
         };
@@ -132,7 +132,8 @@ pub unsafe extern "C" fn steptime_linear_backward(
             (read("x", x, batch, inputs, inputs, 1)?, read("weight", weight, outputs, inputs, inputs, 1)?)
         };
         let biased = !dbias.is_null();
-        // SAFETY: as above; nobody else uses the gradients, and they meet no operand nor each other, as was checked.
+        // SAFETY: as above; no other code uses the gradients, and they overlap no operand nor each other, as was
+        // checked.
         let (dx, dweight, dbias) = unsafe {
             (
                 write("dx", dx, batch, inputs)?,
@@ -154,7 +155,7 @@ fn named(activation: c_int) -> Result<Activation, Failure> {
     }
 }
 
-/// Floats that a matrix spans; more than there can be where they cannot be counted.
+/// Number of floats that a matrix spans; `usize::MAX` where the number overflows.
 fn span(rows: usize, cols: usize, row: usize, col: usize) -> usize {
     if rows == 0 || cols == 0 {
         return 0;
@@ -165,7 +166,7 @@ fn span(rows: usize, cols: usize, row: usize, col: usize) -> usize {
 
 /// # Safety
 ///
-/// `start` goes to as many floats as shape and strides span.
+/// `start` points to as many floats as shape and strides span.
 unsafe fn read<'a>(
     what: &str,
     start: *const f32,
@@ -179,11 +180,11 @@ unsafe fn read<'a>(
     Ok(MatRef::with_strides(data, rows, cols, row, col)?)
 }
 
-/// An output, row by row; none where the pointer is null and it has elements.
+/// An output, row by row; `None` where the pointer is null although the output has elements.
 ///
 /// # Safety
 ///
-/// `start` is null, or goes to `rows * cols` floats that nobody else uses.
+/// `start` is null, or points to `rows * cols` floats that no other code uses.
 unsafe fn write<'a>(
     what: &str,
     start: *mut f32,

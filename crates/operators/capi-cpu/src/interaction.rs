@@ -10,19 +10,19 @@ use crate::apart::{self, Span, slice_mut};
 use crate::error::{Failure, code};
 use crate::pointers::{alive, slice};
 
-/// An interaction, and floats of its vectors and of its output.
+/// An interaction, and the number of floats of its vectors and of its output.
 fn sizes(samples: usize, features: usize, dim: usize) -> Result<(Interaction, usize, usize), Failure> {
     let of = Interaction::new(features, dim, false)?;
     let size = |columns: usize| samples.checked_mul(columns).ok_or("too many samples: give fewer at once");
     Ok((of, size(features * dim)?, size(of.columns())?))
 }
 
-/// `samples` x `features` x `dim` floats at `vectors`, the dense vector of each sample first, to `samples` x (`dim` +
-/// pairs) floats at `out`. 0 for success.
+/// Interacts `samples` x `features` x `dim` floats at `vectors`, the dense vector of each sample first, into `samples`
+/// x (`dim` + pairs) floats at `out`. 0 for success.
 ///
 /// # Safety
 ///
-/// The handle is alive; each pointer goes to as many floats; nobody else uses the output during the call.
+/// The handle is alive; each pointer points to as many floats as stated; no other code uses the output during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_interaction_forward(
     cpu: *const Cpu,
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn steptime_interaction_forward(
         apart::check(vec![Span::read("vectors", vectors, inputs), Span::written("out", out, outputs)])?;
         // SAFETY: alive, by the caller's promise.
         let cpu = unsafe { alive(cpu)? };
-        // SAFETY: as many floats, and nobody else uses the output, by the caller's promise.
+        // SAFETY: as many floats, and no other code uses the output, by the caller's promise.
         let (vectors, out) = unsafe { (slice("vectors", vectors, inputs)?, slice_mut("out", out, outputs)?) };
         let vectors = Features::Stacked(View::from_slice(vectors, &[samples, features, dim])?);
         of.forward(cpu, &vectors, ViewMut::from_mut_slice(out, &[samples, of.columns()])?)?;
@@ -45,7 +45,8 @@ pub unsafe extern "C" fn steptime_interaction_forward(
     })
 }
 
-/// The gradients of `vectors`, shaped alike, at `out`, from the gradient of the forward pass's output. 0 for success.
+/// Writes the gradients of `vectors`, in their shape, to `out`, from the gradient of the forward pass's output. 0 for
+/// success.
 ///
 /// # Safety
 ///
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn steptime_interaction_backward(
         // SAFETY: as many floats, by the caller's promise.
         let (vectors, gradient) =
             unsafe { (slice("vectors", vectors, inputs)?, slice("gradient", gradient, outputs)?) };
-        // SAFETY: as many floats, and nobody else uses them, by the caller's promise.
+        // SAFETY: as many floats, and no other code uses them, by the caller's promise.
         let out = unsafe { slice_mut("out", out, inputs)? };
         let shape = [samples, features, dim];
         let vectors = Features::Stacked(View::from_slice(vectors, &shape)?);

@@ -1,10 +1,12 @@
 //! The operators of `steptime-ops` behind a C ABI, one file for each op: for benchmarks against other libraries, and
 //! for other languages.
 //!
-//! Pointers go to plain arrays, which are neither copied nor kept longer than a function says. A function that can
-//! fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was wrong. A null
-//! pointer, one that is not aligned, and arrays of a call that overlap where one is written are such failures, and so
-//! is a panic.
+//! Pointers refer to plain arrays, which are neither copied nor kept longer than a function's documentation states. A
+//! function that can fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then returns
+//! the error text. Such failures include null or misaligned pointers, arrays of a call that overlap where one of them
+//! is written, and panics.
+
+#![deny(missing_docs)]
 
 mod apart;
 mod backward;
@@ -30,19 +32,20 @@ pub use gemm::*;
 pub use interaction::*;
 pub use pool::*;
 
-/// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"neon"`, `"avx2"`, `"avx512"`), or
-/// null for the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].
+/// Makes a processor with `threads` threads, 0 for as many as the machine has. `isa` is the name of the instruction set
+/// (`"scalar"`, `"neon"`, `"avx2"`, `"avx512"`), or null for the widest. Null where the machine does not have it. To be
+/// freed with [`steptime_cpu_free`].
 ///
 /// # Safety
 ///
-/// `isa` is null or a string that ends with a zero.
+/// `isa` is null or a zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_cpu_new(threads: usize, isa: *const c_char) -> *mut Cpu {
     error::handle(|| {
         if isa.is_null() {
             return Ok(Cpu::new(threads)?);
         }
-        // SAFETY: a string that ends with a zero, by the caller's promise.
+        // SAFETY: a zero-terminated string, by the caller's promise.
         let name = unsafe { CStr::from_ptr(isa) }.to_str()?;
         Ok(Cpu::with_isa(name.parse::<Isa>()?, threads)?)
     })

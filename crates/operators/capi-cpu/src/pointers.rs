@@ -1,46 +1,46 @@
-//! Pointers from C, looked at before anything is made of them.
+//! Checks of pointers from C before they are used.
 
 use crate::error::Failure;
 
 const NULL: &str = "a handle is null: see the error of the call that made it";
 
-/// What a function got for a handle or a structure.
+/// Returns the handle or structure behind a pointer.
 ///
 /// # Safety
 ///
-/// It is null, or alive, and nobody changes it as long as the reference is used.
+/// The pointer is null, or to a live value that does not change while the reference is in use.
 pub(crate) unsafe fn alive<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
     aligned("a handle", handle)?;
     // SAFETY: aligned, and null or alive by the caller's promise.
     unsafe { handle.as_ref() }.ok_or_else(|| NULL.into())
 }
 
-/// As [`alive`], to be changed.
+/// Returns a mutable reference; otherwise like [`alive`].
 ///
 /// # Safety
 ///
-/// It is null, or alive and used here only.
+/// The pointer is null, or to a live value that is used here only.
 pub(crate) unsafe fn alive_mut<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
     aligned("a handle", handle)?;
     // SAFETY: aligned, and null or alive and used here only by the caller's promise.
     unsafe { handle.as_mut() }.ok_or_else(|| NULL.into())
 }
 
-/// `count` elements to be read; where that is none, whatever the pointer.
+/// Returns `count` elements to be read. For a count of 0 the pointer may have any value.
 ///
 /// # Safety
 ///
-/// It is null, or goes to as many elements, which nobody changes as long as the slice is used.
+/// The pointer is null, or points to `count` elements, which do not change while the slice is in use.
 pub(crate) unsafe fn slice<'a, T>(what: &str, start: *const T, count: usize) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
     }
     check(what, start, count)?;
-    // SAFETY: not null, aligned and no longer than memory; as many elements by the caller's promise.
+    // SAFETY: not null, aligned and within the address space; as many elements by the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(start, count) })
 }
 
-/// Fails where a pointer cannot go to so many elements.
+/// Fails where a pointer cannot be that of `count` elements.
 pub(crate) fn check<T>(what: &str, start: *const T, count: usize) -> Result<(), Failure> {
     if start.is_null() {
         return Err(format!("{what}: {count} elements at a null pointer: give the array's").into());
@@ -53,13 +53,13 @@ pub(crate) fn check<T>(what: &str, start: *const T, count: usize) -> Result<(), 
     Ok(())
 }
 
-/// Fails where a pointer is not aligned for what it goes to.
+/// Fails where a pointer is not aligned for its type.
 fn aligned<T>(what: &str, start: *const T) -> Result<(), Failure> {
     if start.is_aligned() {
         return Ok(());
     }
     let align = align_of::<T>();
-    Err(format!("{what}: the pointer {start:p} is no multiple of {align}: give an array that is aligned")
+    Err(format!("{what}: the pointer {start:p} is not a multiple of {align}: give an array that is aligned")
         .into())
 }
 
@@ -71,7 +71,7 @@ mod tests {
     fn pointers_that_cannot_be_are_refused() {
         let floats = [1.0_f32, 2.0];
         let of = |start: *const f32, count| {
-            // SAFETY: what is read has two elements; all else is refused.
+            // SAFETY: the array that is read has two elements; everything else is refused.
             unsafe { slice("floats", start, count) }.map(<[f32]>::len).map_err(|error| error.to_string())
         };
         assert_eq!(of(floats.as_ptr(), 2), Ok(2));

@@ -1,4 +1,4 @@
-//! A pool of the caller's, called through C.
+//! A thread pool of the caller's, called through C.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -6,30 +6,30 @@ use steptime_ops::{Cpu, Isa, Pool};
 
 use crate::error;
 
-/// Called by a pool with the context it was given and the number of a member.
+/// Work of one member, called by a pool with the context and the number of the member.
 pub type SteptimeWork = unsafe extern "C" fn(context: *mut c_void, member: usize);
 
-/// Calls `work(context, member)` once for each member `0..count`, side by side where it has threads, and returns when all
-/// calls have. `pool` is what [`steptime_cpu_on`] was given.
+/// Calls `work(context, member)` once for each member `0..count`, in parallel where the pool has threads, and returns
+/// when all calls have returned. `pool` is the pointer that was given to [`steptime_cpu_on`].
 pub type SteptimePool =
     unsafe extern "C" fn(pool: *mut c_void, count: usize, work: SteptimeWork, context: *mut c_void);
 
-/// A function of the caller's and what it is to be given.
+/// A pool function of the caller's, and its pool pointer.
 struct Foreign {
     threads: usize,
     run: SteptimePool,
     pool: *mut c_void,
 }
 
-// SAFETY: it is called from any thread, with a pointer that is the caller's affair: `steptime_cpu_on` asks for both.
+// SAFETY: it may be called from any thread with this pointer: `steptime_cpu_on` requires both of the caller.
 unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
 
-/// The work of one round, on its way through C.
+/// Work of one round, as passed through C.
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Does the share of a member.
+/// Runs the share of a member.
 ///
 /// # Safety
 ///
@@ -37,7 +37,7 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync);
 unsafe extern "C" fn member(context: *mut c_void, member: usize) {
     // SAFETY: as the caller promises.
     let work = unsafe { *context.cast::<Work<'_>>() };
-    // It does not unwind: panics of the work are kept for who asked for the round.
+    // It does not unwind: panics of the work are kept for the thread that started the round.
     work(member);
 }
 
@@ -66,9 +66,9 @@ impl Pool for Foreign {
 ///
 /// # Safety
 ///
-/// `isa` is null or a string that ends with a zero. `run` is null or may be called from any thread that uses the handle,
-/// with `pool`, until the handle is freed; it does not use `work` and `context` after it has returned, and lets no
-/// exception through.
+/// `isa` is null or a zero-terminated string. `run` is null or may be called from any thread that uses the handle, with
+/// `pool`, until the handle is freed; it does not use `work` and `context` after it has returned, and throws no
+/// exception.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_cpu_on(
     threads: usize,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn steptime_cpu_on(
         if isa.is_null() {
             return Ok(Cpu::on(foreign));
         }
-        // SAFETY: a string that ends with a zero, by the caller's promise.
+        // SAFETY: a zero-terminated string, by the caller's promise.
         let name = unsafe { CStr::from_ptr(isa) }.to_str()?;
         Ok(Cpu::with_isa_on(name.parse::<Isa>()?, foreign)?)
     })
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts calls, and does the work backwards.
+    /// Counts calls, and runs the members in reverse order.
     unsafe extern "C" fn backwards(
         pool: *mut c_void,
         count: usize,

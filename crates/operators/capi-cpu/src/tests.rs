@@ -1,19 +1,19 @@
-//! Calls as C makes them.
+//! Calls as from C.
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
 use super::*;
 
-/// What was wrong with the last call that failed.
+/// Error text of the last failed call.
 fn error() -> String {
     // SAFETY: the text lives until the next call that fails.
     unsafe { CStr::from_ptr(steptime_error()) }.to_str().unwrap().to_owned()
 }
 
-/// One thread in plain code.
+/// One thread without vector instructions.
 fn plain() -> *mut Cpu {
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name is zero-terminated.
     let cpu = unsafe { steptime_cpu_new(1, c"scalar".as_ptr()) };
     assert!(!cpu.is_null(), "{}", error());
     cpu
@@ -54,7 +54,7 @@ fn bags_are_pooled_and_what_cannot_be_is_refused() {
     let start = out.as_mut_ptr();
     let run = |bags, bits, indices: *const i32, out: *mut f32| {
         let (indices, offsets) = (indices.cast(), offsets.as_ptr().cast());
-        // SAFETY: as many elements as one bag of each table has; all else is refused.
+        // SAFETY: as many elements as one bag of each table has; everything else is refused.
         unsafe { steptime_bag_forward(bag, cpu, bags, 3, indices, offsets, bits, null(), out, 4) }
     };
     assert_eq!(run(1, 32, indices.as_ptr(), start), 0, "{}", error());
@@ -106,7 +106,7 @@ fn tables_that_are_trained_share_no_weights() {
     let (cpu, indices, offsets, gradient) = (plain(), [2_i64, 0], [0_i64, 1, 2], [1.0_f32; 4]);
     let step_with = |bags, stride, gradient: *const f32| {
         let (indices, offsets) = (indices.as_ptr(), offsets.as_ptr());
-        // SAFETY: as many elements as one bag of each table has; all else is refused.
+        // SAFETY: as many elements as one bag of each table has; everything else is refused.
         unsafe { steptime_backward_step(apart, cpu, bags, 2, indices, offsets, null(), gradient, stride) }
     };
     let step = |bags, stride| step_with(bags, stride, gradient.as_ptr());
@@ -129,7 +129,7 @@ fn products_write_no_operand() {
     let mut c = [0.0_f32; 4];
     let (start, to) = (a.as_ptr(), c.as_mut_ptr());
     let product = |m, a_row, a: *const f32, c: *mut f32| {
-        // SAFETY: 2 x 2 floats each; all else is refused.
+        // SAFETY: 2 x 2 floats each; everything else is refused.
         unsafe { steptime_gemm(cpu, m, 2, 2, 1.0, a, a_row, 1, start, 2, 1, 0.0, c) }
     };
     assert_eq!(product(2, 2, start, to), 0, "{}", error());
@@ -183,7 +183,7 @@ fn convolutions_write_no_operand() {
     let mut y = [0.0_f32; 4];
     let to = y.as_mut_ptr();
     let forward = |sizes: &ConvolutionSizes, x: *const f32, bias: *const f32, y: *mut f32| {
-        // SAFETY: as many floats as the first sizes say; all else is refused.
+        // SAFETY: as many floats as the first sizes give; everything else is refused.
         unsafe { steptime_convolution(cpu, sizes, x, weight.as_ptr(), bias, y) }
     };
     assert_eq!(forward(&sizes, x.as_ptr(), bias.as_ptr(), to), 0, "{}", error());
@@ -202,7 +202,8 @@ fn convolutions_write_no_operand() {
     let (mut dx, mut dweight, mut dbias) = ([0.0_f32; 9], [0.0_f32; 4], [0.0_f32]);
     let (dx_to, dweight_to, dbias_to) = (dx.as_mut_ptr(), dweight.as_mut_ptr(), dbias.as_mut_ptr());
     let backward = |x: *const f32, weight: *const f32, dx: *mut f32, dweight: *mut f32| {
-        // SAFETY: as many floats as the sizes say; what is null is not computed or refused.
+        // SAFETY: as many floats as the sizes give; results at null pointers are not computed, and null operands are
+        // refused.
         unsafe { steptime_convolution_backward(cpu, &sizes, dy.as_ptr(), x, weight, dx, dweight, dbias_to) }
     };
     assert_eq!(backward(x.as_ptr(), none, null_mut(), dweight_to), 0, "{}", error());

@@ -4,7 +4,7 @@ use steptime_cuda::{Device, Slice, SliceMut, Stream};
 
 use crate::error::Failure;
 
-/// The stream of another library.
+/// A stream of another library.
 ///
 /// # Safety
 ///
@@ -28,7 +28,7 @@ pub(crate) unsafe fn given<'a, T: bytemuck::Pod>(
     Ok(unsafe { Slice::from_raw(address, count) })
 }
 
-/// As [`given`], to be written.
+/// Returns `count` elements at an address, for writing.
 ///
 /// # Safety
 ///
@@ -42,7 +42,7 @@ pub(crate) unsafe fn taken<'a, T: bytemuck::Pod>(
     Ok(unsafe { SliceMut::from_raw(address, count) })
 }
 
-/// Fails where an address cannot be that of so many elements.
+/// Fails where an address cannot be that of `count` elements.
 fn check<T>(address: u64, count: usize) -> Result<(), Failure> {
     let (bytes, align) = (count.checked_mul(size_of::<T>()), align_of::<T>());
     if count == 0 {
@@ -52,7 +52,7 @@ fn check<T>(address: u64, count: usize) -> Result<(), Failure> {
         return Err(format!("{count} elements at a null address: give the tensor's").into());
     }
     if !address.is_multiple_of(align as u64) {
-        let what = format!("the address {address:#x} is no multiple of {align}");
+        let what = format!("the address {address:#x} is not a multiple of {align}");
         return Err(format!("{what}: give a tensor that is aligned for its elements").into());
     }
     if bytes.and_then(|bytes| address.checked_add(bytes as u64)).is_none() {

@@ -14,7 +14,7 @@ use crate::pointers::{alive, alive_mut};
 use crate::states::GpuStates;
 use crate::tables::GpuTables;
 
-/// Tables, how they are pooled, their optimizer and its state.
+/// Tables, their pooling, their optimizer and its state.
 pub struct Backward {
     device: Device,
     tables: Tables<'static>,
@@ -23,15 +23,15 @@ pub struct Backward {
     sizes: GpuSizes,
 }
 
-/// Compiles an optimizer; `longest` is the most lookups of one table. `rule` is 0 for SGD, 1 for Adagrad, 2 for
-/// row-wise Adagrad, 3 for Adam, 4 for partial row-wise Adam, with their usual settings. `states` is null, and the state
-/// begins as zeros; or says where the state of each table is and goes on, several handles' if not used at once. Null on
-/// failure. To be freed with [`steptime_gpu_backward_free`].
+/// Compiles an optimizer; `longest` is the largest number of lookups of one table. `rule` is 0 for SGD, 1 for Adagrad,
+/// 2 for row-wise Adagrad, 3 for Adam, 4 for partial row-wise Adam, with their usual settings. Where `states` is null,
+/// the state begins as zeros. Otherwise it gives the address of each table's state, which is continued; several handles
+/// may share a state if they do not use it at once. Null on failure. To be freed with [`steptime_gpu_backward_free`].
 ///
 /// # Safety
 ///
-/// The handle is alive; `sizes` points to one; the arrays of `tables` and `states` have as many elements; the rows and
-/// states live, and nobody else uses them during a step, until the handle is freed; the stream lives.
+/// The handle is alive; `sizes` points to one; the arrays of `tables` and `states` have as many elements as stated; the
+/// rows and states live until the handle is freed, and no other code uses them during a step; the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_backward_new(
     gpu: *const Device,
@@ -70,13 +70,13 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
                 RowOptimizer::with_states(&stream, &tables, &grouping, of, settings, states)?
             }
         };
-        // What was set up in the stream may be used from others.
+        // The initialised memory may be used from other streams.
         stream.synchronize()?;
         Ok(Backward { device, tables, grouping, optimizer, sizes })
     })
 }
 
-/// Sets the learning rate of the steps that the stream takes from now on. Nothing waits. 0 for success.
+/// Sets the learning rate of later steps in the stream. Does not block. 0 for success.
 ///
 /// # Safety
 ///
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn steptime_gpu_backward_set_learning_rate(
     })
 }
 
-/// Sets the weight decay of the steps that the stream takes from now on: of the gradient (`g += decay p`), or, `decoupled`,
-/// of the weights (`p *= 1 - lr decay`). Nothing waits. 0 for success.
+/// Sets the weight decay of later steps in the stream: of the gradient (`g += decay p`) or, if `decoupled`, of the
+/// weights (`p *= 1 - lr decay`). Does not block. 0 for success.
 ///
 /// # Safety
 ///
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_set_decay(
     })
 }
 
-/// Writes to `steps` how many steps were taken; 0 where the optimizer does not count them. Waits for the stream. 0 for
+/// Writes the number of steps taken to `steps`; 0 where the optimizer does not count them. Waits for the stream. 0 for
 /// success.
 ///
 /// # Safety
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_steps(
     })
 }
 
-/// Sets how many steps were taken, as a checkpoint or another handle says. Waits for the stream. 0 for success.
+/// Sets the number of steps taken, from a checkpoint or another handle. Waits for the stream. 0 for success.
 ///
 /// # Safety
 ///
@@ -165,8 +165,8 @@ pub unsafe extern "C" fn steptime_gpu_backward_set_steps(
 ///
 /// # Safety
 ///
-/// The handle is alive and used by no other thread; the addresses are those of as many elements on the GPU; the stream
-/// lives.
+/// The handle is alive and used by no other thread; the addresses are those of as many elements on the GPU as stated;
+/// the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_backward_group(
     backward: *mut Backward,
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_group(
 }
 
 /// Launches the step of every row that was looked up, over the lookups grouped last, which must be these. `gradient`
-/// has a row for each bag, as far apart as compiled for. 0 for success.
+/// has a row for each bag, at the distance that was compiled for. 0 for success.
 ///
 /// # Safety
 ///

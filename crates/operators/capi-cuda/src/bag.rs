@@ -12,7 +12,7 @@ use crate::error::{code, free, handle};
 use crate::pointers::{alive, alive_mut};
 use crate::tables::GpuTables;
 
-/// Tables to be read, and how they are pooled.
+/// Tables for reading, and their pooling.
 pub struct Bag {
     device: Device,
     tables: Tables<'static>,
@@ -24,8 +24,8 @@ pub struct Bag {
 ///
 /// # Safety
 ///
-/// The handle is alive; `sizes` points to one; the arrays of `tables` have as many elements; the rows live, and nobody
-/// changes them while kernels read them, until the handle is freed.
+/// The handle is alive; `sizes` points to one; the arrays of `tables` have as many elements as stated; the rows live
+/// until the handle is freed, and do not change while kernels read them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_bag_new(
     gpu: *const Device,
@@ -42,12 +42,13 @@ pub unsafe extern "C" fn steptime_gpu_bag_new(
     })
 }
 
-/// Launches it: pools lookups into `out`, which has a row for each bag, as far apart as compiled for. 0 for success.
+/// Launches the forward pass: pools lookups into `out`, which has a row for each bag, at the distance that was compiled
+/// for. 0 for success.
 ///
 /// # Safety
 ///
-/// The handle is alive; the addresses are those of as many elements on the GPU, nobody else uses those of `out`; the
-/// stream lives.
+/// The handle is alive; the addresses are those of as many elements on the GPU as stated; no other code uses those of
+/// `out`; the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_bag_forward(
     bag: *const Bag,

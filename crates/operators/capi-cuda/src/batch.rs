@@ -1,4 +1,4 @@
-//! A batch of lookups: its sizes, and where it lies.
+//! A batch of lookups: its sizes and addresses.
 
 use std::ffi::c_int;
 
@@ -8,17 +8,17 @@ use steptime_ops::embedding::Pooling;
 use crate::addresses::given;
 use crate::error::Failure;
 
-/// Where lookups are: `lookups` indices, `offsets` for every bag and one more, each of `bits` bits, and a weight for
+/// Addresses of lookups: `lookups` indices, an offset for every bag and one more, each of `bits` bits, and a weight for
 /// each lookup or none.
 #[repr(C)]
 pub struct GpuLookups {
-    /// N.
+    /// Number of lookups, N.
     pub lookups: usize,
-    /// The address of N indices.
+    /// Address of N indices.
     pub indices: u64,
-    /// The address of T x B + 1 offsets.
+    /// Address of T x B + 1 offsets.
     pub offsets: u64,
-    /// The address of N floats, or 0.
+    /// Address of N floats, or 0 for none.
     pub weights: u64,
 }
 
@@ -26,22 +26,22 @@ pub struct GpuLookups {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct GpuSizes {
-    /// B.
+    /// Number of bags, B.
     pub bags: usize,
-    /// N of all tables, about as many as there will be; a backward pass takes no more.
+    /// Expected number of lookups of all tables, N; a backward pass accepts no more.
     pub lookups: usize,
-    /// Floats from row to row of the output, or of its gradient.
+    /// Number of floats from row to row of the output, or of its gradient.
     pub stride: usize,
     /// Bits of indices and offsets, 32 or 64.
     pub bits: c_int,
     /// Whether lookups have weights: 0 or 1.
     pub weighted: c_int,
-    /// How a bag's rows are pooled, by PyTorch's numbers: 0 for their sum, 1 for their mean, 2 for their maximum.
+    /// Pooling of a bag's rows, in PyTorch's numbering: 0 for the sum, 1 for the mean, 2 for the maximum.
     pub mode: c_int,
 }
 
 impl GpuSizes {
-    /// As the operators take them.
+    /// Converts to the sizes of the operators.
     pub(crate) fn sizes(&self) -> Result<Sizes, Failure> {
         if self.bits != 32 && self.bits != 64 {
             return Err(no_width(self.bits));
@@ -57,7 +57,7 @@ impl GpuSizes {
         })
     }
 
-    /// How bags are pooled.
+    /// Pooling of the bags.
     pub(crate) fn pooling(&self) -> Result<Pooling, Failure> {
         match self.mode {
             0 => Ok(Pooling::Sum),
@@ -73,7 +73,7 @@ impl GpuSizes {
     ///
     /// # Safety
     ///
-    /// The addresses are those of as many elements, which nobody changes while kernels read them.
+    /// The addresses are those of as many elements as stated, which do not change while kernels read them.
     pub(crate) unsafe fn lookups<'a>(&self, tables: usize, of: &GpuLookups) -> Result<Lookups<'a>, Failure> {
         let offsets = steptime_ops::embedding::Lookups::offset_count(tables, self.bags)?;
         // SAFETY: as the caller promises.
@@ -87,13 +87,13 @@ impl GpuSizes {
         Ok(batch.with_weights(unsafe { given(of.weights, of.lookups) }?)?)
     }
 
-    /// Floats that an output of so many columns, or its gradient, spans.
+    /// Number of floats that an output of `columns` columns, or its gradient, spans.
     pub(crate) fn floats(&self, columns: usize) -> usize {
         self.bags.checked_sub(1).map_or(0, |rows| rows.saturating_mul(self.stride).saturating_add(columns))
     }
 }
 
-/// Whole numbers of 32 or 64 bits.
+/// Integers of 32 or 64 bits.
 ///
 /// # Safety
 ///
@@ -131,7 +131,7 @@ mod tests {
         let of = GpuLookups { lookups: 8, indices: 258, offsets: 256, weights: 0 };
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
-        assert!(error.contains("no multiple of 4"), "{error}");
+        assert!(error.contains("not a multiple of 4"), "{error}");
         let of = GpuLookups { lookups: usize::MAX, indices: 256, offsets: 256, weights: 0 };
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Rows of one table, kept apart.
+//! Rows of one table, without pooling.
 
 use std::ffi::c_int;
 
@@ -13,7 +13,7 @@ use crate::error::{Failure, code, free, handle};
 use crate::pointers::{alive, alive_mut};
 use crate::tables::GpuTables;
 
-/// A gather of f32 outputs with rows D floats apart.
+/// A gather with f32 outputs, whose rows are D floats apart.
 pub struct Gather {
     device: Device,
     tables: Tables<'static>,
@@ -21,14 +21,14 @@ pub struct Gather {
     grouped: bool,
 }
 
-/// Compiles a gather from the first of `tables`, for indices of 64 bits. `slice` is 0 for row order, a number of bytes
-/// for columns in slices of so many, and -1 for pairs of row (upper half) and place, sorted. Null on failure. To be
-/// freed with [`steptime_gpu_gather_free`].
+/// Compiles a gather from the first of `tables`, for indices of 64 bits. `slice` is 0 for row order, N > 0 for columns
+/// in slices of N bytes, and -1 for sorted pairs of row (upper half) and place. Null on failure. To be freed with
+/// [`steptime_gpu_gather_free`].
 ///
 /// # Safety
 ///
-/// The handle is alive; the arrays of `tables` have as many elements; the rows live, and nobody changes them while
-/// kernels read them, until the handle is freed.
+/// The handle is alive; the arrays of `tables` have as many elements as stated; the rows live until the handle is
+/// freed, and do not change while kernels read them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_gather_new(
     gpu: *const Device,
@@ -52,12 +52,12 @@ pub unsafe extern "C" fn steptime_gpu_gather_new(
     })
 }
 
-/// The device profile that the plan takes what was measured from, and what profiles take that do not say.
+/// The device profile with the measured values of the plan, and the constants for profiles without them.
 const MEASURED: &str = include_str!("../../../../profiles/h200/profile.toml");
 const CONSTANTS: &str = include_str!("../../../../profiles/constants.toml");
 
-/// What the plan asks of a GPU: its second-level cache and its multiprocessors, as the driver gives them, and of the GPU
-/// that was measured how much of the cache holds what comes back and how fast memory is.
+/// GPU properties that the plan needs. Size of the second-level cache and number of multiprocessors come from the
+/// driver; memory bandwidth and the share of the cache that holds returning rows come from the measured GPU.
 fn gpu(l2_bytes: usize, multiprocessors: u32) -> Result<Gpu, Failure> {
     let (profile, constants): (toml::Table, toml::Table) = (MEASURED.parse()?, CONSTANTS.parse()?);
     let device = profile.get("device").ok_or("the profile has no device")?;
@@ -84,7 +84,7 @@ fn gpu(l2_bytes: usize, multiprocessors: u32) -> Result<Gpu, Failure> {
     })
 }
 
-/// The bytes of a slice that are expected to take the least time, 0 for row order: never sorted pairs.
+/// Bytes of the slice with the least expected time, 0 for row order: never sorted pairs.
 fn slice(problem: &Problem, gpu: &Gpu) -> u64 {
     let chosen = problem.choose(gpu);
     let unsorted = || {
@@ -98,13 +98,13 @@ fn slice(problem: &Problem, gpu: &Gpu) -> u64 {
     }
 }
 
-/// Writes to `out` the `slice` for which a gather of so many lookups from `rows` rows of `dim` floats is expected to
-/// take the least time on this GPU, 0 for row order. `zipf` is the exponent of the law that indices follow, 0 where
-/// all rows are wanted alike. 0 for success.
+/// Writes to `out` the `slice` with the least expected time on this GPU for a gather of `lookups` lookups from `rows`
+/// rows of `dim` floats, 0 for row order. `zipf` is the exponent of the distribution of the indices, 0 where all rows
+/// are accessed equally often. 0 for success.
 ///
 /// # Safety
 ///
-/// The handle is alive; `out` goes to a number.
+/// The handle is alive; `out` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_gather_slice(
     gpu: *const Device,
@@ -129,12 +129,12 @@ pub unsafe extern "C" fn steptime_gpu_gather_slice(
     })
 }
 
-/// Launches it: `lookups` indices or pairs at `wanted`, `lookups` x D floats at `out`. 0 for success.
+/// Launches the gather: `lookups` indices or pairs at `wanted`, `lookups` x D floats at `out`. 0 for success.
 ///
 /// # Safety
 ///
-/// The handle is alive; the addresses are those of as many elements on the GPU, nobody else uses those of `out`; the
-/// stream lives.
+/// The handle is alive; the addresses are those of as many elements on the GPU as stated; no other code uses those of
+/// `out`; the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_gather(
     gather: *const Gather,

@@ -18,7 +18,7 @@ pub struct Interaction {
 }
 
 impl Interaction {
-    /// Floats of the vectors and of the output of so many samples.
+    /// Number of floats of the vectors and of the output for `samples` samples.
     fn floats(&self, samples: usize) -> Result<[usize; 2], Failure> {
         let [vectors, columns] = [self.shape.features() * self.shape.dim(), self.shape.columns()];
         let size =
@@ -70,8 +70,8 @@ pub unsafe extern "C" fn steptime_gpu_interaction_new(
 ///
 /// # Safety
 ///
-/// The handle is alive; the addresses are those of as many floats on the GPU, nobody else uses those of `out`; the
-/// stream lives.
+/// The handle is alive; the addresses are those of as many floats on the GPU as stated; no other code uses those of
+/// `out`; the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_interaction_forward(
     interaction: *const Interaction,
@@ -91,8 +91,8 @@ pub unsafe extern "C" fn steptime_gpu_interaction_forward(
     })
 }
 
-/// Launches the backward pass: the gradients of `vectors`, shaped alike, go to `out`, from the gradient of the forward
-/// pass's output. 0 for success.
+/// Launches the backward pass: writes the gradients of `vectors`, in their shape, to `out`, from the gradient of the
+/// forward pass's output. 0 for success.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What an optimizer keeps for each row, in memory of the caller's.
+//! State of an optimizer for each row, in memory of the caller's.
 
 use steptime_cuda::{Buffer, Device};
 
@@ -9,19 +9,19 @@ use crate::pointers::slice;
 /// The state of each table: `floats[t]` floats at the address `data[t]`, of all its rows together.
 #[repr(C)]
 pub struct GpuStates {
-    /// The addresses on the GPU; this array and the other are the host's.
+    /// Addresses on the GPU; this array and the other are in host memory.
     pub data: *const u64,
-    /// How many floats there are.
+    /// Number of floats of each table's state.
     pub floats: *const usize,
 }
 
 impl GpuStates {
-    /// The states, which the caller keeps.
+    /// Buffers of the states, whose memory the caller keeps.
     ///
     /// # Safety
     ///
-    /// The arrays have `count` elements; the states live, and are used by nobody else while kernels use them, as long as
-    /// the result does.
+    /// The arrays have `count` elements. The states live as long as the result, and no other code uses them while
+    /// kernels do.
     pub(crate) unsafe fn buffers(&self, device: &Device, count: usize) -> Result<Vec<Buffer<f32>>, Failure> {
         // SAFETY: as many elements, by the caller's promise.
         let (data, floats) =

@@ -12,27 +12,27 @@ use crate::pointers::slice;
 /// Tables of one element type, `rows[t]` rows of `dims[t]` columns, `pitches[t]` bytes from row to row.
 #[repr(C)]
 pub struct GpuTables {
-    /// T.
+    /// Number of tables, T.
     pub count: usize,
-    /// The addresses of the rows on the GPU; this array and the others are the host's.
+    /// Addresses of the rows on the GPU; this array and the others are in host memory.
     pub data: *const u64,
-    /// E of each.
+    /// Number of rows of each table, E.
     pub rows: *const usize,
-    /// D of each.
+    /// Number of columns of each table, D.
     pub dims: *const usize,
-    /// Bytes from row to row.
+    /// Bytes from row to row of each table.
     pub pitches: *const usize,
     /// 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and bias.
     pub element: c_int,
 }
 
 impl GpuTables {
-    /// The tables, which all pool alike.
+    /// The tables, all with the same pooling.
     ///
     /// # Safety
     ///
-    /// The arrays have as many elements, and the rows live, and are used by nobody else while kernels use them, as long
-    /// as the result does.
+    /// The arrays have as many elements as stated. The rows live as long as the result, and no other code uses them
+    /// while kernels do.
     pub(crate) unsafe fn tables(&self, pooling: Pooling, train: bool) -> Result<Tables<'static>, Failure> {
         // SAFETY: as many elements, by the caller's promise.
         let (data, rows, dims, pitches) = unsafe {
@@ -63,7 +63,7 @@ impl GpuTables {
     }
 }
 
-/// Fails where two tables, each of so many bytes, have a place in common: a step would write one row twice at once.
+/// Fails where two tables overlap, given their bytes: a step would write one row twice at once.
 fn apart(data: &[u64], bytes: impl Iterator<Item = usize>) -> Result<(), Failure> {
     let mut spans: Vec<_> = data
         .iter()

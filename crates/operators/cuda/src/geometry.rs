@@ -1,27 +1,27 @@
-//! How kernels are launched, to be printed.
+//! Launch geometry of kernels, for reports.
 
 use std::fmt;
 
 use crate::Grid;
 
-/// The launch of a kernel: blocks and threads, what a lane does, what is checked, where lanes part.
+/// The launch of a kernel: blocks and threads, work of a lane, bounds checks, divergence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Geometry {
     /// The kernel.
     pub kernel: &'static str,
     /// Blocks and threads.
     pub grid: Grid,
-    /// What the axes of the grid stand for.
+    /// Meaning of the grid's axes.
     pub axes: &'static str,
     /// Registers of a thread, once compiled.
     pub registers: Option<u32>,
-    /// What the lanes of a warp do.
+    /// Work of the lanes of a warp.
     pub lanes: String,
-    /// The share of lanes that load something, where no bag is ragged.
+    /// Share of lanes that load something, where all bags have one length.
     pub busy: f64,
-    /// What is checked, and by whom.
+    /// Bounds checks, and where they are made.
     pub bounds: &'static str,
-    /// Where lanes of a warp part, and what it costs.
+    /// Divergence of lanes within a warp, and its cost.
     pub divergence: &'static str,
 }
 

@@ -1,10 +1,12 @@
 //! Operators of a recommender's training step on NVIDIA GPUs, with the semantics of `steptime-ops`.
 //!
-//! Kernels are CUDA C++ beside the Rust that launches them. They are compiled at run time for the exact sizes, types
-//! and options by NVRTC, and kept on disk. Nothing of CUDA is needed to build this crate, and where there is no
-//! driver [`Device::open`] says so: it does not panic.
+//! Kernels are CUDA C++, in files next to the Rust code that launches them. NVRTC compiles them at run time for the
+//! exact sizes, types and options, and the results are cached on disk. This crate builds without CUDA. Without a
+//! driver, [`Device::open`] returns an error: it does not panic.
 //!
-//! Results are the same bits in each run: no sum depends on the order in which threads happen to run.
+//! Results are bit-identical in each run: no sum depends on the order in which threads run.
+
+#![deny(missing_docs)]
 
 pub mod cache;
 pub mod elementwise;

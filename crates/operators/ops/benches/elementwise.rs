@@ -1,5 +1,5 @@
-//! Chains of elementwise operations: fused in one pass, and one operation after the other as a framework runs them.
-//! Throughput is bytes that must move, to be read against what memory gives, and operations.
+//! Chains of elementwise operations: fused in one pass, and one operation after the other as in a framework. Throughput
+//! is bytes that must move, to compare with memory bandwidth, and operations.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
-//! Forward passes of embedding bags: fresh random indices in every call, tables far larger than the last cache and
-//! tables within it. Throughput counts the bytes that must move: rows, indices, offsets and output.
+//! Forward passes of embedding bags: fresh random indices in every call, tables far larger than the last-level cache
+//! and tables that fit it. Throughput counts the bytes that must move: rows, indices, offsets and output.
 //!
-//! Before a group of tables in memory, its share of what this machine reads at most in rows of that size is printed:
-//! limit and op measured in turn, the best of both.
+//! Before a group of tables in memory, the share of this machine's limit for rows of that size is printed: limit and op
+//! measured in turn, the best of both.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const TABLES: usize = 8;
 const BAGS: usize = 2048;
 const THREADS: usize = 2;
 
-/// Xorshift.
+/// A xorshift generator.
 struct Random(u64);
 
 impl Random {
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// Tables of which every page is there.
+/// Tables with all pages mapped.
 fn tables(count: usize, rows: usize, dim: usize, element: Element) -> Tables<'static> {
     let values: Vec<f32> = (0..dim).map(|at| (at as f32 * 0.7).sin()).collect();
     let one = |_| {
@@ -80,10 +80,10 @@ impl Case {
         forward(cpu, &self.tables, &lookups, Bounds::Error, black_box(self.out.of_mut()), stride).unwrap();
     }
 
-    /// Prints the share of the limit of random rows in as much memory.
+    /// Prints the share of the limit for random rows in memory of the same size.
     fn share(&mut self, cpu: &Cpu) {
         let (mut limit, mut best) = (0.0_f64, f64::INFINITY);
-        // Whole cache lines move, of which a short row may touch two.
+        // Whole cache lines move; a short row may touch two.
         let lines = self.tables.table(0).row_bytes().div_ceil(64);
         let (row, pitch) = (64 * lines, self.tables.table(0).pitch());
         let working_set = TABLES * self.tables.table(0).rows() * pitch;
@@ -134,7 +134,7 @@ impl Case {
     }
 }
 
-/// Tables in memory: f32 of every width, and whole numbers.
+/// Tables in memory: f32 of every width, and integers.
 fn memory(criterion: &mut Criterion) {
     let cpu = Cpu::new(THREADS).unwrap();
     for dim in [16, 32, 64, 128, 256] {
@@ -155,7 +155,7 @@ fn memory(criterion: &mut Criterion) {
     }
 }
 
-/// Tables that stay in the caches.
+/// Tables that fit the caches.
 fn small(criterion: &mut Criterion) {
     let cpu = Cpu::new(THREADS).unwrap();
     for (name, element) in [

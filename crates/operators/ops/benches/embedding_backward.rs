@@ -14,7 +14,7 @@ use steptime_ops::embedding::{Bounds, Element, Lookups, Pooling, Table, Tables};
 const BAGS: usize = 2048;
 const THREADS: usize = 2;
 
-/// Xorshift.
+/// Random indices, by xorshift.
 fn indices(state: &mut u64, tables: usize, count: usize, rows: usize) -> Vec<i64> {
     let one = |_| {
         *state ^= *state << 13;
@@ -25,7 +25,7 @@ fn indices(state: &mut u64, tables: usize, count: usize, rows: usize) -> Vec<i64
     (0..tables * count).map(one).collect()
 }
 
-/// Tables of which every page is there.
+/// Tables with all pages mapped.
 fn tables(count: usize, rows: usize, dim: usize) -> Tables<'static> {
     let values: Vec<f32> = (0..dim).map(|at| (at as f32 * 0.7).sin()).collect();
     let one = |_| {

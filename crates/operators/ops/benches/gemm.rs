@@ -1,5 +1,5 @@
-//! The tiling ladder rung by rung, then the top rung at large and skinny shapes. Throughput is floating-point operations,
-//! to be read against the peak of this machine, which is printed first.
+//! The tiling ladder rung by rung, then the top rung at large and skinny shapes. Throughput is floating-point
+//! operations, to compare with the peak of this machine, which is printed first.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! Forward and backward of the dot interaction at the sizes of DLRM, with the share of the limits of this machine that
-//! an unshared core has: throughput is the floating-point operations that are needed.
+//! Forward and backward of the dot interaction at the sizes of DLRM, with the share of this machine's limits for an
+//! unshared core: throughput is the required floating-point operations.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What it takes to begin and end a piece of work, alone and beside another caller.
+//! Time to begin and end a piece of work, alone and with another caller at the same time.
 
 use std::hint::black_box;
 use std::thread;
@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use steptime_ops::Cpu;
 use steptime_ops::gemm::{MatMut, MatRef, gemm};
 
-/// A round of nothing; where there are many threads, of as many parts.
+/// An empty round, also with as many parts as there are threads.
 fn rounds(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("team");
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -25,7 +25,7 @@ fn rounds(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Two teams of all processors, each with the same products: in turn, and at once.
+/// Two teams of all processors, each with the same products: in turn, and concurrently.
 fn teams(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("two teams");
     group.sample_size(10);

@@ -1,22 +1,22 @@
-//! Keeps the threads that work beside a caller away from its processor.
+//! Keeps worker threads away from the caller's processor.
 //!
-//! A thread that is woken may be put on the processor of who woke it, even where others are idle. It then begins only
-//! when the caller waits for it, and two threads take as long as one: seen for seconds on a virtual machine with two
-//! processors. So a thread that finds itself where the caller is goes elsewhere, and stays away from there. It does so
-//! while it has nothing to do: the caller only says where it is, which asks nothing of the system.
+//! A woken thread may be put on the processor of the thread that woke it, even where others are idle. It then begins
+//! only when the caller waits for it, and two threads take as long as one: this lasted for seconds on a virtual machine
+//! with two processors. So a thread that finds itself on the caller's processor moves elsewhere, and stays away. It
+//! does so while it is idle: the caller only publishes its processor, without a system call.
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// Where threads may be.
+    /// Processors on which threads may run.
     #[derive(Debug)]
     pub(crate) struct Apart {
         allowed: Option<CpuSet>,
     }
 
     impl Apart {
-        /// For threads of this thread's processors, of which there are as many as `members` or more.
+        /// Makes a set for threads on this thread's processors, if there are at least `members` processors.
         pub(crate) fn new(members: usize) -> Apart {
             let allowed = sched_getaffinity(None).ok();
             let enough = |set: &CpuSet| set.count() as usize >= members && members > 1;
@@ -36,7 +36,7 @@ mod linux {
             }
             let mut others = allowed;
             others.unset(caller);
-            // A refusal costs speed only.
+            // A failure costs speed only.
             let _ = sched_setaffinity(None, &others);
         }
     }
@@ -44,7 +44,7 @@ mod linux {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod elsewhere {
-    /// Leaves it to the system.
+    /// Leaves the placement to the system.
     #[derive(Debug)]
     pub(crate) struct Apart;
 

@@ -1,7 +1,7 @@
 //! Instruction sets with the proof that this processor has them.
 //!
-//! Code for an instruction set takes its token. A token is made only by asking the processor, so that whoever holds one
-//! may run that code: all that is left to check where it is called is what the code says of its arguments.
+//! Code for an instruction set takes its token. A token is made only by checking the processor, so holding one proves
+//! that the code may run. Callers only need to check the code's conditions on its arguments.
 
 use crate::Isa;
 
@@ -10,7 +10,7 @@ use crate::Isa;
 pub(crate) struct Neon(());
 
 impl Neon {
-    /// Asks what the program was compiled for: there is nothing else to ask.
+    /// Checks the compilation target, which always includes NEON.
     pub(crate) fn new() -> Option<Neon> {
         cfg!(all(target_arch = "aarch64", not(miri))).then_some(Neon(()))
     }
@@ -21,7 +21,7 @@ impl Neon {
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// Asks the processor.
+    /// Checks the processor.
     pub(crate) fn new() -> Option<Avx2> {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2")
@@ -44,12 +44,12 @@ pub(crate) fn first_lanes(count: usize) -> std::arch::x86_64::__m256i {
     _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lane)
 }
 
-/// The proof that this processor has AVX-512 F, BW, DQ and VL, and what [`Avx2`] proves.
+/// The proof that this processor has AVX-512 F, BW, DQ and VL, and everything that [`Avx2`] proves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx512(());
 
 impl Avx512 {
-    /// Asks the processor.
+    /// Checks the processor.
     pub(crate) fn new() -> Option<Avx512> {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if Avx2::new().is_some()
@@ -78,7 +78,7 @@ pub(crate) enum Arch {
 }
 
 impl Arch {
-    /// This instruction set, if the processor has it.
+    /// Returns this instruction set, if the processor has it.
     pub(crate) fn new(isa: Isa) -> Option<Arch> {
         match isa {
             Isa::Scalar => Some(Arch::Scalar),
@@ -98,7 +98,7 @@ impl Arch {
         }
     }
 
-    /// All that this processor has, plainest first.
+    /// All instruction sets of this processor, the plainest first.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Arch> {
         Isa::ALL.into_iter().filter_map(Arch::new)
@@ -112,7 +112,7 @@ impl Isa {
         Arch::new(self).is_some()
     }
 
-    /// The widest that this machine has.
+    /// The widest instruction set of this machine.
     #[must_use]
     pub fn best() -> Isa {
         Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn wider_instructions_come_with_the_narrower() {
-        // Those of one kind of processor.
+        // Instruction sets of one kind of processor.
         for family in [&[Isa::Scalar, Isa::Neon][..], &[Isa::Scalar, Isa::Avx2, Isa::Avx512]] {
             let has: Vec<bool> = family.iter().map(|isa| isa.is_available()).collect();
             assert!(has[0] && has.is_sorted_by(|narrower, wider| narrower >= wider), "{has:?}");

@@ -1,4 +1,4 @@
-//! What operators run on: an instruction set and threads.
+//! Execution resources of operators: an instruction set and threads.
 
 use std::fmt;
 use std::io;
@@ -11,42 +11,42 @@ use crate::round::{alone, share_start};
 use crate::shared::Shared;
 use crate::team::Team;
 
-/// More threads than any machine has use for; far below what a system can start.
+/// Limit on threads: more than any machine can use, and far below the system's limit.
 const MOST_THREADS: usize = 1024;
 
-/// Instructions or threads that are not to be had.
+/// Instructions or threads that are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuError {
     /// The processor does not have the instructions.
     #[error("this processor has no {isa}: the most it has is {best}")]
     Isa {
-        /// Those asked for.
+        /// The requested instructions.
         isa: Isa,
-        /// The widest it has.
+        /// The widest available instructions.
         best: Isa,
     },
-    /// More threads than any machine has use for.
+    /// Too many threads.
     #[error("{given} threads are too many: give at most {most}")]
     TooManyThreads {
-        /// Those asked for.
+        /// The requested number.
         given: usize,
-        /// The most there can be.
+        /// The largest number.
         most: usize,
     },
-    /// The system starts no more threads.
+    /// The system cannot start more threads.
     #[error("{threads} threads cannot be started: {source}")]
     Start {
-        /// Those asked for.
+        /// The requested number.
         threads: usize,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The processor as operators see it.
+/// The processor as used by operators.
 ///
-/// Work is cut into fixed parts, and part `i` always does the same: results do not depend on the number of threads.
+/// Work is divided into fixed parts, and part `i` always does the same: results do not depend on the number of threads.
 #[derive(Debug)]
 pub struct Cpu {
     arch: Arch,
@@ -54,7 +54,7 @@ pub struct Cpu {
     crew: Crew,
 }
 
-/// Who does the work beside the caller.
+/// Threads that work in addition to the caller.
 enum Crew {
     Nobody,
     Team(Team),
@@ -72,7 +72,7 @@ impl fmt::Debug for Crew {
 }
 
 impl Cpu {
-    /// The widest instructions of this machine, on this many threads; 0 is as many as it has.
+    /// A processor with the widest instructions of this machine, on this many threads; 0 is as many as the machine has.
     ///
     /// # Errors
     ///
@@ -81,15 +81,15 @@ impl Cpu {
         Cpu::with_isa(Isa::best(), threads)
     }
 
-    /// These instructions, on this many threads; 0 is as many as the machine has.
+    /// A processor with these instructions, on this many threads; 0 is as many as the machine has.
     ///
     /// # Errors
     ///
-    /// This machine has not these instructions, or the threads are too many or cannot be started.
+    /// This machine does not have these instructions, or the threads are too many or cannot be started.
     pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, CpuError> {
         let arch = Cpu::arch_of(isa)?;
         let threads = match threads {
-            // What the process may use: its processors, or less where a quota says so.
+            // The processors that the process may use, or fewer under a quota.
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given if given > MOST_THREADS => {
                 return Err(CpuError::TooManyThreads { given, most: MOST_THREADS });
@@ -101,19 +101,19 @@ impl Cpu {
         Ok(Cpu { arch, threads, crew })
     }
 
-    /// The widest instructions of this machine, on threads of the caller's: those that the rest of the process works
-    /// with, so that two pools need not share the processors.
+    /// A processor with the widest instructions of this machine, on threads of the caller's. Sharing the threads of the
+    /// rest of the process avoids two pools that compete for the processors.
     #[must_use]
     pub fn on(pool: impl Pool + 'static) -> Cpu {
         let arch = Arch::new(Isa::best()).unwrap_or(Arch::Scalar);
         Cpu::with_arch_on(arch, pool)
     }
 
-    /// These instructions, on threads of the caller's.
+    /// A processor with these instructions, on threads of the caller's.
     ///
     /// # Errors
     ///
-    /// This machine has not these instructions.
+    /// This machine does not have these instructions.
     pub fn with_isa_on(isa: Isa, pool: impl Pool + 'static) -> Result<Cpu, CpuError> {
         Ok(Cpu::with_arch_on(Cpu::arch_of(isa)?, pool))
     }
@@ -139,20 +139,20 @@ impl Cpu {
         self.arch
     }
 
-    /// The threads in use.
+    /// Number of threads in use.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Does the work of all parts `0..parts`, each once, on all threads. Every thread has a run of neighbouring parts, so
-    /// that it meets the same memory in each call, and takes of others what they have not begun when it is done.
+    /// Does the work of all parts `0..parts`, each once, on all threads. Every thread has a run of consecutive parts,
+    /// so that it accesses the same memory in each call. When it is done, it takes parts that others have not begun.
     pub fn run(&self, parts: usize, work: impl Fn(usize) + Sync) {
         self.stages(self.threads, &[parts], |_, part| work(part));
     }
 
-    /// Does all parts of each stage, on as many of the threads: `work` is called once with each stage and part. No part of
-    /// a stage begins before all of the stage before are done.
+    /// Does all parts of each stage, on at most `threads` of the threads: `work` is called once with each stage and
+    /// part. No part of a stage begins before all parts of the stage before are done.
     pub(crate) fn stages(&self, threads: usize, stages: &[usize], work: impl Fn(usize, usize) + Sync) {
         let threads = threads.min(self.threads).min(stages.iter().copied().max().unwrap_or(0));
         match &self.crew {

@@ -1,9 +1,9 @@
-//! Which vector instructions the operators may use.
+//! Vector instruction sets of the operators.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An instruction set that operators have versions for, from the plainest to the widest.
+/// An instruction set that operators support, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
     /// Portable code.
@@ -17,10 +17,10 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All there are, on any processor, plainest first.
+    /// All instruction sets, of any processor, the plainest first.
     pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
-    /// Floats in a vector.
+    /// Number of floats in a vector.
     #[must_use]
     pub fn lanes(self) -> usize {
         match self {
@@ -43,7 +43,7 @@ impl fmt::Display for Isa {
     }
 }
 
-/// A name that no instruction set has.
+/// A name that is not an instruction set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no instruction set {0:?}: choose scalar, neon, avx2 or avx512")]
 pub struct UnknownIsa(pub String);

@@ -1,7 +1,9 @@
 //! Operators of a recommender's training step on the CPU: exact, deterministic, at the machine's limit.
 //!
-//! Every op has a plain reference beside its fast versions, and takes a [`Cpu`]: the instruction set to use and the
-//! threads to share the work among. Results do not depend on the number of threads.
+//! Every op has a plain reference in addition to its fast versions, and takes a [`Cpu`]: the instruction set to use and
+//! the threads that share the work. Results do not depend on the number of threads.
+
+#![deny(missing_docs)]
 
 mod apart;
 mod arch;

@@ -1,14 +1,14 @@
-//! Threads of somebody else's.
+//! Threads of the caller's.
 
 use std::panic::resume_unwind;
 
 use crate::round::{Progress, Round, Share, Work, alone, is_busy};
 
-/// Threads that are there already: a pool of rayon's, those of OpenMP, or any other. [`Cpu::on`](crate::Cpu::on) has
-/// operators work on them, so that a process need not have two pools that take the processors from each other.
+/// Existing threads: a pool of rayon's, those of OpenMP, or any other. [`Cpu::on`](crate::Cpu::on) makes operators use
+/// them, so that a process does not need two pools that compete for the processors.
 ///
-/// Results do not depend on it: how often, in what order and on which threads it calls the work decides only who does
-/// how much. What no call has done is done by the thread that asked for it.
+/// Results do not depend on the pool: the number, order and threads of its calls decide only how the work is
+/// distributed. Work that no call has done is done by the thread that started the round.
 ///
 /// ```
 /// use std::num::NonZero;
@@ -39,7 +39,7 @@ use crate::round::{Progress, Round, Share, Work, alone, is_busy};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// With rayon, whose threads also take what is left of others' work meanwhile:
+/// With rayon, whose threads also take other remaining work meanwhile:
 ///
 /// ```ignore
 /// impl Pool for Rayon {
@@ -58,10 +58,11 @@ use crate::round::{Progress, Round, Share, Work, alone, is_busy};
 /// }
 /// ```
 pub trait Pool: Send + Sync {
-    /// How many threads there are, with the one that calls.
+    /// Number of threads, including the calling one.
     fn threads(&self) -> usize;
 
-    /// Calls `work` once with each of `0..count`, side by side where there are threads, and returns when all calls have.
+    /// Calls `work` once with each of `0..count`, in parallel if there are threads, and returns when all calls have
+    /// returned.
     fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync));
 }
 
@@ -69,7 +70,7 @@ pub trait Pool: Send + Sync {
 ///
 /// # Panics
 ///
-/// `work` did; all calls have ended then.
+/// `work` panicked; all calls have ended then.
 pub(crate) fn run(pool: &dyn Pool, members: usize, stages: &[usize], work: Work<'_>) {
     if is_busy() {
         return alone(stages, work);
@@ -78,7 +79,7 @@ pub(crate) fn run(pool: &dyn Pool, members: usize, stages: &[usize], work: Work<
     let progress = Progress::default();
     let round = Round::new(stages, work, &shares, &progress);
     pool.run(members, &|member| round.join(member));
-    // What no call came to.
+    // Parts that no call has begun.
     round.join(0);
     if let Some(panic) = round.panic() {
         resume_unwind(panic);
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
     use crate::Cpu;
 
-    /// How a pool may call.
+    /// Order and threads of a pool's calls.
     #[derive(Clone, Copy)]
     enum Way {
         SideBySide,
@@ -132,7 +133,7 @@ mod tests {
                 let done: Vec<AtomicUsize> = (0..3 * parts).map(|_| AtomicUsize::new(0)).collect();
                 cpu.stages(5, &[parts, 2 * parts], |stage, part| {
                     done[stage * parts + part].fetch_add(1, Ordering::Relaxed);
-                    // A round within goes on this thread.
+                    // A nested round runs on this thread.
                     cpu.run(2, |_| {});
                 });
                 assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1));

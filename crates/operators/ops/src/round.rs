@@ -1,8 +1,8 @@
-//! A round: the parts of some work, and how those who do it take them.
+//! A round: the parts of some work, and their distribution to members.
 //!
-//! Each member of a round has a share of the parts, neighbours, and takes those first, so that it meets the same memory
-//! in each round. Who has done its own takes what others have not begun. So nobody waits for a thread that the system
-//! has not let run: its share is done by those that are there, and nothing is waited for but parts that were begun.
+//! Each member of a round has a share of consecutive parts, and does those first, so that it accesses the same memory
+//! in each round. A member that is done takes parts that others have not begun. So no member waits for a thread that
+//! the system has not scheduled: the running members do its share, and only parts that were begun are waited for.
 //!
 //! Work may have stages: no part of a stage begins before all parts of the stage before are done.
 
@@ -13,23 +13,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Stages that a round may have.
+/// Largest number of stages of a round.
 pub(crate) const MOST_STAGES: usize = 8;
 
-/// Looks at what is waited for, until something else is tried.
+/// Number of polls before something else is tried.
 const LOOKS: usize = 32;
 
-/// Looks until others are let have the processor. A thread that yields may get it back after milliseconds only.
+/// Number of polls before a thread yields. A thread that yields may get its processor back only after milliseconds.
 pub(crate) const PATIENCE: usize = 4096;
 
 /// Called with a stage and a part of it.
 pub(crate) type Work<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// What work ended in that panicked.
+/// Payload of a panic of the work.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
 thread_local! {
-    /// Whether this thread is doing parts of a round, of whomever.
+    /// Whether this thread is doing parts of any round.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -38,33 +38,33 @@ thread_local! {
 #[repr(align(128))]
 pub(crate) struct Share {
     next: [AtomicUsize; MOST_STAGES],
-    /// For who offers the round.
+    /// State for the caller that offers the round.
     pub(crate) state: AtomicU32,
 }
 
-/// What the members of a round have done together.
+/// Common progress of the members of a round.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Parts of each stage that are done; not counted for the last.
+    /// Number of parts of each stage that are done; not counted for the last.
     done: [AtomicUsize; MOST_STAGES],
-    /// Somebody panicked: stages to come are not begun.
+    /// Whether a member panicked: later stages are then not begun.
     stop: AtomicBool,
     panic: Mutex<Option<Panic>>,
 }
 
-/// The work of a round and who shares it.
+/// The work of a round, and the shares of its members.
 #[derive(Clone, Copy)]
 pub(crate) struct Round<'a> {
-    /// How many parts each stage has.
+    /// Number of parts of each stage.
     pub(crate) stages: &'a [usize],
     pub(crate) work: Work<'a>,
-    /// One for each member.
+    /// One share for each member.
     pub(crate) shares: &'a [Share],
     pub(crate) progress: &'a Progress,
 }
 
 impl<'a> Round<'a> {
-    /// A round that nobody has begun.
+    /// A round that has not begun.
     pub(crate) fn new(
         stages: &'a [usize],
         work: Work<'a>,
@@ -73,7 +73,7 @@ impl<'a> Round<'a> {
     ) -> Round<'a> {
         assert!(
             stages.len() <= MOST_STAGES && !shares.is_empty(),
-            "a round of too many stages, or of nobody"
+            "a round with too many stages, or without members"
         );
         for done in &progress.done {
             done.store(0, Ordering::Relaxed);
@@ -84,19 +84,19 @@ impl<'a> Round<'a> {
         round
     }
 
-    /// Gives a member its share.
+    /// Assigns a member its share.
     fn deal(&self, member: usize) {
         for (stage, next) in self.shares[member].next.iter().enumerate().take(self.stages.len()) {
             next.store(self.start(stage, member), Ordering::Relaxed);
         }
     }
 
-    /// Where a member's share of a stage begins.
+    /// First part of a member's share of a stage.
     fn start(&self, stage: usize, member: usize) -> usize {
         share_start(self.stages[stage], self.shares.len(), member)
     }
 
-    /// What one member does: its share of each stage, then that of others. A panic is kept for the caller.
+    /// Runs one member: its share of each stage, then the shares of others. A panic is kept for the caller.
     pub(crate) fn join(&self, member: usize) {
         if member >= self.shares.len() {
             return;
@@ -110,7 +110,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The panic that some work ended in, once all members have.
+    /// Returns the panic of the work, if any, once all members are done.
     pub(crate) fn panic(&self) -> Option<Panic> {
         if !self.progress.stop.load(Ordering::Acquire) {
             return None;
@@ -122,7 +122,8 @@ impl<'a> Round<'a> {
         for (stage, &parts) in self.stages.iter().enumerate() {
             let mut did = self.take(stage, member);
             if stage + 1 == self.stages.len() {
-                // Of a part for each, what is left is for the caller: looking for it would cost more than it is.
+                // With one part for each member, the caller does the remaining parts: for others, searching costs more
+                // than it gains.
                 if member == 0 || parts > self.shares.len() {
                     self.help(stage, member);
                 }
@@ -155,7 +156,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Does what is left of a member's share of a stage; how many parts.
+    /// Does the rest of a member's share of a stage, and returns the number of parts.
     fn take(&self, stage: usize, of: usize) -> usize {
         let end = self.start(stage, of + 1);
         let next = &self.shares[of].next[stage];
@@ -170,7 +171,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Does what others have not begun of a stage; how many parts.
+    /// Does parts of a stage that others have not begun, and returns their number.
     fn help(&self, stage: usize, member: usize) -> usize {
         let members = self.shares.len();
         let others = (member + 1..members).chain(0..member);
@@ -185,14 +186,14 @@ pub(crate) fn is_busy() -> bool {
     BUSY.get()
 }
 
-/// All of it, on this thread.
+/// Does all parts on this thread.
 pub(crate) fn alone(stages: &[usize], work: Work<'_>) {
     for (stage, &parts) in stages.iter().enumerate() {
         (0..parts).for_each(|part| work(stage, part));
     }
 }
 
-/// Where the `index`-th of `shares` even shares of `0..total` begins.
+/// First part of the `index`-th of `shares` even shares of `0..total`.
 pub(crate) fn share_start(total: usize, shares: usize, index: usize) -> usize {
     let shares = shares.max(1);
     match total.checked_mul(index) {
@@ -205,7 +206,7 @@ pub(crate) fn share_start(total: usize, shares: usize, index: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Counts what is done.
+    /// Makes counters for the parts that are done.
     fn counts(stages: &[usize]) -> Vec<Vec<AtomicUsize>> {
         stages.iter().map(|&parts| (0..parts).map(|_| AtomicUsize::new(0)).collect()).collect()
     }
@@ -220,7 +221,7 @@ mod tests {
                 counts[stage][part].fetch_add(1, Ordering::Relaxed);
             };
             let round = Round::new(stages, &work, &shares, &progress);
-            // Whoever it is; the caller comes last.
+            // Any member may do it; the caller comes last.
             round.join(3);
             round.join(0);
             round.join(100);

@@ -1,8 +1,8 @@
-//! A slice that threads write disjoint parts of.
+//! A slice of which threads write disjoint parts.
 
 use std::marker::PhantomData;
 
-/// A mutable slice whose disjoint ranges several threads write at once.
+/// A mutable slice whose disjoint ranges several threads write concurrently.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a, T> {
     start: *mut T,
@@ -10,8 +10,9 @@ pub(crate) struct Shared<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it stands for a mutable slice, which may go to another thread where its elements may; all access goes through
-// `range`, whose callers promise that ranges in use at one time are disjoint, so that no element has two threads.
+// SAFETY: it represents a mutable slice, which may move to another thread if its elements may; all access goes through
+// `range`, whose callers promise that ranges in use at the same time are disjoint, so that two threads never share an
+// element.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
 // SAFETY: as above: a reference to it gives no more than a copy does.
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
@@ -21,21 +22,21 @@ impl<'a, T> Shared<'a, T> {
         Shared { start: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
     }
 
-    /// How many elements it has.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where an element is, or would be.
+    /// Address of an element, in or out of bounds.
     pub(crate) fn address(&self, at: usize) -> *const T {
         self.start.wrapping_add(at)
     }
 
-    /// Elements `at..at + count`.
+    /// Returns elements `at..at + count`.
     ///
     /// # Safety
     ///
-    /// No two ranges in use at one time overlap.
+    /// No two ranges that are in use at the same time overlap.
     ///
     /// # Panics
     ///
@@ -47,7 +48,7 @@ impl<'a, T> Shared<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
     }
 
-    /// All elements, to be read.
+    /// Returns all elements, for reading.
     ///
     /// # Safety
     ///

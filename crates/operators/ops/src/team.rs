@@ -1,15 +1,15 @@
-//! Threads that stand by for short pieces of work.
+//! Threads that stay ready for short pieces of work.
 //!
-//! A layer of a small model takes some tens of microseconds, about what it takes to wake a sleeping thread. So threads
-//! watch for the next piece for a while before they go to sleep, and the caller does a share itself.
+//! A layer of a small model takes some tens of microseconds, about as long as waking a sleeping thread. So threads spin
+//! for a while before they go to sleep, and the caller does a share itself.
 //!
-//! The machine has others on it. A round is offered to as many threads as it is worth, and those that run take it up; what
-//! a thread has not taken up when all parts are gone is taken back. The caller makes no system call but to wake who is
-//! asleep, two at most: those who are awake wake the others. Nobody yields before long: who does may be away for as long
-//! as others like to watch.
+//! Other processes share the machine. A round is offered to as many threads as it is worth, and the running ones take
+//! it up; offers that are still open when all parts are gone are taken back. The caller's only system calls wake
+//! sleeping threads, two at most: those that are awake wake the others. Threads do not yield early: a thread that
+//! yields may be off its processor for as long as others spin.
 //!
-//! Callers of several teams share the processors: while n rounds are under way, each is offered to an n-th of them, and
-//! so are some rounds after, for who works beside comes back.
+//! Callers of several teams share the processors. While n rounds are under way, each is offered to an n-th of the
+//! processors, and so are the next few rounds, since the other callers usually come back.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
@@ -20,70 +20,71 @@ use std::time::{Duration, Instant};
 use crate::apart::Apart;
 use crate::round::{PATIENCE, Progress, Round, Share, Work, alone, is_busy};
 
-/// How long a thread watches for work before it sleeps: longer than the serial work between two ops of a step.
+/// Duration for which a thread spins before it sleeps: longer than the serial work between two ops of a step.
 const WATCH: Duration = Duration::from_micros(200);
 
-/// Looks at the clock are this many looks at the work apart.
+/// Number of polls for work between two looks at the clock.
 const LOOKS: usize = 32;
 
-/// Sleepers that one thread wakes.
+/// Number of sleeping threads that one thread wakes.
 const WAKES: usize = 2;
 
-/// A thread has nothing to do.
+/// State of a thread without work.
 const IDLE: u32 = 0;
-/// There is a round for it, which may be taken back.
+/// State of a thread with an offered round, which may be taken back.
 const OFFERED: u32 = 1;
-/// It does its share, and the caller waits for it.
+/// State of a thread that does its share; the caller waits for it.
 const TAKEN: u32 = 2;
 
-/// Rounds for which a team remembers that others worked beside it.
+/// Number of rounds for which a team remembers that others ran at the same time.
 const REMEMBER: usize = 16;
 
-/// Rounds under way, of all teams.
+/// Number of rounds under way, of all teams.
 static ROUNDS: AtomicUsize = AtomicUsize::new(0);
 
-/// The caller and some threads beside it.
+/// The caller and its worker threads.
 #[derive(Debug)]
 pub(crate) struct Team {
     common: Arc<Common>,
     threads: Vec<JoinHandle<()>>,
-    /// Processors that this process may use when the team was made.
+    /// Number of processors that this process could use when the team was made.
     cores: usize,
-    /// Held during a round: callers take turns. How many rounds were seen beside, and for how many more that counts.
+    /// Lock of a round, since callers take turns. Holds the number of concurrent rounds last seen, and the number of
+    /// rounds for which it still counts.
     turn: Mutex<(usize, usize)>,
 }
 
 #[derive(Debug)]
 struct Common {
-    /// One for each member, the first of which is the caller.
+    /// One share for each member, the first of which is the caller.
     shares: Box<[Share]>,
     members: Box<[Member]>,
     progress: Progress,
-    /// A [`Round`] on the stack of the caller, who stays there until no member has taken it.
+    /// A [`Round`] on the stack of the caller, which does not return while a member uses it.
     round: AtomicPtr<()>,
-    /// Members that sleep or are about to.
+    /// Number of members that sleep or are about to.
     asleep: AtomicUsize,
-    /// The next member to look at for one that sleeps.
+    /// The next member to check for sleeping.
     wake: AtomicUsize,
-    /// The processor that the caller was last on.
+    /// The last processor of the caller.
     here: AtomicUsize,
     stop: AtomicBool,
     watch: Duration,
     apart: Apart,
 }
 
-/// A thread. Written only when it goes to sleep.
+/// A worker thread. Written only when it goes to sleep.
 #[derive(Debug, Default)]
 struct Member {
     asleep: AtomicBool,
-    /// There before it first sleeps.
+    /// The thread's handle, set before it first sleeps.
     thread: OnceLock<Thread>,
 }
 
 impl Team {
     /// A team of `members`, the caller being one of them.
     pub(crate) fn new(members: usize) -> std::io::Result<Team> {
-        // Where threads have to share cores, one that watches keeps another from its work.
+        // With fewer cores than threads, a spinning thread would keep another from its work.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let watch = if members <= cores { WATCH } else { Duration::ZERO };
         let common = Arc::new(Common {
@@ -109,17 +110,17 @@ impl Team {
             })?);
         }
         drop(tell);
-        // Ends when each has begun.
+        // Ends when each thread has begun.
         told.iter().for_each(drop);
         Ok(team)
     }
 
-    /// Does all parts of the stages, each once, on this thread and at most `members - 1` others. Work that itself asks for
-    /// a round gets all of it done on its own thread.
+    /// Does all parts of the stages, each once, on this thread and at most `members - 1` others. Work that starts a
+    /// nested round does all of it on its own thread.
     ///
     /// # Panics
     ///
-    /// `work` did, on any thread; all others have finished then.
+    /// `work` panicked, on any thread; all others have finished then.
     pub(crate) fn run(&self, members: usize, stages: &[usize], work: Work<'_>) {
         if is_busy() {
             return alone(stages, work);
@@ -150,13 +151,13 @@ impl Drop for Team {
     fn drop(&mut self) {
         self.common.stop.store(true, Ordering::SeqCst);
         self.threads.iter().for_each(|thread| thread.thread().unpark());
-        // Panics of their work were passed on by the rounds they happened in.
+        // Panics of their work were passed on by their rounds.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
 impl Common {
-    /// Offers a round to members `1..members`, and begins to wake those that sleep.
+    /// Offers a round to members `1..members`, and begins to wake the sleeping ones.
     fn offer(&self, round: &Round<'_>, members: usize) {
         if members == 1 {
             return;
@@ -170,12 +171,12 @@ impl Common {
         for share in &self.shares[1..members] {
             share.state.store(OFFERED, Ordering::Release);
         }
-        // Either a thread that goes to sleep sees the offer, or it is seen to sleep here.
+        // Either a thread that goes to sleep sees the offer, or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         self.rouse(members);
     }
 
-    /// Wakes some members of a round that sleep and that nobody has woken yet.
+    /// Wakes some sleeping members of a round that no other thread has woken yet.
     fn rouse(&self, members: usize) {
         if self.asleep.load(Ordering::Relaxed) == 0 || self.wake.load(Ordering::Relaxed) >= members {
             return;
@@ -196,7 +197,7 @@ impl Common {
         }
     }
 
-    /// Takes a round back from those who have not taken it up, and waits for those who have.
+    /// Takes a round back from the members that have not taken it up, and waits for those that have.
     fn take_back(&self, members: usize) {
         for share in &self.shares[1..members] {
             let mut looks = 0;
@@ -222,7 +223,7 @@ impl Common {
         }
     }
 
-    /// What a thread does all its life.
+    /// Worker loop.
     fn serve(&self, member: usize) {
         let (me, share) = (&self.members[member], &self.shares[member]);
         me.thread.get_or_init(thread::current);
@@ -234,7 +235,7 @@ impl Common {
             }
             let round = self.round.load(Ordering::Relaxed).cast_const().cast::<Round<'_>>();
             // SAFETY: the caller stored it before the offer that was taken up above. It stays in `run`, where the round
-            // lies, until it has taken back each offer or seen the store below.
+            // is, until it has taken back each offer or seen the store below.
             let round = unsafe { &*round };
             self.rouse(round.shares.len());
             round.join(member);
@@ -242,7 +243,7 @@ impl Common {
         }
     }
 
-    /// Watches for an offer, then sleeps until there is one; false at the end of the team.
+    /// Spins for an offer, then sleeps until there is one. Returns false at the end of the team.
     fn watch(&self, me: &Member, share: &Share) -> bool {
         let mut start = None;
         loop {
@@ -264,7 +265,8 @@ impl Common {
         }
     }
 
-    /// Sleeps until there is an offer or the team ends. It may be taken back by then, but another one will follow.
+    /// Sleeps until there is an offer or the team ends. The offer may be taken back by then, but another one will
+    /// follow.
     fn sleep(&self, me: &Member, share: &Share) {
         me.asleep.store(true, Ordering::Relaxed);
         self.asleep.fetch_add(1, Ordering::Relaxed);
@@ -277,7 +279,7 @@ impl Common {
     }
 }
 
-/// Nothing panics while it holds a lock, so that none is ever poisoned.
+/// No code panics while it holds a lock, so that none is ever poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -295,7 +297,7 @@ mod tests {
             let counts: Vec<AtomicUsize> = (0..3 * members + 1).map(|_| AtomicUsize::new(0)).collect();
             for round in 1..=if cfg!(miri) { 5 } else { 400 } {
                 if round % 100 == 0 {
-                    // Time to fall asleep.
+                    // Time enough to fall asleep.
                     thread::sleep(2 * WATCH);
                 }
                 team.run(1 + round % (members + 1), &[counts.len()], &|_, part| {
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn threads_that_are_there_share_the_work() {
-        // Parts that end only when as many threads are in one.
+        // Parts that end only once `members` threads are in one.
         let members = 3;
         let team = Team::new(members).unwrap();
         for _ in 0..if cfg!(miri) { 1 } else { 20 } {

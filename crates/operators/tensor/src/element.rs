@@ -1,10 +1,10 @@
-//! What tensors hold.
+//! Element types of tensors.
 
 use std::fmt;
 
 use half::{bf16, f16};
 
-/// The type of a tensor's elements, as a value.
+/// Element type of a tensor, as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DType {
     /// IEEE 754 single precision.

@@ -1,19 +1,19 @@
-//! Layouts of one shape with as few dimensions as they can do with.
+//! Layouts of one shape, reduced to as few dimensions as possible.
 
 use crate::Layout;
 
-/// Layouts of one shape, without dimensions of size 1, and with neighbouring dimensions as one where every layout steps
+/// Layouts of one shape, without dimensions of size 1. Neighbouring dimensions are joined where every layout steps
 /// through both evenly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
-    /// The sizes that are left; none where all were 1.
+    /// The remaining sizes; empty where all were 1.
     pub shape: Vec<usize>,
-    /// For each layout its strides, one for each size.
+    /// Strides of each layout, one for each size.
     pub strides: Vec<Vec<usize>>,
 }
 
 impl Joined {
-    /// Of layouts that all have the shape of the first; none of no layouts.
+    /// Joins layouts that all have the shape of the first; an empty slice gives an empty result.
     #[must_use]
     pub fn new(layouts: &[Layout]) -> Joined {
         let mut shape: Vec<usize> = Vec::new();

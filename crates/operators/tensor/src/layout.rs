@@ -1,4 +1,4 @@
-//! Where the elements of a view lie: shape, strides, offset.
+//! Positions of a view's elements: shape, strides, offset.
 
 mod reshape;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::TensorError;
 
-/// Shape, strides and offset, all counted in elements. Its last element's position fits `usize`.
+/// Shape, strides and offset, all counted in elements. The position of the last element fits `usize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     shape: Vec<usize>,
@@ -78,7 +78,7 @@ impl Layout {
         self.shape.iter().product()
     }
 
-    /// Whether there is no element.
+    /// Whether it has 0 elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)
@@ -110,8 +110,8 @@ impl Layout {
             })
     }
 
-    /// Whether two elements may be one place in memory. Never `false` where they are; `true` also for some layouts
-    /// whose dimensions interleave without meeting, which no slice, permutation or reshape of a tensor makes.
+    /// Whether two elements may share one place in memory. Never `false` where they do. `true` also for some layouts
+    /// whose dimensions interleave without meeting; no slice, permutation or reshape of a tensor makes such a layout.
     #[must_use]
     pub fn may_overlap(&self) -> bool {
         if self.is_empty() {
@@ -140,11 +140,11 @@ impl Layout {
         self.shape.get(axis).copied().ok_or_else(|| TensorError::Axis { axis, shape: self.shape.clone() })
     }
 
-    /// Every `step`-th of `range` along a dimension.
+    /// Takes every `step`-th index of `range` along a dimension.
     ///
     /// # Errors
     ///
-    /// No such dimension, a range that leaves it or is reversed, or a step of 0.
+    /// The dimension does not exist, the range leaves it or is reversed, or the step is 0.
     pub fn slice(&self, axis: usize, range: Range<usize>, step: usize) -> Result<Layout, TensorError> {
         let size = self.size(axis)?;
         let Range { start, end } = range;
@@ -156,7 +156,7 @@ impl Layout {
         }
         let mut layout = self.clone();
         layout.shape[axis] = (end - start).div_ceil(step);
-        // What has no second element needs no stride, and an empty one no offset: neither can then overflow.
+        // A dimension without a second element needs no stride, and an empty one no offset: neither can then overflow.
         layout.strides[axis] = self.strides[axis].checked_mul(step).unwrap_or(0);
         if start < end {
             layout.offset += start * self.strides[axis];
@@ -164,11 +164,11 @@ impl Layout {
         Ok(layout)
     }
 
-    /// One index of a dimension, which goes away.
+    /// Selects one index of a dimension; the dimension is removed.
     ///
     /// # Errors
     ///
-    /// No such dimension or index.
+    /// The dimension or the index does not exist.
     pub fn select(&self, axis: usize, index: usize) -> Result<Layout, TensorError> {
         let size = self.size(axis)?;
         if index >= size {
@@ -181,11 +181,11 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Two dimensions exchanged.
+    /// Exchanges two dimensions.
     ///
     /// # Errors
     ///
-    /// No such dimension.
+    /// The dimension does not exist.
     pub fn transpose(&self, first: usize, second: usize) -> Result<Layout, TensorError> {
         self.size(first)?;
         self.size(second)?;
@@ -195,11 +195,11 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Dimensions in another order: dimension `i` of the result is `order[i]` of this.
+    /// Permutes dimensions: dimension `i` of the result is `order[i]` of this.
     ///
     /// # Errors
     ///
-    /// `order` is no permutation of the dimensions.
+    /// `order` is not a permutation of the dimensions.
     pub fn permute(&self, order: &[usize]) -> Result<Layout, TensorError> {
         let rank = self.rank();
         let mut sorted = order.to_vec();
@@ -233,7 +233,7 @@ impl Layout {
         Layout::new(shape, &strides, self.offset)
     }
 
-    /// The same shape, contiguous from position 0. It fits, as this does.
+    /// The same shape, contiguous from position 0. It fits because this layout does.
     pub(crate) fn reshaped_contiguous(&self) -> Layout {
         let mut layout = Layout { shape: self.shape.clone(), strides: vec![0; self.rank()], offset: 0 };
         let mut next = 1;

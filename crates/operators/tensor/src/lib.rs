@@ -8,8 +8,8 @@
 //! | [`View`] | a borrowed slice | borrow the same slice |
 //! | [`ViewMut`] | a slice borrowed mutably | take the borrow over |
 //!
-//! Slicing, transposing, broadcasting and reshaping change the layout only; no element is copied unless a method's
-//! name says so. Every layout is checked against its storage when it is made, so reading is in bounds ever after.
+//! Slicing, transposing, broadcasting and reshaping change the layout only. No element is copied unless a method's
+//! name says so. Every layout is checked against its storage when it is made, so later reads are in bounds.
 //!
 //! ```
 //! use steptime_tensor::Tensor;
@@ -20,6 +20,7 @@
 //! assert_eq!(columns.slice(0, 1..3)?.to_vec(), [2.0, 5.0, 3.0, 6.0]);
 //! # Ok::<(), steptime_tensor::TensorError>(())
 //! ```
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod element;

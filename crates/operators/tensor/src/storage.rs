@@ -1,4 +1,4 @@
-//! What holds the elements.
+//! Storage of the elements.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::Element;
 /// Bytes that storage is aligned to: a cache line, and the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// Elements whose first lies at a multiple of 64 bytes.
+/// Elements, the first of which is at a multiple of 64 bytes.
 #[derive(Debug)]
 pub struct Storage<T> {
-    /// With room for the alignment: elements before `start` are not in use.
+    /// Includes padding for the alignment: elements before `start` are unused.
     elements: Vec<T>,
     start: usize,
     len: usize,
@@ -22,7 +22,7 @@ impl<T: Element> Storage<T> {
     pub fn zeros(len: usize) -> Storage<T> {
         let spare = ALIGNMENT / size_of::<T>() - 1;
         let elements = vec![T::default(); len + spare];
-        // An allocation can be less aligned than its elements' multiple only where pointers have no address.
+        // The offset can exceed `spare` only where pointers have no address.
         let start = elements.as_ptr().align_offset(ALIGNMENT).min(spare);
         Storage { elements, start, len }
     }
@@ -49,7 +49,7 @@ impl<T: Element> Storage<T> {
 }
 
 impl<T: Element> From<Vec<T>> for Storage<T> {
-    /// Takes the vector over where it is aligned by chance, and copies it where not.
+    /// Takes the vector over where it happens to be aligned, and copies it otherwise.
     fn from(elements: Vec<T>) -> Storage<T> {
         if elements.as_ptr().align_offset(ALIGNMENT) == 0 {
             return Storage { start: 0, len: elements.len(), elements };
@@ -60,9 +60,9 @@ impl<T: Element> From<Vec<T>> for Storage<T> {
 
 /// A way to hold elements: shared, borrowed, or borrowed mutably.
 pub trait Data {
-    /// What is held.
+    /// Type of the elements.
     type Elem: Element;
-    /// Whether elements can be written, so that no two may be one place in memory.
+    /// Whether elements can be written; then no two may share one place in memory.
     const MUTABLE: bool;
 
     /// All elements held, in memory order.

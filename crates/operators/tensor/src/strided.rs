@@ -1,4 +1,4 @@
-//! A layout over elements: what tensors and views share.
+//! A layout over elements: the common part of tensors and views.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct Strided<S> {
 }
 
 impl<S: Data> Strided<S> {
-    /// These elements through this layout.
+    /// Applies a layout to elements.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl<S: Data> Strided<S> {
         strided.checked()
     }
 
-    /// These elements through shape, strides and offset, counted in elements.
+    /// Applies shape, strides and offset, counted in elements.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<S: Data> Strided<S> {
         Ok(self)
     }
 
-    /// Only for layouts made from this one's, which stay inside of the elements.
+    /// Applies a layout that was made from this one's. Such a layout stays inside of the elements.
     fn with(self, layout: Result<Layout, TensorError>) -> Result<Strided<S>, TensorError> {
         Strided { layout: layout?, data: self.data }.checked()
     }
@@ -94,7 +94,7 @@ impl<S: Data> Strided<S> {
         self.layout.len()
     }
 
-    /// Whether there is no element.
+    /// Whether it has 0 elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layout.is_empty()
@@ -147,20 +147,20 @@ impl<S: Data> Strided<S> {
         elements
     }
 
-    /// Indices `range` along a dimension.
+    /// Takes indices `range` along a dimension.
     ///
     /// # Errors
     ///
-    /// No such dimension, or a range that leaves it.
+    /// The dimension does not exist, or the range leaves it.
     pub fn slice(self, axis: usize, range: Range<usize>) -> Result<Strided<S>, TensorError> {
         self.slice_step(axis, range, 1)
     }
 
-    /// Every `step`-th of `range` along a dimension.
+    /// Takes every `step`-th index of `range` along a dimension.
     ///
     /// # Errors
     ///
-    /// No such dimension, a range that leaves it, or a step of 0.
+    /// The dimension does not exist, the range leaves it, or the step is 0.
     pub fn slice_step(
         self,
         axis: usize,
@@ -171,31 +171,31 @@ impl<S: Data> Strided<S> {
         self.with(layout)
     }
 
-    /// One index of a dimension, which goes away.
+    /// Selects one index of a dimension; the dimension is removed.
     ///
     /// # Errors
     ///
-    /// No such dimension or index.
+    /// The dimension or the index does not exist.
     pub fn select(self, axis: usize, index: usize) -> Result<Strided<S>, TensorError> {
         let layout = self.layout.select(axis, index);
         self.with(layout)
     }
 
-    /// Two dimensions exchanged.
+    /// Exchanges two dimensions.
     ///
     /// # Errors
     ///
-    /// No such dimension.
+    /// The dimension does not exist.
     pub fn transpose(self, first: usize, second: usize) -> Result<Strided<S>, TensorError> {
         let layout = self.layout.transpose(first, second);
         self.with(layout)
     }
 
-    /// Dimensions in another order: dimension `i` of the result is `order[i]` of this.
+    /// Permutes dimensions: dimension `i` of the result is `order[i]` of this.
     ///
     /// # Errors
     ///
-    /// `order` is no permutation of the dimensions.
+    /// `order` is not a permutation of the dimensions.
     pub fn permute(self, order: &[usize]) -> Result<Strided<S>, TensorError> {
         let layout = self.layout.permute(order);
         self.with(layout)
@@ -205,13 +205,13 @@ impl<S: Data> Strided<S> {
     ///
     /// # Errors
     ///
-    /// Shapes that do not match, or a mutable view with something to repeat.
+    /// Shapes that do not match, or a mutable view with a dimension to repeat.
     pub fn broadcast(self, shape: &[usize]) -> Result<Strided<S>, TensorError> {
         let layout = self.layout.broadcast(shape);
         self.with(layout)
     }
 
-    /// Another shape over the same elements in the same order. Never copies: see
+    /// Changes the shape over the same elements in the same order. Never copies: see
     /// [`Tensor::reshape_or_copy`](crate::Tensor::reshape_or_copy).
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl<S: Data> Strided<S> {
     }
 }
 
-/// Equal shapes and equal elements, wherever they lie.
+/// Equal shapes and equal elements, wherever they are stored.
 impl<A: Data, B: Data<Elem = A::Elem>> PartialEq<Strided<B>> for Strided<A> {
     fn eq(&self, other: &Strided<B>) -> bool {
         self.shape() == other.shape() && self.rows().flatten().eq(other.rows().flatten())

@@ -23,7 +23,7 @@ impl<T: Element> Tensor<T> {
         Ok(Tensor::zeros_of(layout))
     }
 
-    /// For contiguous layouts that are known to fit.
+    /// Zeros in a contiguous layout that is known to fit.
     pub(crate) fn zeros_of(layout: Layout) -> Tensor<T> {
         Strided { data: Arc::new(Storage::zeros(layout.len())), layout }
     }
@@ -59,7 +59,7 @@ impl<T: Element> Tensor<T> {
         Arc::get_mut(&mut self.data).map_or(&mut [], Storage::as_mut_slice)
     }
 
-    /// This tensor where it is contiguous, a copy where not.
+    /// Returns this tensor if it is contiguous, and a copy otherwise.
     #[must_use]
     pub fn contiguous(self) -> Tensor<T> {
         if self.is_contiguous() { self } else { self.to_tensor() }
@@ -93,8 +93,8 @@ impl<T: Element> Tensor<T> {
         Strided::from_layout(storage.as_mut_slice(), self.layout.clone())
     }
 
-    /// A mutable view; where other tensors share the storage, or elements may overlap, of a copy that replaces this
-    /// tensor's elements first.
+    /// A mutable view. Where other tensors share the storage, or elements may overlap, this tensor first gets a copy of
+    /// its elements, and the view is of that copy.
     pub fn make_mut(&mut self) -> ViewMut<'_, T> {
         if Arc::get_mut(&mut self.data).is_none() || self.layout.may_overlap() {
             *self = self.to_tensor();

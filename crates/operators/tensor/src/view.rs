@@ -7,7 +7,7 @@ use crate::{Data, Element, Layout, Strided, TensorError};
 /// A view of borrowed elements.
 pub type View<'a, T> = Strided<&'a [T]>;
 
-/// A view that writes. No two of its elements are one place in memory.
+/// A view that writes. No two of its elements share one place in memory.
 pub type ViewMut<'a, T> = Strided<&'a mut [T]>;
 
 fn whole(shape: &[usize], len: usize) -> Result<Layout, TensorError> {
@@ -19,7 +19,7 @@ fn whole(shape: &[usize], len: usize) -> Result<Layout, TensorError> {
 }
 
 impl<S: Data> Strided<S> {
-    /// A view of the same.
+    /// A view of the same elements.
     #[must_use]
     pub fn view(&self) -> View<'_, S::Elem> {
         Strided { data: self.data.elements(), layout: self.layout.clone() }
@@ -62,7 +62,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Ok(Strided { layout: whole(shape, elements.len())?, data: elements })
     }
 
-    /// The same view for a shorter time, so that this one can be used again after.
+    /// The same view for a shorter lifetime, so that this one can be used again afterwards.
     #[must_use]
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         Strided { data: self.data, layout: self.layout.clone() }
@@ -91,7 +91,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
     }
 
-    /// Sets the element at this index; whether the index is inside of the shape.
+    /// Sets the element at this index. Returns whether the index is inside of the shape.
     pub fn set(&mut self, index: &[usize], value: T) -> bool {
         let position = self.layout.position(index);
         if let Some(at) = position {

@@ -1,10 +1,10 @@
-//! A thousand tables on 64 GPUs: the search, and the bound beside it.
+//! Search and bound, for 1,000 tables on 64 GPUs.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use steptime_shard::{Cut, Load, Problem, Table, Way, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
-/// Tables whose loads spread over three powers of ten; the large ones may be cut into columns.
+/// Tables with loads over three orders of magnitude; the large ones may be cut into columns.
 fn problem() -> Problem {
     let mut state = 5_u64;
     let mut random = move || {

@@ -1,15 +1,15 @@
-//! What no plan can be better than: tables may lie in any fractions of their ways, on fractions of GPUs.
+//! Lower bound of the cost of all plans: tables may be split into any fractions of their ways, over fractions of GPUs.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, SolveOutcome, Variable};
 use steptime_trace::{Bytes, Nanos};
 
 use crate::problem::{Load, Problem};
 
-/// The least cost of the linear relaxation, over all GPUs together; `None` where the solver finds none, as where memory does not hold
+/// Returns the minimum of the linear relaxation, over all GPUs together; `None` if the solver finds none, for example because memory does not hold
 /// the tables.
 ///
-/// No plan costs less: what one costs on its busiest GPU is no less than what GPUs cost on average, and of each table some way is
-/// taken, whose largest part is on some GPU.
+/// No plan costs less: the busiest GPU of a plan costs at least the average over GPUs, and each table is placed in some way, whose largest
+/// part is on some GPU.
 #[must_use]
 pub fn bound(problem: &Problem) -> Option<Nanos> {
     let gpus = f64::from(problem.gpus.max(1));
@@ -18,7 +18,7 @@ pub fn bound(problem: &Problem) -> Option<Nanos> {
     let step = linear.add_var(1.0, (us(problem.time(&problem.base)), f64::INFINITY));
     let exchange = us(problem.exchange);
     let gib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 30);
-    // Sums over all GPUs: of host and exchange, of device and exchange, of memory, of the hosts' memory.
+    // Sums over all GPUs: of host and exchange time, of device and exchange time, of GPU memory, of host memory.
     let mut sums: [Vec<(Variable, f64)>; 4] =
         [vec![(step, -gpus)], vec![(step, -gpus)], Vec::new(), Vec::new()];
     for table in &problem.tables {

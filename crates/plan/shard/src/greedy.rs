@@ -1,5 +1,5 @@
-//! First plans: the largest tables first, each in the way that asks least of all GPUs together and keeps its GPU below the average; or
-//! all in one way, where that has room.
+//! First plans: the largest tables first, each in the way with the least load over all GPUs that keeps its GPU below the average; or
+//! all tables in one manner, if memory has room for that.
 
 use steptime_trace::{Bytes, Nanos};
 
@@ -7,13 +7,12 @@ use crate::memory::{DoesNotFit, On};
 use crate::problem::{Cut, Load, Placed, Problem, Way};
 use crate::state::State;
 
-/// Places all tables.
 pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
     let mut state = State::new(problem);
     let mut order = largest_first(problem);
     let target = average(problem);
     if !order.iter().all(|&table| lay_best(problem, &mut state, table, target)) {
-        // What is large in memory first: what is left over is small.
+        // The largest in memory first, so that the remaining ones are small.
         state = State::new(problem);
         order.sort_by_key(|&table| {
             let least = problem.tables[table].ways.iter().map(|way| total(problem, way).memory).min();
@@ -28,9 +27,10 @@ pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
     Ok(state)
 }
 
-/// Places all tables in one manner, cut so and behind caches or not, those that may lie so and find room; others as [`place`] does. `None` where that has no room.
+/// Places all tables in one manner (a cut, with or without a cache) if they have such a way and it fits; the other tables as in
+/// [`place`]. `None` if they do not fit.
 ///
-/// Moves of one table do not lead from one manner to another where each table alone is as well off in either.
+/// Moves of single tables do not lead from one manner to another if each table alone costs the same in both.
 pub(crate) fn place_as(problem: &Problem, manner: (Cut, bool)) -> Option<State> {
     let mut state = State::new(problem);
     let target = average(problem);
@@ -46,7 +46,7 @@ pub(crate) fn place_as(problem: &Problem, manner: (Cut, bool)) -> Option<State> 
     Some(state)
 }
 
-/// Tables by what the cheapest way of each asks for: time, and where that is equal memory.
+/// Returns the tables by the load of their cheapest way, largest first: by time, then by memory.
 fn largest_first(problem: &Problem) -> Vec<usize> {
     let mut order: Vec<usize> = (0..problem.tables.len()).collect();
     order.sort_by_cached_key(|&table| {
@@ -56,15 +56,15 @@ fn largest_first(problem: &Problem) -> Vec<usize> {
     order
 }
 
-/// How busy each GPU would be if all were as busy, and each table lay in the way that asks least.
+/// Returns the average busy time of the GPUs, with each table in its cheapest way.
 fn average(problem: &Problem) -> Nanos {
     let least = |table: &crate::Table| table.ways.iter().map(|way| weight(problem, way).0).min();
     let sum: Nanos = problem.tables.iter().filter_map(least).sum();
     problem.time(&problem.base) + sum / i64::from(problem.gpus.max(1))
 }
 
-/// Lays a table down: in the way that asks least of all GPUs together, of those that keep every GPU below the target; where none
-/// does, so that the busiest GPU is least busy.
+/// Places a table in the way with the least load over all GPUs, among those that keep every GPU below the target; if there is none, in the
+/// way that keeps the busiest GPU least busy.
 fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -> bool {
     let ways = problem.tables[table].ways.iter().enumerate();
     let found = ways.filter_map(|(at, way)| {
@@ -78,25 +78,25 @@ fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -
     true
 }
 
-/// What a way asks of all GPUs together.
+/// Returns the load of a way, summed over all GPUs.
 fn total(problem: &Problem, way: &Way) -> Load {
     let each = (0..problem.gpus).map(|_| way.each).sum::<Load>();
     way.parts.iter().copied().sum::<Load>() + each
 }
 
-/// The time of that, then its memory.
+/// Returns the time of a way over all GPUs, then its memory.
 fn weight(problem: &Problem, way: &Way) -> (Nanos, Bytes) {
     let load = total(problem, way);
     (problem.time(&load), load.memory)
 }
 
-/// Why a table finds no room: its smallest part is too large for a GPU, or what of it would lie in a host's memory for that.
+/// Returns the reason why a table does not fit: its smallest part is too large for a GPU, or its part in host memory is too large for the host.
 fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
     let ways = &problem.tables[table].ways;
     let smallest = |way: &Way| way.parts.iter().map(|part| part.memory).max().unwrap_or(way.each.memory);
     let taken = state.loads.iter().map(|load| load.memory.0).min().unwrap_or(0);
     let left = Bytes(problem.memory.0.saturating_sub(taken));
-    // Where a cache of its rows has room on a GPU, that of the host is what is too small.
+    // If a cache of its rows fits on a GPU, the memory of the host is too small.
     let cached = ways.iter().filter(|way| way.cached.is_some() && smallest(way) <= left);
     if let Some(way) = cached.min_by_key(|way| of_a_host(problem, way)) {
         let taken = problem.hosts(&state.loads).into_iter().min().unwrap_or_default();
@@ -123,12 +123,12 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
     DoesNotFit { table, cut: way.cut.to_string(), on, needs: smallest(way), left, of: problem.memory }
 }
 
-/// What a way takes of the memory of a node's host, its parts dealt to nodes evenly.
+/// Returns the memory that a way needs on the host of a node, with its parts divided evenly among nodes.
 fn of_a_host(problem: &Problem, way: &Way) -> Bytes {
     let node = problem.on_a_host();
     let nodes = problem.gpus.max(1).div_ceil(node) as usize;
     let together = match way.cut {
-        // Parts of a group lie on a node together.
+        // Parts of a group are on the same node.
         Cut::Grid(groups) => (groups as usize).div_ceil(nodes) * node as usize,
         _ => way.parts.len().div_ceil(nodes),
     };

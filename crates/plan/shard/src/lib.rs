@@ -1,14 +1,14 @@
-//! Which part of which table lies on which GPU: a search over loads that others measured or predicted.
+//! Placement of embedding tables on GPUs: a search over measured or predicted loads.
 //!
 //! ```text
-//! Problem: tables, each with ways to lie ──search──> Plan: a way and GPUs for each table
-//!                                        ──bound───> what no plan can be better than
+//! Problem: tables, each with ways to place it ──search──> Plan: a way and GPUs for each table
+//!                                             ──bound───> lower bound of the cost of all plans
 //! ```
 //!
-//! A [`Problem`] says what each way of each table costs: host time, device time, memory, columns to exchange. In some ways the rows of a
-//! table lie in the memory of its node's host, and its GPU holds some of them. The [`cost`](Problem::cost)
-//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may lie in any fractions; [`near`]
-//! gives plans a change away, for whoever judges plans better than by loads. It knows neither models nor GPUs, and prices nothing.
+//! A [`Problem`] has the load of each way of each table: host time, device time, memory, columns to exchange. In some ways the rows of a
+//! table are in the memory of its node's host, and its GPU caches some of them. The [`cost`](Problem::cost)
+//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may be split into any fractions; [`near`]
+//! returns plans that differ by one change, for callers with a better cost than the sum of loads. The crate has no models of GPUs or kernels.
 //!
 //! ```
 //! use steptime_shard::{Load, Problem, Table, Way, bound, search};
@@ -41,11 +41,11 @@ pub use near::near;
 pub use problem::{Cut, Load, Placed, Plan, Problem, Table, Way};
 use state::State;
 
-/// Places all tables: the largest first, each where it makes the busiest GPU least busy, then by moves that make the busiest GPU less
-/// busy until none does. The same is done from plans in which all tables lie in one manner; the best of these is the plan.
+/// Places all tables: the largest first, each where it keeps the busiest GPU least busy, then by moves that make the busiest GPU less
+/// busy until none does. Repeats this from plans in which all tables are placed in the same manner; returns the best plan.
 ///
 /// # Errors
-/// Where memory does not hold the tables, in whatever way they lie.
+/// If memory does not hold the tables, in any of their ways.
 pub fn search(problem: &Problem) -> Result<Plan, DoesNotFit> {
     let first = greedy::place(problem)?;
     let alike = problem.manners().into_iter().filter_map(|manner| greedy::place_as(problem, manner));

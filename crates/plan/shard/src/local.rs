@@ -1,4 +1,4 @@
-//! Making a plan better: one table is moved, or changes places with another, or lies in another way, as long as that makes the busiest
+//! Local search: moves a table, exchanges two tables or changes the way of a table, as long as that makes the busiest
 //! GPU less busy.
 
 use steptime_trace::Nanos;
@@ -6,12 +6,12 @@ use steptime_trace::Nanos;
 use crate::problem::{Placed, Problem};
 use crate::state::State;
 
-/// The most changes tried, times the tables.
+/// Maximum number of changes, per table.
 const MOST_ROUNDS: usize = 20;
-/// Tables of other GPUs that one is tried to change places with, of each GPU.
+/// Number of exchange partners tried for a table, on each other GPU.
 const PARTNERS: usize = 8;
 
-/// Changes a plan until nothing makes it better.
+/// Changes a plan until no change makes it better.
 pub(crate) fn improve(problem: &Problem, state: &mut State) {
     let most = MOST_ROUNDS.saturating_mul(problem.tables.len().max(8));
     for _ in 0..most {
@@ -21,13 +21,13 @@ pub(crate) fn improve(problem: &Problem, state: &mut State) {
     }
 }
 
-/// How good a state is: the busiest GPU first, then how many are as busy.
+/// Returns the score of a state: the time of the busiest GPU, then the number of GPUs that are as busy. Less is better.
 fn score(problem: &Problem, state: &State) -> (Nanos, usize) {
     let worst = state.busiest(problem).1;
     (worst, state.loads.iter().filter(|load| problem.time(load) == worst).count())
 }
 
-/// One change that makes it better; `false` where there is none.
+/// Applies one change that makes the plan better; `false` if there is none.
 fn better(problem: &Problem, state: &mut State) -> bool {
     let before = score(problem, state);
     let (gpu, _) = state.busiest(problem);
@@ -36,7 +36,7 @@ fn better(problem: &Problem, state: &mut State) -> bool {
         || own.iter().any(|&table| exchanged(problem, state, gpu, table, before))
 }
 
-/// A table elsewhere, or in another way.
+/// Moves a table to other GPUs or to another way, if that is better.
 fn moved(problem: &Problem, state: &mut State, table: usize, before: (Nanos, usize)) -> bool {
     let Some(old) = state.lift(problem, table) else { return false };
     let ways = problem.tables[table].ways.iter().enumerate();
@@ -55,7 +55,7 @@ fn moved(problem: &Problem, state: &mut State, table: usize, before: (Nanos, usi
     false
 }
 
-/// A table of the busiest GPU and one of another change places, both of one part.
+/// Exchanges a table of the busiest GPU with a table of another GPU, if that is better; both have one part.
 fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, before: (Nanos, usize)) -> bool {
     let is_one = |state: &State, table: usize| {
         state.placed[table].as_ref().is_some_and(|placed| placed.gpus.len() == 1)
@@ -65,7 +65,7 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
     }
     let own = part(problem, state, table);
     for other in (0..state.loads.len()).filter(|&other| other != gpu) {
-        // Those nearest below it in time: they make the least difference to the other GPU.
+        // Those just below it in time change the load of the other GPU least.
         let mut partners: Vec<usize> = state.on(other).into_iter().filter(|&at| is_one(state, at)).collect();
         partners.retain(|&at| part(problem, state, at) < own);
         partners.sort_by_key(|&at| std::cmp::Reverse(part(problem, state, at)));
@@ -87,7 +87,7 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
     false
 }
 
-/// The time of a table of one part.
+/// Returns the time of a table with one part.
 fn part(problem: &Problem, state: &State, table: usize) -> Nanos {
     let Some(placed) = &state.placed[table] else { return Nanos::ZERO };
     problem.tables[table].ways[placed.way]

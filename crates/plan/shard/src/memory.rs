@@ -1,4 +1,4 @@
-//! Whether memory holds a plan: that of each GPU, and that of the host of each node.
+//! Memory limits: of each GPU, and of the host of each node.
 
 use steptime_trace::Bytes;
 
@@ -8,30 +8,30 @@ use crate::problem::{Load, Problem};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("table {table} needs {} in {cut} {}, where {} are left of {}: {}", gib(*needs), place(*on), gib(*left), gib(*of), remedy(*on))]
 pub struct DoesNotFit {
-    /// Its number.
+    /// Index of the table.
     pub table: usize,
-    /// How it would be cut.
+    /// Cut that was tried.
     pub cut: String,
-    /// Which memory is too small.
+    /// Kind of the memory that is too small.
     pub on: On,
-    /// What its smallest part needs; of the host of a node what all parts there need.
+    /// Memory that its smallest part needs; for the host of a node, the memory that all parts on it need.
     pub needs: Bytes,
-    /// What the emptiest GPU has left, or the emptiest host.
+    /// Free memory of the emptiest GPU or host.
     pub left: Bytes,
-    /// What tables may take of each.
+    /// Memory of each that tables may use.
     pub of: Bytes,
 }
 
-/// Whose memory.
+/// Memory that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// A GPU's.
+    /// Memory of a GPU.
     Gpu,
-    /// A GPU's, of a table that may not lie in hosts' memory though others may.
+    /// Memory of a GPU, for a table that must not be in host memory although others may.
     Uncached,
-    /// A GPU's, for a cache of the table's rows: the rows would lie in the host's.
+    /// Memory of a GPU, for a cache of the table's rows: the rows would be in host memory.
     Cache,
-    /// The host's of a node.
+    /// Memory of the host of a node.
     Host,
 }
 
@@ -61,19 +61,19 @@ fn gib(bytes: Bytes) -> String {
 }
 
 impl Problem {
-    /// How many GPUs share a host.
+    /// Returns the number of GPUs that share a host.
     pub(crate) fn on_a_host(&self) -> u32 {
         if self.node > 0 { self.node } else { self.gpus.max(1) }
     }
 
-    /// What is taken of the memory of each node's host.
+    /// Returns the memory used on the host of each node.
     #[must_use]
     pub fn hosts(&self, loads: &[Load]) -> Vec<Bytes> {
         let of_node = |loads: &[Load]| Bytes(loads.iter().map(|load| load.host_memory.0).sum());
         loads.chunks(self.on_a_host() as usize).map(of_node).collect()
     }
 
-    /// Whether memory holds what each GPU is asked for.
+    /// Whether all loads fit into the memory of GPUs and hosts.
     #[must_use]
     pub fn holds(&self, loads: &[Load]) -> bool {
         loads.iter().all(|load| load.memory <= self.memory)

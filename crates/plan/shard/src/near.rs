@@ -1,4 +1,4 @@
-//! Plans that are a change away from another.
+//! Plans that differ from a given plan by one change.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,12 +8,12 @@ use steptime_trace::Nanos;
 use crate::problem::{Cut, Load, Placed, Plan, Problem};
 use crate::state::State;
 
-/// Plans that differ from this one by a table that lies elsewhere or in another way, or by two tables that change places; the most
-/// promising first, and no more than `most`.
+/// Returns plans that differ from this one by one table on other GPUs or in another way, or by two exchanged tables; the most
+/// promising first, at most `most`.
 ///
-/// `busy` is how long each GPU is busy with the plan, as somebody knows better than the sum of loads: measured, or simulated. A change
-/// adds its loads to that. Tables are taken from the busiest GPU, and memory holds all plans. All changes are looked at, as many
-/// as the square of the tables; no more than `most` are kept at a time.
+/// `busy` is the busy time of each GPU under this plan, from a better source than the sum of loads: measured or simulated. A change
+/// adds its loads to that. Only tables of the busiest GPU change, and memory holds all returned plans. The time is quadratic in the number
+/// of tables; at most `most` changes are kept at a time.
 #[must_use]
 pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
     let state = State::of(problem, plan);
@@ -23,7 +23,7 @@ pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<
     let mut found = Found { problem, plan, before: &state.loads, busy, most, best: BinaryHeap::new() };
     for table in state.on(own as usize) {
         let placed = &plan.tables[table];
-        // Parts of a grid lie on a node together.
+        // Parts of a grid are on the same node.
         let moves = !matches!(problem.tables[table].ways[placed.way].cut, Cut::Grid(_));
         for gpu in (0..problem.gpus).filter(|gpu| moves && !placed.gpus.contains(gpu)) {
             let gpus: Vec<u32> = placed.gpus.iter().map(|&at| if at == own { gpu } else { at }).collect();
@@ -47,7 +47,7 @@ pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<
     found.plans()
 }
 
-/// A place of a table: its way and its GPUs.
+/// Placement of a table: its way and its GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct At<'a> {
     way: usize,
@@ -60,20 +60,20 @@ impl<'a> At<'a> {
     }
 }
 
-/// The best changes so far.
+/// Best changes so far.
 struct Found<'p> {
     problem: &'p Problem,
     plan: &'p Plan,
-    /// The load of each GPU in the plan.
+    /// Load of each GPU in the plan.
     before: &'p [Load],
     busy: &'p [Nanos],
     most: usize,
-    /// The worst of them on top.
+    /// Heap of changes, the worst on top.
     best: BinaryHeap<Change<'p>>,
 }
 
 impl Found<'_> {
-    /// Looks at other places for some tables, which come in their order.
+    /// Adds a change of the placements of some tables, given in table order.
     fn add(&mut self, changes: &[(usize, At<'_>)]) {
         if changes.iter().all(|(table, at)| At::of(&self.plan.tables[*table]) == *at) {
             return;
@@ -91,7 +91,7 @@ impl Found<'_> {
         }
     }
 
-    /// Busy time of the busiest GPU, and of all GPUs together; `None` where memory does not hold the tables.
+    /// Returns the busy time of the busiest GPU, and of all GPUs together; `None` if memory does not hold the tables.
     fn estimate(&self, changes: &[(usize, At<'_>)]) -> Option<(Nanos, Nanos)> {
         let mut loads = self.before.to_vec();
         for (table, at) in changes {
@@ -131,7 +131,7 @@ impl Found<'_> {
     }
 }
 
-/// A changed plan: the tables with other places, in order.
+/// Changed plan: the tables with other placements, in order.
 struct Change<'p> {
     plan: &'p Plan,
     estimate: (Nanos, Nanos),
@@ -139,14 +139,14 @@ struct Change<'p> {
 }
 
 impl Change<'_> {
-    /// The place of a table.
+    /// Returns the placement of a table.
     fn at(&self, table: usize) -> At<'_> {
         let own = self.tables.iter().find(|(at, _)| *at == table);
         At::of(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
     }
 }
 
-/// By their estimates, and of equal ones as if whole plans were compared table by table.
+/// Order by estimate; of equal estimates, as if whole plans were compared table by table.
 impl Ord for Change<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let mut tables: Vec<usize> =
@@ -173,7 +173,6 @@ impl PartialEq for Change<'_> {
 
 impl Eq for Change<'_> {}
 
-/// Whether a table is on one GPU.
 fn is_one(plan: &Plan, table: usize) -> bool {
     plan.tables[table].gpus.len() == 1
 }

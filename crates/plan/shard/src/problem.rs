@@ -1,110 +1,110 @@
-//! What is searched, and what a plan costs.
+//! Problem of the search, and the cost of a plan.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use steptime_trace::{Bytes, Nanos};
 
-/// What a part of a table asks of its GPU in a step.
+/// Load of a part of a table on its GPU, per step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Of the host that launches for it.
+    /// Time of the host that launches its kernels.
     pub host: Nanos,
-    /// Of the device.
+    /// Time of the device.
     pub device: Nanos,
     /// Memory of weights, gradients and the optimizer's state.
     pub memory: Bytes,
-    /// Memory of its node's host: weights and the optimizer's state of what lies there.
+    /// Memory of its node's host: weights and optimizer state that are stored there.
     pub host_memory: Bytes,
-    /// Columns of each sample that it sends to other GPUs.
+    /// Columns of each sample that are sent to other GPUs.
     pub columns: u64,
 }
 
-/// How a table is cut.
+/// Cut of a table into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// It lies whole on one GPU.
+    /// The whole table on one GPU.
     Whole,
-    /// It is cut into so many groups of columns.
+    /// N groups of columns.
     Columns(u32),
-    /// Every GPU has some of its rows.
+    /// Some rows on every GPU.
     Rows,
-    /// It is cut into so many groups of columns, and the rows of each over the GPUs of a node.
+    /// N groups of columns, the rows of each group over the GPUs of a node.
     Grid(u32),
-    /// Every GPU has all of it.
+    /// A copy on every GPU.
     Copies,
 }
 
-/// A way for a table to lie.
+/// Way to place a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// How it is cut.
+    /// Cut into parts.
     pub cut: Cut,
-    /// How many rows the GPU of each part holds, where all rows lie in its host's memory; `None` where the GPU has them.
+    /// Number of rows that the GPU of each part caches, if all rows are in host memory; `None` if the GPU stores all rows.
     pub cached: Option<u64>,
-    /// What each of its parts asks of the GPU that it lies on: as many as it is cut into; none where all GPUs have the same.
+    /// Load of each part on its GPU, one per part; empty if all GPUs have the same load.
     pub parts: Vec<Load>,
-    /// What it asks of every GPU.
+    /// Load on every GPU.
     pub each: Load,
 }
 
 impl Way {
-    /// A whole table.
+    /// Returns the way that places the table whole on one GPU.
     #[must_use]
     pub fn whole(load: Load) -> Way {
         Way { cut: Cut::Whole, cached: None, parts: vec![load], each: Load::default() }
     }
 
-    /// How tables that lie so are cut, and whether behind caches.
+    /// Returns the cut, and whether the rows are cached.
     pub(crate) fn manner(&self) -> (Cut, bool) {
         (self.cut, self.cached.is_some())
     }
 }
 
-/// A table, and the ways in which it may lie; at least one.
+/// A table and the ways in which it may be placed; at least one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// These ways.
+    /// Ways to place it.
     pub ways: Vec<Way>,
 }
 
-/// Tables to be placed.
+/// Tables to place, and the GPUs and memory available to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problem {
-    /// How many GPUs there are.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// How many of them a node has, those of a node one after the other; none where nodes play no part.
+    /// Number of GPUs per node, with consecutive numbers; 0 if nodes do not matter.
     pub node: u32,
-    /// Memory of each that tables may take.
+    /// Memory of each GPU that tables may use.
     pub memory: Bytes,
-    /// Memory of the host of each node that tables may take, those of all its GPUs together.
+    /// Memory of each node's host that tables of all its GPUs together may use.
     pub host_memory: Bytes,
-    /// What each GPU has to do without any table.
+    /// Load of each GPU without any table.
     pub base: Load,
-    /// What it takes to exchange a column of all samples, on the GPU that sends or receives the most.
+    /// Time to exchange one column of all samples, on the GPU that sends or receives the most.
     pub exchange: Nanos,
-    /// The tables.
+    /// Tables to place.
     pub tables: Vec<Table>,
 }
 
-/// Where a table lies.
+/// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The number of its way.
+    /// Index of its way.
     pub way: usize,
     /// The GPU of each part.
     pub gpus: Vec<u32>,
 }
 
-/// Where each table lies.
+/// Placement of all tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// In the order of tables.
+    /// Placements, in the order of tables.
     pub tables: Vec<Placed>,
 }
 
 impl Problem {
-    /// What each GPU is asked for by a plan.
+    /// Returns the load of each GPU under a plan.
     #[must_use]
     pub fn loads(&self, plan: &Plan) -> Vec<Load> {
         let mut loads = vec![self.base; self.gpus as usize];
@@ -118,7 +118,7 @@ impl Problem {
         loads
     }
 
-    /// The manners in which tables may lie, each once, in the order in which tables name them.
+    /// Returns the distinct manners of all ways, in order of first occurrence.
     pub(crate) fn manners(&self) -> Vec<(Cut, bool)> {
         let mut manners = Vec::new();
         for way in self.tables.iter().flat_map(|table| &table.ways) {
@@ -129,13 +129,13 @@ impl Problem {
         manners
     }
 
-    /// What a plan costs: the time of the GPU that is busy longest.
+    /// Returns the cost of a plan: the time of the GPU that is busy longest.
     #[must_use]
     pub fn cost(&self, plan: &Plan) -> Nanos {
         self.loads(plan).iter().map(|load| self.time(load)).max().unwrap_or_default()
     }
 
-    /// How long a GPU is busy: its host or its device, whichever is longer, and its part of the exchange.
+    /// Returns the busy time of a GPU: of its host or its device, whichever is longer, plus its part of the exchange.
     #[must_use]
     pub fn time(&self, load: &Load) -> Nanos {
         let columns = i64::try_from(load.columns).unwrap_or(i64::MAX);

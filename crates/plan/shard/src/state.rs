@@ -1,4 +1,4 @@
-//! A plan on its way, with what each GPU is asked for.
+//! Partial plan, with the load of each GPU.
 
 use steptime_trace::{Bytes, Nanos};
 
@@ -7,9 +7,9 @@ use crate::problem::{Cut, Load, Placed, Plan, Problem, Way};
 /// Tables placed so far.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    /// What each GPU is asked for.
+    /// Load of each GPU.
     pub(crate) loads: Vec<Load>,
-    /// Where each table lies; `None` where it does not yet.
+    /// Placement of each table; `None` if it is not placed yet.
     pub(crate) placed: Vec<Option<Placed>>,
 }
 
@@ -18,7 +18,7 @@ impl State {
         State { loads: vec![problem.base; problem.gpus as usize], placed: vec![None; problem.tables.len()] }
     }
 
-    /// A plan that is there.
+    /// Returns the state of an existing plan.
     pub(crate) fn of(problem: &Problem, plan: &Plan) -> State {
         let mut state = State::new(problem);
         for (table, placed) in plan.tables.iter().enumerate() {
@@ -27,14 +27,13 @@ impl State {
         state
     }
 
-    /// Takes a table up.
+    /// Removes a table and returns its placement.
     pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<Placed> {
         let placed = self.placed[table].take()?;
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load -= part);
         Some(placed)
     }
 
-    /// Lays a table down.
     pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: Placed) {
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
         self.placed[table] = Some(placed);
@@ -49,18 +48,18 @@ impl State {
         }
     }
 
-    /// Where the parts of a way make the busiest GPU least busy, each on a GPU of its own: those GPUs, and how long the busiest of
-    /// them is. `None` where memory does not hold them.
+    /// Returns the GPUs, a different one for each part of a way, that keep the busiest GPU least busy, and the time of the busiest
+    /// of them. `None` if memory does not hold the parts.
     pub(crate) fn best(&self, problem: &Problem, way: &Way) -> Option<(Vec<u32>, Nanos)> {
         let fits = |load: &Load| load.memory <= problem.memory;
         let loads: Vec<Load> = self.loads.iter().map(|load| *load + way.each).collect();
         if way.each != Load::default() && !problem.holds(&loads) {
             return None;
         }
-        // What hosts have left: of ways that take none of it that is not asked.
+        // Free memory of the hosts; not computed for ways that use none.
         let mut hosts = Hosts::of(problem, way, &loads);
         let mut gpus: Vec<u32> = Vec::with_capacity(way.parts.len());
-        // What it adds to every GPU counts as far as it makes the busiest busier.
+        // The load on every GPU counts as far as it makes the busiest GPU busier.
         let mut worst = match way.each == Load::default() {
             true => Nanos::ZERO,
             false => loads.iter().map(|load| problem.time(load)).max().unwrap_or_default(),
@@ -83,7 +82,7 @@ impl State {
         Some((gpus, worst))
     }
 
-    /// The GPUs of the nodes that are least busy with a group of columns each.
+    /// Returns the GPUs of the nodes that are least busy with one group of columns each.
     fn best_nodes(&self, problem: &Problem, way: &Way, loads: &[Load], hosts: &Hosts) -> Option<Vec<u32>> {
         let node = problem.node.max(1);
         let mut found: Vec<u32> = Vec::with_capacity(way.parts.len());
@@ -103,28 +102,28 @@ impl State {
         Some(found)
     }
 
-    /// The busiest GPU, and how busy it is.
+    /// Returns the busiest GPU and its busy time.
     pub(crate) fn busiest(&self, problem: &Problem) -> (usize, Nanos) {
         let times = self.loads.iter().map(|load| problem.time(load)).enumerate();
         times.max_by_key(|&(gpu, time)| (time, std::cmp::Reverse(gpu))).unwrap_or_default()
     }
 
-    /// The tables that have a part on a GPU.
+    /// Returns the tables that have a part on a GPU.
     pub(crate) fn on(&self, gpu: usize) -> Vec<usize> {
         let has = |placed: &Placed| placed.gpus.iter().any(|&own| own as usize == gpu);
         let all = self.placed.iter().enumerate();
         all.filter(|(_, placed)| placed.as_ref().is_some_and(has)).map(|(table, _)| table).collect()
     }
 
-    /// The plan, where every table lies somewhere.
+    /// Returns the plan; every table must be placed.
     pub(crate) fn plan(self) -> Plan {
         Plan { tables: self.placed.into_iter().flatten().collect() }
     }
 }
 
-/// What the hosts of nodes have left of their memory while parts of a way are placed.
+/// Free memory of the nodes' hosts while the parts of a way are placed.
 struct Hosts {
-    /// Of each node; none where the way takes nothing of it.
+    /// Free bytes of each node's host; empty if the way uses none.
     left: Vec<u64>,
     node: u32,
 }
@@ -142,7 +141,7 @@ impl Hosts {
         self.left.get((gpu / self.node) as usize).is_none_or(|left| part.host_memory.0 <= *left)
     }
 
-    /// A part is on a GPU.
+    /// Subtracts the memory of a part on a GPU.
     fn take(&mut self, gpu: u32, part: &Load) {
         if let Some(left) = self.left.get_mut((gpu / self.node) as usize) {
             *left = left.saturating_sub(part.host_memory.0);

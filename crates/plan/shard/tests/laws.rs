@@ -14,7 +14,7 @@ fn load(host: i64, device: i64, memory: u64, columns: u64) -> Load {
     }
 }
 
-/// A table that may lie whole or in two groups of columns, or on every GPU.
+/// A table with three ways: whole, in two groups of columns, or a copy on every GPU.
 fn table((host, device, memory): (i64, i64, u64)) -> Table {
     let half = load(host, device / 2 + 1, memory / 2 + 1, 32);
     let ways = vec![
@@ -43,7 +43,7 @@ fn problem() -> impl Strategy<Value = Problem> {
     })
 }
 
-/// Every plan, one by one.
+/// Returns every plan.
 fn all(problem: &Problem) -> Vec<Plan> {
     let mut plans = vec![Plan::default()];
     for table in &problem.tables {
@@ -96,7 +96,7 @@ proptest! {
         let found = small.cost(&search(&small).expect("there is room"));
         let best = all(&small).iter().map(|plan| small.cost(plan)).min().expect("a plan");
         let bound = bound(&small).expect("a bound");
-        // A solver of doubles is off by its rounding.
+        // The solver's doubles have rounding errors.
         prop_assert!(bound <= best + Nanos(2), "{bound:?} {best:?}");
         prop_assert!(found.0 as f64 <= 1.15 * best.0 as f64, "{found:?} {best:?}");
     }
@@ -124,7 +124,7 @@ proptest! {
         }
         let first = near(&problem, &plan, &busy, 3);
         prop_assert_eq!(&first[..], &plans[..plans.len().min(3)]);
-        // Where GPUs are as busy as loads say, promises are what plans cost.
+        // If GPUs are as busy as the loads add up to, estimates are the costs of plans.
         let costs: Vec<Nanos> = plans.iter().map(|other| problem.cost(other)).collect();
         prop_assert!(costs.is_sorted(), "{costs:?}");
     }
@@ -161,7 +161,7 @@ fn a_table_larger_than_every_gpu_is_cut_and_one_that_cannot_be_is_named() {
     assert!(error.contains("table 0 needs 0.88 GiB in one piece"), "{error}");
 }
 
-/// The same table, which may also lie in the memory of the host, an eighth of its rows on the GPU: whole, or in two groups of columns.
+/// The same table, with two more ways in host memory that cache an eighth of its rows on the GPU: whole, or in two groups of columns.
 fn cached((host, device, memory): (i64, i64, u64)) -> Table {
     let of = |parts: u64| Load {
         host_memory: Bytes((memory / parts) << 20),
@@ -176,7 +176,7 @@ fn cached((host, device, memory): (i64, i64, u64)) -> Table {
     table
 }
 
-/// Tables that GPUs do not always hold, on GPUs of which each has a host or all have one.
+/// Tables that do not always fit on the GPUs, with a host per GPU or one host for all.
 fn tight() -> impl Strategy<Value = Problem> {
     let tables = prop::collection::vec((1..50_i64, 1..400_i64, 1..500_u64), 1..5);
     (tables, 1..3_u32, 150..800_u64, 0..1200_u64).prop_map(|(tables, node, memory, host)| Problem {
@@ -234,7 +234,7 @@ fn a_table_too_large_for_all_gpus_lies_in_the_hosts_memory_where_that_is_allowed
     let plan = search(&problem).expect("there is room");
     let way = |table: usize| &problem.tables[table].ways[plan.tables[table].way];
     assert_eq!((way(0).cached, way(1).cached), (Some(100), None));
-    // Two groups of columns take half of it of each host.
+    // Two groups of columns need half of the host memory each.
     problem.host_memory = Bytes(500 << 20);
     let plan = search(&problem).expect("in two groups of columns");
     assert_eq!(problem.tables[0].ways[plan.tables[0].way].cut, Cut::Columns(2));
@@ -248,7 +248,7 @@ fn a_table_too_large_for_all_gpus_lies_in_the_hosts_memory_where_that_is_allowed
     // On one node both groups are on one host.
     let one = error(&Problem { node: 2, ..problem.clone() });
     assert_eq!(one.needs, Bytes(900 << 20), "{one}");
-    // Without room for caches more of the hosts' memory is no help.
+    // Without room for caches, more host memory does not help.
     problem.memory = Bytes(10 << 20);
     let found = error(&problem);
     assert_eq!(found.on, On::Cache);

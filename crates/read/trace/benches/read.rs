@@ -1,4 +1,4 @@
-//! How fast a Kineto trace is read: the one that `STEPTIME_BENCH_TRACE` names, else a made-up one.
+//! Read speed of a Kineto trace: of the file in `STEPTIME_BENCH_TRACE`, or of a synthetic one.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write;
@@ -19,7 +19,7 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A trace of so many ops, each with its call, kernel and flow arrows, laid out as Kineto does.
+/// Returns a trace of `ops` ops, each with its call, kernel and flow arrows, in Kineto's layout.
 fn synthetic(ops: u32) -> String {
     let mut json = String::from("{\n  \"schemaVersion\": 1,\n  \"traceEvents\": [\n");
     for op in 0..ops {

@@ -1,4 +1,4 @@
-//! Opens a path and prints what is in it.
+//! Opens a path and prints a summary of its recordings.
 
 use std::path::Path;
 use std::process::ExitCode;

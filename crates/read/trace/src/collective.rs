@@ -1,55 +1,55 @@
-//! What a collective exchanges, as NCCL's hooks describe it.
+//! Collectives, as NCCL's hooks describe them.
 
 use crate::json::{Cursor, Fault, Text};
 use crate::notes::{Note, Notes};
 use crate::strings::{NameId, Strings};
 
-/// What a [`Collective`] is recorded on.
+/// Record that carries a [`Collective`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Carrier {
-    /// A kernel: a row of [`crate::Activities`].
+    /// Kernel: a row of [`crate::Activities`].
     Activity(u32),
-    /// A host op, `record_param_comms`: a row of [`crate::HostOps`].
+    /// Host op, `record_param_comms`: a row of [`crate::HostOps`].
     Op(u32),
-    /// An execution-trace node: a row of [`crate::Nodes`].
+    /// Execution-trace node: a row of [`crate::Nodes`].
     Node(u32),
 }
 
-/// The arguments of one collective.
+/// Arguments of one collective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
-    /// What it is recorded on.
+    /// Record that carries it.
     pub carrier: Carrier,
-    /// The operation: `allreduce`, `all_to_allv`, `broadcast`.
+    /// Operation: `allreduce`, `all_to_allv`, `broadcast`.
     pub name: NameId,
-    /// Elements sent.
+    /// Number of elements sent.
     pub in_elements: u64,
-    /// Elements received.
+    /// Number of elements received.
     pub out_elements: u64,
-    /// Element type, `Float`.
+    /// Element type, for example `Float`.
     pub dtype: Option<NameId>,
-    /// How many ranks take part.
+    /// Number of ranks that take part.
     pub group_size: Option<u32>,
-    /// The name of the process group.
+    /// Name of the process group.
     pub group_name: Option<NameId>,
-    /// What the process group is for, `default_pg`.
+    /// Description of the process group, for example `default_pg`.
     pub group_description: Option<NameId>,
-    /// The ranks of the process group, as written: `[0, 1]`.
+    /// Ranks of the process group, as written: `[0, 1]`.
     pub group_ranks: Option<NameId>,
-    /// The how-manieth of its group, where recorded; the same on every rank.
+    /// Sequence number in its group, if recorded; the same on every rank.
     pub sequence: Option<i64>,
     /// Elements sent to each rank, as written.
     pub in_split: Option<NameId>,
     /// Elements received from each rank, as written.
     pub out_split: Option<NameId>,
-    /// The sender of a point-to-point message.
+    /// Sender of a point-to-point message.
     pub source_rank: Option<i64>,
-    /// The receiver of a point-to-point message.
+    /// Receiver of a point-to-point message.
     pub target_rank: Option<i64>,
 }
 
 impl Collective {
-    /// The row of [`crate::Activities`], for a kernel.
+    /// Returns the row of [`crate::Activities`], for a kernel.
     #[must_use]
     pub fn activity(&self) -> Option<u32> {
         match self.carrier {
@@ -77,8 +77,8 @@ impl Collective {
         }
     }
 
-    /// Takes the field `key` from the cursor, in Kineto's or the execution trace's spelling;
-    /// `false` when it is no field of a collective, and nothing was taken.
+    /// Reads the field `key` from the cursor, in Kineto's or the execution trace's spelling;
+    /// returns `false` and reads nothing if it is not a field of a collective.
     pub(crate) fn field(
         &mut self,
         key: &[u8],
@@ -110,7 +110,7 @@ impl Collective {
         Ok(true)
     }
 
-    /// The same with the names of another table, on another carrier.
+    /// Returns the same with names of another table, on another carrier.
     pub(crate) fn renamed(mut self, map: impl Fn(NameId) -> NameId, carrier: Carrier) -> Collective {
         self.carrier = carrier;
         self.name = map(self.name);
@@ -128,7 +128,7 @@ impl Collective {
     }
 }
 
-/// A string's contents, or any other value as it stands.
+/// Returns a string's contents, or the text of any other value.
 fn as_written<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Fault> {
     if cursor.peek()? == b'"' {
         return cursor.string();
@@ -136,7 +136,7 @@ fn as_written<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Fault> {
     Ok(Some(Text { raw: cursor.raw()?, escaped: false }))
 }
 
-/// Interns a string of the file; `at` is where it stands.
+/// Interns a string of the file; `at` is its offset.
 pub(crate) fn intern(text: Text<'_>, names: &mut Strings, notes: &mut Notes, at: u64) -> NameId {
     let (id, mended) = match text.escaped {
         false => names.intern_bytes(text.raw),

@@ -1,6 +1,6 @@
 //! Struct-of-arrays tables.
 
-/// Defines a table with one vector a column, and its row.
+/// Defines a table with one vector per column, and its row type.
 macro_rules! columns {
     (
         $(#[$table_doc:meta])*
@@ -21,28 +21,28 @@ macro_rules! columns {
         }
 
         impl $Table {
-            /// How many rows there are.
+            /// Returns the number of rows.
             #[must_use]
             pub fn len(&self) -> usize {
                 columns!(@first self $($column)*).len()
             }
 
-            /// Whether there are none.
+            /// Whether there are no rows.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// One row, all columns together.
+            /// Returns one row with all columns.
             ///
             /// # Panics
-            /// When `index` is not below [`len`](Self::len).
+            /// If `index` is not below [`len`](Self::len).
             #[must_use]
             pub fn row(&self, index: usize) -> $Row {
                 $Row { $($column: self.$column[index],)* }
             }
 
-            /// All rows, in the order of the file.
+            /// Returns all rows, in file order.
             pub fn rows(&self) -> impl ExactSizeIterator<Item = $Row> {
                 (0..self.len()).map(|index| self.row(index))
             }
@@ -59,13 +59,13 @@ macro_rules! columns {
                 other.rows().for_each(|row| self.push(map(row)));
             }
 
-            /// Rows in another order, given as old positions.
+            /// Reorders the rows; `order` has old positions.
             #[allow(dead_code, reason = "not every table needs it")]
             pub(crate) fn reorder(&mut self, order: &[u32]) {
                 $(self.$column = order.iter().map(|&old| self.$column[old as usize]).collect();)*
             }
 
-            /// Gives back memory that no row uses.
+            /// Frees unused capacity.
             #[allow(dead_code, reason = "not every table needs it")]
             pub(crate) fn shrink(&mut self) {
                 $(self.$column.shrink_to_fit();)*

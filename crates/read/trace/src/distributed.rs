@@ -3,33 +3,33 @@
 use crate::json::{Cursor, Fault};
 use crate::number;
 
-/// Where a trace stands among those of a distributed run.
+/// Rank and process groups of a trace in a distributed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distributed {
-    /// The communication library, `nccl`.
+    /// Communication library, for example `nccl`.
     pub backend: Option<String>,
-    /// This process's rank.
+    /// Rank of this process.
     pub rank: Option<u32>,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub world_size: Option<u32>,
-    /// The library's version.
+    /// Version of the library.
     pub nccl_version: Option<String>,
-    /// The process groups.
+    /// Process groups of the run.
     pub groups: Vec<ProcessGroup>,
 }
 
-/// Some ranks that communicate with each other.
+/// Ranks that communicate with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessGroup {
-    /// Its name, often a number.
+    /// Name, often a number.
     pub name: String,
-    /// What it is for, `default_pg`.
+    /// Description, for example `default_pg`.
     pub description: Option<String>,
-    /// The library behind it, `cuda:nccl`.
+    /// Communication library, for example `cuda:nccl`.
     pub backend: Option<String>,
-    /// How many ranks are in it.
+    /// Number of ranks in the group.
     pub size: Option<u32>,
-    /// Those ranks; empty when not recorded, which for the default group means all.
+    /// Ranks of the group; empty if not recorded, which for the default group means all.
     pub ranks: Vec<u32>,
 }
 
@@ -83,7 +83,7 @@ impl ProcessGroup {
     }
 }
 
-/// Ranks in a list, a string such as `"[0, 1]"`, or the keys of an object.
+/// Reads ranks from a list, a string such as `"[0, 1]"`, or the keys of an object.
 fn ranks(cursor: &mut Cursor<'_>) -> Result<Vec<u32>, Fault> {
     let digits = |bytes: &[u8]| {
         bytes
@@ -103,7 +103,7 @@ fn ranks(cursor: &mut Cursor<'_>) -> Result<Vec<u32>, Fault> {
     Ok(ranks)
 }
 
-/// A string, or a number as a string.
+/// Reads a string, or a number as a string.
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     if let b'0'..=b'9' | b'-' = cursor.peek()? {
         return Ok(Some(String::from_utf8_lossy(cursor.raw()?).into_owned()));

@@ -11,33 +11,33 @@ use crate::notes::{Note, Notes};
 use crate::units::Nanos;
 use std::path::Path;
 
-/// What a file turned out to be.
+/// Contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    /// A Kineto trace.
+    /// Kineto trace.
     Kineto(Box<Trace>),
-    /// An execution trace.
+    /// Execution trace.
     Execution(Box<ExecutionTrace>),
 }
 
-/// Which kinds of trace are worth reading.
+/// Kinds of trace to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     pub(crate) kineto: bool,
     pub(crate) execution: bool,
 }
 
-/// How to read one file.
+/// Options of reading one file.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'p> {
-    /// For messages.
+    /// Path for messages.
     pub(crate) path: &'p Path,
     pub(crate) wanted: Kinds,
-    /// How many threads may share the work.
+    /// Maximum number of threads that share the work.
     pub(crate) threads: usize,
 }
 
-/// What stands around the list.
+/// Fields around the list.
 #[derive(Default)]
 struct Header {
     base_time: Nanos,
@@ -47,7 +47,7 @@ struct Header {
     pid: i64,
 }
 
-/// The state of reading one file.
+/// State of reading one file.
 struct Reader<'p> {
     plan: Plan<'p>,
     header: Header,
@@ -56,14 +56,14 @@ struct Reader<'p> {
     notes: Notes,
 }
 
-/// How the outer object ended, and where among the bytes at hand.
+/// End of the outer object, and its position in the buffered bytes.
 enum Outer {
     Closed(usize),
     Lost,
     Unwanted,
 }
 
-/// What comes next in the outer object.
+/// Next element of the outer object.
 enum Next {
     Events,
     Nodes,
@@ -72,7 +72,7 @@ enum Next {
     Close,
 }
 
-/// Reads a whole file; `None` when it is of a kind that is not wanted.
+/// Reads a whole file; `None` if it is of a kind that `plan` does not include.
 pub(crate) fn read<F: Feed>(feed: &mut F, plan: Plan<'_>) -> Result<Option<Document>, Error> {
     let mut reader =
         Reader { plan, header: Header::default(), events: None, nodes: None, notes: Notes::default() };
@@ -91,7 +91,7 @@ pub(crate) fn read<F: Feed>(feed: &mut F, plan: Plan<'_>) -> Result<Option<Docum
 }
 
 impl Reader<'_> {
-    /// The first byte that matters, a brace or a bracket.
+    /// Returns the position of the first significant byte, a brace or a bracket.
     fn start<F: Feed>(&self, feed: &mut F) -> Result<usize, Error> {
         loop {
             let bytes = feed.bytes();
@@ -115,7 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Members of the outer object from `at`; gives the place after its closing brace.
+    /// Reads members of the outer object from `at`; returns the position after its closing brace.
     fn members<F: Feed>(&mut self, feed: &mut F, mut at: usize) -> Result<Outer, Error> {
         let mut after_value = false;
         loop {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One member; of a list only the opening bracket is taken.
+    /// Reads one member; of a list only the opening bracket.
     fn member(&mut self, cursor: &mut Cursor<'_>) -> Result<Next, Fault> {
         let Some(key) = cursor.key()? else { return Ok(Next::Close) };
         if cursor.peek()? == b'[' {
@@ -190,7 +190,7 @@ impl Reader<'_> {
         Ok(outer(feed, end))
     }
 
-    /// The outer object is broken at `at`: bad only when no list came before.
+    /// Handles a broken outer object at `at`: an error only if no list was read before.
     fn broken<F: Feed>(&mut self, feed: &F, fault: Fault, at: usize) -> Result<(), Error> {
         let end = feed.base() + feed.bytes().len() as u64;
         let (note, offset, problem) = match fault {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes what follows the document.
+    /// Records data after the document.
     fn tail<F: Feed>(&mut self, feed: &mut F, mut at: usize) -> Result<(), Error> {
         loop {
             let rest = &feed.bytes()[at..];
@@ -256,7 +256,7 @@ impl Reader<'_> {
     }
 }
 
-/// Damage to the compression that led to a cut is one finding, not two.
+/// Records damage of the compression, unless the resulting truncation was already recorded.
 fn note_damage<F: Feed>(notes: &mut Notes, feed: &F) {
     if let Some((note, at)) = feed.damage()
         && notes.count(note) == 0
@@ -273,7 +273,7 @@ fn outer<F: Feed>(feed: &F, end: End) -> Outer {
 }
 
 impl Header {
-    /// Takes what matters of one member.
+    /// Reads the used fields of one member.
     fn take(&mut self, key: Text<'_>, value: &[u8]) -> Result<(), Fault> {
         let mut cursor = Cursor::new(value);
         match key.raw {

@@ -1,4 +1,4 @@
-//! However the bytes come in, the result is the same.
+//! Equality of results for every way in which the bytes are delivered.
 
 use crate::document::{self, Document, Kinds, Plan};
 use crate::feed::{Slice, Stream};
@@ -14,7 +14,7 @@ fn plan() -> Plan<'static> {
     Plan { path: Path::new("test"), wanted: Kinds { kineto: true, execution: true }, threads: 1 }
 }
 
-/// Debug output holds every column, and shows NaN alike.
+/// Returns the debug output: it has every column, and shows all NaNs alike.
 fn shown<E: std::fmt::Debug>(result: &Result<Option<Document>, E>) -> String {
     format!("{result:?}")
 }
@@ -48,7 +48,7 @@ fn in_pieces(list: &[u8], count: usize) -> (End, Trace) {
     (end.unwrap_or(End::Lost), builder.finish())
 }
 
-/// One event of any sort, perhaps with something wrong.
+/// Returns one event of any kind, possibly malformed.
 fn event() -> impl Strategy<Value = String> {
     let sound = (0..6u8, 0..5u8, 0..3u8, 0..1000u32).prop_map(|(kind, name, track, time)| {
         let (category, args) = [

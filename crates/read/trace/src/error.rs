@@ -1,38 +1,38 @@
-//! What makes a file unreadable.
+//! Errors of unreadable files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing could be read. Lesser trouble is repaired and counted in [`crate::Notes`].
+/// Reason why nothing could be read. Smaller defects are repaired and counted in [`crate::Notes`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file or folder could not be read at all.
     #[error("cannot read {}: {source}; check the path and its permissions", .path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file was found, but its contents are damaged from the first byte on.
     #[error("{} is damaged: {source}; copy it or record it again", .path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the decompressor says.
+        /// Error of the decompressor.
         source: io::Error,
     },
-    /// A pointer that Git LFS left in the place of the file.
+    /// The file is a Git LFS pointer and not the file itself.
     #[error("{} is a Git LFS pointer, not the file itself: fetch it (git lfs pull)", .path.display())]
     LfsPointer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("{} is empty; record the trace again, or wait until the profiler has written it", .path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file is not JSON.
@@ -41,103 +41,103 @@ pub enum Error {
         .path.display()
     )]
     NotJson {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in the decompressed file.
+        /// Offset in the decompressed file.
         offset: u64,
-        /// The first bytes there.
+        /// First bytes at the offset.
         found: String,
     },
-    /// The JSON breaks off or goes wrong before any event or node.
+    /// The JSON is truncated or invalid before any event or node.
     #[error("{} cannot be read past byte {offset}: {problem}; record the trace again", .path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in the decompressed file.
+        /// Offset in the decompressed file.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the problem.
         problem: String,
     },
-    /// A field of `meta.json` that should hold a count.
+    /// A field of `meta.json` that must be a count is not one.
     #[error("{}: `{field}` is {found}, not a whole number from 0; correct it, or leave it out", .path.display())]
     NoCount {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// What it holds.
+        /// Value of the field.
         found: f64,
     },
-    /// Valid JSON that is no trace.
+    /// The file is valid JSON but not a trace.
     #[error(
         "{} has neither `traceEvents` nor `nodes` (read to byte {offset}); pass a Kineto trace or an execution trace",
         .path.display()
     )]
     NotATrace {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where the document ends in the decompressed file.
+        /// Offset of the end of the document in the decompressed file.
         offset: u64,
     },
-    /// A trace of one kind where the other was asked for.
+    /// The trace is not of the requested kind.
     #[error("{} is {found}, not {wanted}; pass the other file of the recording", .path.display())]
     WrongKind {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the file.
         found: &'static str,
-        /// What was asked for.
+        /// Requested kind.
         wanted: &'static str,
     },
-    /// An execution trace whose nodes do not fit any known schema.
+    /// The nodes of the execution trace do not fit any known schema.
     #[error("{} has execution trace schema `{schema}`, whose nodes (from byte {offset}) this version cannot read; it knows 1.0.0 to 1.1.1", .path.display())]
     UnsupportedSchema {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The schema it names.
+        /// Schema name in the file.
         schema: String,
-        /// Where the nodes begin in the decompressed file.
+        /// Offset of the nodes in the decompressed file.
         offset: u64,
     },
-    /// An SQLite file that cannot be read as an export of Nsight Systems.
+    /// The SQLite file cannot be read as an export of Nsight Systems.
     #[error("{} cannot be read as an export of Nsight Systems: {problem}; export it again (nsys export --type sqlite REPORT.nsys-rep)", .path.display())]
     Export {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem.
+        /// Description of the problem.
         problem: String,
     },
-    /// A report of Nsight Systems that is not exported.
+    /// The file is a report of Nsight Systems that was not exported.
     #[error("{} is a report of Nsight Systems in its own format: export it (nsys export --type sqlite), and pass the .sqlite file", .path.display())]
     NotExported {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// An export that holds the kernels of several processes.
+    /// The export has the kernels of several processes.
     #[error(
         "{} holds the kernels of {} processes ({}), and a trace is of one: profile each by itself (nsys profile -o report_rank%q{{RANK}})",
         .path.display(), .processes.len(), .processes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
     )]
     SeveralProcesses {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Their numbers.
+        /// Process ids.
         processes: Vec<i64>,
     },
-    /// A folder or archive that holds no trace.
+    /// The folder or archive contains no trace.
     #[error("{} holds no trace; a recording is a folder with kineto.json.gz, and et.json.gz and kineto_et.json.gz beside it where recorded", .path.display())]
     NoTraces {
-        /// The folder or archive.
+        /// Path of the folder or archive.
         path: PathBuf,
     },
-    /// Two files that claim the same place in a recording.
+    /// Two files have the same role in a recording.
     #[error("{} and {} are both {what}; keep one, or pass the file itself", .first.display(), .second.display())]
     Ambiguous {
-        /// One file.
+        /// Path of one file.
         first: PathBuf,
-        /// The other.
+        /// Path of the other file.
         second: PathBuf,
-        /// The place they claim.
+        /// Role of both files.
         what: String,
     },
 }

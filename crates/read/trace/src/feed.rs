@@ -1,4 +1,4 @@
-//! Where bytes come from: a slice that is all there, or a stream through a window.
+//! Sources of bytes: a complete slice, or a stream through a window.
 
 use crate::notes::Note;
 use crate::progress::Progress;
@@ -6,32 +6,32 @@ use crate::sliding::{BLOCK, Sliding};
 use crate::whole::Whole;
 use std::io::{self, Read};
 
-/// Bytes at hand, with more to come.
+/// Buffered bytes, which may be followed by more.
 pub(crate) trait Feed {
-    /// The bytes at hand.
+    /// Returns the buffered bytes.
     fn bytes(&self) -> &[u8];
-    /// The offset of the first of them in the whole.
+    /// Returns the offset of the first buffered byte in the whole.
     fn base(&self) -> u64;
-    /// Whether nothing comes after them.
+    /// Whether no bytes follow the buffered ones.
     fn ended(&self) -> bool;
-    /// Lets go of the first `used` bytes and fetches more behind the rest. `false` when there are
-    /// none; the bytes at hand then stay as they are.
+    /// Drops the first `used` bytes and reads more after the rest. Returns `false` if there are
+    /// none; the buffered bytes then stay unchanged.
     fn more(&mut self, used: usize) -> io::Result<bool>;
-    /// Trouble that ended the bytes early, and where.
+    /// Returns the damage that ended the bytes early, and its offset.
     fn damage(&self) -> Option<(Note, u64)> {
         None
     }
-    /// The reader has come as far as `at` among the bytes at hand.
+    /// Reports that the reader has reached `at` in the buffered bytes.
     fn reached(&mut self, _at: usize) {}
-    /// The bytes, when they are all there.
+    /// Returns the bytes, if all of them are buffered.
     fn whole(&self) -> Option<Whole<'_>> {
         None
     }
-    /// Goes on at an offset of the whole, where all of it is there.
+    /// Continues at an offset of the whole, if all of it is available.
     fn go_to(&mut self, _offset: u64) {}
 }
 
-/// Bytes that are all there.
+/// Source whose bytes are all in memory.
 pub(crate) struct Slice<'a> {
     bytes: &'a [u8],
     progress: &'a Progress<'a>,
@@ -71,7 +71,7 @@ impl Feed for Slice<'_> {
     }
 }
 
-/// A window over a stream. A stream that breaks after its beginning ends there, with a note.
+/// Window over a stream. A stream that fails after its beginning ends there, with a note.
 pub(crate) struct Stream<R> {
     reader: R,
     held: Sliding,
@@ -83,7 +83,7 @@ impl<R: Read> Stream<R> {
         Stream::with_block(reader, BLOCK)
     }
 
-    /// A stream that is fetched `block` bytes at a time.
+    /// Returns a stream that is read `block` bytes at a time.
     pub(crate) fn with_block(reader: R, block: usize) -> Stream<R> {
         Stream { reader, held: Sliding::new(0, block), damage: None }
     }

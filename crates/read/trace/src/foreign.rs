@@ -1,25 +1,25 @@
-//! What traces of other profilers than PyTorch's are read as: names as Kineto writes them.
+//! Names in traces of profilers other than PyTorch's, converted to Kineto's names.
 
 use crate::kineto::Api;
 
-/// The profiler that wrote a trace.
+/// Profiler that wrote a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// PyTorch's, by Kineto.
+    /// PyTorch's profiler, through Kineto.
     #[default]
     Kineto,
-    /// XLA's, as JAX writes it: `trace.json.gz`.
+    /// XLA's profiler, as written by JAX: `trace.json.gz`.
     Xla,
     /// Nsight Systems, exported to SQLite.
     Nsight,
 }
 
-/// The name of a fill.
+/// Name of a fill.
 pub(crate) const MEMSET: &str = "Memset (Device)";
-/// The name of a copy within a device, or between two.
+/// Name of a copy within a device, or between two.
 pub(crate) const WITHIN_DEVICE: &str = "Memcpy DtoD (Device -> Device)";
 
-/// The name of a copy to the device, from pinned memory or not, where that is known.
+/// Returns the name of a copy to the device, from pinned memory or not, if that is known.
 pub(crate) fn to_device(pinned: Option<bool>) -> &'static str {
     match pinned {
         Some(true) => "Memcpy HtoD (Pinned -> Device)",
@@ -28,7 +28,7 @@ pub(crate) fn to_device(pinned: Option<bool>) -> &'static str {
     }
 }
 
-/// The name of a copy from the device.
+/// Returns the name of a copy from the device.
 pub(crate) fn to_host(pinned: Option<bool>) -> &'static str {
     match pinned {
         Some(true) => "Memcpy DtoH (Device -> Pinned)",
@@ -37,10 +37,10 @@ pub(crate) fn to_host(pinned: Option<bool>) -> &'static str {
     }
 }
 
-/// The beginning of the name of a step's mark, as PyTorch's profiler writes it; the number of the step follows.
+/// Prefix of the name of a step's mark in PyTorch's profiler; the number of the step follows.
 pub const STEP_MARK: &str = "ProfilerStep#";
 
-/// The mark of a step, as PyTorch's profiler writes it.
+/// Returns the name of a step's mark in PyTorch's profiler.
 pub(crate) fn step_name(number: i64) -> String {
     format!("{STEP_MARK}{}", number.max(0))
 }
@@ -50,7 +50,7 @@ pub(crate) fn is_step_name(name: &str) -> bool {
     name.starts_with(STEP_MARK)
 }
 
-/// The library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` of any other function.
+/// Returns the library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` for any other function.
 pub(crate) fn api(name: &str) -> Option<Api> {
     let of = |prefix: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))

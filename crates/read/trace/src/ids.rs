@@ -1,8 +1,8 @@
-//! Ids: positions in one table, as types, so that none is taken for a position in another.
+//! Ids: positions in one table, with a type per table, so that they cannot be mixed up.
 
-/// Makes types of ids: each a position in the one table that its documentation names.
+/// Defines id types: each a position in the one table that its documentation names.
 ///
-/// Positions are 32 bits wide, as the reader's columns are: it refuses files with more rows.
+/// Positions are 32 bits wide, like the reader's columns: files with more rows are rejected.
 #[macro_export]
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident;)+) => {$(
@@ -11,31 +11,31 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The position as an index.
+            /// Returns the position as an index.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The id of the row before.
+            /// Returns the id of the previous row.
             ///
             /// # Panics
-            /// Where it is the first row, in builds that check arithmetic.
+            /// If it is the first row, in builds that check arithmetic.
             #[inline]
             #[must_use]
             pub const fn previous(self) -> $name {
                 $name(self.0 - 1)
             }
 
-            /// The id of the row after.
+            /// Returns the id of the next row.
             #[inline]
             #[must_use]
             pub const fn next(self) -> $name {
                 $name(self.0 + 1)
             }
 
-            /// The ids from this one up to, and without, `end`.
+            /// Returns the ids from this one up to, but excluding, `end`.
             #[inline]
             pub fn until(
                 self,

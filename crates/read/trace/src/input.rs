@@ -1,4 +1,4 @@
-//! What a path holds: a file, a recording, or one of them for each rank.
+//! Inputs by path: a file, a recording, or one of them per rank.
 
 mod archive;
 mod files;

@@ -1,7 +1,7 @@
-//! A forgiving pull reader for JSON: what profilers write, and what is left when they are cut off.
+//! Tolerant pull reader for JSON as written by profilers, including truncated files.
 //!
-//! [`Cursor`] walks a byte slice and never builds a tree. It takes missing and surplus commas, raw
-//! control characters in strings, `NaN` and `Infinity`; each is noted where it stands.
+//! [`Cursor`] walks a byte slice and never builds a tree. It accepts missing and surplus commas, raw
+//! control characters in strings, `NaN` and `Infinity`; each is recorded with its position.
 
 mod cursor;
 mod field;

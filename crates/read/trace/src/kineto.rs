@@ -1,4 +1,4 @@
-//! Kineto's Chrome-trace JSON: what the host and the device did, and when.
+//! Kineto's Chrome-trace JSON: host and device events with their times.
 
 mod activities;
 mod builder;

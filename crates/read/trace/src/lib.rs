@@ -1,4 +1,4 @@
-//! Reads what PyTorch records about a training step, into columns.
+//! Reads PyTorch's recordings of a training step into columns.
 //!
 //! ```text
 //! kineto.json.gz ──┐                              ┌── Trace           ops, calls, activities, syncs
@@ -6,8 +6,8 @@
 //! meta.json ───────┘                              └── Meta            the un-profiled step time
 //! ```
 //!
-//! Files may be plain, gzip or zstd, in folders or tar archives, of any schema since 2021, cut off
-//! or slightly broken: what can be repaired is, and counted in [`Notes`].
+//! Files may be plain, gzip or zstd, in folders or tar archives, of any schema since 2021, truncated
+//! or slightly broken: repairs are counted in [`Notes`].
 //!
 //! ```
 //! let json = br#"[{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 2, "ts": 3.141, "dur": 2}]"#;

@@ -1,44 +1,44 @@
-//! Reads the items of one long array, whatever state they are in.
+//! Reads the items of one long array, even if it is damaged.
 
 use crate::feed::Feed;
 use crate::json::{Cursor, Fault};
 use crate::notes::{Note, Notes};
 use std::io;
 
-/// Takes the items of a list.
+/// Receiver of the items of a list.
 pub(crate) trait Sink {
-    /// Reads the object at the cursor and keeps it; on a fault nothing is kept. `base` is the
+    /// Reads the object at the cursor and stores it; on a fault nothing is stored. `base` is the
     /// offset of the cursor's first byte.
     fn object(&mut self, cursor: &mut Cursor<'_>, base: u64) -> Result<(), Fault>;
 
-    /// Whether `bytes`, which begin with `{`, look like the start of an item rather than of an
-    /// object within one.
+    /// Whether `bytes`, which begin with `{`, look like the start of an item and not of an
+    /// object inside one.
     fn looks_like_item(bytes: &[u8]) -> bool;
 
-    /// Where to count repairs.
+    /// Returns the notes in which repairs are counted.
     fn notes(&mut self) -> &mut Notes;
 }
 
-/// The end of a list, with its offset in the whole.
+/// End of a list, with its offset in the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// After its closing bracket.
+    /// At its closing bracket.
     Closed(u64),
     /// Before the first item at or after the stop.
     Stopped(u64),
-    /// With the file, or with nothing readable left.
+    /// At the end of the file, or with nothing readable left.
     Lost,
 }
 
-/// What one step came to.
+/// Result of one step.
 enum Step {
     Item,
     End(End),
 }
 
-/// The most events or nodes of a file that is read: a few bytes of a compressed one hold as many as one likes.
+/// Maximum number of events or nodes in a file: a few compressed bytes can hold any number of them.
 pub(crate) const MOST: u64 = 20_000_000;
-/// The words for a file with more.
+/// Message for a file with more.
 pub(crate) const TOO_MANY: &str =
     "it holds more than 20,000,000 events: record fewer steps, or fewer kinds of events";
 
@@ -47,7 +47,7 @@ pub(crate) const TOO_MANY: &str =
 /// `stop` is an offset of the whole.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds more items than [`MOST`].
+/// If the file cannot be read, or has more items than [`MOST`].
 pub(crate) fn read_list<F: Feed, S: Sink>(
     feed: &mut F,
     at: usize,
@@ -57,7 +57,7 @@ pub(crate) fn read_list<F: Feed, S: Sink>(
     read_some(feed, at, stop, MOST, sink)
 }
 
-/// The same of `left` items at most.
+/// Reads at most `left` items, otherwise like [`read_list`].
 fn read_some<F: Feed, S: Sink>(
     feed: &mut F,
     mut at: usize,
@@ -95,7 +95,7 @@ fn read_some<F: Feed, S: Sink>(
             at = 0;
             continue;
         }
-        // The item itself is broken. `at` is before the commas that lead to it, which count.
+        // The item itself is broken. `at` is before the commas in front of it, which are counted.
         let mut lead = Cursor::new(feed.bytes());
         (lead.at, lead.after_value) = (at, after_value);
         let start = if lead.item().is_ok() { lead.at } else { feed.bytes().len() };
@@ -120,7 +120,7 @@ fn read_some<F: Feed, S: Sink>(
     }
 }
 
-/// One item, or the end of the list.
+/// Reads one item, or the end of the list.
 #[inline]
 fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: u64, sink: &mut S) -> Result<Step, Fault> {
     if !cursor.item()? {
@@ -138,14 +138,14 @@ fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: u64, sink: &mut S) ->
     Ok(Step::Item)
 }
 
-/// Counts what was forgiven at places from `base` on.
+/// Counts the tolerated defects at positions from `base` on.
 fn count<S: Sink>(quirks: Vec<(Note, usize)>, base: u64, sink: &mut S) {
     for (note, place) in quirks {
         sink.notes().add(note, base + place as u64);
     }
 }
 
-/// Remembers where the next likely item is, so that a file of rubbish is searched only once.
+/// Position of the next likely item, remembered so that invalid input is searched only once.
 #[derive(Default)]
 struct NextItem {
     found: Option<u64>,
@@ -153,7 +153,7 @@ struct NextItem {
 }
 
 impl NextItem {
-    /// The offset in the whole of the first likely item after `start`.
+    /// Returns the offset in the whole of the first likely item after `start`.
     fn after<F: Feed, S: Sink>(&mut self, feed: &mut F, start: usize) -> io::Result<Option<u64>> {
         let begin = feed.base() + start as u64;
         if self.none_left || self.found.is_some_and(|found| found > begin) {
@@ -172,7 +172,7 @@ impl NextItem {
     }
 }
 
-/// The first position from `from` that looks like an item: a brace that is no member's value.
+/// Returns the first position from `from` that looks like an item: a brace that is not a member's value.
 pub(crate) fn find_item<S: Sink>(bytes: &[u8], from: usize) -> Option<usize> {
     let tail = bytes.get(from..)?;
     memchr::memchr_iter(b'{', tail).map(|offset| from + offset).find(|&at| {

@@ -1,8 +1,8 @@
-//! What was repaired or left out while reading, counted.
+//! Counts of repairs and omissions while reading.
 
 use std::collections::BTreeMap;
 
-/// One kind of repair or omission.
+/// Kind of a repair or omission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Note {
@@ -10,37 +10,37 @@ pub enum Note {
     Truncated,
     /// Compressed data was damaged; everything before the damage was read.
     DamagedCompression,
-    /// An item that could not be made sense of was left out.
+    /// An unreadable item was dropped.
     SkippedItem,
     /// A comma was missing.
     MissingComma,
-    /// A comma too many.
+    /// A comma was surplus.
     SurplusComma,
-    /// A string held a bare control character.
+    /// A string contained a bare control character.
     ControlCharacter,
-    /// A string was not UTF-8; the offending bytes were replaced.
+    /// A string was not UTF-8; the invalid bytes were replaced.
     InvalidUtf8,
-    /// `NaN` or `Infinity` stood where a number belongs.
+    /// `NaN` or `Infinity` was in the place of a number.
     NotANumber,
-    /// A field held a value of another type and was taken as absent.
+    /// A field had a value of another type and was treated as absent.
     WrongType,
-    /// A string was longer than any name, and was taken as absent.
+    /// A string was longer than any name, and was treated as absent.
     LongString,
-    /// An event or node lacked a field it cannot do without and was left out.
+    /// An event or node lacked a required field and was dropped.
     MissingField,
-    /// An event had no duration; zero was taken.
+    /// An event had no duration; zero was assumed.
     MissingDuration,
-    /// A negative duration was taken as zero.
+    /// A negative duration was replaced by zero.
     NegativeDuration,
-    /// Work of the device was linked to its call by a flow arrow, as correlations are missing.
+    /// Device work was linked to its call by a flow arrow, as correlations are missing.
     LinkedByFlow,
-    /// An activity that ends after the next one of its stream has ended was cut to where the next one begins.
+    /// An activity that ends after the end of the next one on its stream was cut to the start of the next one.
     Overlap,
-    /// Something followed the end of the document.
+    /// There was data after the end of the document.
     TrailingData,
-    /// The end of the document could not be made sense of.
+    /// The end of the document was unreadable.
     BrokenTail,
-    /// The schema is not one that this reader knows, yet its nodes fit.
+    /// The schema is unknown to this reader, but its nodes were readable.
     UnknownSchema,
     /// Two nodes had the same id; both were kept.
     DuplicateId,
@@ -62,7 +62,7 @@ pub enum Note {
     Spans,
 }
 
-/// Every kind, repairs first, with what it says to a reader.
+/// All kinds with their messages, repairs first.
 const KINDS: [(Note, &str); 27] = [
     (Note::Truncated, "the file ends in the middle; what comes before the cut was read"),
     (Note::DamagedCompression, "compressed data is damaged; what comes before the damage was read"),
@@ -94,25 +94,25 @@ const KINDS: [(Note, &str); 27] = [
 ];
 
 impl Note {
-    /// Whether this mends the input, as opposed to leaving out what is of no use here.
+    /// Whether this repairs the input, and does not just drop unused events.
     #[must_use]
     pub fn is_repair(self) -> bool {
         self < Note::UnknownPhase
     }
 
-    /// What it says to a reader.
+    /// Returns the message for users.
     #[must_use]
     pub fn message(self) -> &'static str {
         KINDS[self as usize].1
     }
 }
 
-/// How often, and where first.
+/// Number of occurrences, and position of the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: u64,
-    /// The byte offset, in the decompressed file, where it happened first.
+    /// Byte offset of the first occurrence in the decompressed file.
     pub first: u64,
 }
 
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-/// Counts of every repair and omission made while reading one file.
+/// Counts of all repairs and omissions while reading one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     tallies: [Tally; KINDS.len()],
@@ -134,19 +134,19 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// How often a kind happened, and where first.
+    /// Returns the number of occurrences of a kind, and the position of the first.
     #[must_use]
     pub fn tally(&self, note: Note) -> Tally {
         self.tallies[note as usize]
     }
 
-    /// How often a kind happened.
+    /// Returns the number of occurrences of a kind.
     #[must_use]
     pub fn count(&self, note: Note) -> u64 {
         self.tally(note).count
     }
 
-    /// How many repairs were made in all.
+    /// Returns the total number of repairs.
     #[must_use]
     pub fn repairs(&self) -> u64 {
         KINDS.iter().filter(|(note, _)| note.is_repair()).map(|(note, _)| self.count(*note)).sum()
@@ -158,13 +158,13 @@ impl Notes {
         self.repairs() == 0
     }
 
-    /// Messages with their counts, repairs first; unknown categories are named.
+    /// Returns messages with their counts, repairs first, and the names of unknown categories.
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let kinds = KINDS.iter().filter_map(|&(note, message)| {
             let Tally { count, first } = self.tally(note);
             let message = match note {
                 _ if count == 0 || note == Note::UnknownCategory => return None,
-                // 0 where it is found once all is read.
+                // 0 if it was found after all was read.
                 _ if note.is_repair() && first > 0 => format!("{message} (first at byte {first})"),
                 _ => message.to_owned(),
             };
@@ -177,7 +177,7 @@ impl Notes {
         kinds.chain(categories)
     }
 
-    /// Categories that are not read, by name.
+    /// Returns the categories that are not read, by name.
     pub fn unknown_categories(&self) -> impl Iterator<Item = (&str, Tally)> {
         self.categories.iter().map(|(name, tally)| (name.as_str(), *tally))
     }

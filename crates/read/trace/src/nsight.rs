@@ -15,13 +15,13 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use tables::{Row, Tables};
 
-/// What an SQLite file begins with.
+/// First bytes of an SQLite file.
 pub(crate) const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Reads an export.
 ///
 /// # Errors
-/// Where the file cannot be read, is no export, or holds the kernels of several processes.
+/// If the file cannot be read, is not an export, or has the kernels of several processes.
 pub(crate) fn read(path: &Path) -> Result<Trace, Error> {
     let failed = |error: rusqlite::Error| Error::Export { path: path.to_owned(), problem: error.to_string() };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -49,9 +49,9 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Error> {
 
 struct Reader {
     builder: Builder,
-    /// The texts of the export, by their ids, ...
+    /// Texts of the export, by their ids.
     texts: FxHashMap<i64, String>,
-    /// ... and those that are in use.
+    /// Interned names of the texts in use.
     names: FxHashMap<i64, NameId>,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
         });
     }
 
-    /// A call of the runtime or the driver: both are in one table, with a version behind their names.
+    /// Adds a call of the runtime or the driver: both are in one table, with a version suffix in their names.
     fn call(&mut self, row: &Row<'_>, process: Option<i64>) {
         let (Some(start), Some(end), Some(global)) =
             (row.time("start"), row.time("end"), row.number("globalTid"))
@@ -163,12 +163,12 @@ impl Reader {
     }
 }
 
-/// The process and the thread of a global thread id: 24 bits each, below the numbers of machine and host.
+/// Returns the process and the thread of a global thread id: 24 bits each, below the numbers of machine and host.
 fn place(global: i64) -> (i64, i64) {
     ((global >> 24) & 0xff_ffff, global & 0xff_ffff)
 }
 
-/// The process of a global id.
+/// Returns the process of a global id.
 fn process_of(global: Option<i64>) -> Option<i64> {
     global.map(|global| place(global).0)
 }
@@ -177,7 +177,7 @@ fn unsigned(row: &Row<'_>, column: &str) -> u64 {
     row.number(column).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
 
-/// A function's name without the version of its ABI: `cudaLaunchKernel_v7000`, `cudaMemcpyAsync_ptsz_v7000`.
+/// Returns a function's name without its ABI version: `cudaLaunchKernel_v7000`, `cudaMemcpyAsync_ptsz_v7000`.
 fn without_version(name: &str) -> &str {
     let stem = match name.rsplit_once("_v") {
         Some((stem, version)) if version.len() > 3 && version.bytes().all(|digit| digit.is_ascii_digit()) => {
@@ -188,7 +188,7 @@ fn without_version(name: &str) -> &str {
     stem.trim_end_matches("_ptsz")
 }
 
-/// The name of a copy by its kind (1 to the device, 2 from it) and the kinds of both memories (0 pageable, 1 pinned).
+/// Returns the name of a copy, from its kind (1 to the device, 2 from it) and the kinds of both memories (0 pageable, 1 pinned).
 fn copy(row: &Row<'_>) -> &'static str {
     let pinned = |column: &str| match row.number(column) {
         Some(0) => Some(false),
@@ -202,7 +202,7 @@ fn copy(row: &Row<'_>) -> &'static str {
     }
 }
 
-/// A GPU of the table of targets.
+/// Reads a GPU of the table of targets.
 fn device(row: &Row<'_>) -> DeviceProperties {
     let small = |column: &str| row.number(column).and_then(|number| u32::try_from(number).ok());
     let bytes = |column: &str| row.number(column).and_then(|number| u64::try_from(number).ok()).map(Bytes);

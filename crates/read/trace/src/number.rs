@@ -1,15 +1,15 @@
-//! Numbers from their digits, without a detour through floating point.
+//! Parsing of numbers from their digits, without floating point.
 
-/// The value of `text` times ten to the `shift`, rounded half away from zero.
+/// Returns the value of `text` times ten to the `shift`, rounded half away from zero.
 ///
-/// Takes what JSON takes and a little more (a leading `+`, a missing integer part). `None` when
+/// Accepts JSON numbers and a little more (a leading `+`, a missing integer part). `None` if
 /// the text is not a number or the result does not fit.
 #[inline]
 pub(crate) fn scaled(text: &[u8], shift: i32) -> Option<i64> {
     plain(text, shift).or_else(|| general(text, shift))
 }
 
-/// The common case: up to eighteen digits, and none of them cut off.
+/// Handles the common case: up to eighteen digits, none of them rounded away.
 #[inline]
 fn plain(text: &[u8], shift: i32) -> Option<i64> {
     let mut value: i64 = 0;
@@ -28,7 +28,6 @@ fn plain(text: &[u8], shift: i32) -> Option<i64> {
     if text.is_empty() { None } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
 
-/// Every case.
 fn general(text: &[u8], shift: i32) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
         (b'-', rest) => (true, rest),
@@ -44,7 +43,7 @@ fn general(text: &[u8], shift: i32) -> Option<i64> {
         match digits[at] {
             digit @ b'0'..=b'9' => {
                 any = true;
-                // Past thirty digits the value no longer fits, or only its rounding is left.
+                // Past thirty digits the value no longer fits, or further digits affect only its rounding.
                 if mantissa < 10u128.pow(30) {
                     mantissa = mantissa * 10 + u128::from(digit - b'0');
                     exponent = exponent.saturating_sub(i32::from(fraction));
@@ -69,7 +68,7 @@ fn general(text: &[u8], shift: i32) -> Option<i64> {
     i64::try_from(if negative { -value } else { value }).ok()
 }
 
-/// `mantissa * 10^exponent`, rounded half up.
+/// Returns `mantissa * 10^exponent`, rounded half up.
 fn shifted(mantissa: u128, exponent: i32) -> Option<u128> {
     if mantissa == 0 {
         return Some(0);
@@ -83,12 +82,12 @@ fn shifted(mantissa: u128, exponent: i32) -> Option<u128> {
     Some(whole + u128::from(rest >= scale - rest))
 }
 
-/// The power of ten behind an `e`.
+/// Returns the power of ten after an `e`.
 fn power(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A whole number: exact from its digits, else any decimal form of a whole number (`7.0`, `1e3`).
+/// Parses a whole number: exactly from its digits, or any decimal form of a whole number (`7.0`, `1e3`).
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -107,7 +106,7 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// A whole number from zero to 2^64.
+/// Parses a whole number from zero to 2^64.
 pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
     match integer(text) {
         Some(value) => u64::try_from(value).ok(),
@@ -115,7 +114,7 @@ pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Any number, including the spellings of not-a-number and the infinities.
+/// Parses any number, including the spellings of not-a-number and the infinities.
 pub(crate) fn float(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }

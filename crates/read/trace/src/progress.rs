@@ -1,11 +1,11 @@
-//! How far reading has come, for progress bars.
+//! Progress of reading, for progress bars.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Called with the bytes done and the bytes in all, on disk, of everything being opened.
+/// Callback with the bytes done and the total bytes on disk of all files being opened.
 pub type Report<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
-/// Adds up the bytes that several readers have done.
+/// Sum of the bytes that several readers have processed.
 pub(crate) struct Progress<'a> {
     report: Option<&'a Report<'a>>,
     done: AtomicU64,
@@ -17,7 +17,7 @@ impl<'a> Progress<'a> {
         Progress { report, done: AtomicU64::new(0), total }
     }
 
-    /// For readers that nobody watches.
+    /// Returns a progress without a report.
     pub(crate) const fn silent() -> Progress<'static> {
         Progress { report: None, done: AtomicU64::new(0), total: 0 }
     }

@@ -16,7 +16,7 @@ const ANY: Kinds = Kinds { kineto: true, execution: true };
 /// Reads either kind of trace from decompressed bytes.
 ///
 /// # Errors
-/// When the bytes are no trace.
+/// If the bytes are not a trace.
 pub fn read(bytes: &[u8]) -> Result<Document, Error> {
     let progress = Progress::silent();
     some(document::read(&mut Slice::new(bytes, &progress), plan(Path::new("<bytes>"))))
@@ -25,7 +25,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, Error> {
 /// Reads either kind of trace from a file, plain, gzip or zstd.
 ///
 /// # Errors
-/// When the file cannot be read or is no trace.
+/// If the file cannot be read or is not a trace.
 pub fn read_file(path: &Path) -> Result<Document, Error> {
     some(source::read(plan(path), &Progress::silent()))
 }
@@ -34,7 +34,7 @@ pub fn read_file(path: &Path) -> Result<Document, Error> {
 /// megabytes.
 ///
 /// # Errors
-/// When the stream fails at once or is no trace.
+/// If the stream fails at once or is not a trace.
 pub fn read_from(reader: impl Read) -> Result<Document, Error> {
     some(document::read(&mut Stream::new(reader), plan(Path::new("<stream>"))))
 }
@@ -42,7 +42,7 @@ pub fn read_from(reader: impl Read) -> Result<Document, Error> {
 /// Reads a Kineto trace from decompressed bytes.
 ///
 /// # Errors
-/// When the bytes are no Kineto trace.
+/// If the bytes are not a Kineto trace.
 pub fn read_kineto(bytes: &[u8]) -> Result<Trace, Error> {
     kineto(read(bytes)?, Path::new("<bytes>"))
 }
@@ -50,7 +50,7 @@ pub fn read_kineto(bytes: &[u8]) -> Result<Trace, Error> {
 /// Reads a Kineto trace from a file, plain, gzip or zstd.
 ///
 /// # Errors
-/// When the file cannot be read or is no Kineto trace.
+/// If the file cannot be read or is not a Kineto trace.
 pub fn read_kineto_file(path: &Path) -> Result<Trace, Error> {
     kineto(read_file(path)?, path)
 }
@@ -58,7 +58,7 @@ pub fn read_kineto_file(path: &Path) -> Result<Trace, Error> {
 /// Reads a Kineto trace from a stream of decompressed bytes.
 ///
 /// # Errors
-/// When the stream fails at once or is no Kineto trace.
+/// If the stream fails at once or is not a Kineto trace.
 pub fn read_kineto_from(reader: impl Read) -> Result<Trace, Error> {
     kineto(read_from(reader)?, Path::new("<stream>"))
 }
@@ -66,7 +66,7 @@ pub fn read_kineto_from(reader: impl Read) -> Result<Trace, Error> {
 /// Reads an execution trace from decompressed bytes.
 ///
 /// # Errors
-/// When the bytes are no execution trace.
+/// If the bytes are not an execution trace.
 pub fn read_execution_trace(bytes: &[u8]) -> Result<ExecutionTrace, Error> {
     execution(read(bytes)?, Path::new("<bytes>"))
 }
@@ -74,7 +74,7 @@ pub fn read_execution_trace(bytes: &[u8]) -> Result<ExecutionTrace, Error> {
 /// Reads an execution trace from a file, plain, gzip or zstd.
 ///
 /// # Errors
-/// When the file cannot be read or is no execution trace.
+/// If the file cannot be read or is not an execution trace.
 pub fn read_execution_trace_file(path: &Path) -> Result<ExecutionTrace, Error> {
     execution(read_file(path)?, path)
 }
@@ -82,16 +82,16 @@ pub fn read_execution_trace_file(path: &Path) -> Result<ExecutionTrace, Error> {
 /// Reads an execution trace from a stream of decompressed bytes.
 ///
 /// # Errors
-/// When the stream fails at once or is no execution trace.
+/// If the stream fails at once or is not an execution trace.
 pub fn read_execution_trace_from(reader: impl Read) -> Result<ExecutionTrace, Error> {
     execution(read_from(reader)?, Path::new("<stream>"))
 }
 
-/// Reads a Kineto trace from a file, plain, gzip or zstd, through a window of a few megabytes, on this thread alone: beside
-/// other files that are read on threads of their own.
+/// Reads a Kineto trace from a file, plain, gzip or zstd, through a window of a few megabytes, on this thread only: for callers that
+/// read several files in parallel.
 ///
 /// # Errors
-/// When the file cannot be read or is no Kineto trace.
+/// If the file cannot be read or is not a Kineto trace.
 pub fn read_kineto_file_windowed(path: &Path) -> Result<Trace, Error> {
     let failed = Error::io(path);
     if source::is_lfs_pointer(&File::open(path).map_err(&failed)?) {
@@ -110,7 +110,7 @@ fn plan(path: &Path) -> Plan<'_> {
     Plan { path, wanted: ANY, threads: crate::workers::available() }
 }
 
-/// Everything is wanted, so that there always is a document.
+/// Unwraps the document: all kinds are requested, so there always is one.
 fn some(read: Result<Option<Document>, Error>) -> Result<Document, Error> {
     read.map(|document| document.unwrap_or_else(|| Document::Kineto(Box::default())))
 }

@@ -1,54 +1,54 @@
-//! A buffer that slides over bytes. It grows to the longest single value, no further.
+//! Sliding buffer over bytes. It grows to the longest single value, but no further.
 
 use std::io;
 
-/// Bytes that are read at a time, and the least length of a buffer.
+/// Number of bytes read at a time, and minimum length of a buffer.
 pub(crate) const BLOCK: usize = 1 << 20;
-/// The longest single value that a buffer may hold.
+/// Maximum length of a single value in a buffer.
 const LONGEST: usize = 1 << 26;
 
-/// The part of some bytes that is at hand.
+/// Buffered part of a sequence of bytes.
 pub(crate) struct Sliding {
-    /// Only the first `filled` bytes count.
+    /// Only the first `filled` bytes are valid.
     buffer: Vec<u8>,
     filled: usize,
     base: u64,
     block: usize,
-    /// Whether nothing comes after the bytes at hand.
+    /// Whether no bytes follow the buffered ones.
     pub(crate) ended: bool,
 }
 
 impl Sliding {
-    /// Nothing at hand yet, at an offset of the whole; `block` bytes are fetched at a time.
+    /// Returns an empty buffer at an offset of the whole; `block` bytes are read at a time.
     pub(crate) fn new(base: u64, block: usize) -> Sliding {
         Sliding { buffer: Vec::new(), filled: 0, base, block, ended: false }
     }
 
-    /// The bytes at hand.
+    /// Returns the buffered bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
-    /// The offset of the first of them in the whole.
+    /// Returns the offset of the first buffered byte in the whole.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
 
-    /// The offset of the first byte behind them.
+    /// Returns the offset after the last buffered byte.
     pub(crate) fn end(&self) -> u64 {
         self.base + self.filled as u64
     }
 
-    /// Lets go of all bytes, and goes on at an offset.
+    /// Drops all bytes, and continues at an offset.
     pub(crate) fn go_to(&mut self, offset: u64) {
         (self.filled, self.base) = (0, offset);
     }
 
-    /// Lets go of the first `used` bytes and fetches more behind the rest: `read` takes a place for them and their offset, and
-    /// gives how many it read, 0 at the end. What is interrupted is tried again.
+    /// Drops the first `used` bytes and reads more after the rest: `read` gets the free part of the buffer and its offset, and
+    /// returns the number of bytes read, 0 at the end. Interrupted reads are retried.
     ///
     /// # Errors
-    /// Those of `read`; a single value that is longer than any may be.
+    /// Errors of `read`; an error if a single value is longer than the maximum.
     pub(crate) fn more(
         &mut self,
         used: usize,

@@ -1,4 +1,4 @@
-//! One file, plain or compressed, told apart by its first bytes.
+//! Files, plain or compressed, distinguished by their first bytes.
 
 use crate::document::{self, Document, Plan};
 use crate::error::Error;
@@ -12,10 +12,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
-/// How much is read from the disk at a time, in bytes.
+/// Number of bytes read from the disk at a time.
 const BUFFER: usize = 256 << 10;
 
-/// A file that says how far it has been read.
+/// File that reports the progress of reading.
 struct ProgressReader<'p> {
     file: File,
     progress: &'p Progress<'p>,
@@ -29,7 +29,7 @@ impl Read for ProgressReader<'_> {
     }
 }
 
-/// Reads one trace file; `None` when it is of a kind that is not wanted.
+/// Reads one trace file; `None` if it is of a kind that `plan` does not include.
 pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Document>, Error> {
     let failed = Error::io(plan.path);
     let file = File::open(plan.path).map_err(&failed)?;
@@ -48,7 +48,7 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
     document::read(&mut Stream::new(reader), plan)
 }
 
-/// The trace of an export of Nsight Systems; `None` of any other file. What is not wanted is not read.
+/// Returns the trace of an export of Nsight Systems; `None` for any other file. Does not read the trace if `plan` does not include it.
 pub(crate) fn exported(plan: Plan<'_>, file: &File) -> Result<Option<Option<Trace>>, Error> {
     let path = plan.path;
     if ["nsys-rep", "qdrep"].iter().any(|report| path.extension().is_some_and(|own| own == *report)) {
@@ -60,12 +60,12 @@ pub(crate) fn exported(plan: Plan<'_>, file: &File) -> Result<Option<Option<Trac
     Ok(Some(if plan.wanted.kineto { Some(nsight::read(path)?) } else { None }))
 }
 
-/// The decompressed bytes of a file.
+/// Returns the decompressed bytes of a file.
 pub(crate) fn bytes<'p>(path: &Path, progress: &'p Progress<'p>) -> io::Result<Box<dyn Read + 'p>> {
     unpack(ProgressReader { file: File::open(path)?, progress })
 }
 
-/// The decompressed bytes of a stream.
+/// Returns the decompressed bytes of a stream.
 pub(crate) fn unpack<'r>(reader: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     Ok(match packing(reader.fill_buf()?) {
@@ -75,7 +75,7 @@ pub(crate) fn unpack<'r>(reader: impl Read + 'r) -> io::Result<Box<dyn Read + 'r
     })
 }
 
-/// How bytes are packed.
+/// Compression of bytes.
 enum Packing {
     Plain,
     Gzip,
@@ -90,20 +90,20 @@ fn packing(head: &[u8]) -> Packing {
     }
 }
 
-/// What Git LFS leaves in the place of a file begins so.
+/// First bytes of a Git LFS pointer.
 const LFS_POINTER: &[u8] = b"version https://git-lfs";
 
-/// Whether a file is what Git LFS leaves in its place; its position stays where it is.
+/// Whether a file is a Git LFS pointer; its position stays unchanged.
 pub(crate) fn is_lfs_pointer(file: &File) -> bool {
     head(file, LFS_POINTER.len()).is_ok_and(|head| head == LFS_POINTER)
 }
 
-/// Whether a file begins like compressed data; its position stays where it is.
+/// Whether a file begins like compressed data; its position stays unchanged.
 fn is_packed(file: &File) -> bool {
     !head(file, 4).is_ok_and(|head| matches!(packing(&head), Packing::Plain))
 }
 
-/// The first bytes of a file, as many as it has of them; its position stays where it is.
+/// Returns the first bytes of a file, at most `most`; its position stays unchanged.
 fn head(mut file: &File, most: usize) -> io::Result<Vec<u8>> {
     let at = file.stream_position()?;
     file.rewind()?;

@@ -1,11 +1,11 @@
-//! Interned strings: each distinct text once, known by a small number.
+//! Interned strings: each distinct text once, identified by a small number.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
 crate::ids! {
-    /// A string of one [`Strings`] table.
+    /// String of one [`Strings`] table.
     NameId;
 }
 
@@ -13,7 +13,7 @@ crate::ids! {
 #[derive(Clone, Debug, Default)]
 pub struct Strings {
     text: String,
-    /// Where each string ends in `text`; it starts where the one before ends.
+    /// End of each string in `text`; it starts where the one before ends.
     ends: Vec<usize>,
     table: HashTable<u32>,
 }
@@ -25,7 +25,7 @@ impl PartialEq for Strings {
 }
 
 impl Strings {
-    /// The id of `text`, new or known.
+    /// Returns the id of `text`, new or known.
     pub fn intern(&mut self, text: &str) -> NameId {
         let hash = hash(text.as_bytes());
         match self.lookup(hash, text.as_bytes()) {
@@ -34,8 +34,8 @@ impl Strings {
         }
     }
 
-    /// Like [`Strings::intern`] for bytes that need not be UTF-8: what is not is replaced, and the
-    /// second value says so. A known string costs no check.
+    /// Interns bytes like [`Strings::intern`], even if they are not UTF-8: invalid bytes are replaced, and the
+    /// second value is then `true`. A known string is not checked again.
     pub(crate) fn intern_bytes(&mut self, bytes: &[u8]) -> (NameId, bool) {
         let hash = hash(bytes);
         if let Some(id) = self.lookup(hash, bytes) {
@@ -47,7 +47,7 @@ impl Strings {
         }
     }
 
-    /// The string behind an id; empty for an id of another table that is out of range.
+    /// Returns the string of an id; empty for an out-of-range id of another table.
     #[must_use]
     pub fn get(&self, id: NameId) -> &str {
         let index = id.index();
@@ -59,30 +59,30 @@ impl Strings {
         &self.text[start..end]
     }
 
-    /// The id of `text` when it is known.
+    /// Returns the id of `text` if it is known.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.lookup(hash(text.as_bytes()), text.as_bytes())
     }
 
-    /// How many distinct strings there are.
+    /// Returns the number of distinct strings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Ids and strings, in order of first appearance.
+    /// Returns ids and strings, in order of first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
         (0..self.ends.len() as u32).map(|id| (NameId(id), self.get(NameId(id))))
     }
 
-    /// Adds another table's strings; gives the new id of each of them.
+    /// Adds another table's strings; returns the new id of each of them.
     pub(crate) fn absorb(&mut self, other: &Strings) -> Vec<NameId> {
         other.iter().map(|(_, text)| self.intern(text)).collect()
     }

@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads a file as text, of `most` bytes at most: a device or a pipe may never end.
+/// Reads a file as text, at most `most` bytes: a device or a pipe may never end.
 ///
 /// # Errors
-/// Where it cannot be read, is longer, or is not UTF-8.
+/// If it cannot be read, is longer, or is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let bytes = read_bytes(path, most)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// The same of any bytes.
+/// Reads the bytes of a file, at most `most`.
 ///
 /// # Errors
-/// Where it cannot be read, or is longer.
+/// If it cannot be read, or is longer.
 pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let too_long =
         || io::Error::other(format!("it is longer than {} MiB: is it the right file?", most >> 20));
@@ -29,25 +29,25 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// The bytes of a regular file: neither a device nor a pipe, whose writer may never come.
+/// Reads the bytes of a regular file: neither a device nor a pipe, which may never have a writer.
 ///
 /// # Errors
-/// As [`read_bytes`]; where it is a device, a pipe or a folder.
+/// As [`read_bytes`]; if it is a device, a pipe or a folder.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     check_regular(path)?;
     read_bytes(path, most)
 }
 
-/// A regular file, opened: neither a device nor a pipe, whose writer may never come.
+/// Opens a regular file: neither a device nor a pipe, which may never have a writer.
 ///
 /// # Errors
-/// Where it cannot be opened; where it is a device, a pipe or a folder.
+/// If it cannot be opened; if it is a device, a pipe or a folder.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check_regular(path)?;
     File::open(path)
 }
 
-/// Opening a pipe waits for its writer, so that the kind of a file is looked at before.
+/// Checks the kind of a file before it is opened, because opening a pipe waits for its writer.
 fn check_regular(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     let kind = if found.is_dir() { "a folder" } else { "a device or a pipe" };

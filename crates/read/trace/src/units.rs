@@ -1,10 +1,10 @@
-//! Units as types: times in whole nanoseconds, sizes in bytes.
+//! Unit types: times in whole nanoseconds, sizes in bytes.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// A time or a duration in nanoseconds.
+/// Time or duration in nanoseconds.
 ///
 /// Traces print microseconds with three decimals. They are parsed from the digits: at today's
 /// epoch a double would lose about a hundred nanoseconds.
@@ -12,45 +12,45 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 pub struct Nanos(pub i64);
 
 impl Nanos {
-    /// No time at all.
+    /// Zero time.
     pub const ZERO: Nanos = Nanos(0);
-    /// The latest time, some 292 years.
+    /// Latest time, some 292 years.
     pub const MAX: Nanos = Nanos(i64::MAX);
 
-    /// From whole microseconds, saturating.
+    /// Converts whole microseconds, saturating.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Nanos {
         Nanos(micros.saturating_mul(1_000))
     }
 
-    /// From microseconds, rounded to the nearest nanosecond, saturating; not-a-number gives zero.
+    /// Converts microseconds, rounded to the nearest nanosecond, saturating; not-a-number gives zero.
     #[must_use]
     pub fn from_micros_f64(micros: f64) -> Nanos {
         Nanos((micros * 1e3).round() as i64)
     }
 
-    /// From milliseconds, rounded to the nearest nanosecond, saturating; not-a-number gives zero.
+    /// Converts milliseconds, rounded to the nearest nanosecond, saturating; not-a-number gives zero.
     #[must_use]
     pub fn from_millis_f64(millis: f64) -> Nanos {
         Nanos((millis * 1e6).round() as i64)
     }
 
-    /// From the digits of a number of microseconds, exactly: `12`, `12.345`, `-1.2e3`.
+    /// Converts the digits of a number of microseconds, exactly: `12`, `12.345`, `-1.2e3`.
     ///
-    /// Digits past the nanosecond are rounded half away from zero. `None` when the text is not a
+    /// Digits past the nanosecond are rounded half away from zero. `None` if the text is not a
     /// number or the time does not fit.
     #[must_use]
     pub fn from_micros_digits(text: &[u8]) -> Option<Nanos> {
         crate::number::scaled(text, 3).map(Nanos)
     }
 
-    /// In microseconds.
+    /// Returns the time in microseconds.
     #[must_use]
     pub fn as_micros(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// In milliseconds.
+    /// Returns the time in milliseconds.
     #[must_use]
     pub fn as_millis(self) -> f64 {
         self.0 as f64 / 1e6
@@ -130,7 +130,7 @@ impl Sum for Nanos {
     }
 }
 
-/// A size in bytes.
+/// Size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 

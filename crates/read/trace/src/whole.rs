@@ -1,10 +1,10 @@
-//! Bytes that several readers can take from at once, each from a place of its own.
+//! Bytes that several readers can read concurrently, each at its own position.
 
 use crate::progress::Progress;
 use std::fs::File;
 use std::io;
 
-/// Bytes that are all there, in memory or on disk.
+/// Complete bytes, in memory or on disk.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole<'w> {
     bytes: Bytes<'w>,
@@ -19,17 +19,17 @@ enum Bytes<'w> {
 }
 
 impl<'w> Whole<'w> {
-    /// Bytes in memory.
+    /// Returns bytes in memory.
     pub(crate) fn from_bytes(bytes: &'w [u8], progress: &'w Progress<'w>) -> Whole<'w> {
         Whole { bytes: Bytes::Memory(bytes), length: bytes.len() as u64, progress }
     }
 
-    /// The bytes of an uncompressed regular file, up to its present length. `None` of any other file.
+    /// Returns the bytes of an uncompressed regular file, up to its present length. `None` for any other file.
     ///
-    /// Bytes that another process appends meanwhile are left out.
+    /// Bytes that another process appends meanwhile are ignored.
     ///
-    /// The file is read and not mapped: should another process cut a mapped file short, the system ends this one with a
-    /// signal. Read, it is merely shorter, which reading has to expect of any file.
+    /// The file is read and not mapped: if another process truncated a mapped file, the system would end this process with a
+    /// signal. With reads it is merely shorter, which has to be expected of any file.
     pub(crate) fn from_file(file: &'w File, progress: &'w Progress<'w>) -> io::Result<Option<Whole<'w>>> {
         let metadata = file.metadata()?;
         let length = metadata.len();
@@ -37,17 +37,17 @@ impl<'w> Whole<'w> {
         Ok(regular.then_some(Whole { bytes: Bytes::Disk(file), length, progress }))
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The progress that its readers report.
+    /// Returns the progress that its readers report.
     pub(crate) fn progress(&self) -> &'w Progress<'w> {
         self.progress
     }
 
-    /// Reads some bytes from an offset on; 0 at the end.
+    /// Reads bytes from an offset on; returns 0 at the end.
     pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let count = buffer.len().min(left);

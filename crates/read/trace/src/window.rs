@@ -1,23 +1,23 @@
-//! A window over bytes that several readers take from at once.
+//! Window over bytes that several readers share.
 
 use crate::feed::Feed;
 use crate::sliding::{BLOCK, Sliding};
 use crate::whole::Whole;
 use std::io;
 
-/// A window over bytes that are all there.
+/// Window over complete bytes.
 pub(crate) struct Window<'w> {
     whole: Whole<'w>,
     held: Sliding,
 }
 
 impl<'w> Window<'w> {
-    /// A window from an offset of a whole on.
+    /// Returns a window from an offset of a whole on.
     pub(crate) fn new(whole: Whole<'w>, from: u64) -> Window<'w> {
         Window::of_blocks(whole, from, BLOCK)
     }
 
-    /// The same, fetched `block` bytes at a time.
+    /// Returns a window that is read `block` bytes at a time.
     pub(crate) fn of_blocks(whole: Whole<'w>, from: u64, block: usize) -> Window<'w> {
         let mut held = Sliding::new(from, block);
         held.ended = from >= whole.length();

@@ -1,9 +1,9 @@
-//! Work shared among threads, with results in the order of the work.
+//! Parallel work, with results in the order of the items.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many threads are worth starting.
+/// Returns the number of threads worth starting.
 pub(crate) fn available() -> usize {
     std::thread::available_parallelism().map_or(1, |count| count.get().min(16))
 }

@@ -1,4 +1,4 @@
-//! Tests that cannot test anything where they run say so, and are counted.
+//! Skipped tests report that they are skipped, and are counted.
 //!
 //! A test that finds no GPU returns, and the test runner calls it passed. [`skip`] prints a line that the runner does
 //! not swallow, and adds one to the [`ledger`], which `.ci/run` counts.
@@ -7,16 +7,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many tests of this program were skipped.
+/// Number of tests of this program that were skipped.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// Says that the running test tests nothing here, and why: `no GPU`.
+/// Reports that the running test is skipped, and the reason, for example `no GPU`.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let count = 1 + SKIPPED.fetch_add(1, Ordering::Relaxed);
-    // Not by `eprintln`, which the test runner keeps to itself where the test passes. In one write, for others write
-    // there too. That a test cannot say so is no reason to fail.
+    // Not with `eprintln`, which the test runner captures if the test passes. In one write, because others write
+    // there too. A failed report does not fail the test.
     let line = format!("skipped {test}: {reason} ({count} in this run)\n");
     let _ = io::stderr().write_all(line.as_bytes());
     let _ = ledger().map(|path| note(&path, reason, test));

@@ -1,12 +1,10 @@
-//! What can be typed.
+//! Arguments of the command line.
 
-mod bench;
 mod choose;
 mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
-mod gemm;
 mod ingest;
 mod jobs;
 mod kernels;
@@ -17,9 +15,9 @@ mod sweep;
 mod view;
 mod what_if;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use bench::{Bench, BenchCpu, BenchCuda};
 pub use choose::Choose;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -27,7 +25,6 @@ pub use collectives::Collectives;
 pub use compare::Compare;
 pub use device::{By, Device, Search};
 pub use gather_plan::GatherPlan;
-pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};
 pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
@@ -38,7 +35,7 @@ pub use sweep::Sweep;
 pub use view::View;
 pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, selection, size};
 
-/// Tells how long a training step takes, why, and what would make it shorter.
+/// Predicts the time of a training step, explains it, and finds changes that shorten it.
 #[derive(Debug, Parser)]
 #[command(
     name = "steptime",
@@ -49,15 +46,15 @@ pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, se
 
 An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace,
 a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst. A file that ends
-in .toml describes a model: it stands for the execution trace of a training step of it."
+in .toml describes a model: it is read as the execution trace of a training step of that model."
 )]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// A refusal of options of a command that exclude one another, as clap says it.
+/// Returns clap's error for options of a command that exclude one another.
 pub fn usage(command: &str, words: &str) -> clap::Error {
     let mut all = Cli::command();
     all.build();
@@ -65,57 +62,57 @@ pub fn usage(command: &str, words: &str) -> clap::Error {
     command.error(ErrorKind::ArgumentConflict, words)
 }
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what is in an input: steps, threads, streams, time per op and per kernel, host overheads
+    /// Show the contents of an input: steps, threads, streams, time per op and per kernel, host overheads
     Inspect(Inspect),
-    /// Fit and show host profiles: what the host side of a step costs
+    /// Fit and show host profiles: times of the host side of a step
     #[command(subcommand)]
     Host(Host),
-    /// Fit, list and show device profiles: what kernels cost on a GPU
+    /// Fit, list and show device profiles: times of kernels on a GPU
     #[command(subcommand)]
     Device(Device),
     /// Predict single kernels
     #[command(subcommand)]
     Kernels(KernelsCommand),
-    /// How long collectives take among GPUs
+    /// Predict the times of collectives among GPUs
     Collectives(Collectives),
     /// Place the tables of a described model on GPUs, so that the step of the job is short
     Shard(ShardTables),
-    /// Tell how the step of a described model changes with the number of GPUs
+    /// Predict how a step scales with the number of GPUs
     Scale(Scale),
-    /// Show how far each kernel is from what the device could do, and what bounds it
+    /// Compare each kernel with the device's roofline, and show what bounds it
     Roofline(Roofline),
-    /// Tell how long a step takes, and where the time goes
+    /// Predict the time of a step, and show where it goes
     Predict(Predict),
-    /// Tell how long the step takes if it is changed: another batch, fused ops, a CUDA graph, a faster host, ...
+    /// Predict the step time after changes: another batch, fused ops, a CUDA graph, a faster host, ...
     #[command(name = "whatif")]
     WhatIf(Box<WhatIf>),
-    /// Tell what bounds the step, and which changes would make it shorter, the best first
+    /// Show what bounds the step, and the changes that shorten it, the best first
     Explain(Explain),
-    /// Tell which GPU and which batch: what fits, how fast, what bounds it, what it costs, and how sure that is
+    /// Choose a GPU and a batch: memory fit, speed, bound, cost, and uncertainty of each
     Choose(Choose),
-    /// Tell how long the step takes at every point of a grid of changes: batch x device x fusion x ...
+    /// Predict the step time at every point of a grid of changes: batch x device x fusion x ...
     Sweep(Sweep),
-    /// Bring the traces of many ranks and runs into a lake of Parquet, each read once
+    /// Convert the traces of many ranks and runs into a lake of Parquet, reading each once
     Ingest(Ingest),
-    /// Ask a lake in SQL: of the Python package
+    /// Query a lake in SQL; needs the Python package
     #[command(disable_help_flag = true)]
     Query(Query),
     /// Show the step in a browser: the answer, its timeline, its graph, its kernels, changes to try
     View(View),
-    /// Tell where the difference of two recordings comes from: idle time, ops, kernels
+    /// Attribute the difference of two recordings to idle time, ops and kernels
     Compare(Compare),
     /// Compare predictions with measured step times
     Validate(Validate),
-    /// Measure operators on this machine
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Show how matrix products are computed
-    #[command(subcommand)]
-    Gemm(Gemm),
-    /// Predict what each launch order of embedding lookups reads from device memory, and why
+    /// Measure operators on this machine: the program `steptime-bench`
+    #[command(hide = true, disable_help_flag = true)]
+    Bench(Moved),
+    /// Show how matrix products are computed: the program `steptime-bench`
+    #[command(hide = true, disable_help_flag = true)]
+    Gemm(Moved),
+    /// Predict and explain the device-memory reads of each launch order of embedding lookups
     #[command(alias = "tiling")]
     GatherPlan(GatherPlan),
     /// Print a script that completes words in a shell
@@ -125,13 +122,20 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write manual pages, one a command
+    /// Write manual pages, one per command
     #[command(after_help = "EXAMPLE
     steptime man ~/.local/share/man/man1")]
     Man {
         /// The folder
         folder: PathBuf,
     },
+}
+
+/// Arguments of a command that another program has now.
+#[derive(Debug, Args)]
+pub struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 /// `steptime inspect`.
@@ -142,15 +146,15 @@ pub enum Command {
 pub struct Inspect {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
-    /// Which step and rank.
+    /// Step and rank.
     #[command(flatten)]
     pub part: Part,
 }
 
-/// How an answer is printed; as text where nothing is said.
+/// Output format of an answer; text by default.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Form {
     /// Print JSON
@@ -161,13 +165,13 @@ pub struct Form {
     pub csv: bool,
 }
 
-/// Which part of an input.
+/// Step and rank of an input.
 #[derive(Debug, Args)]
 pub struct Part {
     /// Only this step, by its number
     #[arg(long, value_name = "N")]
     pub step: Option<u32>,
-    /// This rank, where there are several [default: the lowest]
+    /// This rank, if there are several [default: the lowest]
     #[arg(long, value_name = "N")]
     pub rank: Option<u32>,
 }
@@ -182,14 +186,14 @@ pub enum Host {
         /// Recordings, or folders of recordings
         #[arg(required = true, value_name = "RECORDING")]
         recordings: Vec<PathBuf>,
-        /// Recordings of other hosts: they add what ops take, brought to the speed of this one
+        /// Recordings from other hosts: they add op durations, rescaled to this host's speed
         #[arg(long, num_args = 1.., value_name = "RECORDING")]
         others: Vec<PathBuf>,
         /// The profile to write
         #[arg(short, long, value_name = "FILE")]
         output: OutputFile,
     },
-    /// Show what is in a host profile
+    /// Show a host profile
     #[command(after_help = "EXAMPLE
     steptime host show
     steptime host show my-host.toml")]
@@ -202,7 +206,7 @@ pub enum Host {
     },
 }
 
-/// Where the host's times come from.
+/// Source of host times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostChoice {
     /// The recording itself.
@@ -215,14 +219,14 @@ pub enum HostChoice {
     File(PathBuf),
 }
 
-/// How kernels are priced by a device profile.
+/// Options for pricing kernels by a device profile.
 #[derive(Debug, Args)]
 pub struct Pricing {
-    /// Which of the profile's models
+    /// The profile's models to use
     #[arg(long, value_enum, default_value_t = Models::Best)]
     pub models: Models,
-    /// How the indices of embedding lookups are distributed: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's, modulo the rows),
-    /// or a file of indices, one a line (`file:PATH` where its name is one of these) [default: as the recording notes, else uniform]
+    /// Distribution of the indices of embedding lookups: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's, modulo the rows), or a file of
+    /// indices, one per line (`file:PATH` if its name is one of these) [default: as noted in the recording, else uniform]
     #[arg(long, value_name = "uniform|zipf:A|folded-zipf:A|FILE")]
     pub indices: Option<String>,
     /// Multiply matrices in TF32, as after torch.backends.cuda.matmul.allow_tf32 = True
@@ -230,24 +234,24 @@ pub struct Pricing {
     pub tf32: bool,
 }
 
-/// Which models of a device profile.
+/// Models of a device profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Models {
-    /// For each family the one that cross-validation found best
+    /// The best of each family by cross-validation
     Best,
     /// The published method: its formulas for embeddings, concatenations and copies; networks like its own, less
-    /// well trained, for matrix products and convolutions; the roofline for all else
+    /// well trained, for matrix products and convolutions; the roofline for all other kernels
     Paper,
-    /// Formulas over the device's specification
+    /// Formulas of the device's specification
     Analytic,
-    /// Learnt from the sweep
+    /// Trained on the sweep
     Learnt,
 }
 
 /// The state of the process to predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProcessChoice {
-    /// As meta.json says, else profiled
+    /// As noted in meta.json, else profiled
     Auto,
     /// A profiler has run in it before
     Profiled,
@@ -255,21 +259,21 @@ pub enum ProcessChoice {
     Fresh,
 }
 
-/// How the step time is computed.
+/// Method of computing the step time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Method {
     /// Replay threads, streams and waits in simulated time
     Simulate,
-    /// The published Algorithm 1, fed with the profiler's cost as measured, to compare with
+    /// The published Algorithm 1 with the measured cost of the profiler, for comparison
     Paper,
-    /// The same, fed with the published cost of the profiler: 2 us a host event, 4 us a device event
+    /// The same with the published cost of the profiler: 2 us per host event, 4 us per device event
     PaperPublished,
-    /// The plain sum of kernels, to compare with
+    /// The plain sum of kernels, for comparison
     KernelSum,
 }
 
 impl HostChoice {
-    /// As it is typed.
+    /// Returns the choice as typed on the command line.
     pub fn label(&self) -> String {
         match self {
             HostChoice::Own => "own".into(),

@@ -1,4 +1,4 @@
-//! Whom a command talks to: a terminal, or a program that asked in the same process.
+//! Input and output of a command: a terminal, or a calling program in the same process.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,40 +14,40 @@ use crate::opened::Opened;
 use crate::output;
 use crate::report::csv::Table;
 
-/// Whom a command talks to.
+/// Input and output of a command.
 #[derive(Debug, Default)]
 pub struct Console<'a> {
-    /// What was printed, where a program asks.
+    /// Text printed so far, for a calling program.
     kept: Option<RefCell<String>>,
-    /// What is read in the place of standard input.
+    /// Text read instead of standard input.
     given: Option<&'a str>,
-    /// What needs no opening any more.
+    /// Inputs that are open already.
     opened: &'a [&'a Opened],
 }
 
 impl<'a> Console<'a> {
-    /// The terminal, or whatever is in its place.
+    /// Returns the console of the terminal, or of the files it is redirected to.
     pub fn terminal() -> Console<'a> {
         Console::default()
     }
 
-    /// A program: nothing is printed, `given` is read in the place of standard input, and inputs that are `opened` are
-    /// not opened again.
+    /// Returns the console of a calling program: nothing is printed, `given` is read instead of standard input, and inputs
+    /// that are `opened` are not opened again.
     pub fn program(given: &'a str, opened: &'a [&'a Opened]) -> Console<'a> {
         Console { kept: Some(RefCell::default()), given: Some(given), opened }
     }
 
-    /// What was printed to a program.
+    /// Returns the text printed for a calling program.
     pub fn into_text(self) -> String {
         self.kept.map(RefCell::into_inner).unwrap_or_default()
     }
 
-    /// What is to be read in the place of standard input.
+    /// Returns the text to read instead of standard input.
     pub fn given(&self) -> Option<&'a str> {
         self.given
     }
 
-    /// A step that is open already, with all that is wanted of it.
+    /// Returns a step that is open already, with the wanted parts.
     pub fn opened(
         &self,
         path: &Path,
@@ -62,14 +62,14 @@ impl<'a> Console<'a> {
         self.print_while_open(text).map(|_| ())
     }
 
-    /// Prints one of many answers; `false` where nobody reads them any more.
+    /// Prints one of many answers; returns `false` if the reader has closed the output.
     pub fn print_while_open(&self, text: &str) -> io::Result<bool> {
         self.write(&output::harmless_lines(text))
     }
 
     /// Prints a value as JSON.
     pub fn print_json<T: Serialize>(&self, value: &T) -> io::Result<()> {
-        // A program reads no line breaks.
+        // A program does not need line breaks.
         let text = match self.kept {
             None => serde_json::to_string_pretty(value),
             Some(_) => serde_json::to_string(value),
@@ -77,13 +77,13 @@ impl<'a> Console<'a> {
         self.write(&(output::harmless_json(&text.map_err(io::Error::from)?) + "\n")).map(|_| ())
     }
 
-    /// Prints a value as one line of JSON; `false` where nobody reads them any more.
+    /// Prints a value as one line of JSON; returns `false` if the reader has closed the output.
     pub fn print_json_line<T: Serialize>(&self, value: &T) -> io::Result<bool> {
         let text = serde_json::to_string(value).map_err(io::Error::from)?;
         self.write(&(output::harmless_json(&text) + "\n"))
     }
 
-    /// Prints an answer as it was asked for: as text, JSON or CSV.
+    /// Prints an answer in the requested format: text, JSON or CSV.
     pub fn print_answer<T: Serialize>(
         &self,
         form: Form,

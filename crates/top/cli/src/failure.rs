@@ -1,32 +1,32 @@
-//! Why a command failed, as it is passed along and as it is told by kind.
+//! Failures of commands, as errors and by kind.
 
 use std::error::Error as StdError;
 use std::io;
 
 use crate::output;
 
-/// Whatever made a command fail; printed as it is.
+/// Error that made a command fail; printed as it is.
 pub type Failure = Box<dyn StdError + Send + Sync>;
 
-/// Why [`ask`](crate::ask) has no answer.
+/// Reasons why [`ask`](crate::ask) has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The question is none: an unknown option, a value out of range.
+    /// The command line is invalid: an unknown option, a value out of range.
     Usage(String),
-    /// A file that is not there.
+    /// A missing file.
     NotFound(String),
     /// A change that does not apply to the step.
     NotApplicable(String),
-    /// Whatever else: the input is damaged, holds too little, or cannot be written.
+    /// Any other failure: the input is damaged or incomplete, or an output cannot be written.
     Input(String),
 }
 
 impl Refusal {
-    /// A failure by its kind.
+    /// Classifies a failure.
     pub(crate) fn of(failure: &Failure) -> Refusal {
         if let Some(usage) = failure.downcast_ref::<clap::Error>() {
             let text = usage.render().to_string();
-            // What follows says how the program is used, which is not how the question was asked.
+            // The rest is the usage of the program, which does not apply to a call from Python.
             let first = text.split("\n\n").next().unwrap_or_default();
             return Refusal::Usage(first.trim_start_matches("error: ").trim_end().to_owned());
         }
@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// Whether a file that is not there is at the bottom of it.
+/// Whether the root cause is a missing file.
 fn is_not_found(failure: &(dyn StdError + 'static)) -> bool {
     let mut bottom = failure;
     while let Some(cause) = bottom.source() {

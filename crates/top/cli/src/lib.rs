@@ -1,4 +1,4 @@
-//! The command line of steptime as a library: the program `steptime` runs it, and the Python package asks it.
+//! The command line of steptime as a library: the program `steptime` runs it, and the Python package calls it.
 
 #![forbid(unsafe_code)]
 
@@ -20,13 +20,15 @@ use crate::console::Console;
 use crate::failure::Failure;
 pub use crate::failure::Refusal;
 pub use crate::opened::Opened;
+pub use crate::progress::Progress;
+pub use crate::report::table::Columns;
 
-/// Runs what was typed, the program's name first, and gives the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
+/// Runs a command line, the program's name first, and returns the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let done = parsed(arguments).and_then(|typed| commands::run(typed, &Console::terminal()));
     let Err(failure) = done else { return 0 };
     match failure.downcast_ref::<clap::Error>() {
-        // Help and the version are said this way, too; nobody is left to tell where that fails.
+        // Help and the version are printed this way too; a failure to print cannot be reported.
         Some(refusal) => {
             let _ = refusal.print();
             u8::try_from(refusal.exit_code()).unwrap_or(2)
@@ -38,11 +40,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Answers what could be typed, the program's name first, and gives what would be printed. `given` is read in the place
-/// of standard input; inputs that are `opened` are not opened again.
+/// Runs a command line, the program's name first, and returns the output as text. `given` is read instead of standard
+/// input; inputs that are `opened` are not opened again.
 ///
 /// # Errors
-/// Where the program would print an error; the message is the same.
+/// If the program would print an error; the message is the same.
 pub fn ask(
     arguments: impl IntoIterator<Item = OsString>,
     given: &str,
@@ -56,7 +58,7 @@ pub fn ask(
     }
 }
 
-/// Causes of device idle time: the key in an answer, and the name that is printed.
+/// Returns the causes of device idle time: the key in an answer, and the printed name.
 pub fn idle_causes() -> impl Iterator<Item = (&'static str, &'static str)> {
     steptime::sim::IdleCause::ALL.into_iter().map(|cause| (cause.key(), cause.name()))
 }

@@ -1,4 +1,4 @@
-//! An input that is opened once and asked about often.
+//! Inputs that are opened once and queried repeatedly.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use steptime::{Choice, Error, Step};
 
 use crate::failure::Refusal;
 
-/// An input that is opened once and asked about often: opened when it is first asked about, and not again.
+/// An input that is opened at its first query, and not again.
 #[derive(Debug)]
 pub struct Opened {
     path: PathBuf,
@@ -17,11 +17,11 @@ pub struct Opened {
     without_shapes: OnceLock<Arc<Step>>,
 }
 
-/// Everything but the trace with shapes: what a prediction without another GPU needs.
+/// Everything but the trace with shapes: the needs of a prediction without another GPU.
 const WITHOUT_SHAPES: Want = Want { shaped: false, ..Want::ALL };
 
 impl Opened {
-    /// The input at a path, or a step or rank of it.
+    /// Returns the input at a path, or a step or rank of it, without opening it.
     #[must_use]
     pub fn new(path: &Path, step: Option<u32>, rank: Option<u32>) -> Opened {
         Opened {
@@ -32,10 +32,10 @@ impl Opened {
         }
     }
 
-    /// Opens it now, with all that any question may want: its files are not read again.
+    /// Opens it now, with all parts that a query may need: its files are not read again.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn open(&self) -> Result<(), Refusal> {
         for want in [Want::ALL, WITHOUT_SHAPES] {
             let opened = self.get(&self.path, &self.choice, want);
@@ -44,7 +44,7 @@ impl Opened {
         Ok(())
     }
 
-    /// The step, if it is this one that is wanted.
+    /// Returns the step, if this is the input and choice; opens it if needed.
     pub(crate) fn get(&self, path: &Path, choice: &Choice, want: Want) -> Option<Result<Arc<Step>, Error>> {
         if path != self.path || *choice != self.choice {
             return None;

@@ -1,5 +1,5 @@
-//! Where text and files go out: a closed pipe is no error, nothing that steers a terminal is printed, and no file is left
-//! half written.
+//! Output of text and files: a closed pipe is not an error, no terminal control characters are printed, and no file is
+//! left half written.
 
 mod file;
 mod harmless;
@@ -14,7 +14,7 @@ pub use harmless::{json as harmless_json, lines as harmless_lines, name};
 pub use places::{separate, separate_typed};
 pub use temporary::{leave_signals_alone, uninterrupted};
 
-/// Writes to standard output; `false` where nobody reads it any more.
+/// Writes to standard output; returns `false` if the reader has closed it.
 pub fn write_out(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -24,7 +24,7 @@ pub fn write_out(text: &str) -> io::Result<bool> {
     }
 }
 
-/// What failed, with those causes that the message does not name itself.
+/// Returns the message of a failure, followed by the causes that it does not contain.
 pub fn words(failure: &dyn StdError) -> String {
     let mut text = failure.to_string();
     let mut source = failure.source();
@@ -39,12 +39,12 @@ pub fn words(failure: &dyn StdError) -> String {
     harmless::message(text.trim_end())
 }
 
-/// Says on stderr what failed.
+/// Prints an error to stderr.
 pub fn complain(failure: &dyn StdError) {
     let _ = writeln!(io::stderr(), "error: {}", words(failure));
 }
 
-/// Says on stderr what the user should know.
+/// Prints a warning to stderr.
 pub fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "warning: {}", harmless::message(text));
 }

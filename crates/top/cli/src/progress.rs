@@ -1,14 +1,14 @@
-//! Progress on stderr: on a terminal, and only when the work takes long enough to be noticed.
+//! Progress on stderr: only on a terminal, and only for work that takes a noticeable time.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Work shorter than this shows nothing.
+/// Minimum duration of work that shows progress.
 const NOTICED: Duration = Duration::from_millis(300);
 
-/// A bar that appears late and leaves nothing behind. In a pipe it never appears.
+/// Progress bar that appears late and is cleared at the end. In a pipe it never appears.
 pub struct Progress {
     begun: Instant,
     template: &'static str,
@@ -45,7 +45,7 @@ impl Progress {
         Progress { begun: Instant::now(), template, bar: OnceLock::new() }
     }
 
-    /// Shows how much is done, and of how much.
+    /// Shows the amount done of the total.
     pub fn report(&self, done: u64, total: u64) {
         if self.begun.elapsed() > NOTICED {
             let bar = self.bar.get_or_init(|| styled(ProgressBar::new(total), self.template));
@@ -63,7 +63,7 @@ impl Drop for Progress {
     }
 }
 
-/// Something that takes a while, and does not know how long.
+/// Shows a spinner during work of unknown duration.
 pub fn spin<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
     let spinner = styled(ProgressBar::new_spinner(), "{spinner} {msg}").with_message(what);
     if !spinner.is_hidden() {

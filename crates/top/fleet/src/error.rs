@@ -1,16 +1,16 @@
-//! What can go wrong with a lake.
+//! Errors of lakes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why traces could not be brought into a lake. A single trace that cannot be read is no error: the report names it.
+/// Errors of an ingest. A single trace that cannot be read is not an error: the report names it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A run's path holds no traces.
     #[error(transparent)]
     Trace(#[from] steptime_trace::Error),
-    /// The ops of a trace nest deeper than they are read.
+    /// The ops of a trace nest deeper than the supported depth.
     #[error(transparent)]
     Ops(steptime_graph::Error),
     /// A file or folder of the lake could not be read or written.
@@ -28,20 +28,22 @@ pub enum Error {
         path: PathBuf,
         /// Its version.
         found: String,
-        /// Ours.
+        /// The version that this steptime writes.
         expected: u32,
     },
-    /// The folder holds something else.
-    #[error("{} is no lake of steptime, and no empty folder to make one of: give a folder of its own with -o", path.display())]
+    /// The folder is neither a lake nor empty.
+    #[error("{} is neither a lake of steptime nor an empty folder: give another folder with -o", path.display())]
     NoLake {
         /// The folder.
         path: PathBuf,
     },
-    /// A run cannot have that name.
-    #[error("`{0}` is no name for a run: letters, digits, `.`, `_` and `-`, and not `.` at its beginning")]
+    /// The name of a run is not valid.
+    #[error(
+        "invalid run name `{0}`: allowed are letters, digits, `.`, `_` and `-`, but not `.` at the beginning"
+    )]
     Name(String),
     /// Two runs have the same name.
-    #[error("{} and {} would both be the run `{name}`: ingest them one by one, each with a name of its own by --run", first.display(), second.display())]
+    #[error("{} and {} would both be the run `{name}`: ingest them one by one, each with its own --run NAME", first.display(), second.display())]
     SameName {
         /// One run.
         first: PathBuf,
@@ -58,23 +60,23 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: parquet::errors::ParquetError,
     },
     /// Not one trace could be read.
     #[error("none of the {count} traces could be read; the first, {}: {first}", path.display())]
     Nothing {
-        /// How many files there were.
+        /// Number of files.
         count: usize,
-        /// The first.
+        /// The first file.
         path: PathBuf,
-        /// Why the first could not be read.
+        /// The reason why the first could not be read.
         first: String,
     },
 }
 
 impl Error {
-    /// Puts a path to what the operating system says.
+    /// Returns a function that adds a path to an error of the operating system.
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         |source| Error::Io { path: path.to_owned(), source }
     }

@@ -1,8 +1,8 @@
-//! Folders of ranks change places: a reader finds the old rank or the new one, also where an ingest is killed or several write at
-//! once.
+//! Atomic replacement of the folders of ranks: a reader finds the old rank or the new one, even if an ingest is killed or several
+//! write at once.
 //!
-//! Where the system can, the new folder and the old one are exchanged in one act. Where it cannot, as on some network file
-//! systems, the old one is moved aside first, under a name that says its place: the next ingest puts it back, or removes it.
+//! If the system supports it, the new folder and the old one are exchanged in one operation. Otherwise, as on some network file
+//! systems, the old one is first moved aside, under a name that encodes its place: the next ingest puts it back, or removes it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const LOCK: &str = ".lock";
-/// Beginning of the names of folders of unfinished ranks.
+/// Prefix of the folder names of unfinished ranks.
 const UNFINISHED: &str = ".part-";
-/// Beginning of the names of ranks that were moved aside: `.old-rank=3.run=monday`.
+/// Prefix of the names of ranks that were moved aside: `.old-rank=3.run=monday`.
 const ASIDE: &str = ".old-";
-/// Age of an unfinished folder, without locks, from which it counts as interrupted.
+/// Age from which an unfinished folder counts as interrupted, on file systems without locks.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// The right to change which folders are in place; one ingest has it at a time. Where the file system has no locks all have.
+/// Lock for changing folders of ranks; one ingest has it at a time, or all on a file system without locks.
 pub(crate) struct Turn {
     _lock: File,
 }
@@ -32,7 +32,7 @@ impl Turn {
     }
 }
 
-/// A folder in the making. Its maker holds a lock on it.
+/// An unfinished folder. Its maker holds a lock on it.
 pub(crate) struct Unfinished {
     folder: TempDir,
     _lock: io::Result<File>,
@@ -40,7 +40,7 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     pub(crate) fn new(own: &Path) -> io::Result<Unfinished> {
-        // No other ingest removes it between its making and its lock.
+        // No other ingest removes it between its creation and its lock.
         let _turn = Turn::take(own)?;
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(own)?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
@@ -51,11 +51,11 @@ impl Unfinished {
         self.folder.path()
     }
 
-    /// Takes the place of a rank; the old folder is removed with this value.
+    /// Replaces the folder of a rank; the old folder is removed with this value.
     pub(crate) fn place(&self, run: &str, rank: u32, place: &Path) -> io::Result<()> {
         let own = self.path();
         match exchanged(own, place) {
-            // Nothing was there.
+            // There was no old folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(own, place),
             Err(_) => {
                 let aside = own.with_file_name(format!("{ASIDE}rank={rank}.run={run}"));
@@ -65,7 +65,7 @@ impl Unfinished {
             }
             Ok(()) => Ok(()),
         }?;
-        // The names are on the disk, too.
+        // Flushes the names to disk, too.
         place.parent().map_or(Ok(()), sync)
     }
 }
@@ -82,7 +82,7 @@ fn exchanged(_one: &Path, other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Waits until the files of a folder are on the disk.
+/// Flushes the files of a folder to disk.
 pub(crate) fn synced(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         File::open(entry?.path())?.sync_all()?;
@@ -100,8 +100,8 @@ fn sync(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finishes what interrupted ingests have left: ranks that were moved aside go back to their places unless others are there, folders
-/// that no ingest makes any more are removed.
+/// Cleans up after interrupted ingests: ranks that were moved aside go back to their places unless others are there; abandoned
+/// folders are removed.
 pub(crate) fn settle(own: &Path, place: impl Fn(&str, u32) -> PathBuf) -> io::Result<()> {
     let _turn = Turn::take(own)?;
     for entry in fs::read_dir(own)? {
@@ -115,7 +115,7 @@ pub(crate) fn settle(own: &Path, place: impl Fn(&str, u32) -> PathBuf) -> io::Re
                 fs::rename(path, place)?;
             }
         } else if name.starts_with(UNFINISHED) && is_left(&path) {
-            // A folder that cannot be removed is beside the tables, and does no harm.
+            // A folder that cannot be removed is not among the tables, and does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -1,4 +1,4 @@
-//! Traces into a lake: several at a time, each read once.
+//! Ingest of traces into a lake: several in parallel, each read once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use crate::plan::{self, Shard, Work};
 use crate::report::{Found, Outcome, Report};
 use crate::write;
 
-/// What is brought into a lake, and how.
+/// Inputs and options of an ingest.
 #[derive(Debug, Clone)]
 pub struct Ingest<'a> {
-    /// The runs: a trace, a recording, or a folder of ranks each.
+    /// The runs, each a trace, a recording, or a folder of ranks.
     pub runs: &'a [PathBuf],
-    /// The name of the run, where there is one run; else runs are named after their paths.
+    /// The name of a single run; by default runs are named after their paths.
     pub name: Option<&'a str>,
-    /// How many traces are read at a time.
+    /// Number of traces read in parallel.
     pub workers: usize,
-    /// Only a part of the files.
+    /// The part of the files to read.
     pub shard: Shard,
 }
 
-/// Reads all traces that are not in the lake yet; `progress` is told how many bytes are done and of how many.
+/// Reads all traces that are not in the lake yet; `progress` is called with the bytes done and their total.
 ///
-/// A trace that cannot be read, is cut off or repeats a rank is skipped and told in the report; the report also goes into
-/// the lake, one file a run and shard. What was interrupted goes on where it stopped.
+/// A trace that cannot be read, is cut off or repeats a rank is skipped and named in the report. The report is also written
+/// into the lake, one file per run and shard. An interrupted ingest is resumed.
 ///
 /// # Errors
 /// When a run holds no traces or cannot be named, when the lake is of another version or cannot be written, or when not one
@@ -56,7 +56,7 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
     }
     let useful = report.count(Outcome::Ingested) + report.count(Outcome::Kept);
     match report.files.iter().find_map(|file| Some((file.path.clone(), file.reason.clone()?))) {
-        // A shard may have drawn damaged files alone.
+        // A shard may consist of damaged files only.
         Some((path, first)) if useful == 0 && what.shard == Shard::WHOLE => {
             Err(Error::Nothing { count: report.files.len(), path: path.into(), first })
         }
@@ -64,14 +64,14 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
     }
 }
 
-/// Does the work on several threads, or on as many as there can be; the results stand in the order of the work. After an error
-/// no more is begun.
+/// Runs the work on at most `workers` threads; the results have the order of the work. After an error no more work is
+/// started.
 fn each(
     work: &[Work],
     workers: usize,
     one: impl Fn(&Work) -> Result<Found, Error> + Sync,
 ) -> Result<Vec<Found>, Error> {
-    // Traces are read as fast as processors are there: more threads only take memory.
+    // Reading is limited by the processors: more threads only take memory.
     let most = std::thread::available_parallelism().map_or(1, |processors| processors.get() * 4);
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
@@ -98,7 +98,7 @@ fn each(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The ranks that are there, and those that files of this ingest have claimed.
+/// The ranks in the lake, and those that files of this ingest have claimed.
 struct Known {
     made: FxHashMap<(String, String), (u32, RankFile)>,
     claimed: Mutex<FxHashMap<(String, u32), PathBuf>>,
@@ -115,12 +115,12 @@ impl Known {
         Ok(Known { made, claimed: Mutex::default() })
     }
 
-    /// The rank that was made of a file as it is now.
+    /// Returns the rank that was made from a file in its present state.
     fn made_of(&self, run: &str, input: &Input) -> Option<&(u32, RankFile)> {
         self.made.get(&(run.to_owned(), input.path.clone())).filter(|(_, file)| file.input == *input)
     }
 
-    /// Why a rank cannot be made of a file: another has it, in the lake and still on the disk, or of this ingest.
+    /// Returns the reason why a file cannot become a rank: another file has it, in the lake and still on disk, or in this ingest.
     fn taken(&self, lake: &Lake, item: &Work, rank: u32, input: &Input) -> Result<Option<String>, Error> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (item.run.clone(), rank);
@@ -145,7 +145,7 @@ impl Known {
     }
 }
 
-/// One file. An error is of the lake; what is wrong with the file is a result.
+/// Ingests one file. Errors are those of the lake; a defect of the file is a result.
 fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
     let found = |outcome, rank, reason: Option<String>| Found {
         path: item.path.display().to_string(),
@@ -198,13 +198,13 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
     Ok(Found { repairs, rows, ..found(Outcome::Ingested, Some(rank), None) })
 }
 
-/// The rank: as the trace says, else by its name, else by its place.
+/// Returns the rank of a trace: as recorded, else by its file name, else by its place.
 fn rank_of(trace: &Trace, item: &Work) -> u32 {
     let own = trace.distributed.as_ref().and_then(|distributed| distributed.rank);
     own.or(item.rank).unwrap_or(item.place)
 }
 
-/// The reason why a trace would bend all that is summed over ranks: it is of several, or only its front part is there.
+/// Returns the reason why a trace would distort sums over ranks: it holds several processes, or only its beginning.
 fn unfit(trace: &Trace) -> Option<String> {
     let processes = trace.stepping_processes().len();
     if processes > 1 {

@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::exchange::{self, Turn};
 use crate::tables::Table;
 
-/// The version of what is written. Lakes of another are refused.
+/// Version of the format. Lakes of another version are refused.
 pub const VERSION: u32 = 2;
 
 const MARK: &str = "_steptime.json";
 const OWN: &str = "_ingest";
 const RANK_FILE: &str = "rank.json";
-/// A folder of ranks.
+/// A lake: a folder of ranks.
 #[derive(Debug, Clone)]
 pub struct Lake {
     /// The folder.
@@ -30,51 +30,51 @@ struct Mark {
     steptime_lake: u32,
 }
 
-/// A trace that was read, as it was then.
+/// State of a trace when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// The file, in full.
+    /// Absolute path of the file.
     pub path: String,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub bytes: u64,
-    /// When it was last changed, nanoseconds since 1970.
+    /// Time of the last change, nanoseconds since 1970.
     pub modified_ns: u64,
 }
 
-/// What a rank of the lake was made of: `rank.json` in its folder.
+/// Origin of a rank of the lake: `rank.json` in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankFile {
     /// [`VERSION`].
     pub steptime_lake: u32,
     /// The trace.
     pub input: Input,
-    /// What was repaired in it.
+    /// Number of repairs in the trace.
     pub repairs: u64,
-    /// How many rows each table has, and what they stand for.
+    /// Numbers of events in the tables.
     pub rows: Rows,
-    /// The length of each table's file, bytes: one of another length is damaged.
+    /// Length of each table's file, bytes: a file of another length is damaged.
     pub tables: BTreeMap<String, u64>,
 }
 
-/// What the tables of a rank hold.
+/// Numbers of events in the tables of a rank.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rows {
-    /// Steps.
+    /// Number of steps.
     pub steps: u64,
-    /// Ops and annotations on the host.
+    /// Number of ops and annotations on the host.
     pub ops: u64,
-    /// Kernels, copies and fills.
+    /// Number of kernels, copies and fills.
     pub activities: u64,
-    /// Kernels alone.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Collectives.
+    /// Number of collectives.
     pub collectives: u64,
-    /// Gaps of streams.
+    /// Number of gaps of streams.
     pub gaps: u64,
 }
 
 impl Input {
-    /// A file as it is now.
+    /// Reads the present state of a file.
     pub(crate) fn of(path: &Path) -> io::Result<Input> {
         let metadata = fs::metadata(path)?;
         let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -85,10 +85,10 @@ impl Input {
 }
 
 impl Lake {
-    /// Opens a lake, or makes one of a folder that is empty or not there yet.
+    /// Opens a lake, or creates one in a folder that is empty or missing.
     ///
     /// # Errors
-    /// When it is of another version, or the folder holds something else.
+    /// If it has another version, or the folder holds something else.
     pub fn open(path: &Path) -> Result<Lake, Error> {
         let lake = Lake { path: path.to_owned() };
         let mark = path.join(MARK);
@@ -115,7 +115,7 @@ impl Lake {
         }
     }
 
-    /// Marks a folder as a lake. Another shard may do so at the same time: the mark appears whole.
+    /// Marks a folder as a lake, atomically: another shard may do so at the same time.
     fn begin(&self, mark: &Path) -> Result<(), Error> {
         let path = &self.path;
         fs::create_dir_all(path).map_err(Error::io(path))?;
@@ -133,27 +133,27 @@ impl Lake {
         self.write_json(mark, &Mark { steptime_lake: VERSION })
     }
 
-    /// The folder of the ingests' own files.
+    /// Returns the folder of the ingests' own files.
     pub(crate) fn own(&self) -> PathBuf {
         self.path.join(OWN)
     }
 
-    /// The folder of a rank.
+    /// Returns the folder of a rank.
     #[must_use]
     pub fn rank(&self, run: &str, rank: u32) -> PathBuf {
         self.path.join(format!("run={run}")).join(format!("rank={rank}"))
     }
 
-    /// Where the report of a shard of a run goes.
+    /// Returns the path of the report of a run's shard.
     #[must_use]
     pub fn report(&self, run: &str, part: u64, of: u64) -> PathBuf {
         self.own().join(format!("{run}.{part}-of-{of}.json"))
     }
 
-    /// The ranks of a run that are there whole; one that is damaged is none.
+    /// Returns the complete ranks of a run; damaged ones are left out.
     ///
     /// # Errors
-    /// When a folder cannot be read.
+    /// If a folder cannot be read.
     pub fn ranks(&self, run: &str) -> Result<Vec<(u32, RankFile)>, Error> {
         let folder = self.path.join(format!("run={run}"));
         let entries = match fs::read_dir(&folder) {
@@ -175,10 +175,10 @@ impl Lake {
         Ok(found)
     }
 
-    /// The file of a rank; `None` where it is not there, or where not all tables are as they were written.
+    /// Reads the file of a rank; `None` if it is missing, or if a table has another length than written.
     ///
     /// # Errors
-    /// When its file is there and cannot be read.
+    /// If its file exists and cannot be read.
     pub fn rank_file(&self, run: &str, rank: u32) -> Result<Option<RankFile>, Error> {
         let folder = self.rank(run, rank);
         let path = folder.join(RANK_FILE);
@@ -191,14 +191,14 @@ impl Lake {
         Ok(file.filter(|file| lengths(&folder).is_ok_and(|found| found == file.tables)))
     }
 
-    /// A folder for a rank in the making; it goes away with the value unless it is [put in place](Lake::place).
+    /// Creates a folder for an unfinished rank; it is removed with the value unless it is [put in place](Lake::place).
     pub(crate) fn unfinished(&self) -> Result<exchange::Unfinished, Error> {
         let own = self.own();
         exchange::Unfinished::new(&own).map_err(Error::io(&own))
     }
 
-    /// Gives a finished folder the place of a rank, once it is on the disk. One that is there already is there until then, and is
-    /// taken away whole.
+    /// Flushes a finished folder to disk and moves it to the place of a rank. An old folder stays there until then, and is then
+    /// removed whole.
     pub(crate) fn place(
         &self,
         made: exchange::Unfinished,
@@ -222,7 +222,7 @@ impl Lake {
         placed().map_err(Error::io(&place))
     }
 
-    /// Writes a file of JSON that appears whole.
+    /// Writes a file of JSON atomically.
     pub(crate) fn write_json<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
         let written = || -> io::Result<()> {
             let mut file = tempfile::NamedTempFile::new_in(self.own())?;
@@ -235,7 +235,7 @@ impl Lake {
     }
 }
 
-/// The lengths of the tables in the folder of a rank.
+/// Returns the lengths of the tables in the folder of a rank.
 fn lengths(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
     let of = |table: Table| {
         let found = fs::metadata(folder.join(format!("{}.parquet", table.name())))?;
@@ -244,7 +244,7 @@ fn lengths(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
     Table::ALL.into_iter().map(of).collect()
 }
 
-/// Temporary folders are their owner's alone; those of a lake are read by others, too.
+/// Makes a folder readable by others: temporary folders are readable only by their owner.
 #[cfg(unix)]
 fn readable(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,14 +1,14 @@
-//! Makes a lake of the traces of many ranks and runs: each trace is read once, and what it says goes into Parquet.
+//! Converts the traces of many ranks and runs into a lake: each trace is read once, and its tables are written as Parquet.
 //!
 //! ```text
 //! LAKE/_steptime.json                      the version of the lake
-//! LAKE/_ingest/RUN.I-of-N.json             what the last ingest of that shard found, damaged files with their reasons
-//! LAKE/run=RUN/rank=R/rank.json            which file it was made of, and what was counted
+//! LAKE/_ingest/RUN.I-of-N.json             report of the shard's last ingest, with damaged files and their reasons
+//! LAKE/run=RUN/rank=R/rank.json            the file it was made from, and counts
 //! LAKE/run=RUN/rank=R/TABLE.parquet        steps, ops, kernels, collectives, gaps; the step is a column
 //! ```
 //!
-//! A rank is a folder, because a folder appears by one rename: all of its tables are there, or none. A folder for each
-//! step as well would make many files of a few kilobytes.
+//! A rank is a folder, because a folder appears by one rename: all of its tables exist, or none. A folder per step would
+//! make many files of a few kilobytes.
 //!
 //! Ops and kernels are summed by name and step, with a [`Sketch`] of their times: the sketches of two ranks add up to that
 //! of both. Collectives and gaps have a row each.

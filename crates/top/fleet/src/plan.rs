@@ -1,4 +1,4 @@
-//! Which files are read, and what their runs are called.
+//! The files to read, and the names of their runs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,37 +9,36 @@ use crate::error::Error;
 /// A part of the work, for several machines: every Nth piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub part: u64,
-    /// Of how many.
+    /// Number of parts.
     pub of: u64,
 }
 
 impl Shard {
-    /// All of it.
+    /// All of the work.
     pub const WHOLE: Shard = Shard { part: 1, of: 1 };
 }
 
 /// One file to read.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
-    /// The file.
     pub path: PathBuf,
-    /// The name of its run.
+    /// Name of the run.
     pub run: String,
-    /// Its rank by its name.
+    /// Rank by the file name.
     pub rank: Option<u32>,
-    /// Its place among the files of its run: its rank where nothing else says it.
+    /// Place among the files of the run, which is the rank if no other is known.
     pub place: u32,
-    /// Its length, bytes; 0 where it cannot be told.
+    /// Length, bytes; 0 if it cannot be read.
     pub bytes: u64,
-    /// Whether its name promises a Kineto trace.
+    /// Whether the name is that of a Kineto trace.
     pub named: bool,
-    /// Whether its name is that of an archive.
+    /// Whether the name is that of an archive.
     pub archive: bool,
 }
 
-/// The runs with their names and files.
+/// Returns the runs with their names and files.
 pub(crate) fn runs(paths: &[PathBuf], name: Option<&str>) -> Result<Vec<(String, Vec<KinetoFile>)>, Error> {
     if name.is_some() && paths.len() > 1 {
         return Err(Error::OneName(paths.len()));
@@ -59,7 +58,7 @@ pub(crate) fn runs(paths: &[PathBuf], name: Option<&str>) -> Result<Vec<(String,
     Ok(runs)
 }
 
-/// The files of a shard: every Nth of all.
+/// Returns the files of a shard: every Nth of all.
 pub(crate) fn work(runs: &[(String, Vec<KinetoFile>)], shard: Shard) -> Vec<Work> {
     let of_run = |(run, files): &(String, Vec<KinetoFile>)| {
         let each = files.iter().enumerate().map(|(place, file)| Work {
@@ -91,7 +90,7 @@ fn checked(name: &str) -> Result<String, Error> {
     if fit && name != NO_VALUE { Ok(name.to_owned()) } else { Err(Error::Name(name.to_owned())) }
 }
 
-/// The name of a folder, or of a file up to its first dot; other letters than those of names become `_`.
+/// Returns the name of a folder, or of a file up to its first dot; letters that names may not have become `_`.
 fn named_after(path: &Path) -> Result<String, Error> {
     let unread = |source| steptime_trace::Error::Io { path: path.to_owned(), source };
     let whole = std::fs::canonicalize(path).map_err(unread)?;

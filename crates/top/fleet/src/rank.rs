@@ -1,4 +1,4 @@
-//! What one trace says: its rows, table by table.
+//! The rows of one trace, table by table.
 
 mod collectives;
 mod device;
@@ -21,7 +21,7 @@ use self::device::Device;
 use self::nest::Nest;
 use self::windows::Windows;
 
-/// A trace whose steps, ops and launches are known. Names in rows are ids of the trace's own table.
+/// A trace with its steps, nested ops and launches. Names in rows are ids of the trace's own table.
 pub struct Rank<'t> {
     trace: &'t Trace,
     windows: Windows,
@@ -30,49 +30,48 @@ pub struct Rank<'t> {
 }
 
 impl<'t> Rank<'t> {
-    /// Looks at the whole trace once.
+    /// Finds the steps, nested ops and launches of a trace.
     ///
     /// # Errors
-    /// Where its ops nest too deep.
+    /// If its ops nest too deep.
     pub fn of(trace: &'t Trace) -> Result<Rank<'t>, steptime_graph::Error> {
         let (windows, nest) = (Windows::of(trace), Nest::of(trace)?);
         let device = Device::of(trace, &windows, &nest);
         Ok(Rank { trace, windows, nest, device })
     }
 
-    /// The trace.
     pub(crate) fn trace(&self) -> &'t Trace {
         self.trace
     }
 
-    /// Steps, in order.
+    /// Returns the steps, in order.
     pub(crate) fn steps(&self) -> Vec<StepRow> {
         steps::rows(self.trace, &self.windows, &self.device)
     }
 
-    /// Ops and annotations by step and name.
+    /// Returns the ops and annotations by step and name.
     pub(crate) fn ops(&self) -> Vec<OpRow> {
         sums::ops(self.trace, &self.windows, &self.nest, &self.device)
     }
 
-    /// Kernels, copies and fills by step, name and stream.
+    /// Returns the kernels, copies and fills by step, name and stream.
     pub(crate) fn kernels(&self) -> Vec<KernelRow> {
         sums::kernels(self.trace, &self.device)
     }
 
-    /// Collectives, in order of their beginning.
+    /// Returns the collectives, in order of their beginning.
     pub(crate) fn collectives(&self) -> Vec<CollectiveRow> {
         collectives::rows(self.trace, &self.windows, &self.nest, &self.device)
     }
 
-    /// Times in which a stream ran nothing, by device, in order of their end.
+    /// Returns the gaps, in which a stream ran nothing, by device, in order of their end.
     pub(crate) fn gaps(&self) -> Vec<GapRow> {
         gaps::rows(self.trace, &self.nest, &self.device)
     }
 }
 
-/// Lets go of what no table takes of a trace: about a third of its memory. The ids of ops stay: steps without marks are
-/// found by them.
+/// Frees the columns of a trace that no table uses: about a third of its memory. The ids of ops stay: steps without marks
+/// are found by them.
 pub(crate) fn lighten(trace: &mut Trace) {
     let ops = &mut trace.ops;
     (ops.record_function_id, ops.forward_thread) = (Vec::new(), Vec::new());

@@ -1,41 +1,41 @@
-//! What came of an ingest.
+//! Reports of an ingest.
 
 use serde::Serialize;
 
 use crate::lake::{Rows, VERSION};
 
-/// What came of a file.
+/// Outcome of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was read, and its rank written.
+    /// The file was read, and its rank written.
     Ingested,
-    /// Its rank was there, made of the same file.
+    /// The lake has its rank already, made from the same file.
     Kept,
-    /// It cannot be read, or is cut off; or its rank is another file's.
+    /// The file cannot be read, or is cut off; or another file has its rank.
     Skipped,
-    /// It is no Kineto trace.
+    /// The file is not a Kineto trace.
     Ignored,
 }
 
-/// One file.
+/// Result for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The file.
     pub path: String,
     /// Its run.
     pub run: String,
-    /// Its rank, where it is known.
+    /// Its rank, if known.
     pub rank: Option<u32>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Why it was skipped or ignored.
+    /// Reason why it was skipped or ignored.
     pub reason: Option<String>,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub bytes: u64,
-    /// What was repaired in it.
+    /// Number of repairs in it.
     pub repairs: u64,
-    /// What its tables hold.
+    /// Numbers of events in its tables.
     pub rows: Rows,
 }
 
@@ -53,7 +53,7 @@ impl Report {
         Report { steptime_lake: VERSION, files }
     }
 
-    /// How many files an outcome has.
+    /// Returns the number of files with an outcome.
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> usize {
         self.files.iter().filter(|file| file.outcome == outcome).count()

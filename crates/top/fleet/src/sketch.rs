@@ -6,31 +6,31 @@
 
 use steptime_trace::Nanos;
 
-/// How far a quantile may be from the true one, as a fraction of it.
+/// Maximum relative error of a quantile.
 pub const ACCURACY: f64 = 0.01;
 
-/// The base of the bins, `(1 + a) / (1 - a)`.
+/// Base of the bins, `(1 + a) / (1 - a)`.
 const BASE: f64 = (1.0 + ACCURACY) / (1.0 - ACCURACY);
 
-/// Count, sum, least, most, sum of squares and a histogram of times.
+/// Count, sum, minimum, maximum, sum of squares and a histogram of times.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sketch {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// All together, nanoseconds.
+    /// Sum, nanoseconds.
     pub sum: i64,
-    /// The least, nanoseconds; 0 where there is none.
+    /// Minimum, nanoseconds; 0 without times.
     pub min: i64,
-    /// The most, nanoseconds; 0 where there is none.
+    /// Maximum, nanoseconds; 0 without times.
     pub max: i64,
-    /// The sum of squares, square nanoseconds.
+    /// Sum of squares, square nanoseconds.
     pub sum_squares: f64,
-    /// Bins that hold some, in order, with how many.
+    /// Non-empty bins, in order, with their counts.
     pub bins: Vec<(u16, u32)>,
 }
 
 impl Sketch {
-    /// Adds a time. What is less than a nanosecond counts as one in the histogram.
+    /// Adds a time. A time below a nanosecond counts as one nanosecond in the histogram.
     pub fn add(&mut self, time: Nanos) {
         let nanos = time.0;
         (self.min, self.max) = match self.count {
@@ -43,7 +43,7 @@ impl Sketch {
         self.put(bin(nanos), 1);
     }
 
-    /// Adds all that another holds.
+    /// Adds all times of another sketch.
     pub fn merge(&mut self, other: &Sketch) {
         if other.count == 0 {
             return;
@@ -58,7 +58,7 @@ impl Sketch {
         other.bins.iter().for_each(|&(bin, count)| self.put(bin, count));
     }
 
-    /// The time below which a share `q` of all lie, nanoseconds, to within [`ACCURACY`]; `None` where there is none.
+    /// Returns the quantile `q`, nanoseconds, to within [`ACCURACY`]; `None` without times.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = q.clamp(0.0, 1.0) * (self.count.checked_sub(1)?) as f64;
@@ -79,7 +79,7 @@ impl Sketch {
     }
 }
 
-/// The bin of a time: at most 2 184, that of the longest time there is.
+/// Returns the bin of a time: at most 2 184, that of the longest possible time.
 fn bin(nanos: i64) -> u16 {
     let logarithm = (nanos.max(1) as f64).ln() / BASE.ln();
     logarithm.ceil() as u16

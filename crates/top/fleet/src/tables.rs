@@ -20,7 +20,7 @@ pub enum Table {
     Kernels,
     /// A row for each collective.
     Collectives,
-    /// A row for each time in which a stream ran nothing.
+    /// A row for each gap, in which a stream ran nothing.
     Gaps,
 }
 
@@ -28,7 +28,7 @@ impl Table {
     /// All tables.
     pub const ALL: [Table; 5] = [Table::Steps, Table::Ops, Table::Kernels, Table::Collectives, Table::Gaps];
 
-    /// Its name, as in SQL.
+    /// Returns its name, as in SQL.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,11 +40,11 @@ impl Table {
         }
     }
 
-    /// Its rows of one rank. Times are whole nanoseconds; a beginning is counted from 1970 where the trace says when that
-    /// was.
+    /// Returns its rows of one rank. Times are whole nanoseconds; beginnings are counted from 1970 if the trace has its base
+    /// time.
     ///
     /// # Errors
-    /// When its columns have different lengths, which none has.
+    /// If its columns have different lengths, which cannot happen.
     pub fn of(self, rank: &Rank<'_>) -> Result<RecordBatch, ParquetError> {
         let trace = rank.trace();
         match self {

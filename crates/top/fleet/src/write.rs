@@ -17,7 +17,7 @@ use crate::lake::{Rows, VERSION};
 use crate::rank::{Rank, lighten};
 use crate::tables::Table;
 
-/// Rows that are encoded at a time: what a writer holds of them is let go then.
+/// Rows of a group, whose buffers the writer frees after encoding it.
 const GROUP: usize = 1 << 17;
 
 /// Writes all tables into a folder, one after the other, so that no two are in memory at once.
@@ -40,7 +40,7 @@ pub(crate) fn tables(mut trace: Trace, folder: &Path) -> Result<Rows, Error> {
             Table::Steps => rows.steps = count,
             Table::Collectives => rows.collectives = count,
             Table::Gaps => rows.gaps = count,
-            // These say in `count` what they stand for.
+            // Their column `count` holds the numbers of events.
             Table::Ops | Table::Kernels => {}
         }
         let file = File::create_new(&path).map_err(Error::io(&path))?;
@@ -59,6 +59,6 @@ fn write(file: File, batch: &RecordBatch) -> Result<(), ParquetError> {
         .build();
     let mut writer = ArrowWriter::try_new(BufWriter::new(file), batch.schema(), Some(properties))?;
     writer.write(batch)?;
-    // What cannot be flushed must not look whole.
+    // A file that cannot be flushed must not look complete.
     Ok(writer.into_inner()?.flush()?)
 }

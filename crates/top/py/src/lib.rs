@@ -1,5 +1,5 @@
-//! The native half of the Python package: the command line, what answers questions, and tables for other libraries. What
-//! users see is written in Python, in `python/steptime/`.
+//! The native half of the Python package: the command line, answers to command lines, and tables for other libraries. The
+//! public API is written in Python, in `python/steptime/`.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use crate::table::arrow_stream;
 
-    /// An input that is opened once, when it is first asked about.
+    /// An input that is opened once, at its first query.
     #[pyclass(frozen)]
     struct Opened(Arc<steptime_cli::Opened>);
 
@@ -35,15 +35,15 @@ mod _core {
             Opened(Arc::new(steptime_cli::Opened::new(&path, step, rank)))
         }
 
-        /// Opens it now: its files are not read again. Two empty strings, or the kind of refusal and its words.
+        /// Opens it now: its files are not read again. Returns two empty strings, or the kind of refusal and its message.
         fn open(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
             let input = Arc::clone(&self.0);
             Ok(said(wait(py, move || input.open())?.map(|()| String::new())))
         }
     }
 
-    /// Answers a command line: an empty string and what it would print, or the kind of refusal and its words. `given` is
-    /// read in the place of standard input.
+    /// Runs a command line, and returns an empty string and its output, or the kind of refusal and its message. `given` is
+    /// read instead of standard input.
     #[pyfunction]
     fn ask(
         py: Python<'_>,
@@ -59,19 +59,19 @@ mod _core {
         Ok(said(answer?))
     }
 
-    /// Runs a command line on this terminal and gives its exit code.
+    /// Runs a command line on this terminal and returns its exit code.
     #[pyfunction]
     fn run(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
         py.detach(|| steptime_cli::run(typed(arguments)))
     }
 
-    /// Causes of device idle time: the key in an answer, and the name for people.
+    /// Returns the causes of device idle time: the key in an answer, and the printed name.
     #[pyfunction]
     fn idle_causes() -> Vec<(&'static str, &'static str)> {
         steptime_cli::idle_causes().collect()
     }
 
-    /// An empty string and an answer, or the kind of refusal and its words.
+    /// Returns an empty string and an answer, or the kind of refusal and its message.
     fn said(answer: Result<String, Refusal>) -> (&'static str, String) {
         match answer {
             Ok(text) => ("", text),
@@ -82,7 +82,7 @@ mod _core {
         }
     }
 
-    /// What was typed, the program's name first.
+    /// Returns a command line with the program's name first.
     fn typed(arguments: Vec<OsString>) -> impl Iterator<Item = OsString> {
         std::iter::once("steptime".into()).chain(arguments)
     }

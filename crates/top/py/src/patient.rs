@@ -1,4 +1,4 @@
-//! Work that Ctrl-C need not wait for.
+//! Work that Ctrl-C interrupts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -10,33 +10,33 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// How long a signal waits at most.
+/// Maximum delay of a signal.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// As much as the main thread of a Linux process has.
+/// Stack size of a thread, bytes: that of the main thread of a Linux process.
 const STACK: usize = 8 << 20;
 
-/// The process that worked first, whose threads all share.
+/// The first process that ran work, which uses the global threads.
 static FIRST: OnceLock<u32> = OnceLock::new();
-/// What a fork, named by its number, has in their place.
+/// Threads of a forked process instead of these, with its id.
 static FORKED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait for work, and the process they are of: a fork has none of them. Each has its memory from the work before.
+/// Idle threads, and their process: a fork has none of them. Each keeps its memory from earlier work.
 static IDLE: Mutex<Vec<(u32, Sender<Job>)>> = Mutex::new(Vec::new());
 
-/// Does some work on another thread, without the interpreter's lock. A signal whose handler raises, as that of Ctrl-C does, ends the
-/// waiting: nobody hears then what came of the work, which goes on to its end.
+/// Runs work on another thread, without the interpreter's lock. A signal whose handler raises, such as Ctrl-C, ends the waiting: the
+/// work then runs to its end, and its result is dropped.
 ///
 /// # Errors
-/// What a signal's handler raises; where no thread can be had.
+/// The exception of a signal's handler, or one if no thread can be started.
 ///
 /// # Panics
-/// Where the work does.
+/// If the work panics.
 pub fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
     let (done, mut waiting) = channel();
     begin(Box::new(move || {
-        // Where the other end is gone, so is who asked.
+        // If the receiver is gone, the result is not needed.
         let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
     }))?;
     loop {
@@ -52,7 +52,7 @@ pub fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send +
     }
 }
 
-/// Gives a job to a thread that waits for one, or to a new one.
+/// Passes a job to an idle thread, or to a new one.
 fn begin(mut job: Job) -> PyResult<()> {
     while let Some((process, worker)) = idle().pop() {
         if process != std::process::id() {
@@ -78,7 +78,7 @@ fn begin(mut job: Job) -> PyResult<()> {
     worker.send(job).map_err(|_| PyRuntimeError::new_err("a thread ended before its work"))
 }
 
-/// The threads of a fork, which has none of those that others share.
+/// Returns the threads of a forked process, which does not have the global ones; `None` for the first process.
 fn forked() -> PyResult<Option<Arc<ThreadPool>>> {
     let process = std::process::id();
     if *FIRST.get_or_init(|| process) == process {
@@ -90,7 +90,7 @@ fn forked() -> PyResult<Option<Arc<ThreadPool>>> {
     }
     let threads = ThreadPoolBuilder::new().stack_size(STACK).build();
     let threads = Arc::new(threads.map_err(|error| PyRuntimeError::new_err(error.to_string()))?);
-    // Those of another process are not there to be ended.
+    // Threads of another process do not exist here, and cannot be ended.
     std::mem::forget(known.replace((process, Arc::clone(&threads))));
     Ok(Some(threads))
 }

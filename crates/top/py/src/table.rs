@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// What a cell holds.
+/// Value of a cell.
 #[derive(FromPyObject)]
 pub enum Cell {
     Bool(bool),
@@ -21,8 +21,8 @@ pub enum Cell {
     Text(String),
 }
 
-/// Columns of equal length, each a name and its cells, as an Arrow stream: the capsule that `__arrow_c_stream__` gives.
-/// A column of whole numbers and others becomes one of floats, whatever else is mixed becomes text.
+/// Returns columns of equal length, each a name and its cells, as an Arrow stream: the capsule of `__arrow_c_stream__`.
+/// A column of whole numbers and floats becomes one of floats, any other mixture becomes text.
 #[pyfunction]
 #[pyo3(signature = (columns) -> "object")]
 pub fn arrow_stream(
@@ -37,12 +37,12 @@ pub fn arrow_stream(
         RecordBatchOptions::new().with_row_count(arrays.first().map(|(_, array)| array.len()).or(Some(0)));
     let arrays = arrays.into_iter().map(|(_, array)| array).collect();
     let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &rows)
-        .map_err(|error| PyValueError::new_err(format!("these are no columns of a table: {error}")))?;
+        .map_err(|error| PyValueError::new_err(format!("the columns do not form a table: {error}")))?;
     let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// The narrowest type that holds all cells.
+/// Returns the cells as an array of the narrowest type for all.
 fn array(cells: &[Option<Cell>]) -> ArrayRef {
     let all = |fits: fn(&Cell) -> bool| cells.iter().flatten().all(fits);
     if cells.iter().all(Option::is_none) {

@@ -1,5 +1,5 @@
-//! What a changed step would take, its recording already read: change by change where the unchanged side is there, and
-//! that side alone. `STEPTIME_BENCH_RECORDINGS` names other recordings, with `:` between them.
+//! Predictions of changes to a step whose recording was already read: one by one with the unchanged side prepared, and
+//! the preparation alone. `STEPTIME_BENCH_RECORDINGS` gives other recordings, separated by `:`.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn of_recording(criterion: &mut Criterion, folder: &Path) -> Result<(), Error> {
         bencher.iter(|| question.what_ifs().map(|asked| asked.before().step));
     });
     let time = |answer: Result<WhatIf, Error>| answer.map(|answer| answer.after.step);
-    // Each batch is another: what it launches was not priced before.
+    // Each batch is new, so that its launches were not priced before.
     let batch = Cell::new(0);
     criterion.bench_function(&format!("another batch {of}"), |bencher| {
         bencher.iter(|| {

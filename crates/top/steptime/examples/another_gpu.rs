@@ -1,4 +1,4 @@
-//! The same step on every GPU that a profile ships for.
+//! Predicts the same step on every GPU with a shipped profile.
 
 fn main() -> Result<(), steptime::Error> {
     let step = steptime::open("examples/resnet50_32")?;

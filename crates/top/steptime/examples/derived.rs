@@ -1,9 +1,9 @@
-//! Every op replaced by itself, derived from its arguments: how far the step is from the one that was recorded.
+//! Replaces every op by itself, derived from its arguments, and compares the step with the recorded one.
 //!
 //!     cargo run --release -p steptime --example derived -- RECORDING.. [--ops]
 //!
-//! Of each recording: the calls and activities of both, the ops that make other calls, and the difference of device time and
-//! step in percent, by two pairs. In the first, the recording keeps its measured times. In the second, both are priced by the
+//! For each recording: the calls and activities of both, the ops with different calls, and the difference of device time and
+//! step in percent, in two comparisons. In the first, the recording keeps its measured times. In the second, both are priced by the
 //! models of the GPU and the profile of the host, so that they differ where the derived calls do. `--ops` lists ops.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ fn show(path: &Path, with_ops: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ops that make other calls than were recorded, and how many do.
+/// Ops whose calls differ from the recorded ones, with their number.
 fn others(step: &Step, answer: &WhatIf) -> BTreeMap<String, usize> {
     let (was, is) = (calls(&step.graph), calls(&answer.scheduled.graph));
     let now: BTreeMap<edit::OpId, OpId> =
@@ -92,7 +92,7 @@ fn others(step: &Step, answer: &WhatIf) -> BTreeMap<String, usize> {
     others
 }
 
-/// The calls that each op makes itself.
+/// Calls that each op makes itself.
 fn calls(graph: &StepGraph) -> BTreeMap<OpId, Vec<&str>> {
     let mut calls: BTreeMap<OpId, Vec<&str>> = BTreeMap::new();
     for call in &graph.calls {

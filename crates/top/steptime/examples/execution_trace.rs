@@ -1,4 +1,4 @@
-//! A step that was never timed: from its execution trace alone, on a GPU and a host that are named.
+//! Predicts a step without times, from its execution trace alone, on a given GPU and host.
 
 fn main() -> Result<(), steptime::Error> {
     let step = steptime::open("examples/dlrm_default_2048/et.json.gz")?;

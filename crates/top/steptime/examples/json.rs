@@ -1,4 +1,4 @@
-//! The answer about a step as JSON: what `steptime predict --device h200 --json` prints.
+//! Prints the answer about a step as JSON, like `steptime predict --device h200 --json`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let step = steptime::open("examples/dlrm_default_2048")?;

@@ -1,4 +1,4 @@
-//! How long single kernels take on a GPU, from a description of the call.
+//! Predicts single kernels on a GPU from a description of the call.
 
 use steptime::aten::OpSet;
 use steptime::aten::from_query::Query;

@@ -1,4 +1,4 @@
-//! The CPU operators: embedding bags over two tables of different width.
+//! CPU operators: embedding bags over two tables of different width.
 
 use steptime::ops::Cpu;
 use steptime::ops::embedding::{Bounds, Element, Lookups, Pooling, Table, Tables, forward};

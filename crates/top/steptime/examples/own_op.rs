@@ -1,4 +1,4 @@
-//! A step whose recording calls an op of your own: what the op means is added to the set of known ops.
+//! Predicts a step whose recording calls an op of your own, whose meaning is added to the set of known ops.
 //!
 //! Here the op takes the place of PyTorch's `aten::cat`: a kernel that writes the parts in half precision.
 
@@ -9,8 +9,8 @@ use steptime::aten::work::work;
 use steptime::aten::{BoundCall, Kernel, Lowering, OpDef, OpSet};
 use steptime::{Choice, Step};
 
-/// Reads all parts, and writes half as many bytes. Arguments are known by the names of the op's schema; an op that
-/// PyTorch does not have names them itself, with [`OpDef::arguments`].
+/// Reads all parts, and writes half as many bytes. Arguments are accessed by the names of the op's schema; for an op that
+/// PyTorch does not have, [`OpDef::arguments`] gives them.
 fn half(call: &BoundCall<'_>) -> Option<Lowering> {
     let parts = call.tensors("tensors");
     let bytes: u64 = parts.iter().map(|part| part.bytes()).sum();

@@ -1,11 +1,11 @@
-//! Fits what the profiler costs, and how host work follows the speed of its core, to recordings of processes that
+//! Fits the profiler's cost, and the dependence of host work on the speed of its core, to recordings of processes that
 //! were never profiled before: `profiler_cost FOLDER...`, each a folder of recordings. Prints the errors and the constants.
 //!
-//! This is how the constants of `[profiler_fresh]` and `[speed]` in `profiles/host-default.toml` were made. It reads the
-//! measured step of each recording: never score on what it was given.
+//! The constants of `[profiler_fresh]` and `[speed]` in `profiles/host-default.toml` come from this program. It reads the
+//! measured step of each recording, so these recordings must not be used for scores.
 //!
-//! From the environment: `START`, the parameters to begin at, with commas between; `ROUNDS`, searches along one parameter at a
-//! time (3); `TRIES`, random steps along several (0); `LOCK`, names that those leave alone; `FOLD`, 0 or 1: every other
+//! Environment variables: `START`, the initial parameters, separated by commas; `ROUNDS`, searches along one parameter at a
+//! time (3); `TRIES`, random steps along several (0); `LOCK`, names of parameters that random steps do not change; `FOLD`, 0 or 1: every other
 //! recording of the last folder is left out and scored at the end (`HELD`); `WITHOUT`, part of the names of recordings to leave out.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use steptime::cost::{
 use steptime::sim::Timeline;
 use steptime::{Choice, Process, Step, default_host};
 
-/// Names of the parameters, their start, and the range that makes sense.
+/// Names of the parameters, their initial values, and their plausible ranges.
 const PARAMETERS: [(&str, f64, f64, f64); 10] = [
     ("op_us", 1.0, 0.3, 4.0),
     ("launch_us", 3.7, 1.0, 8.0),
@@ -61,7 +61,7 @@ fn error(recorded: &Step, truth: f64, slowness: &Slowness, at: &Point) -> f64 {
 fn score(recordings: &[(Step, f64, Slowness)], at: &Point) -> (f64, Vec<f64>) {
     let errors: Vec<f64> =
         recordings.par_iter().map(|(recorded, truth, slow)| error(recorded, *truth, slow, at)).collect();
-    // A few recordings that went wrong must not decide.
+    // A few bad recordings must not dominate.
     let loss = errors.iter().map(|e| e.abs().min(0.25)).sum::<f64>() / errors.len() as f64;
     (loss, errors)
 }
@@ -92,7 +92,7 @@ fn main() {
             }
         }
     }
-    // Every other recording of the last folder, to score on what was not fitted.
+    // Every other recording of the last folder is held out.
     let mut held = Vec::new();
     if let Some(fold) = std::env::var("FOLD").ok().and_then(|f| f.parse::<usize>().ok()) {
         let first = recordings.len() - last;
@@ -126,7 +126,7 @@ fn main() {
             println!("round {round} {name} {:.3}: {best:.4}", at[which]);
         }
     }
-    // Several at once: what one of them costs another may give back.
+    // Changes several parameters at once: an increase of the loss from one may be compensated by another.
     let tries: usize = std::env::var("TRIES").ok().and_then(|r| r.parse().ok()).unwrap_or(0);
     let mut random = fastrand::Rng::with_seed(1);
     let mut width = 0.15;

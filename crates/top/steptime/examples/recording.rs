@@ -1,4 +1,4 @@
-//! How long the recorded step takes without a profiler, what its GPU waits for, and what takes longest.
+//! Predicts the recorded step without a profiler, and prints the causes of GPU idle time and the longest ops.
 
 fn main() -> Result<(), steptime::Error> {
     let step = steptime::open("examples/dlrm_default_2048")?;

@@ -1,4 +1,4 @@
-//! Which kernels of a step are farthest from what the GPU could do.
+//! Finds the kernels of a step that are farthest from the GPU's limits.
 
 fn main() -> Result<(), steptime::Error> {
     let step = steptime::open("examples/resnet50_32")?;

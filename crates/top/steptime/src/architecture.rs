@@ -1,7 +1,7 @@
-//! Which recordings are of one architecture, told from what their steps do.
+//! Groups recordings by architecture, from the ops of their steps.
 //!
-//! A model that was seen in another size or variant is not a new one: what was fitted without it is scored on it
-//! only where its whole architecture was left out.
+//! A model in another size or variant does not count as a new model: a fit is scored on it as held out only where
+//! its whole architecture was left out of the fit.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use steptime_graph::{OpId, Phase, StepGraph};
 
 use crate::step::Step;
 
-/// Two steps that share this part of their words are of one architecture. Variants of one model share 0.7 and more
-/// on what it was chosen on, two convolutional networks 0.4.
+/// Likeness from which two steps are of one architecture. Variants of one model reach 0.7 and more
+/// on the recordings that it was chosen on, two convolutional networks 0.4.
 const ALIKE: f64 = 0.5;
 
-/// What a step does, whatever its sizes and however often: which op of the forward pass follows which.
+/// Pairs of consecutive ops in the forward pass of a step, independent of sizes and repetitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Signature(BTreeSet<(String, String)>);
 
@@ -28,7 +28,7 @@ impl Signature {
         Signature(names.windows(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect())
     }
 
-    /// The share of words that both have, of those that either has; zero where neither has any, as of a step that
+    /// Number of common pairs over the number of all pairs; zero where neither step has any, as in a step that
     /// was captured into a CUDA graph.
     fn likeness(&self, other: &Signature) -> f64 {
         let common = self.0.intersection(&other.0).count();
@@ -37,8 +37,8 @@ impl Signature {
     }
 }
 
-/// For each recorded the architecture it is of, by the name of the first model of it: models of the same first word
-/// (`dlrm_mlperf`, `dlrm_graph`), those whose steps are alike, and all that such chains link.
+/// Architecture of each recording, by the name of the first model in its group. A group joins models with the same first word
+/// (`dlrm_mlperf`, `dlrm_graph`), models whose steps are alike, and everything that such links connect.
 #[must_use]
 pub fn architectures(recordings: &[Step]) -> Vec<String> {
     let names: Vec<&str> = recordings.iter().map(first_word).collect();
@@ -47,14 +47,14 @@ pub fn architectures(recordings: &[Step]) -> Vec<String> {
     groups(&names, &signatures).into_iter().map(|first| names[first].to_owned()).collect()
 }
 
-/// The first word of a model's name: the recorder's or, without it, the recording's. What follows the first
-/// underscore or hyphen says which configuration, variant and batch it is.
+/// First word of a model's name: the recorder's or, without it, the recording's. The rest after the first
+/// underscore or hyphen names configuration, variant and batch.
 fn first_word(recorded: &Step) -> &str {
     let name = recorded.meta.as_ref().and_then(|meta| meta.model.as_deref()).unwrap_or(&recorded.name);
     name.split(['_', '-']).find(|word| !word.is_empty()).unwrap_or(name)
 }
 
-/// For each the first of its group.
+/// Index of the first member of each one's group.
 fn groups(names: &[&str], signatures: &[Signature]) -> Vec<usize> {
     let mut of: Vec<usize> = (0..names.len()).collect();
     for one in 0..names.len() {
@@ -102,7 +102,7 @@ mod tests {
         ];
         let signatures = steps.map(|names| Signature::of_names(&names));
         assert_eq!(groups(&["p", "q", "r", "s"], &signatures), [0, 1, 0, 0]);
-        // Steps of which nothing is known are alike only by name.
+        // Steps without known ops are alike only by name.
         let unknown = [Signature::default(), Signature::default(), Signature::default()];
         assert_eq!(groups(&["p", "q", "P"], &unknown), [0, 1, 0]);
     }

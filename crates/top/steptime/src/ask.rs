@@ -1,4 +1,4 @@
-//! Asking how long a step takes: on which GPU, by whose host.
+//! Queries of step times: builder and execution.
 
 mod by_name;
 mod host;
@@ -36,15 +36,15 @@ use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
 
 /// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an
-/// archive of traces. Of several ranks it takes the lowest; [`Step::open`] takes another.
+/// archive of traces. Of several ranks it selects the lowest; [`Step::open`] selects another.
 ///
 /// # Errors
-/// Where it cannot be read, holds no step, or several recordings that are not the ranks of one job.
+/// Fails where the input cannot be read, has no step, or has several recordings that are not the ranks of one job.
 pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
     Step::open(path.as_ref(), &Choice::default())
 }
 
-/// A question about a step, made by [`Step::predict`]. What is not said is taken from the recording: its own kernel
+/// A query about a step, made by [`Step::predict`]. The defaults come from the recording: its own kernel
 /// times, and its own host, the profiler's cost taken off.
 ///
 /// ```
@@ -71,14 +71,14 @@ pub struct Question<'s> {
     way: Option<Baseline>,
 }
 
-/// A GPU, as it was named.
+/// A GPU, as given.
 #[derive(Debug, Clone)]
 struct Device {
     name: String,
     profile: Arc<DeviceProfile>,
 }
 
-/// The step that was asked about, or the same read once more with what was missing.
+/// The queried step, or the same step read again with the arguments of its ops.
 pub(crate) enum Held<'s> {
     Given(&'s Step),
     Whole(Box<Step>),
@@ -95,30 +95,30 @@ impl Deref for Held<'_> {
     }
 }
 
-/// The two sides of a step, priced.
+/// Device side and host side of a step, priced.
 pub(crate) struct Sides {
     /// The time of each device activity.
     pub durations: TiVec<ActivityId, Nanos>,
     /// Half-width of all device time together.
     pub spread: f64,
-    /// What kernels ask of the GPU where collectives run beside them; `None` where their times were measured beside these.
+    /// Multiprocessor demand of kernels beside collectives; `None` where their times were measured beside collectives.
     pub demands: Option<Demands>,
     /// The host's times.
     pub host: HostCosts,
-    /// The recording's own host gaps relative to those in use.
+    /// The recording's own host gaps relative to those used here.
     pub slowness: Option<f64>,
-    /// What speaks against the kernels' prices.
+    /// Doubt about kernels without a price.
     pub unpriced: Option<Doubt>,
-    /// The most device memory that its tensors need; `None` where that is not known.
+    /// Peak device memory of the step's tensors; `None` where unknown.
     pub peak: Option<Peak>,
-    /// The doubt, where the GPU has less.
+    /// Doubt where the GPU has less memory than the peak.
     pub too_large: Option<Doubt>,
-    /// What was asked for.
+    /// Settings of the query.
     pub asked: Asked,
 }
 
 impl Step {
-    /// How long does the step take?
+    /// Starts a query of the step's time.
     pub fn predict(&self) -> Question<'_> {
         Question {
             step: self,
@@ -126,7 +126,7 @@ impl Step {
             models: ModelChoice::default(),
             indices: Indices::default(),
             settings: Settings::default(),
-            // What other profilers cost the host is not known: it stays in.
+            // The host cost of other profilers is unknown and stays in.
             host: if self.origin == Origin::Kineto { Times::Best } else { Times::Profiled },
             slower: None,
             process: self.process,
@@ -136,15 +136,15 @@ impl Step {
 }
 
 impl<'s> Question<'s> {
-    /// Answers by simulating the step.
+    /// Simulates the step.
     ///
     /// # Errors
-    /// Where the input holds too little for what was asked: no times of a GPU and no GPU named; nothing that ran on a
-    /// GPU; no arguments of its ops, where a GPU is named and that recorded on is not known either; no times of a host
-    /// that are its own; no durations.
+    /// Fails where the input lacks data that the query needs: times of a GPU where no GPU is given; any device activity;
+    /// arguments of its ops, where a GPU is given and the one recorded on is unknown too; host times of its own,
+    /// where these are used; durations.
     pub fn run(&self) -> Result<Prediction, Error> {
         let prediction = self.simulate()?;
-        // From a GPU that is known, measured times of kernels carry over: then there is an answer.
+        // From a known GPU, measured times of kernels carry over: then there is an answer.
         let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
         if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
             return Err(Error::NoArguments { path: self.step.path.clone() });
@@ -152,26 +152,28 @@ impl<'s> Question<'s> {
         Ok(prediction)
     }
 
-    /// As [`Question::run`], but of a step that is too little known for a time too: a doubt says so
+    /// Like [`Question::run`], but also answers for a step with too little known for a time; a doubt then says so
     /// ([`no_estimate`](crate::Doubt::no_estimate)).
     ///
     /// # Errors
-    /// As [`Question::run`], but for arguments that are missing.
+    /// As [`Question::run`], except for missing arguments.
     pub fn simulate(&self) -> Result<Prediction, Error> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
-        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &self.kernels());
+        let kernels = self.kernels();
+        let spec = memory::spec(&step, &kernels);
+        // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
+        let peak = memory::of_recorded(&step, &kernels);
+        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
             possible(&step.path, &step.graph, &device.launches)?;
         }
         takes_time(&step, prediction.step)?;
         prediction.asked = self.asked(&chosen);
-        let kernels = self.kernels();
-        let spec = memory::spec(&step, &kernels);
-        Ok(prediction.with_peak(memory::of_recorded(&step, &kernels), spec.as_ref()))
+        Ok(prediction.with_peak(peak, spec.as_ref()))
     }
 
-    /// Answers by a simpler way, to compare with.
+    /// Computes the step time by a baseline method, for comparison.
     ///
     /// # Errors
     /// As [`Question::simulate`].
@@ -183,13 +185,13 @@ impl<'s> Question<'s> {
         Ok(time)
     }
 
-    /// Answers in numbers and words, for programs and reports: by simulating, or as [`Question::by`] says.
+    /// Answers as plain data for programs and reports: by simulation, or by the method given with [`Question::by`].
     ///
     /// # Errors
     /// As [`Question::simulate`].
     pub fn answer(&self) -> Result<Predicted, Error> {
         match self.way {
-            None => Ok(self.simulate()?.answer(self.step)),
+            None => Ok(self.simulate()?.into_answer(self.step)),
             Some(way) => {
                 let time = self.baseline(way)?;
                 let asked = self.asked(&self.chosen(self.step)?);
@@ -198,7 +200,7 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// The two sides of the step, priced as asked, before anything is simulated.
+    /// Prices both sides of the step without simulating it.
     pub(crate) fn sides(&self) -> Result<Sides, Error> {
         let step = self.shaped(self.device.is_some())?;
         if self.lacks_arguments(&step) {
@@ -226,9 +228,9 @@ impl<'s> Question<'s> {
         Ok(Sides { durations, spread, demands, host, slowness, unpriced, peak, too_large, asked })
     }
 
-    /// The step, read once more with the arguments of its ops where these are needed and were not read.
+    /// The step, read again with the arguments of its ops where these are needed and were not read.
     fn shaped(&self, needed: bool) -> Result<Held<'s>, Error> {
-        // The step as it was profiled can be replayed of a CPU too; there is none to predict.
+        // A profiled step of a CPU can be replayed too, but not predicted.
         if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
             self.step.on_a_device()?;
         }
@@ -245,7 +247,7 @@ impl<'s> Question<'s> {
         Ok(if whole.arguments.known() > 0 { Held::Whole(Box::new(whole)) } else { Held::Given(self.step) })
     }
 
-    /// Whether a GPU is named to price a step for of whose ops no arguments were recorded.
+    /// Whether a GPU is given, but no arguments of ops were recorded to price it with.
     fn lacks_arguments(&self, step: &Step) -> bool {
         self.device.is_some() && !step.arguments.is_derived() && step.arguments.known() == 0
     }

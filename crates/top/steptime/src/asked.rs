@@ -1,4 +1,4 @@
-//! What a prediction was asked for: on which GPU, by whose host.
+//! Settings of a prediction: GPU, host and process.
 
 use serde::Serialize;
 use steptime_cost::Process;
@@ -6,38 +6,38 @@ use steptime_cost::device::DeviceProfile;
 
 use crate::sources::{Host, Kernels};
 
-/// What was asked for, in the words of the answer.
+/// Settings of a prediction, as named in the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// Where the host's times come from: `own`, `profiled`, `default`, or a file.
+    /// Source of the host's times: `own`, `profiled`, `default`, or a file.
     pub host: String,
-    /// How slow the host is taken to be, where one factor says it.
+    /// Assumed slowness of the host, where one factor gives it.
     pub host_slower_than: Option<HostSlowerThan>,
-    /// Whether the host is a typical one because nothing is known of it.
+    /// Whether the host is a typical one because the actual one is unknown.
     pub host_assumed: bool,
-    /// How far an assumed or named host may be off: half-width of 90 %, logarithm of a factor; `None` for the recording's own.
+    /// Uncertainty of an assumed or given host: half-width of 90 %, logarithm of a factor; `None` for the recording's own.
     pub host_half_width: Option<f64>,
-    /// Where the kernels' times come from: `measured`, or the GPU as it was named.
+    /// Source of the kernels' times: `measured`, or the GPU as given.
     pub kernels: String,
-    /// The GPU, where one was named.
+    /// The GPU, where one was given.
     pub device: Option<DeviceAsked>,
-    /// The state of the process to predict.
+    /// The state of the predicted process.
     pub process: Process,
 }
 
-/// A host that takes so many times as long as a machine for everything.
+/// A host that takes a given factor as long as a machine for everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostSlowerThan {
-    /// How many times as long.
+    /// The factor.
     pub times: f64,
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
 }
 
 /// A GPU that kernels are priced for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceAsked {
-    /// What it calls itself.
+    /// The device's own name.
     pub name: String,
     /// Whether its profile was fitted; else it is a specification.
     pub fitted: bool,
@@ -57,7 +57,7 @@ impl DeviceAsked {
 }
 
 impl Asked {
-    /// In as many words as a host and kernels say by themselves.
+    /// Describes a host and kernels by the names that they carry themselves.
     pub(crate) fn of(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
         let (name, device) = match kernels {
             Kernels::Measured => ("measured".to_owned(), None),

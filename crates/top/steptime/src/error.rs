@@ -1,21 +1,21 @@
-//! What can go wrong, in words for the user.
+//! Errors, with messages for the user.
 
 use std::path::PathBuf;
 
 use steptime_cost::{ProbeError, ProfileError};
 use steptime_trace::Nanos;
 
-/// Why a command could not do its work.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The input could not be read.
     #[error(transparent)]
     Trace(#[from] steptime_trace::Error),
-    /// The input should describe a model, and does not.
+    /// The input is not a valid model description.
     #[error(transparent)]
     Model(#[from] steptime_eager::Error),
-    /// No execution graph could be built from it.
+    /// An execution graph could not be built.
     #[error("{}: {source}", path.display())]
     Graph {
         /// The input.
@@ -23,7 +23,7 @@ pub enum Error {
         /// The reason.
         source: steptime_graph::Error,
     },
-    /// No step graph could be derived from an execution trace.
+    /// A step graph could not be derived from an execution trace.
     #[error("{}: {source}", path.display())]
     Derive {
         /// The input.
@@ -37,10 +37,10 @@ pub enum Error {
     /// A profile could not be read or fitted.
     #[error(transparent)]
     Cost(#[from] steptime_cost::Error),
-    /// The input has no timing of a device, and none was named to price it for.
+    /// The input has no timing of a device, and no device was given to price it for.
     #[error(
-        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: name the GPU to \
-         price its step for (--device h200), or give a recording made on one", path.display()
+        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): name the GPU to \
+         price its step for (--device h200), or give a recording made on a GPU", path.display()
     )]
     NoTiming {
         /// The input.
@@ -51,24 +51,24 @@ pub enum Error {
     Job {
         /// The folder.
         path: PathBuf,
-        /// Where they differ.
+        /// The mismatch.
         source: steptime_graph::Mismatch,
     },
-    /// How the GPUs of a job are joined is not known.
+    /// The interconnect of a job's GPUs is unknown.
     #[error("{source}")]
     Network {
-        /// Which.
+        /// The details.
         source: steptime_cost::network::NetworkError,
     },
-    /// The ranks of a folder wait for each other for ever.
+    /// The ranks of a folder deadlock.
     #[error("{}: {source}", path.display())]
     Hang {
         /// The folder.
         path: PathBuf,
-        /// Where they wait.
+        /// The collectives at which they wait.
         source: steptime_sim::Hang,
     },
-    /// A trace in which nothing ran on a device.
+    /// A trace without device activity.
     #[error(
         "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA where a GPU is, or give the step's \
          execution trace and name a device to price it for (--device h200)", path.display(), other(accelerators)
@@ -79,7 +79,7 @@ pub enum Error {
         /// Categories of events of accelerators that are not read.
         accelerators: Vec<String>,
     },
-    /// A trace of whose device activities none was launched by a call within a step.
+    /// A trace without device activities that a call within a step launched.
     #[error(
         "{}: none of its {activities} GPU activities was launched within a step: {}", path.display(),
         if *linked == 0 {
@@ -94,10 +94,10 @@ pub enum Error {
         path: PathBuf,
         /// Activities in the trace.
         activities: usize,
-        /// Of these, with their call.
+        /// Activities with a recorded call.
         linked: usize,
     },
-    /// A GPU was named, and the input does not hold what its ops were called with.
+    /// A GPU was given, and the input lacks the arguments of its ops.
     #[error(
         "{}: no arguments of its ops were recorded, and without them no kernel can be priced for a GPU: record the \
          execution trace beside it (steptime.record does), or profile with record_shapes=True", path.display()
@@ -106,30 +106,28 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
-    /// A recording of a device without a profile, and no other named.
+    /// A recording of a device without a profile, where no other device was given.
     #[error(
-        "recorded on {device}, which has no profile: name one with --device, then kernels are priced for it"
+        "recorded on {device}, which has no device profile: name a GPU with --device to price kernels for it"
     )]
     NoProfileOf {
-        /// What the device calls itself.
+        /// The device's own name.
         device: String,
     },
-    /// The host's own times were asked for of an input that has none.
+    /// The host's own times were requested of an input without host times.
     #[error("{}: an execution trace alone holds no times of the host: that needs a recording", path.display())]
     NoHostTimes {
         /// The input.
         path: PathBuf,
     },
-    /// A host was said to be impossibly fast or slow.
-    #[error("no host takes {times} times as long as the profile's: it is a factor between 0.05 and 50")]
+    /// A factor on the host's times is out of range.
+    #[error("the factor on the host's times is {times}: give one between 0.05 and 50")]
     HostFactor {
-        /// What was said.
+        /// The factor.
         times: f64,
     },
-    /// A factor on the host's times, and no profile whose times they are.
-    #[error(
-        "a host so many times as slow needs a profile to be slower than: name one, or take a typical host"
-    )]
+    /// A factor on the host's times without a profile that it applies to.
+    #[error("a factor on the host's times needs a host profile: name one, or use a typical host")]
     FactorOfNoProfile,
     /// A recording without a probe of its host.
     #[error(
@@ -140,21 +138,21 @@ pub enum Error {
         /// The recording.
         path: PathBuf,
     },
-    /// A probe's file that cannot be used.
+    /// A probe's file is invalid.
     #[error("{}: {source}", path.display())]
     Probe {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         source: ProbeError,
     },
-    /// A changed step of which nothing takes time.
-    #[error("{}: after the change the step would take no time: no kernel was recorded; record it again on its GPU, or name one by --device", path.display())]
+    /// A changed step in which nothing takes time.
+    #[error("{}: the changed step would take no time: no kernel was recorded; record it again on its GPU, or name one with --device", path.display())]
     NothingLeft {
         /// The input.
         path: PathBuf,
     },
-    /// A step without kernels, copies and fills that take time.
+    /// A step without kernels, copies or fills that take time.
     #[error(
         "{}: no kernel, copy or fill of its step takes any time{}; record whole steps, kernels included",
         path.display(), repairs.as_ref().map_or_else(String::new, |repairs| format!(" ({repairs})"))
@@ -165,13 +163,13 @@ pub enum Error {
         /// Repairs while reading, in words.
         repairs: Option<String>,
     },
-    /// A step that would take no time.
-    #[error("{}: the step would take no time: what was recorded has no durations; record it again", path.display())]
+    /// A step without any duration.
+    #[error("{}: the step would take no time: the recorded events have no durations; record it again", path.display())]
     NoDuration {
         /// The input.
         path: PathBuf,
     },
-    /// A step that takes longer than any does.
+    /// A step that takes implausibly long.
     #[error(
         "{}: the step would take {} days: a duration of the file is damaged; record it again", path.display(),
         time.0 / 86_400_000_000_000
@@ -182,7 +180,7 @@ pub enum Error {
         /// The time of the step.
         time: Nanos,
     },
-    /// An op with tensors that no GPU has room for.
+    /// An op with tensors too large for any GPU.
     #[error(
         "{}: {op} would touch {bytes:.0e} bytes and take {flops:.0e} operations: no GPU does; check the sizes of its \
          tensors, and the change that made them", path.display()
@@ -197,12 +195,12 @@ pub enum Error {
         /// Arithmetic operations.
         flops: f64,
     },
-    /// What is left of a damaged file is too little.
-    #[error("{repairs}; of what is left: {source}")]
+    /// Too little is left of a damaged file.
+    #[error("{repairs}; with the remaining data: {source}")]
     Damaged {
-        /// What was repaired while reading.
+        /// Repairs while reading.
         repairs: String,
-        /// What is wrong with the rest.
+        /// The error in the rest.
         source: Box<Error>,
     },
     /// A rule cannot be applied to the step.
@@ -210,29 +208,29 @@ pub enum Error {
     Rewrite {
         /// The input.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: steptime_rewrite::Refused,
     },
-    /// Changed kernels are priced by a profile of the GPU recorded on, and there is none.
+    /// Changed kernels have to be priced by a profile of the GPU recorded on, and there is none.
     #[error(
-        "{}: no profile ships of {}, which it was recorded on, to price what changes: name a GPU with --device",
+        "{}: no shipped device profile for {}, on which it was recorded, to price changed kernels: name a GPU with --device",
         path.display(), device.as_deref().unwrap_or("the GPU")
     )]
     NoOwnProfile {
         /// The input.
         path: PathBuf,
-        /// What the GPU calls itself.
+        /// The GPU's own name.
         device: Option<String>,
     },
-    /// The host profile that ships cannot be used.
+    /// The shipped host profile cannot be used.
     #[error("the host profile that ships with steptime is unusable: {source}")]
     ShippedHost {
-        /// What is wrong with it.
+        /// The problem.
         source: &'static ProfileError,
     },
-    /// A step that was compiled for a CPU, whose kernels are no ops.
+    /// A step compiled for a CPU, whose kernels are not ops.
     #[error(
-        "{}: {region} was compiled for the CPU, and what is fused in it for a GPU does not show: record the step \
+        "{}: {region} was compiled for the CPU, and how a GPU would fuse its ops is unknown: record the step \
          without torch.compile (it takes no less time), or on a GPU", path.display()
     )]
     Compiled {
@@ -241,51 +239,51 @@ pub enum Error {
         /// The region.
         region: String,
     },
-    /// A step was asked for of an execution trace, which is of one.
-    #[error("{}: no step {step}: an execution trace alone is of one step and does not number it", path.display())]
+    /// A step number was given for an execution trace, which has only one step.
+    #[error("{}: no step {step}: an execution trace alone has a single step without a number", path.display())]
     OneStep {
         /// The input.
         path: PathBuf,
-        /// The step asked for.
+        /// The given step.
         step: u32,
     },
     /// An execution trace, or a step recorded on a CPU, where measured times of a GPU are needed.
     #[error(
-        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: give a \
+        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): give a \
          recording made on a GPU (`steptime predict --device h200` prices this one)", path.display()
     )]
     NothingMeasured {
         /// The input.
         path: PathBuf,
     },
-    /// A device was named that has no profile.
+    /// The given device has no profile.
     #[error(
         "no device profile {name:?}{}: the shipped ones are {known}; `steptime device fit` makes others",
         meant(nearest)
     )]
     NoSuchDevice {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
-        /// One of them that is nearly what was asked for.
+        /// The most similar known name, if any is close.
         nearest: Option<&'static str>,
     },
-    /// Prices that cannot be used.
+    /// Prices are invalid.
     #[error("{}: {problem}", path.display())]
     Prices {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to write.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// A table of a GPU that no shipped profile is of.
-    #[error("no shipped profile is of {device:?}: name a profile with `--device`")]
+    /// A table of a GPU without a shipped profile.
+    #[error("no shipped profile for {device:?}: name a profile with `--device`")]
     UnknownDevice {
         /// The GPU, as the table names it.
         device: String,
     },
-    /// Times of a table that no GPU of its name takes.
+    /// Times of a table that are implausible for the GPU of its name.
     #[error(
         "{}: the median row takes {median:.3} times what is possible on {device}: its times are in another unit, or of another GPU",
         path.display()
@@ -293,17 +291,17 @@ pub enum Error {
     AnotherUnit {
         /// The table.
         path: PathBuf,
-        /// Measured over what formulas say.
+        /// Ratio of measured times to formulas.
         median: f64,
         /// The GPU.
         device: String,
     },
-    /// Tables of other GPUs than a profile's.
-    #[error("the profile is of {profile}, and the tables are of {of}")]
+    /// Tables of other GPUs than the profile's.
+    #[error("the profile is for {profile}, but the tables are for {of}")]
     OfOtherDevices {
         /// The profile's GPU.
         profile: String,
-        /// Theirs.
+        /// The tables' GPUs.
         of: String,
     },
     /// Several recordings in one folder that are not the ranks of one job.
@@ -317,22 +315,22 @@ pub enum Error {
         /// Their names.
         names: Vec<String>,
     },
-    /// A rank was asked for that is not there.
+    /// The given rank does not exist.
     #[error("{}: no rank {wanted}; there are {known}", path.display())]
     NoSuchRank {
         /// The input.
         path: PathBuf,
-        /// The rank asked for.
+        /// The given rank.
         wanted: u32,
-        /// The ranks there are.
+        /// The existing ranks.
         known: String,
     },
-    /// A recording without the measured step time that this command compares with.
+    /// A recording without a measured step time, which this command needs.
     #[error("{}: no `step_ms` in meta.json: only a recording with its un-profiled step time can be {purpose}", path.display())]
     NoTruth {
         /// The recording.
         path: PathBuf,
-        /// What it was wanted for.
+        /// The purpose that needs it.
         purpose: &'static str,
     },
     /// Leave-one-out needs recordings of at least two architectures.
@@ -341,15 +339,15 @@ pub enum Error {
          steps are alike, whatever their names"
     )]
     OneModel {
-        /// The one family.
+        /// The one architecture.
         family: String,
     },
-    /// Memory does not hold the tables of a model.
+    /// The tables of a model do not fit into memory.
     #[error("{}: {source}", path.display())]
     Shard {
         /// The description.
         path: PathBuf,
-        /// Which table, and what is left.
+        /// The table, and the remaining memory.
         source: steptime_shard::DoesNotFit,
     },
     /// A plan that cannot be read or written.
@@ -365,7 +363,7 @@ pub enum Error {
     },
 }
 
-/// The first of many names.
+/// The first of many names, and the number of others.
 fn few(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = names[..names.len().min(SHOWN)].join(", ");

@@ -1,4 +1,4 @@
-//! What would make a step shorter: every change that applies is tried, alone and together.
+//! Search for changes that make a step shorter: every applicable rule is tried, alone and in combination.
 
 use steptime_rewrite::{self as rewrite, Rule};
 use steptime_step::{self as edit, Diff};
@@ -11,23 +11,23 @@ use crate::predict::Prediction;
 use crate::step::Step;
 use crate::whatif::{Base, Change, Pricing, WhatIf, what_if};
 
-/// A change must save this share of the step to be worth a place in the combination.
+/// Share of the step that a change must save to be added to the combination.
 const WORTH: f64 = 0.002;
 
-/// What bounds a step, and what would make it shorter.
+/// Bottlenecks of a step, and changes that would make it shorter.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// The step as it is.
+    /// The unchanged step.
     pub before: Prediction,
-    /// Changes that apply, by what they save alone.
+    /// Applicable changes, ordered by what each saves alone.
     pub alone: Vec<Suggestion>,
     /// The best combination found: names of its changes and the step with them; `None` where fewer than two help.
     pub together: Option<(Vec<&'static str>, Prediction)>,
-    /// Changes that do not apply, and why.
+    /// Changes that do not apply, with reasons.
     pub not: Vec<(&'static str, String)>,
-    /// Changes that were tried to make the step fit the GPU's memory; none where it does, or where it is not known.
+    /// Changes that were tried to make the step fit the GPU's memory; empty where it fits, or where that is unknown.
     pub to_fit: Vec<Remedy>,
-    /// Samples of the step, where they are known.
+    /// Samples of the step, where known.
     pub samples: Option<u64>,
 }
 
@@ -36,22 +36,22 @@ pub struct Explanation {
 pub struct Suggestion {
     /// The rule's name.
     pub rule: &'static str,
-    /// What it does here.
+    /// Effects of the change on this step.
     pub why: Vec<String>,
-    /// What it takes.
+    /// Effort of making the change.
     pub effort: &'static str,
-    /// What may speak against it.
+    /// Risk of the change.
     pub risk: &'static str,
     /// The step with it.
     pub after: Prediction,
-    /// The ops in which the two differ: removed ones are of the step before, all others of the step below.
+    /// Ops in which the two steps differ: removed ones are of the step before, all others of `step`.
     pub diff: Diff,
-    /// Its ops and tensors then.
+    /// Ops and tensors of the changed step.
     pub step: edit::Step,
 }
 
 impl Suggestion {
-    /// What it saves; negative where it costs.
+    /// Time saved; negative where the step gets longer.
     #[must_use]
     pub fn saves(&self, before: &Prediction) -> Nanos {
         before.step - self.after.step
@@ -59,7 +59,7 @@ impl Suggestion {
 }
 
 impl Question<'_> {
-    /// What bounds the step, and what each change that applies would bring, the best first.
+    /// Finds the bottlenecks of the step, and the effect of each applicable change, best first.
     ///
     /// # Errors
     /// As [`Question::simulate`].
@@ -69,7 +69,7 @@ impl Question<'_> {
 }
 
 impl WhatIfs<'_> {
-    /// What bounds the step, and what each change that applies would bring, the best first.
+    /// Finds the bottlenecks of the step, and the effect of each applicable change, best first.
     ///
     /// # Errors
     /// As [`Question::explain`].
@@ -84,7 +84,7 @@ impl WhatIfs<'_> {
     }
 }
 
-/// Tries every rule alone, then adds them to a combination, the best first, as long as each makes it shorter.
+/// Tries every rule alone, then adds them to a combination, best first, as long as each makes it shorter.
 fn explain(
     step: &Step,
     pricing: &Pricing<'_>,
@@ -112,7 +112,7 @@ fn explain(
     alone.sort_by_key(|(_, found)| found.after.step);
     let mut together: Vec<&dyn Rule> = Vec::new();
     let mut best: Option<Prediction> = None;
-    // What costs time by itself has no place beside what saves some.
+    // Changes that cost time alone are not tried in combination.
     for (rule, found) in alone.iter().filter(|(_, found)| found.after.step < before.step) {
         let reached = best.as_ref().map_or(before.step, |best| best.step);
         let least = reached.0 as f64 * (1.0 - WORTH);

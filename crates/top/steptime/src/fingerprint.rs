@@ -1,15 +1,15 @@
-//! What tells one recording from all others, whatever its name.
+//! Identity of a recording, independent of its name.
 
 use std::fmt;
 
 use steptime_trace::{Nanos, Trace};
 
-/// A number that two recordings share only if they are one: of the times of all that ran.
+/// A number that identifies a recording: a hash of the times of its calls and device activities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of a trace: FNV-1a over how long each call and each device activity took, in the order of the file.
+    /// Hashes a trace: FNV-1a over the duration of each call and each device activity, in file order.
     #[must_use]
     pub fn of(trace: &Trace) -> Fingerprint {
         let times = trace.calls.dur.iter().chain(&trace.activities.dur);

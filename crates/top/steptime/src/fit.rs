@@ -1,4 +1,4 @@
-//! Fits a host profile, and says which recordings are out of line.
+//! Fitting of a host profile, with warnings about outliers among the recordings.
 
 use steptime_cost::host::speed::between_steps;
 use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
@@ -9,27 +9,27 @@ use crate::predict::predict;
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
 
-/// Beyond this (relative) a recording's profiled steps do not fit its un-profiled ones.
+/// Relative deviation from which a recording's profiled steps disagree with its un-profiled ones.
 const OUT_OF_LINE: f64 = 0.12;
 
-/// A fitted profile, with what to tell the user.
+/// A fitted profile, with warnings for the user.
 #[derive(Debug, Clone)]
 pub struct Fitted {
     /// The profile.
     pub profile: HostProfile,
-    /// Recordings out of line, and by how much.
+    /// Recordings that disagree, and by how much.
     pub warnings: Vec<String>,
 }
 
 /// Fits a host profile on recordings.
 ///
-/// A recording whose profiled steps, the profiler's cost taken off, are out of line with its un-profiled ones
-/// was made while the host was slow or fast: it is named, and not fitted on.
+/// A recording whose profiled steps, the profiler's cost taken off, disagree with its un-profiled ones
+/// was made while the host was slow or fast: it is reported and left out of the fit.
 ///
-/// `recordings` were made on the host that the profile is for; `others`, on other hosts, add gaps that it lacks.
+/// `recordings` are from the host of the profile; `others`, from other hosts, add gaps that the profile would lack.
 ///
 /// # Errors
-/// Where one of them holds no times of a GPU's step, or no recording is left to fit on.
+/// Fails where one of them has no times of a GPU's step, or where no recording is left to fit on.
 pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<Fitted, Error> {
     let home = recordings.len();
     let recordings = &[recordings, others].concat();
@@ -69,7 +69,7 @@ pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<Fitted
     Ok(Fitted { profile, warnings })
 }
 
-/// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.
+/// Ratio of the replayed step, the profiler's cost taken off, to the measured un-profiled one.
 fn profiled_ratio(recorded: &Step) -> Option<f64> {
     let truth = recorded.truth_ms("fitted on").ok()?;
     let own = predict(recorded, &Host::Own, &Kernels::Measured);

@@ -1,4 +1,4 @@
-//! Many changes of one step, asked on several threads: each change is made once, and priced for every GPU and host.
+//! Predictions of many changes of one step on several threads: each change is made once, and priced for every GPU and host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::whatif::Outcome;
 /// One point of a grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GridPoint {
-    /// Which of the questions it asks: the GPU and host.
+    /// Index of the query, which sets GPU and host.
     pub question: usize,
-    /// Which of the lists of rules changes the step.
+    /// Index of the list of rules that changes the step.
     pub change: usize,
-    /// How many times as long the host takes for everything; `None` for as long as it does.
+    /// Factor on the host's times; `None` for unchanged.
     pub host_times: Option<f64>,
 }
 
-/// What came of a point: where a change does not apply, all its points have the same error.
+/// Result of a point. Where a change does not apply, all its points have the same error.
 pub type GridAnswer = Result<Outcome, Arc<Error>>;
 
-/// Points of one change that are priced alike: their places by question.
+/// Points of one change that are priced together: their indices by query.
 type Asked = BTreeMap<usize, Vec<usize>>;
 
-/// Answers every point of a grid, and hands each answer over with the point's place, in no order and from several threads,
-/// until `take` says `false`. Questions are about the same step.
+/// Predicts every point of a grid and passes each answer with the point's index to `take`, in no order and from several threads,
+/// until `take` returns `false`. All queries must be about the same step.
 ///
 /// ```
 /// # fn main() -> Result<(), steptime::Error> {
@@ -55,14 +55,14 @@ type Asked = BTreeMap<usize, Vec<usize>>;
 /// ```
 ///
 /// # Panics
-/// Where a point names a question or change that is not there.
+/// Panics where the query or change of a point does not exist.
 pub fn grid(
     questions: &[WhatIfs<'_>],
     changes: &[Vec<Box<dyn Rule>>],
     points: &[GridPoint],
     take: impl Fn(usize, GridAnswer) -> bool + Sync,
 ) {
-    // What ops launch depends on whether a profile prices them.
+    // The launches of ops depend on whether a profile prices them.
     let mut edits: BTreeMap<(usize, bool), Asked> = BTreeMap::new();
     for (at, point) in points.iter().enumerate() {
         let edit = (point.change, questions[point.question].is_measured());
@@ -82,7 +82,7 @@ pub fn grid(
     });
 }
 
-/// Answers the points of one change.
+/// Predicts the points of one change.
 fn edit(
     questions: &[WhatIfs<'_>],
     rules: &[Box<dyn Rule>],

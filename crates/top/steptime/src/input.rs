@@ -1,4 +1,4 @@
-//! Opens inputs: what was recorded, or a model that was described.
+//! Opening of inputs: recordings, and model descriptions.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use steptime_trace::{Input, Meta, Options, Recording};
 
 use crate::error::Error;
 
-/// Opens an input. A file whose name ends in `.toml` describes a model: it is the execution trace of a step of it.
+/// Opens an input. A file whose name ends in `.toml` describes a model, and is opened as the execution trace of one of its steps.
 ///
 /// # Errors
-/// Where it cannot be read, holds no trace, or describes no model.
+/// Fails where the input cannot be read, has no trace, or does not describe a model.
 pub fn open_input(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
     if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("toml")) || path.is_dir() {
         return Ok(steptime_trace::open_with(path, options)?);
@@ -21,7 +21,7 @@ pub fn open_input(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
     Ok(described(path, &model, &ranks, options.want.execution))
 }
 
-/// What recording some ranks of a model would give; their steps, where these are wanted.
+/// Makes the input that recording some ranks of a model would give; with their steps where `steps` is set.
 pub(crate) fn described(path: &Path, model: &Model, ranks: &[u32], steps: bool) -> Input {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let gpus = model.gpus();

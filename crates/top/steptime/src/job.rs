@@ -1,4 +1,4 @@
-//! The ranks of a job, together.
+//! The ranks of a job, predicted together.
 
 mod assembled;
 mod doubts;
@@ -32,29 +32,29 @@ use crate::error::Error;
 use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};
 
-/// All ranks of a job that were recorded, in order, and where they meet.
+/// All recorded ranks of a job, in order, and their common collectives.
 #[derive(Debug)]
 pub struct Ranks {
     /// The folder.
     pub path: PathBuf,
-    /// The step of each.
+    /// The step of each rank.
     pub steps: Vec<Step>,
-    /// Which activities of theirs are one collective.
+    /// Matches the activities of ranks that belong to one collective.
     pub job: Job,
-    /// Of each step how many ranks of the job do the same: one of those that were recorded.
+    /// Number of ranks in the job that each step represents: ranks with the same work share one step.
     pub alike: Vec<u32>,
-    /// How many GPUs a node has, where that was said; else as many as nodes of such GPUs usually have.
+    /// GPUs per node, where given; else the usual number for nodes of such GPUs.
     pub node: Option<u32>,
-    /// What of its tables lies in hosts' memory; none where nothing does.
+    /// Tables in hosts' memory; `None` where there are none.
     pub in_hosts: Option<InHosts>,
 }
 
-/// Tables of a described job in the memory of hosts, behind caches of their rows on the GPUs.
+/// Tables of a described job in hosts' memory, with caches of their rows on the GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InHosts {
-    /// How many tables.
+    /// Number of tables.
     pub tables: usize,
-    /// How many rows a step brings to all GPUs together, as computed; as many go back.
+    /// Rows copied per step to all GPUs together, as computed; the same number is written back.
     pub misses: i64,
 }
 
@@ -70,14 +70,14 @@ impl InHosts {
     }
 }
 
-/// Of a described job with more ranks than this, one of those that do the same stands for all.
+/// Number of ranks of a described job above which ranks with the same work share one step.
 const FOLDED: u32 = 16;
 
 impl Ranks {
-    /// The ranks of a described job.
+    /// Makes the ranks of a described job.
     ///
     /// # Errors
-    /// Where its collectives do not match.
+    /// Fails where its collectives do not match.
     pub fn of_model(path: &Path, model: &Model) -> Result<Ranks, Error> {
         let lists = if model.gpus() > FOLDED {
             model.alike()
@@ -94,12 +94,12 @@ impl Ranks {
     /// Opens a folder of ranks and matches their collectives.
     ///
     /// # Errors
-    /// Where it cannot be read, is not one job, or its collectives do not match.
+    /// Fails where the folder cannot be read, is not one job, or its collectives do not match.
     pub fn open(path: &Path) -> Result<Ranks, Error> {
         Ranks::open_with(path, &Options { want: Want::TIMING, ..Options::default() })
     }
 
-    /// The same, read so.
+    /// Opens a folder of ranks with these options.
     ///
     /// # Errors
     /// As [`Ranks::open`].
@@ -107,20 +107,20 @@ impl Ranks {
         Ranks::of_input(open_input(path, options)?)
     }
 
-    /// Of an input that is open already.
+    /// Matches the collectives of an opened input.
     ///
     /// # Errors
     /// As [`Ranks::open`].
     pub fn of_input(input: Input) -> Result<Ranks, Error> {
         let (path, choice) = (input.path, Choice::default());
         one_job(&path, &input.recordings, &choice)?;
-        // Of a job that was described nothing is timed.
+        // A described job has no times.
         let any_timed = input.recordings.iter().any(is_timed);
         let here =
             |recording: &Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
         let timed: Vec<Recording> = input.recordings.into_iter().filter(here).collect();
         let (ranks, ops) = (timed.len(), OpSet::standard());
-        // Each is read once more by its own number where more of it is needed.
+        // Each is read again by its own number where more of it is needed.
         let step = |recording: Recording| {
             let own = Choice { rank: recording.rank, ..choice };
             Step::of_recording(&path, recording, ranks, &own, &ops)
@@ -136,14 +136,14 @@ impl Ranks {
         Ok(Ranks { path, alike: vec![1; steps.len()], steps, job, node: None, in_hosts: None })
     }
 
-    /// Steps that were made, and not recorded, each of so many ranks that do the same.
+    /// Joins made (not recorded) steps, each representing `alike` ranks with the same work.
     pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
         Ok(Ranks { path, steps, job, alike, node: None, in_hosts: None })
     }
 
-    /// Their graphs, and where they meet.
+    /// Graphs of the ranks with their matched collectives.
     #[must_use]
     pub fn crew(&self) -> Crew<'_> {
         Crew {
@@ -153,7 +153,7 @@ impl Ranks {
         }
     }
 
-    /// Samples a step, all ranks together: as recorded for the job, else the sum of the ranks' own; `None` where one is not known.
+    /// Samples per step of all ranks together: as recorded for the job, else the sum over the ranks; `None` where one is unknown.
     #[must_use]
     pub fn batch(&self) -> Option<u64> {
         let metas = || self.steps.iter().map(|step| step.meta.as_ref());
@@ -161,7 +161,7 @@ impl Ranks {
         global.or_else(|| metas().map(|meta| meta?.batch).sum())
     }
 
-    /// What to call it: the folder's name.
+    /// Title: the folder's name.
     #[must_use]
     pub fn title(&self) -> String {
         let folder = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -172,22 +172,22 @@ impl Ranks {
 /// The ranks of a job as graphs.
 #[derive(Debug, Clone)]
 pub struct Crew<'g> {
-    /// Their numbers.
+    /// Their rank numbers.
     pub numbers: Vec<u32>,
     /// Their steps.
     pub graphs: Vec<&'g StepGraph>,
-    /// Which activities of theirs are one collective.
+    /// Matches the activities of ranks that belong to one collective.
     pub job: &'g Job,
 }
 
 impl Crew<'_> {
-    /// Whether any of them meet.
+    /// Whether any of them have a common collective.
     #[must_use]
     pub fn meet(&self) -> bool {
         self.job.rendezvous.iter().any(|met| met.members.len() > 1)
     }
 
-    /// How many ranks the job has: as its largest process group says, else as many as are here.
+    /// Number of ranks of the job: the size of its largest process group, at least the number of ranks given.
     #[must_use]
     pub fn world(&self) -> usize {
         let sizes = self.job.rendezvous.iter().filter_map(|met| met.group.size);
@@ -195,13 +195,13 @@ impl Crew<'_> {
     }
 }
 
-/// A rendezvous as a collective to be priced, among all ranks of its group.
+/// A rendezvous as a collective to price, among all ranks of its group.
 pub(crate) fn call(met: &Rendezvous) -> CollectiveCall {
     let here = u32::try_from(met.members.len()).unwrap_or(u32::MAX);
     CollectiveCall { kind: met.kind, ranks: met.group.size.unwrap_or(here).max(here), bytes: met.bytes }
 }
 
-/// The number of a rank; zero where it is not known, as of one trace alone.
+/// Number of a rank; zero where unknown, as for a single trace.
 fn number(step: &Step) -> u32 {
     step.rank.unwrap_or(0)
 }

@@ -1,11 +1,11 @@
-//! steptime tells how long a training step takes, why, and what would make it shorter.
+//! steptime predicts how long a training step takes, explains why, and suggests what would make it shorter.
 //!
 //! ```text
 //! recording ──steptime_trace──> columns ──steptime_graph──> StepGraph ──steptime_aten──> kernel calls
 //!     ──steptime_cost──> PricedGraph ──steptime_sim──> Timeline ──> Prediction
 //! ```
 //!
-//! This crate is the front door. [`open`] reads an input, [`Step::predict`] asks how long its step takes:
+//! This crate is the facade. [`open`] reads an input, [`Step::predict`] predicts how long its step takes:
 //!
 //! ```
 //! # fn main() -> Result<(), steptime::Error> {
@@ -19,8 +19,9 @@
 //! # }
 //! ```
 //!
-//! [`validate()`] compares predictions with what was measured, [`fit_host_profile`] makes a host profile, [`device()`] finds
+//! [`validate()`] compares predictions with measurements, [`fit_host_profile`] makes a host profile, [`device()`] finds
 //! a device profile to price kernels with. The operators are behind the features `ops` and `cuda`.
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod answers;

@@ -1,4 +1,4 @@
-//! The most device memory that a step needs.
+//! Peak device memory of a step.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::ApiKind;
@@ -9,10 +9,10 @@ use crate::device::catalog::shipped_spec;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
+/// Share of a GPU's memory that is left to the driver, to NCCL and to the allocator's gaps.
 const KEPT: f64 = 0.1;
 
-/// The most that a recorded step needs; `None` where what its ops were called with is not known, or a CUDA graph hides it.
+/// Peak of a recorded step; `None` where arguments of ops are unknown, or a CUDA graph hides ops.
 pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
     if !is_seen(recorded) {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak
     of_changed(recorded, spec(recorded, kernels).as_ref(), &step, &scheduled)
 }
 
-/// The same of a step that rules changed. `scheduled` is what runs of it before any of it is captured; `spec` is the GPU's.
+/// Peak of a step that rules changed. `scheduled` is the step before any of it is captured; `spec` is the GPU's.
 pub(crate) fn of_changed(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
@@ -33,7 +33,7 @@ pub(crate) fn of_changed(
     is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
 }
 
-/// The memory that a recorded step needs over its time; nothing where that is not known. `step` is its ops and tensors.
+/// Memory of a recorded step over time; empty where unknown. `step` has its ops and tensors.
 pub(crate) fn over_recorded(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
@@ -46,25 +46,25 @@ pub(crate) fn over_recorded(
     edit::memory_over(step, &scheduled, spec.map(|spec| u32::from(spec.compute_capability[0])))
 }
 
-/// Whether tensors can be told apart: there is an execution trace, and no CUDA graph runs ops that it does not show.
+/// Whether tensors can be distinguished: there is an execution trace, and no CUDA graph runs ops that the trace does not show.
 fn is_seen(recorded: &Step) -> bool {
     let replays = recorded.graph.calls.iter().any(|call| call.kind == ApiKind::GraphLaunch);
     recorded.arguments.tells_tensors_apart() && !replays
 }
 
-/// Whether a step that needs so much fits a GPU, with room for what its process takes beside tensors: the context of CUDA, its
-/// libraries, and what the allocator cannot use. `None` where either is not known.
+/// Whether a step with this peak fits a GPU, with room for the memory of its process beside tensors: the CUDA context,
+/// libraries, and memory that the allocator cannot use. `None` where either is unknown.
 pub(crate) fn fits(peak: Option<&Peak>, spec: Option<&DeviceSpec>) -> Option<bool> {
     let room = room(spec?)?;
     Some(peak?.total() <= room)
 }
 
-/// The memory that tensors may take of a GPU, in bytes; `None` where it is not known how much it has.
+/// Memory of a GPU that tensors may use, in bytes; `None` where its size is unknown.
 pub(crate) fn room(spec: &DeviceSpec) -> Option<u64> {
     (spec.memory.bytes > 0).then(|| usable(Bytes(spec.memory.bytes)).0)
 }
 
-/// Of a GPU's memory what a job may use.
+/// Part of a GPU's memory that a job may use.
 #[must_use]
 pub fn usable(memory: Bytes) -> Bytes {
     Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)

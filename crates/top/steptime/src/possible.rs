@@ -1,4 +1,4 @@
-//! Steps that take no time, or more than any does, and tensors that no GPU has room for: refused.
+//! Plausibility checks: rejects steps that take no time or implausibly long, and tensors too large for any GPU.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::device::Launch;
 use crate::error::Error;
 use crate::step::Step;
 
-/// The longest step, a month: times beyond the latest are all the same, and differences of them mean nothing.
+/// The longest accepted step, a month: times beyond it saturate, so that their differences have no meaning.
 const LONGEST: Nanos = Nanos(30 * 86_400 * 1_000_000_000);
 
-/// A step without time is none, and one of months is damaged.
+/// Rejects a step without time, and one of months, whose file is damaged.
 pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
     let path = || step.path.clone();
     match time {
@@ -22,7 +22,7 @@ pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
     }
 }
 
-/// Refuses launches whose tensors no GPU has room for.
+/// Rejects launches with tensors too large for any GPU.
 pub(crate) fn possible(path: &Path, graph: &StepGraph, launches: &[Launch]) -> Result<(), Error> {
     match launches.iter().find(|launch| !launch.call.is_possible()) {
         None => Ok(()),

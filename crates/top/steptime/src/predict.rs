@@ -1,4 +1,4 @@
-//! How long a step takes.
+//! Prediction of a step's time.
 
 mod host_side;
 mod waits;
@@ -25,13 +25,13 @@ use crate::shipped_host::own_constants;
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
 
-/// A simpler way to a step time, to compare with.
+/// A baseline method for the step time, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// The published Algorithm 1, with overheads extracted the published way but for the profiler's cost, which is
-    /// the one that was measured.
+    /// The published Algorithm 1, with overheads extracted by the published method, except for the profiler's cost, which is
+    /// the measured one.
     Paper,
-    /// The same with the published cost of the profiler: 2 us a host event, 4 us a device event.
+    /// The published algorithm with the published cost of the profiler: 2 us per host event, 4 us per device event.
     PaperPublished,
     /// The sum of all kernels, copies and memsets.
     KernelSum,
@@ -52,10 +52,10 @@ impl Baseline {
 /// The level of [`Prediction::interval`].
 pub const INTERVAL_LEVEL: f64 = 0.9;
 
-/// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine, of a step that
-/// keeps its device busy ...
+/// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine, for a step that
+/// keeps its device busy.
 const NEXT_RUN: f64 = 0.115;
-/// ... and how much more of it there is where the device idles all the time: that part is the host's.
+/// Additional half-width where the device is always idle: that part is the host's.
 ///
 /// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside, and
 /// 48 were with the spread of windows within one process alone (0.048).
@@ -63,52 +63,52 @@ const NEXT_RUN_HOST: f64 = 0.2;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 pub(crate) const KERNEL_SPREAD: f64 = 0.01;
 
-/// A predicted step, explained.
+/// A predicted step with its explanation.
 #[derive(Debug, Clone)]
 pub struct Prediction {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// What speaks against it; the interval is wider by these.
+    /// Doubts about it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
-    /// How long of the step the device works.
+    /// Device active time of the step.
     pub active: Nanos,
-    /// How long it does not.
+    /// Device idle time of the step.
     pub idle: Nanos,
-    /// Why not.
+    /// Device idle time by cause.
     pub idle_by_cause: Idle,
-    /// When everything happens.
+    /// Times of all events.
     pub timeline: Timeline,
-    /// The chain that makes the step as long as it is.
+    /// The critical path.
     pub path: Vec<Stretch>,
-    /// How much later each thing could be.
+    /// Slack of each event.
     pub slack: Slack,
-    /// Top-level ops, the most expensive first.
+    /// Top-level ops, most expensive first.
     pub ops: Vec<OpCost>,
-    /// Kernels, the most expensive first.
+    /// Kernels, most expensive first.
     pub kernels: Vec<KernelCost>,
     /// Time by phase.
     pub phases: Vec<(Phase, PhaseCost)>,
     /// Time by annotation.
     pub annotations: Vec<(String, PhaseCost)>,
-    /// Where the host's times came from.
+    /// Sources of the host's times.
     pub found: steptime_cost::Found,
     /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
     pub slowness: Option<f64>,
-    /// What ops launch and what it costs, where kernel times come from a device profile.
+    /// Launches and their prices, where kernel times come from a device profile.
     pub device: Option<PricedLaunches>,
-    /// The recording replayed with the profiler's cost left in; `None` where nothing was timed.
+    /// Replay of the recording with the profiler's cost left in; `None` where nothing was timed.
     pub replay: Option<SelfCheck>,
-    /// The most device memory that its tensors need; `None` where that is not known.
+    /// Peak device memory of its tensors; `None` where unknown.
     pub peak: Option<Peak>,
-    /// Whether the GPU has room for that; `None` where either is not known.
+    /// Whether the GPU has room for that; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// What was asked for.
+    /// Settings of the prediction.
     pub asked: Asked,
 }
 
-/// The time of each device activity of a step, with the half-width of their sum and how they were found.
+/// The time of each device activity of a step, with the half-width of their sum and, from a device profile, their prices.
 pub(crate) fn device_times(
     recorded: &Step,
     kernels: &Kernels<'_>,
@@ -125,14 +125,14 @@ pub(crate) fn device_times(
     }
 }
 
-/// Predicts a step: replays threads, streams and waits in simulated time.
+/// Predicts a step: simulates threads, streams and waits.
 ///
-/// [`Step::predict`] asks the same in words, and cannot be asked what its input does not hold.
+/// [`Step::predict`] does the same as a query, and checks that its input has the data for it.
 pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
     predict_in(recorded, recorded.process, host, kernels)
 }
 
-/// The same in a process in a state of its own.
+/// Predicts a step in a process of the given state.
 pub(crate) fn predict_in(
     recorded: &Step,
     process: Process,
@@ -154,12 +154,14 @@ impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
     pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
         let graph = priced.graph;
-        // Before all that is kept, for it takes as much memory as the simulation.
+        // Runs before anything is kept, because it needs as much memory as the simulation.
         let replay = SelfCheck::of(graph);
         let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
-        let path = critical::path(graph, &timeline);
+        // Before the path, which is kept: both need as much memory for a while.
         let idle_by_cause = Idle::of(graph, &timeline);
+        let slack = Slack::of(graph, &timeline);
+        let path = critical::path(graph, &timeline);
         Prediction {
             step,
             interval,
@@ -167,7 +169,7 @@ impl Prediction {
             active: timeline.active(),
             idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
             idle_by_cause,
-            slack: Slack::of(graph, &timeline),
+            slack,
             ops: breakdown::by_op(graph, &timeline, &path),
             kernels: breakdown::by_kernel(graph, &priced.durations),
             phases: breakdown::by_phase(graph, &timeline),
@@ -184,7 +186,7 @@ impl Prediction {
         }
     }
 
-    /// With what speaks against it; the interval is wider by these.
+    /// Adds doubts; the interval is wider by these.
     pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
         let evidence = Evidence {
             device: self.device.as_ref(),
@@ -196,25 +198,25 @@ impl Prediction {
         self.widened()
     }
 
-    /// With the memory that it needs; where that is more than there is, it is said before all else.
+    /// Adds the peak memory; where the GPU has less, that doubt comes first.
     pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
         doubt::memory::first(&mut self.doubts, peak.as_ref(), spec);
         Prediction { fits: memory::fits(peak.as_ref(), spec), peak, ..self }
     }
 
-    /// With the interval as much wider as its doubts want.
+    /// Widens the interval by its doubts.
     pub(crate) fn widened(mut self) -> Prediction {
         self.interval = doubt::widened(&self.doubts, self.step, self.interval);
         self
     }
 }
 
-/// The step time by a simpler way.
+/// Predicts the step time by a baseline method.
 pub fn baseline(recorded: &Step, kernels: &Kernels<'_>, baseline: Baseline) -> Nanos {
     baseline_in(recorded, recorded.process, kernels, baseline)
 }
 
-/// The same in a process in a state of its own.
+/// Predicts the step time by a baseline method in a process of the given state.
 pub(crate) fn baseline_in(
     recorded: &Step,
     process: Process,
@@ -233,11 +235,11 @@ pub(crate) fn baseline_in(
     }
 }
 
-/// A priced step, replayed, and no more.
+/// A simulated step without an explanation.
 pub(crate) struct Simulated {
-    /// When everything happens.
+    /// Times of all events.
     pub timeline: Timeline,
-    /// Holds the step time, if nothing speaks against it.
+    /// Interval of the step time, before doubts.
     pub interval: [Nanos; 2],
 }
 
@@ -250,7 +252,7 @@ impl Simulated {
     }
 }
 
-/// The step with the host and the kernels at either end of their own intervals, widened by what the next run differs.
+/// Interval of the step with the host and the kernels at either end of their own intervals, widened by the variation of the next run.
 fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nanos; 2] {
     let step = timeline.period;
     let low = at_speeds(priced, (-priced.host.spread).exp(), (-device).exp());
@@ -258,8 +260,8 @@ fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nano
     about(step, [low, high], next_run(timeline))
 }
 
-/// An interval about a step, its sides as much wider as the next run differs (relative half-width). The lower side is
-/// above zero: where a difference would take it below, it is a ratio.
+/// Widens an interval around a step by the variation of the next run (relative half-width). The lower side stays
+/// above zero: where a difference would not, a ratio is used.
 pub(crate) fn about(step: Nanos, [low, high]: [Nanos; 2], next_run: f64) -> [Nanos; 2] {
     let differs = next_run * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(differs) as i64);
@@ -277,7 +279,7 @@ pub(crate) fn next_run(timeline: &Timeline) -> f64 {
     NEXT_RUN.hypot(NEXT_RUN_HOST * (1.0 - busy).clamp(0.0, 1.0))
 }
 
-/// The step where the host and the device take so many times as long for everything.
+/// Step time with all host times and all device times scaled by these factors.
 pub(crate) fn at_speeds(priced: &PricedGraph<'_>, host: f64, device: f64) -> Nanos {
     let mut other = priced.clone();
     other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));

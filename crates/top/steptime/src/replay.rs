@@ -1,4 +1,4 @@
-//! What a recording says of its own replay: the profiled step predicted, against the profiled step recorded.
+//! Self-check of a recording: the profiled step as simulated, compared with the profiled step as recorded.
 
 use steptime_cost::{HostCosts, PricedGraph, Process};
 use steptime_graph::{Clock, StepGraph, median};
@@ -7,25 +7,25 @@ use steptime_trace::Nanos;
 
 use crate::shipped_host::own_constants;
 
-/// The profiled step, predicted with the profiler's cost left in, beside what was recorded.
+/// The profiled step, simulated with the profiler's cost left in and as recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelfCheck {
-    /// Median period as the marks of the recording say; of a single step its mark, or from its first event to the end of all it
-    /// launched.
+    /// Median period by the marks of the recording; for a single step its mark, or the time from its first event to the end of all its
+    /// launches.
     pub recorded: Nanos,
-    /// The typical step, simulated: what a prediction is made of. Of a single step, the step itself.
+    /// Simulated time of the typical step, from which predictions are made. For a single step, of the step itself.
     pub typical: Nanos,
-    /// Relative error of every recorded step simulated with its own times: the simulator's own.
+    /// Relative error of every recorded step simulated with its own times: the error of the simulator.
     pub each_error: f64,
     /// Median device active time of a step as recorded.
     pub active_recorded: Nanos,
-    /// The same of the typical step, simulated.
+    /// Median device active time of the simulated typical step.
     pub active_typical: Nanos,
-    /// Half the range between the first and the last quarter of the recorded periods, relative; zero of one step.
+    /// Half the interquartile range of the recorded periods, relative; zero for one step.
     pub unrest: f64,
-    /// Median period by the marks of the host, where the device is the better clock and says something else.
+    /// Median period by the host's marks, where the device is the better clock.
     pub by_host: Option<Nanos>,
-    /// Whether a single step was recorded, and so no period.
+    /// Whether a single step was recorded, which has no period.
     pub single: bool,
 }
 
@@ -43,7 +43,7 @@ impl SelfCheck {
         let recorded =
             marked.or(graph.samples.median_period()).filter(|_| !replay.single).unwrap_or(replay.measured);
         let timeline = Timeline::simulate(&profiled);
-        // A single step is as long as its mark, unless the device is done later.
+        // A single step is as long as its mark, unless the device finishes later.
         let mark = graph.samples.steps().next().and_then(|step| graph.samples.host_period(step));
         let (recorded, typical, active_typical) = match mark.filter(|&mark| mark >= replay.measured) {
             Some(mark) if replay.single => (mark, timeline.period, timeline.active()),

@@ -1,4 +1,4 @@
-//! One GPU's step on several numbers of GPUs: each runs it, and gradients are averaged among them.
+//! One GPU's step on several numbers of GPUs: each GPU runs it, and gradients are averaged among them.
 
 use rayon::prelude::*;
 use steptime_rewrite::{Error as Refusal, Refused};
@@ -9,33 +9,33 @@ use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::job::{Spread, World};
 
-/// So many GPUs, and in how many machines they are, where that is said.
+/// Number of GPUs, and number of nodes where given.
 pub type GpuCount = (u32, Option<u32>);
 
-/// A step on so many GPUs.
+/// A step on a number of GPUs.
 #[derive(Debug, Clone)]
 pub struct StepOnGpus {
-    /// How many.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// In how many machines; `None` where that is not said.
+    /// Number of nodes; `None` where not given.
     pub nodes: Option<u32>,
-    /// Samples of a step, of all together.
+    /// Samples per step of all GPUs together.
     pub batch: u64,
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// Data on its way between GPUs while nothing else runs, on the GPU where that is longest.
+    /// Time in which data is on its way between GPUs and nothing else runs, on the GPU where it is longest.
     pub exposed: Nanos,
-    /// What speaks against it; the interval is wider by these.
+    /// Doubts about it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
 }
 
 impl WhatIfs<'_> {
-    /// The step on each of these numbers of GPUs, which share the recorded batch, or each keep it.
+    /// Predicts the step on each of these numbers of GPUs, which share the recorded batch, or each keep it.
     ///
     /// # Errors
-    /// As [`crate::Question::in_world`]; where the batch is not recorded, or cannot be shared evenly.
+    /// As [`crate::Question::in_world`]; also where the batch is not recorded, or cannot be shared evenly.
     pub fn on_gpus(&self, counts: &[GpuCount], keep_batch: bool) -> Result<Vec<StepOnGpus>, Error> {
         counts.par_iter().map(|&count| self.on(count, keep_batch)).collect()
     }

@@ -14,8 +14,8 @@ pub struct Score {
 }
 
 impl Score {
-    /// Scores signed relative errors. An error below a hundredth of a percent counts as that in the geometric
-    /// mean: one lucky hit does not make a method.
+    /// Scores signed relative errors. In the geometric mean, an error below a hundredth of a percent counts as that much, so that
+    /// a single lucky hit does not dominate.
     pub fn of(errors: impl IntoIterator<Item = f64>) -> Score {
         let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
         if sizes.is_empty() {

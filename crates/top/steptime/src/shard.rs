@@ -1,7 +1,7 @@
-//! Placing the tables of a described model on the GPUs of a job, so that its step is short.
+//! Placement of a described model's tables on the GPUs of a job, for a short step.
 //!
-//! What each table costs its rank is priced alone (`loads`), plans are searched over these loads, and the best few are simulated as
-//! whole jobs: the shortest step wins. Then changes of it are simulated (`refine`). What the pick may cost is told (`regret`).
+//! The cost of each table to its rank is priced alone (`loads`), plans are searched over these loads, and the best few are simulated as
+//! whole jobs: the shortest step wins. Then changes of it are simulated (`refine`). `regret` estimates the loss from the chosen plan.
 
 mod cached;
 mod file;
@@ -31,75 +31,75 @@ use crate::job::{JobPrediction, Ranks};
 pub use crate::memory::usable;
 use crate::step::Step;
 
-/// Of a job with more GPUs than this, tables one after the other are not simulated to compare with, and no changes of a plan.
+/// Number of GPUs above which round-robin placement is not simulated for comparison, and changes of a plan are not tried.
 const COMPARED: u32 = 16;
 
-/// How each step is to be predicted: on which GPU, by whose host.
+/// Query of each step: GPU and host.
 pub trait Ask: Sync {
-    /// Why one cannot be.
+    /// Error of a query.
     type Error: From<Error> + Send;
 
-    /// Asks about a step.
+    /// Makes the query of a step.
     ///
     /// # Errors
-    /// Where it cannot be asked so.
+    /// Fails where the query cannot be made.
     fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Self::Error>;
 }
 
-/// A model on the GPUs of a job, and how long its step takes.
+/// A model on the GPUs of a job, with its predicted step.
 #[derive(Debug)]
 pub struct Placement {
-    /// The model, its tables where the plan says.
+    /// The model, with its tables placed.
     pub model: Model,
     /// Its ranks.
     pub ranks: Ranks,
-    /// Their step.
+    /// The predicted step.
     pub predicted: JobPrediction,
 }
 
-/// A plan that was found, and what else was tried.
+/// A plan that was found, with the other plans that were tried.
 #[derive(Debug)]
 pub struct Sharded {
-    /// The best.
+    /// The best plan.
     pub best: Placement,
-    /// The least step of any plan, by loads of tables, as far as these add up in the plans that were simulated; `None` where that is not
-    /// known.
+    /// Lower bound of the step over all plans, from the loads of tables as far as these add up in the simulated plans; `None` where
+    /// unknown.
     pub bound: Option<Nanos>,
-    /// The step with each other plan that was simulated: how it was found, and how long it takes.
+    /// The other simulated plans: search method and step time.
     pub others: Vec<(&'static str, Nanos)>,
-    /// How the best was found.
+    /// Search method that found the best plan.
     pub how: &'static str,
-    /// How many changes simulations made to it then.
+    /// Number of changes that simulations then made to it.
     pub changes: usize,
-    /// How many plans were simulated.
+    /// Number of simulated plans.
     pub simulated: usize,
-    /// What it may cost to take it; `None` where no bound is known.
+    /// Expected loss from taking it; `None` where no bound is known.
     pub regret: Option<Regret>,
 }
 
-/// What is asked of a search.
+/// Constraints of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// How many GPUs.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// What they are called.
+    /// Name of the GPUs.
     pub device: &'a str,
-    /// Memory of each that a job may use.
+    /// Memory of each GPU that a job may use.
     pub memory: Bytes,
-    /// Memory of each machine's host that tables may take, those of all its GPUs together; none where they may not lie there.
+    /// Memory of each node's host that tables of all its GPUs may use together; `None` where tables may not be in hosts' memory.
     pub host_memory: Option<Bytes>,
-    /// How the indices of lookups are distributed: by this caches of tables in hosts' memory miss.
+    /// Distribution of lookup indices, which determines the misses of caches of tables in hosts' memory.
     pub indices: &'a Indices,
-    /// In how many machines they are, as many in each; where it is not said, in as many as such GPUs usually are.
+    /// Number of nodes, with the same number of GPUs each; `None` for the usual number of GPUs per node.
     pub nodes: Option<u32>,
     /// The description's file.
     pub path: &'a Path,
 }
 
-/// Finds where the tables of a model should lie. `ask` says which GPU and whose host.
+/// Searches a placement of a model's tables. `ask` sets GPU and host.
 ///
 /// # Errors
-/// Where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted so.
+/// Fails where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted.
 pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
     let usual = topology(wanted)?.gpus.max(1);
     let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
@@ -123,7 +123,7 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
         found.push(("one after the other", place(turns, wanted.path, ask)?));
     }
     found.sort_by_key(|(_, placement)| placement.predicted.step);
-    // Plans with their simulated steps: how far loads add up.
+    // Plans with their simulated steps, which show how far loads add up.
     let known = |(_, placement): &(&'static str, Placement)| {
         Some((plan_of(&problem, &placement.model.homes(), wanted.gpus)?, placement.predicted.step))
     };
@@ -138,7 +138,7 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
     let start = plan_of(&problem, &best.model.homes(), wanted.gpus);
     if let Some(plan) = start.filter(|_| wanted.gpus > 1 && wanted.gpus <= COMPARED) {
         let refined = refine::refine(model, wanted, &problem, plan, ask)?;
-        // The first is the best again.
+        // The first one is the best plan itself.
         simulated += refined.steps.len() - 1;
         known.extend(refined.steps);
         if refined.changes > 0 {
@@ -152,24 +152,25 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
     Ok(Sharded { best, bound, others, how, changes, simulated, regret })
 }
 
-/// A bound by loads, where these are longer than the simulated step of a plan made shorter as much: it is no longer than any of them.
+/// Scales a bound from loads by the smallest ratio of simulated step to cost over known plans, where that is below 1. The result is at most any of
+/// their steps.
 fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
     let longer = |(plan, step): &(Plan, Nanos)| step.0 as f64 / (problem.cost(plan).0 as f64).max(1.0);
     let least = known.iter().map(longer).fold(1.0, f64::min);
     Nanos((bound.0 as f64 * least) as i64)
 }
 
-/// Predicts the step of a model whose tables are placed.
+/// Predicts the step of a model with placed tables.
 ///
 /// # Errors
-/// Where a step cannot be predicted so.
+/// Fails where a step cannot be predicted.
 pub fn place<A: Ask>(model: Model, path: &Path, ask: &A) -> Result<Placement, A::Error> {
     let ranks = Ranks::of_model(path, &model)?;
     let predicted = ranks.predict_as(|step| ask.ask(step))?;
     Ok(Placement { model, ranks, predicted })
 }
 
-/// The model on the GPUs wanted, its tables there.
+/// The model on the GPUs of the search, with its tables placed.
 fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
     let placed = match homes {
         Some(homes) => model.on(wanted.gpus, homes),
@@ -182,12 +183,12 @@ fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Mo
     placed.map_err(|source| described(wanted.path, source))
 }
 
-/// What is wrong with a description of which something was changed.
+/// Error of a changed description.
 fn described(path: &Path, source: steptime_eager::Problem) -> Error {
     Error::Model(steptime_eager::Error::Description { path: path.into(), source })
 }
 
-/// What is made small: the longer of host and device, the device alone where hosts keep up, both one after the other where nothing
+/// Objectives of the search: the longer of host and device, the device alone where hosts keep up, and their sum where nothing
 /// overlaps.
 fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
     let with = |change: fn(&mut steptime_shard::Load)| {
@@ -202,7 +203,7 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
     [("host and device", problem.clone()), ("device", device), ("host plus device", both)]
 }
 
-/// Where a plan puts tables.
+/// Placement of tables by a plan.
 fn homes(model: &Model, wanted: &Wanted<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
     let gpus = wanted.gpus;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
@@ -227,7 +228,7 @@ fn homes(model: &Model, wanted: &Wanted<'_>, problem: &Problem, plan: &Plan) -> 
     missing(model, homes.collect(), wanted.indices)
 }
 
-/// The plan by which tables lie there; `None` where it is in none of the ways that were priced.
+/// The plan that gives this placement; `None` where it has a way that was not priced.
 fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
     let placed = |(table, home): (&steptime_shard::Table, &Home)| {
         let on: Vec<u32> = match home {
@@ -251,7 +252,7 @@ fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
     Some(Plan { tables: tables? })
 }
 
-/// Whether memory holds a model's tables where they are.
+/// Whether memory holds a model's tables as placed.
 fn fits(model: &Model, problem: &Problem) -> bool {
     let mut taken = vec![0_u64; model.gpus() as usize];
     for (home, table) in model.homes().iter().zip(&problem.tables) {
@@ -264,7 +265,7 @@ fn fits(model: &Model, problem: &Problem) -> bool {
     taken.iter().all(|&bytes| bytes + problem.base.memory.0 <= problem.memory.0)
 }
 
-/// How the GPUs of a job are joined.
+/// Interconnect of the GPUs of a job.
 fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
     let usual = Topology::of(wanted.device).map_err(|source| Error::Network { source })?;
     Ok(match wanted.nodes {
@@ -273,10 +274,10 @@ fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
     })
 }
 
-/// The simulations of several models side by side.
+/// Predicts several models in parallel.
 ///
 /// # Errors
-/// Where one of them cannot be predicted so.
+/// Fails where one of them cannot be predicted.
 pub fn each<A: Ask>(models: Vec<Model>, path: &Path, ask: &A) -> Result<Vec<Placement>, A::Error> {
     models.into_par_iter().map(|model| place(model, path, ask)).collect()
 }

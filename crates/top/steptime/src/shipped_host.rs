@@ -1,4 +1,4 @@
-//! The host profile that ships with steptime.
+//! The shipped host profile.
 
 use std::sync::LazyLock;
 
@@ -9,10 +9,10 @@ use crate::error::Error;
 static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> =
     LazyLock::new(|| HostProfile::parse(include_str!("../../../../profiles/host-default.toml")));
 
-/// The host profile that ships with steptime.
+/// Returns the shipped host profile.
 ///
 /// # Errors
-/// Never in a released build: the profile is checked by a test.
+/// Never fails in a released build: a test checks the profile.
 pub fn default_host() -> Result<&'static HostProfile, Error> {
     DEFAULT_HOST.as_ref().map_err(|source| Error::ShippedHost { source })
 }

@@ -1,33 +1,33 @@
-//! Where the times of a prediction come from.
+//! Sources of the times of a prediction.
 
 use steptime_aten::Settings;
 use steptime_cost::HostProfile;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 
-/// Where the host's times come from.
+/// Source of the host's times.
 #[derive(Debug, Clone)]
 pub enum Host<'p> {
     /// The recording itself, the profiler's cost taken off.
     Own,
-    /// The recording itself, the profiler's cost left in: what the profiled step took.
+    /// The recording itself, with the profiler's cost left in: the profiled step.
     Profiled,
     /// A host profile.
     Profile(&'p HostProfile),
 }
 
-/// Where kernel times come from.
+/// Source of kernel times.
 #[derive(Debug, Clone, Default)]
 pub enum Kernels<'p> {
     /// The recording: the median of each activity.
     #[default]
     Measured,
-    /// A device profile: nothing that was measured of the recording's kernels is used.
+    /// A device profile; measured kernel times of the recording are not used.
     Device {
         /// The profile.
         profile: &'p DeviceProfile,
-        /// Which of its models.
+        /// The selected models of the profile.
         models: ModelChoice,
-        /// How indices of lookups are distributed.
+        /// Distribution of lookup indices.
         indices: Indices,
         /// PyTorch's settings, which execution traces do not record.
         settings: Settings,

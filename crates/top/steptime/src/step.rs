@@ -23,7 +23,7 @@ use crate::input::open_input;
 /// A recording, or one rank of several, ready to be predicted.
 #[derive(Debug)]
 pub struct Step {
-    /// Where it came from.
+    /// Path of the recording.
     pub path: PathBuf,
     /// Its name: the folder's or the file's.
     pub name: String,
@@ -31,55 +31,55 @@ pub struct Step {
     pub rank: Option<u32>,
     /// Number of ranks of the input.
     pub ranks: usize,
-    /// Model, batch, measured times: what the recorder wrote. Predictions read none of its times.
+    /// Model, batch and measured times, as written by the recorder. Predictions do not read its times.
     pub meta: Option<Meta>,
-    /// The profiler that its times are from.
+    /// The profiler that recorded the times.
     pub origin: Origin,
     /// The execution graph.
     pub graph: StepGraph,
-    /// What the reader repaired or skipped, in words.
+    /// Repairs and omissions of the reader, in words.
     pub notes: Vec<String>,
-    /// How many repairs reading took, and the first kind of them; `None` where the input is whole.
+    /// Number of repairs while reading, and the first kind of them; `None` where the input is intact.
     pub repairs: Option<String>,
-    /// Where, in bytes, the execution trace ends before its step does, where the step is made of that alone.
+    /// Position in bytes at which the execution trace ends before its step does, for a step made from that trace alone.
     pub cut_at: Option<u64>,
-    /// Categories of events of accelerators that are not read.
+    /// Categories of accelerator events that are not read.
     pub accelerators: Vec<String>,
-    /// What was assumed where the step was made from an execution trace alone, in words.
+    /// Assumptions where the step was made from an execution trace alone, in words.
     pub assumed: Vec<String>,
-    /// The state of the process to predict; as the recording says, else one that was profiled before. An execution
+    /// The state of the predicted process: as the recording says, else a process that was profiled before. An execution
     /// trace alone is of a training step: fresh.
     pub process: Process,
-    /// The arguments of each op, where they were recorded and asked for.
+    /// The arguments of each op, where recorded and read.
     pub arguments: Arguments,
-    /// What tells the recording from all others, where it has times.
+    /// Identity of the recording, where it has times.
     pub fingerprint: Option<Fingerprint>,
-    /// The input that it was read from, which may hold other ranks and steps, ...
+    /// The input that it was read from, which may have other ranks and steps.
     pub input: PathBuf,
-    /// ... and what was chosen of it.
+    /// The rank and step chosen from it.
     pub choice: Choice,
-    /// The ops that are known.
+    /// The known ops.
     pub ops: OpSet,
-    /// Whether all that the input holds was read.
+    /// Whether everything in the input was read.
     pub(crate) all_read: bool,
 }
 
 impl Step {
-    /// What its recorder measured of its host; `None` where it did not.
+    /// Returns the recorder's measurements of its host; `None` where there are none.
     pub fn probe(&self) -> Option<Probe> {
         let meta = self.meta.as_ref()?;
         Probe::of_numbers(&meta.host_probe, &meta.pulses)
     }
 
-    /// Which module of the model ran which op; no modules where its recorder noted none.
+    /// Maps ops to modules of the model; empty where the recorder noted none.
     #[must_use]
     pub fn modules(&self) -> Modules {
         let calls = self.meta.as_ref().map_or(&[][..], |meta| &meta.modules);
         Modules::of(&self.graph, |op| self.arguments.sequence(op), calls)
     }
 
-    /// What to call it: its folder's or file's name, but for files that are all named alike (`et.json.gz`) the model's, else
-    /// their folder's.
+    /// Title: the folder's or file's name; for files with a generic name (`et.json.gz`), the model's name, else
+    /// that of their folder.
     #[must_use]
     pub fn title(&self) -> String {
         choice::title(&self.name, &self.path, self.meta.as_ref())
@@ -88,12 +88,12 @@ impl Step {
     /// Opens an input and builds the graph of the chosen rank.
     ///
     /// # Errors
-    /// Where the input cannot be read, has no timing, or lacks the rank or step asked for.
+    /// Fails where the input cannot be read, has no timing, or lacks the selected rank or step.
     pub fn open(path: &Path, choice: &Choice) -> Result<Step, Error> {
         Step::open_with(path, choice, &Options { want: Want::TIMING, ..Options::default() })
     }
 
-    /// The same, read so. What is wanted is read; where that shows no device at work, all that there is.
+    /// Opens an input with these options. Where the parts read by them show no device activity, everything is read.
     ///
     /// # Errors
     /// As [`Step::open`].
@@ -101,7 +101,7 @@ impl Step {
         Step::read(path, choice, options, &OpSet::standard())
     }
 
-    /// The same, of a step whose ops mean what a set says: the standard one with ops of your own.
+    /// Opens an input with this set of ops: the standard set with ops of your own.
     ///
     /// # Errors
     /// As [`Step::open`].
@@ -119,7 +119,7 @@ impl Step {
         Ok(Step { all_read: all, ..Step::of_parts(path, input.recordings, choice, ops)? })
     }
 
-    /// The same step, read once more with all that its input holds: the arguments of ops too.
+    /// Reads the same step again with everything in its input, including the arguments of ops.
     ///
     /// # Errors
     /// As [`Step::open`].
@@ -128,7 +128,7 @@ impl Step {
         Ok(Step { process: self.process, ..whole })
     }
 
-    /// Takes the chosen rank of recordings already read.
+    /// Selects a rank of recordings that were already read.
     ///
     /// # Errors
     /// As [`Step::open`].
@@ -153,7 +153,7 @@ impl Step {
         Step::of_recording(path, recording, ranks, choice, ops)
     }
 
-    /// Makes a step of one recording of an input that holds so many.
+    /// Makes a step of one recording of an input with `ranks` recordings.
     pub(crate) fn of_recording(
         path: &Path,
         recording: Recording,
@@ -172,7 +172,7 @@ impl Step {
         let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
         let origin = timing(&recording).map_or(Origin::Kineto, |trace| trace.origin);
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();
-        // No profiler runs in a training step that was never on the device.
+        // A training step that was never on the device is not run under a profiler.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
         let fresh = arguments.is_derived() || said == Some("fresh");
         Ok(Step {
@@ -198,7 +198,7 @@ impl Step {
         })
     }
 
-    /// A rank of a job that does what rules made of this step: nothing of it was timed as it is.
+    /// Makes a rank of a job from the changed step: none of it was timed.
     pub(crate) fn as_rank(&self, rank: u32, ranks: u32, graph: StepGraph, meta: Meta) -> Step {
         Step {
             path: self.path.clone(),
@@ -223,10 +223,10 @@ impl Step {
         }
     }
 
-    /// Checks that something ran on a device, where the step was timed: else there is no step to predict.
+    /// Checks that a timed step has device activity: without it there is nothing to predict.
     ///
     /// # Errors
-    /// Where nothing did, or only on an accelerator that is not read.
+    /// Fails where there is none, or only on an accelerator that is not read.
     pub fn on_a_device(&self) -> Result<(), Error> {
         let coverage = &self.graph.coverage;
         if self.arguments.is_derived() || coverage.activities_in_steps > 0 {
@@ -240,19 +240,19 @@ impl Step {
         Err(damaged(self.repairs.as_deref(), none))
     }
 
-    /// What each op launches, lowered from its arguments, in the order in which it runs.
+    /// Launches of each op, lowered from its arguments, in order of execution.
     #[must_use]
     pub fn launches(&self, indices: &Indices, settings: Settings) -> Vec<Launch> {
         self.arguments.launches(&self.graph, indices, self.settings(settings), &self.ops)
     }
 
-    /// The settings that are asked for, or those that its recorder found.
+    /// The given settings, with those that the recorder found.
     #[must_use]
     pub fn settings(&self, asked: Settings) -> Settings {
         Settings { matmul_tf32: asked.matmul_tf32 || self.matmul_tf32() == Some(true), ..asked }
     }
 
-    /// Whether float32 matrix products might run in TF32; `None` where its recorder did not say.
+    /// Whether float32 matrix products may run in TF32; `None` where the recorder did not say.
     #[must_use]
     pub fn matmul_tf32(&self) -> Option<bool> {
         self.meta.as_ref().and_then(|meta| meta.matmul_tf32)
@@ -261,7 +261,7 @@ impl Step {
     /// The measured, un-profiled step time in milliseconds.
     ///
     /// # Errors
-    /// Where the recording has none.
+    /// Fails where the recording has none.
     pub fn truth_ms(&self, purpose: &'static str) -> Result<f64, Error> {
         self.meta
             .as_ref()
@@ -276,7 +276,7 @@ impl Step {
     }
 }
 
-/// What went wrong, after what was repaired: of a file that was cut, the part that is missing may be the reason.
+/// Adds the repairs to an error: in a cut file, the missing part may be the cause.
 fn damaged(repairs: Option<&str>, error: Error) -> Error {
     match repairs {
         None => error,

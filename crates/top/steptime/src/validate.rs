@@ -1,4 +1,4 @@
-//! Predictions against what was measured.
+//! Comparison of predictions with measurements.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ use crate::score::Score;
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
 
-/// Where the host's times come from in a validation.
+/// Source of the host's times in a validation.
 #[derive(Debug, Clone)]
 pub enum HostMode {
     /// Each recording's own.
     Own,
     /// One profile for all.
     Profile(Box<HostProfile>),
-    /// One profile, brought to each recording's host where it holds a probe, else for a host that is not known.
+    /// One profile, scaled to each recording's host where it has a probe, else for an unknown host.
     Probed(Box<HostProfile>),
-    /// For each recording a profile fitted on the recordings of all other architectures, brought to its host likewise.
+    /// For each recording a profile fitted on the recordings of all other architectures, scaled to its host likewise.
     LeaveOneOut,
 }
 
-/// One recording, measured and predicted. Times in milliseconds.
+/// One recording, measured and predicted. Times are in milliseconds.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The recording's name.
@@ -41,13 +41,13 @@ pub struct Row {
     pub predicted_ms: f64,
     /// Its 90 % interval.
     pub interval_ms: [f64; 2],
-    /// The architecture it is of, as [`crate::architectures`] names it.
+    /// Its architecture, as named by [`crate::architectures`].
     pub architecture: String,
     /// Whether the host profile was fitted on it.
     pub in_sample: bool,
-    /// The published method's prediction, the profiler's cost as it was measured.
+    /// Step by the published method, with the profiler's cost as measured.
     pub paper_ms: f64,
-    /// The same with the profiler's cost as it was published.
+    /// Step by the published method, with the profiler's cost as published.
     pub paper_published_ms: f64,
     /// The sum of kernels.
     pub kernel_sum_ms: f64,
@@ -55,13 +55,13 @@ pub struct Row {
     pub active_measured_ms: f64,
     /// Device active time, predicted.
     pub active_predicted_ms: f64,
-    /// The profiled step, replayed with the profiler's cost left in, against itself.
+    /// Replay of the profiled step with the profiler's cost left in, and the recorded step.
     pub replay: Option<Replay>,
     /// Device active time of the replay at the typical profiled step.
     pub replay_active_ms: f64,
     /// The recording's own host gaps relative to the profile's.
     pub slowness: Option<f64>,
-    /// Where kernel times came from, where it is a device profile.
+    /// Sources of kernel times, where they come from a device profile.
     pub coverage: Option<ModelCoverage>,
 }
 
@@ -80,43 +80,43 @@ impl Row {
 /// All rows, and the scores of each method.
 #[derive(Debug, Clone)]
 pub struct Validation {
-    /// One row a recording.
+    /// One row per recording.
     pub rows: Vec<Row>,
-    /// The simulation.
+    /// Score of the simulation.
     pub simulate: Score,
-    /// The published method, the profiler's cost as it was measured.
+    /// Score of the published method, with the profiler's cost as measured.
     pub paper: Score,
-    /// The published method with the profiler's cost as it was published.
+    /// Score of the published method, with the profiler's cost as published.
     pub paper_published: Score,
-    /// The sum of kernels.
+    /// Score of the sum of kernels.
     pub kernel_sum: Score,
-    /// Device active time.
+    /// Score of device active time.
     pub active: Score,
-    /// The replay of the profiled step, the profiler's cost left in.
+    /// Score of the replay of the profiled step, the profiler's cost left in.
     pub replay: Score,
     /// Share of recordings whose interval holds the measured step.
     pub inside: f64,
-    /// Every op that launches something, predicted and measured, where kernel times come from a device profile.
+    /// Predicted and measured times of every op with a launch, where kernel times come from a device profile.
     pub ops: Vec<OpError>,
-    /// The same by family.
+    /// Scores of `ops` by family.
     pub families: Vec<FamilyScore>,
-    /// What the user should know of the recordings.
+    /// Warnings about the recordings.
     pub warnings: Vec<String>,
 }
 
-/// What a validation predicts from.
+/// Input of a validation's predictions.
 #[derive(Debug, Clone, Copy)]
 pub enum Basis<'s> {
     /// The recordings themselves.
     Recordings,
-    /// For each recording its execution trace alone, in the same order.
+    /// The execution trace alone of each recording, in the same order.
     ExecutionTraces(&'s [Step]),
 }
 
 /// Validates predictions on recordings.
 ///
 /// # Errors
-/// Where a recording has no measured step time or takes no time, or leave-one-out has nothing to learn from.
+/// Fails where a recording has no measured step time or takes no time, or where leave-one-out has no other architecture to fit on.
 pub fn validate(
     recordings: &[Step],
     from: Basis<'_>,
@@ -150,7 +150,7 @@ pub fn validate(
 }
 
 impl HostMode {
-    /// The profile that a recording is predicted by; `fitted` is the one fitted on all other architectures.
+    /// The profile that a recording is predicted with; `fitted` is the one fitted on all other architectures.
     fn profile_for<'p>(
         &'p self,
         recorded: &Step,
@@ -168,7 +168,6 @@ impl HostMode {
 }
 
 impl Validation {
-    /// Scores rows.
     fn of(rows: Vec<Row>, ops: Vec<OpError>, warnings: Vec<String>) -> Validation {
         let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
         let replayed = rows.iter().filter_map(|r| r.replay);
@@ -188,7 +187,7 @@ impl Validation {
     }
 }
 
-/// Says where a profile is scored on what it was fitted on.
+/// Warns where a profile is scored on recordings that it was fitted on.
 fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
     let known = rows.iter().filter(|row| row.in_sample).count();
     if known > 0 {
@@ -200,7 +199,7 @@ fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
     }
 }
 
-/// `predicted` is what is predicted from: the recording itself or its execution trace.
+/// Validates one recording. `predicted` is the step to predict from: the recording itself or its execution trace.
 fn row(
     at: usize,
     recorded: &Step,
@@ -241,8 +240,8 @@ fn row(
     })
 }
 
-/// Whether a profile was fitted on a recording: by what tells it from all others; by its name where the profile does
-/// not say that.
+/// Whether a profile was fitted on a recording: by its fingerprint, or by its name where the profile has no
+/// fingerprint.
 fn was_fitted_on(profile: &HostProfile, recorded: &Step) -> bool {
     let print = recorded.fingerprint.map(|print| print.to_string());
     profile.recordings.iter().filter(|row| !row.excluded).any(|row| {
@@ -254,7 +253,7 @@ fn was_fitted_on(profile: &HostProfile, recorded: &Step) -> bool {
     })
 }
 
-/// For each architecture a profile fitted on the recordings of all the others.
+/// For each architecture, a profile fitted on the recordings of all others.
 fn leave_one_out(
     recordings: &[Step],
     families: &[String],

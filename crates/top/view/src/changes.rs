@@ -1,28 +1,28 @@
-//! What a rule changed: the ops it took out, put in and called otherwise.
+//! Changes by a rule: removed, inserted and changed ops.
 
 use serde::Serialize;
 use steptime::edit::{self, Change, Diff};
 
 use crate::columns::{Column, Columns};
 
-/// The ops in which a step differs from what it was.
+/// The ops in which a step differs from the one before the change.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Changes {
     /// The rule, or several.
     pub rule: String,
-    /// How many were removed, put in and changed.
+    /// Numbers of removed, inserted and changed ops.
     pub counts: [usize; 3],
-    /// 0 removed, 1 put in, 2 changed.
+    /// 0 removed, 1 inserted, 2 changed.
     pub change: Column,
-    /// Their names, texts.
+    /// Names, texts.
     pub name: Column,
-    /// One more than the op of the recording; 0 where a rule put it in.
+    /// One more than the op of the recording; 0 if a rule inserted it.
     pub op: Column,
-    /// One more than the name of the op around each, a text; 0 where there is none.
+    /// One more than the name of the op around each, a text; 0 if there is none.
     pub within: Column,
 }
 
-/// What became of which op. Removed ones are of `before`, the others of `after`.
+/// Collects the changed ops. Removed ones are ops of `before`, the others of `after`.
 pub(crate) fn of(
     rule: &str,
     diff: &Diff,

@@ -1,21 +1,21 @@
-//! Tables as columns in one block of bytes: numbers of a table lie side by side, where they deflate well and a browser
+//! Tables as columns in one block of bytes: the numbers of a column are adjacent, so that they deflate well and a browser
 //! reads them without parsing.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// Where a column lies in the block, and how to read it.
+/// Position and encoding of a column in the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Column {
     /// `u8`, `u32` (little-endian), or `d32`: each the difference from the one before, modulo 2^32.
     kind: &'static str,
-    /// Its first byte; a multiple of four.
+    /// Offset of its first byte; a multiple of four.
     at: usize,
-    /// How many numbers it holds.
+    /// Number of its numbers.
     len: usize,
 }
 
-/// The block, and the texts that columns name by number.
+/// The block, and the texts that columns refer to by number.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     bytes: Vec<u8>,
@@ -33,12 +33,12 @@ impl Columns {
         })
     }
 
-    /// Adds a column.
+    /// Adds a column of 32-bit numbers.
     pub(crate) fn whole(&mut self, numbers: impl IntoIterator<Item = u32>) -> Column {
         self.begin("u32", |bytes| extend(bytes, numbers.into_iter()))
     }
 
-    /// Adds a column of numbers that mostly grow a little.
+    /// Adds a column of numbers that mostly grow by small steps.
     pub(crate) fn growing(&mut self, numbers: impl IntoIterator<Item = u32>) -> Column {
         let mut before = 0_u32;
         let differences =
@@ -46,7 +46,7 @@ impl Columns {
         self.begin("d32", |bytes| extend(bytes, differences))
     }
 
-    /// The number of a text.
+    /// Returns the number of a text, adding the text if it is new.
     pub(crate) fn text(&mut self, text: &str) -> u32 {
         if let Some(&known) = self.known.get(text) {
             return known;
@@ -57,12 +57,12 @@ impl Columns {
         number
     }
 
-    /// The texts, by their numbers.
+    /// Returns the texts, by their numbers.
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// The block.
+    /// Returns the block.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -12,62 +12,61 @@ use steptime::trace::Nanos;
 use crate::columns::{Column, Columns};
 use crate::timeline::phase;
 
-/// Ops in the order in which they begin, thread by thread. Times are nanoseconds over `tick_ns`.
+/// Ops in the order in which they begin, thread by thread. Times are in ticks of `tick_ns` nanoseconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Graph {
-    /// How long a tick is.
+    /// Duration of a tick, nanoseconds.
     pub tick_ns: u32,
-    /// Their names, texts.
+    /// Names, texts.
     pub name: Column,
-    /// One more than the op around each; 0 where there is none.
+    /// One more than the op around each; 0 if there is none.
     pub parent: Column,
-    /// Their threads.
+    /// Threads.
     pub thread: Column,
-    /// The parts of the step they belong to.
+    /// Phases of the step.
     pub phase: Column,
     /// 1 for an annotation.
     pub annotation: Column,
-    /// 0 as recorded, 1 changed by a rule, 2 put in by one.
+    /// 0 as recorded, 1 changed by a rule, 2 inserted by one.
     pub change: Column,
-    /// From begin to end on the host.
+    /// Time on the host, from begin to end.
     pub host: Column,
-    /// What they launched themselves, on the device.
+    /// Device time of their own launches.
     pub device: Column,
-    /// Their own part of the critical path.
+    /// Own time on the critical path.
     pub critical: Column,
-    /// One more than the text of what they take; 0 where it is not known.
+    /// One more than the text of their inputs; 0 if not known.
     pub takes: Column,
-    /// The same of what they give.
+    /// The same for their outputs.
     pub gives: Column,
-    /// One more than the text of the table or layer that an op is the first to use, `tables[3]`; 0 for others.
+    /// One more than the text of the table or layer, `tables[3]`, for the first op that uses it; 0 for others.
     pub part: Column,
-    /// One more than the module that ran it, or whose backward pass it is of; 0 for others.
+    /// One more than the module that ran it, or whose backward pass it belongs to; 0 for others.
     pub module: Column,
-    /// Tensors from op to op.
     pub edges: Edges,
 }
 
-/// Tensors, from the innermost op that makes each to the innermost ops that take it.
+/// Tensors, from the innermost op that produces each to the innermost ops that use it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Edges {
-    /// The op that makes it.
+    /// Op that produces the tensor.
     pub from: Column,
-    /// The op that takes it.
+    /// Op that uses it.
     pub to: Column,
-    /// What it is, a text.
+    /// Type and shape, a text.
     pub tensor: Column,
 }
 
-/// The ops and tensors of a graph, where it is known what ops were called with.
+/// The ops and tensors of a graph with known arguments of ops.
 pub(crate) struct Described<'s> {
     /// Ops and tensors.
     pub step: &'s edit::Step,
-    /// For each op of the graph, that of the step.
+    /// Op of the step for each op of the graph.
     pub of: TiVec<OpId, Option<edit::OpId>>,
 }
 
 impl<'s> Described<'s> {
-    /// Of a step that no rule changed.
+    /// Describes a step without changes by rules.
     pub(crate) fn recorded(step: &'s edit::Step, graph: &StepGraph) -> Described<'s> {
         let mut of: TiVec<OpId, Option<edit::OpId>> = vec![None; graph.ops.len()].into();
         for op in step.running() {
@@ -79,7 +78,7 @@ impl<'s> Described<'s> {
     }
 }
 
-/// The graph of a predicted step.
+/// Returns the graph of a predicted step.
 pub(crate) fn of(
     graph: &StepGraph,
     prediction: &Prediction,
@@ -137,7 +136,7 @@ pub(crate) fn of(
     }
 }
 
-/// One more than the module of an op, which may stand in a step that rules changed.
+/// Returns one more than the module of an op, which may be in a step changed by rules; 0 if it has none.
 fn module(op: OpId, described: Option<&Described<'_>>, modules: &Modules) -> u32 {
     let recorded = match described {
         None => Some(op),
@@ -146,7 +145,7 @@ fn module(op: OpId, described: Option<&Described<'_>>, modules: &Modules) -> u32
     recorded.and_then(|op| *modules.of.get(op)?).map_or(0, |module| module.0 + 1)
 }
 
-/// For each op, one more than the text of the table or layer that it is the first to use.
+/// Returns for each op one more than the text of the table or layer that it is the first to use; 0 for others.
 fn parts(graph: &StepGraph, described: Option<&Described<'_>>, columns: &mut Columns) -> Vec<u32> {
     let Some(Described { step, of }) = described else { return vec![0; graph.ops.len()] };
     let mut texts: TiVec<edit::OpId, u32> = vec![0; step.ops.len()].into();
@@ -178,7 +177,7 @@ fn edges(graph: &StepGraph, described: Option<&Described<'_>>, columns: &mut Col
     }
 }
 
-/// `float32[2048, 64]`.
+/// Formats a tensor as `float32[2048, 64]`.
 fn tensor(step: &edit::Step, tensor: TensorId) -> String {
     let value = &step.tensors[tensor].value;
     let sides: Vec<String> = value.shape.iter().map(i64::to_string).collect();

@@ -11,33 +11,33 @@ use serde::Serialize;
 
 use crate::viewed::Viewed;
 
-/// The script, made by `web/check`.
+/// Script, built by `web/check`.
 const SCRIPT: &str = include_str!("../../../../web/dist/viewer.js");
-/// The style.
+/// Style sheet.
 const STYLE: &str = include_str!("../../../../web/dist/viewer.css");
 
-/// How a page is used.
+/// Use of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode<'a> {
-    /// It is a file: it asks nobody anything.
+    /// A file, which makes no request.
     File,
-    /// A [`Server`](crate::Server) serves it and answers beside it.
+    /// A page served by a [`Server`](crate::Server), which answers its requests.
     Served(&'a Devices),
 }
 
-/// GPUs that the reader of a served page chooses from, in the order shown: names, and `None` for the one recorded on.
+/// GPUs to choose from on a served page, in the order shown: names, and `None` for the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Devices {
-    /// All of them.
+    /// All GPUs.
     pub all: Vec<Option<String>>,
-    /// The place of the one that the page is of.
+    /// Index of the page's initial GPU.
     pub chosen: usize,
 }
 
-/// The page of a step. It loads nothing: what it shows is in it, deflated.
+/// Returns the page of a step, which loads nothing: its data are embedded, deflated.
 ///
 /// # Errors
-/// Where an answer cannot be written as JSON.
+/// If an answer cannot be written as JSON.
 pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
     let (head, block) = parts(viewed)?;
     let (mode, connect, devices) = match mode {
@@ -50,7 +50,7 @@ pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
     };
     let title = escaped(viewed.title());
     let mut page = String::with_capacity(head.len() + block.len() + SCRIPT.len() + STYLE.len() + 4096);
-    // The policy is the browser's promise that the page asks nobody: no picture, no font, no script comes from outside.
+    // The policy makes the browser refuse requests: no picture, no font, no script is loaded from outside.
     let _ = write!(
         page,
         "<!doctype html>\n<html lang=\"en\" data-mode=\"{mode}\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -68,7 +68,7 @@ pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
     Ok(page)
 }
 
-/// The data of a page by itself: the two texts that the page of the same step holds, a line each.
+/// Returns the data of a page alone: the two texts embedded in the page of the same step, one per line.
 ///
 /// # Errors
 /// As [`page`].
@@ -77,20 +77,20 @@ pub fn data(viewed: &Viewed) -> io::Result<String> {
     Ok(format!("{head}\n{block}\n"))
 }
 
-/// The head and the block of columns, packed.
+/// Returns the head and the block of columns, packed.
 fn parts(viewed: &Viewed) -> io::Result<(String, String)> {
     let (head, block) = viewed.parts()?;
     Ok((packed(&head)?, packed(block)?))
 }
 
-/// Deflated, as base64.
+/// Deflates bytes and encodes them in base64.
 fn packed(bytes: &[u8]) -> io::Result<String> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     Ok(STANDARD.encode(encoder.finish()?))
 }
 
-/// A text that is no markup.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_script_does_not_end_itself() {
-        // The built script stands within a script element, the style within a style element.
+        // The built script is inside a script element, the style inside a style element.
         assert!(!SCRIPT.to_ascii_lowercase().contains("</script"), "viewer.js holds </script");
         assert!(!SCRIPT.contains("<!--"), "viewer.js holds <!--");
         assert!(!STYLE.to_ascii_lowercase().contains("</style"), "viewer.css holds </style");

@@ -1,34 +1,34 @@
-//! Levels of detail: on a coarser level neighbours that together are shorter than its resolution are one, and it says how
-//! many. None is dropped: the counts of a level add up to the slices of its row.
+//! Levels of detail: a coarser level groups neighbours that together are shorter than its resolution, with their number.
+//! None is dropped: the counts of a level add up to the slices of its row.
 
 use serde::Serialize;
 
 use crate::columns::{Column, Columns};
 
-/// Rows with fewer slices than this are drawn as they are.
+/// Minimum number of slices of a row with levels.
 const FEW: usize = 256;
-/// A level must have at most this share of the groups of the level before to be kept.
+/// Maximum number of groups of a level that is kept, relative to the level before.
 const FEWER: f64 = 0.7;
 
 /// A level of detail of one row.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Level {
-    /// The longest group of more than one slice, ticks.
+    /// Longest group of more than one slice, ticks.
     resolution: u32,
-    /// How many slices each group holds; they follow one another.
+    /// Number of consecutive slices in each group.
     count: Column,
-    /// The longest slice of each group, counted from the group's first.
+    /// Longest slice of each group, counted from the group's first.
     longest: Column,
 }
 
-/// Groups of neighbours: how many each holds, and which of these is the longest.
+/// Groups of neighbours: the number of slices in each, and the longest of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Groups {
     count: Vec<u32>,
     longest: Vec<u32>,
 }
 
-/// Makes the levels of a row, the finest first. Slices are from, until, in order and without overlap.
+/// Builds the levels of a row, the finest first. Slices are `[start, end]`, in order and without overlap.
 pub(crate) fn of(slices: &[[u32; 2]], columns: &mut Columns) -> Vec<Level> {
     let mut levels = Vec::new();
     let (Some(first), Some(last)) = (slices.first(), slices.last()) else { return levels };
@@ -37,7 +37,7 @@ pub(crate) fn of(slices: &[[u32; 2]], columns: &mut Columns) -> Vec<Level> {
     }
     let span = last[1].saturating_sub(first[0]).max(1);
     let mut before = slices.len();
-    // From less than a pixel of a step zoomed in a lot to a pixel of the whole step.
+    // From less than a pixel of a strongly magnified step to a pixel of the whole step.
     for halvings in (9..=24).rev() {
         let resolution = span >> halvings;
         if resolution == 0 {

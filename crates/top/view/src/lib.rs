@@ -18,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! The page is one HTML file: script, style and data are in it, and it makes no request. Its script is made from `web/` and
+//! The page is one HTML file: script, style and data are in it, and it makes no request. Its script is built from `web/` and
 //! committed (`web/dist/`). Tables are columns in one block of bytes, everything else is JSON.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The device memory that the tensors of a step need, over its time.
+//! Device memory of the tensors of a step, over time.
 
 use serde::Serialize;
 use steptime::WhatIfs;
@@ -6,18 +6,18 @@ use steptime::edit::{MemoryKind, Moment};
 
 use crate::columns::{Column, Columns};
 
-/// The memory needed from each moment on to the next.
+/// Memory from each moment to the next.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Memory {
-    /// When, in microseconds from the step's begin on the host.
+    /// Moments, in microseconds from the step's begin on the host.
     pub at_us: Column,
-    /// The kinds of memory.
+    /// Kinds of memory.
     pub kinds: Vec<&'static str>,
-    /// For each kind, kilobytes (1000 bytes).
+    /// Kilobytes (1000 bytes) of each kind.
     pub kb: Vec<Column>,
 }
 
-/// Of a step; `None` where its tensors are not known.
+/// Returns the memory of a step; `None` if its tensors are not known.
 pub(crate) fn of(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory> {
     let moments = asked.memory();
     let (graph, marks) = (&asked.recorded().graph, &asked.before().timeline.marks);
@@ -25,7 +25,7 @@ pub(crate) fn of(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory> {
     let mut at = |moment: &Moment| {
         let op = asked.unchanged().ops[moment.op].origin.recorded()?;
         let mark = if moment.ends { graph.ops[op].end } else { graph.ops[op].begin };
-        // Ops of two threads come in the order in which they hand over, which may be a little off that of time.
+        // Ops of two threads are ordered by their hand-offs, which may differ slightly from the order of time.
         last = u32::try_from(marks[mark].0.max(0) / 1000).unwrap_or(u32::MAX).max(last);
         Some(last)
     };

@@ -1,5 +1,5 @@
-//! Serves a page on loopback to whoever knows its address, which holds a token. Nobody else is answered: without the token a
-//! connection gets a refusal of one line, no body is read of it, and it makes room for others.
+//! Serves a page on loopback at an address that holds a token. A connection without the token gets a refusal of one line, its
+//! body is not read, and it makes room for others.
 
 mod connections;
 mod request;
@@ -14,43 +14,43 @@ use self::connections::{Connections, Guest};
 use self::request::{Head, ReadError};
 use self::timed::Timed;
 
-/// How long a request may take to arrive, and an answer to be taken.
+/// Time limits of receiving a request's head and body, and of sending an answer.
 const HEAD: Duration = Duration::from_secs(5);
 const BODY: Duration = Duration::from_secs(30);
 const REPLY: Duration = Duration::from_secs(120);
-/// Who has no token is told so within this time, or not at all.
+/// Time limit of sending a refusal to a connection without the token.
 const REFUSAL: Duration = Duration::from_secs(1);
-/// After an error of the operating system, as where it has no more descriptors, the next connection waits so long.
+/// Pause before the next connection after an error of the operating system, such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of a connection's stack: those of the main thread of a Linux process, on which a page for a file is made.
+/// Stack size of a connection's thread, bytes: that of the main thread of a Linux process, which builds pages for files.
 const STACK: usize = 8 << 20;
 
-/// Answers to a page, whose requests are JSON. Threads call it at the same time.
+/// Answers to requests of a page, which are JSON. Several threads call it at the same time.
 pub trait Answers: Sync {
-    /// The step after a change, as [`what_if`](crate::what_if) gives it.
+    /// Returns the step after a change, as by [`what_if`](crate::what_if).
     ///
     /// # Errors
-    /// The reason in words, where the request is none or the change does not apply.
+    /// The reason in words, if the request is invalid or the change does not apply.
     fn what_if(&self, request: &[u8]) -> Result<Vec<u8>, String>;
 
-    /// The data of the page for a GPU, as [`data`](crate::data) gives it.
+    /// Returns the data of the page for a GPU, as by [`data`](crate::data).
     ///
     /// # Errors
-    /// The reason in words, where the request is none, the GPU is not known, or the step cannot be predicted for it.
+    /// The reason in words, if the request is invalid, the GPU is not known, or the step cannot be predicted for it.
     fn data(&self, request: &[u8]) -> Result<Cow<'_, [u8]>, String>;
 }
 
-/// Why a page is not served.
+/// Errors of starting a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Another program listens there.
+    /// Another program listens on the port.
     #[error("port {port} is taken: name another, or --port 0 for any that is free")]
     Taken {
         /// The port.
         port: u16,
     },
-    /// The port cannot be had for another reason.
+    /// The port is not available for another reason.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listen {
         /// The port.
@@ -58,22 +58,22 @@ pub enum ServeError {
         /// The operating system's reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The operating system gave no random numbers.
+    /// The operating system provides no random numbers.
     #[error("no random token can be made: {source}")]
     Token {
-        /// Why not.
+        /// The cause.
         source: getrandom::Error,
     },
 }
 
-/// Listens on loopback.
+/// A server on loopback.
 pub struct Server {
     listener: TcpListener,
     port: u16,
     token: String,
 }
 
-/// A status, the type of what follows, and that.
+/// An HTTP reply: status, content type and body.
 struct Reply<'a> {
     status: &'static str,
     kind: &'static str,
@@ -81,10 +81,10 @@ struct Reply<'a> {
 }
 
 impl Server {
-    /// Listens on a port of 127.0.0.1; 0 takes any that is free.
+    /// Listens on a port of 127.0.0.1; 0 takes any free one.
     ///
     /// # Errors
-    /// Where the port is taken, or cannot be had.
+    /// If the port is taken, or not available.
     pub fn bind(port: u16) -> Result<Server, ServeError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ServeError::Taken { port },
@@ -98,14 +98,14 @@ impl Server {
         Ok(Server { listener, port, token })
     }
 
-    /// Where the page is.
+    /// Returns the address of the page.
     #[must_use]
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Serves until the process ends: the page, and `POST whatif` and `POST data` beside it. Each connection has a thread and
-    /// one request; what the operating system refuses, as a further thread, costs that connection alone.
+    /// Serves the page, and `POST whatif` and `POST data`, until the process ends. Each connection has a thread and one request;
+    /// an error of the operating system, such as a refused thread, affects only that connection.
     pub fn run(&self, page: &str, answers: &impl Answers) {
         let connections = Connections::default();
         std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ impl Server {
         });
     }
 
-    /// One connection, to its end. Who asked may be gone at any time.
+    /// Serves one connection, to its end. The client may disconnect at any time.
     fn serve(&self, guest: &Guest<'_>, page: &str, answers: &impl Answers) {
         let stream = guest.stream();
         let Ok((head, begun)) = Head::read(&mut Timed::new(stream, HEAD)) else { return };
@@ -144,17 +144,17 @@ impl Server {
                 Ok(body) => answers
                     .what_if(&body)
                     .map_or_else(refused, |bytes| found("application/octet-stream", bytes.into())),
-                Err(ReadError::TooLong) => text("413 Content Too Large", "the question is too long"),
-                Err(ReadError::NoLength) => text("411 Length Required", "the question has no length"),
+                Err(ReadError::TooLong) => text("413 Content Too Large", "the request is too long"),
+                Err(ReadError::NoLength) => text("411 Length Required", "the request has no length"),
                 Err(ReadError::Broken) => return,
             },
-            (_, "" | "whatif" | "data") => text("405 Method Not Allowed", "not so"),
+            (_, "" | "whatif" | "data") => text("405 Method Not Allowed", "wrong method for this path"),
             _ => text("404 Not Found", "there is nothing here"),
         };
         let _ = send(stream, REPLY, &reply, head.method != "HEAD");
     }
 
-    /// What a request is for, behind the token; or why it is not answered.
+    /// Returns the path of a request after the token, or the reason of its refusal.
     fn admitted<'h>(&self, head: &'h Head) -> Result<&'h str, &'static str> {
         let own = |name: &str| {
             let port = self.port;
@@ -165,7 +165,7 @@ impl Server {
                 })
             })
         };
-        // A page of somebody else, whose name was made to lead here, names itself.
+        // DNS rebinding: a foreign page whose name resolves to this address sends its own name.
         if !head.host.as_deref().is_some_and(own) {
             return Err("this address is for 127.0.0.1 alone");
         }
@@ -176,13 +176,13 @@ impl Server {
         };
         let from_here = |origin: &str| origin.strip_prefix("http://").is_some_and(own);
         if head.origin.as_deref().is_some_and(|origin| !from_here(origin)) {
-            return Err("asked from another page");
+            return Err("the request is from another page");
         }
         Ok(rest)
     }
 }
 
-/// Compares in a time that does not tell how much is right.
+/// Compares in a time that does not depend on the place of a difference.
 fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }

@@ -12,26 +12,26 @@ use crate::graph::{self, Described, Graph};
 use crate::memory::{self, Memory};
 use crate::timeline::{self, Side};
 
-/// Runs of the critical path that are told in words.
+/// Number of runs of the critical path that are described in words.
 const RUNS: usize = 10;
 
-/// A step, and what is asked about it.
+/// A step, and the question about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'s> {
-    /// The step, ...
+    /// The step.
     pub step: &'s Step,
-    /// ... and how it is to be predicted: on which GPU, by whose host.
+    /// The conditions of the prediction: GPU, host, and so on.
     pub question: &'s Question<'s>,
 }
 
-/// What a page shows of a step.
+/// Content of a page about a step.
 #[derive(Debug)]
 pub struct Viewed {
     head: Head,
     columns: Columns,
 }
 
-/// All that is no column.
+/// All data outside of columns.
 #[derive(Debug, Serialize)]
 struct Head {
     schema: u32,
@@ -53,7 +53,7 @@ struct Head {
     difference: Option<Difference>,
 }
 
-/// The step that is compared with.
+/// The step to compare with.
 #[derive(Debug, Serialize)]
 struct Second {
     title: String,
@@ -85,7 +85,7 @@ struct Cause {
     name: &'static str,
 }
 
-/// Kernels under the roof, and the roof.
+/// Roofline of the kernels, and the peaks of the device.
 #[derive(Debug, Serialize)]
 struct Roof {
     answer: Roofed,
@@ -94,7 +94,7 @@ struct Roof {
     peaks: Vec<(&'static str, f64)>,
 }
 
-/// What the page asks for after a change.
+/// Answer to a page about a change.
 #[derive(Serialize)]
 struct After {
     changed: Changed,
@@ -128,10 +128,10 @@ impl ModuleNamed {
 }
 
 impl Viewed {
-    /// All views of a step; `against` is another to compare it with.
+    /// Builds all views of a step; `against` is another to compare it with.
     ///
     /// # Errors
-    /// As [`Question::simulate`], of both. What else cannot be shown says why on the page.
+    /// As [`Question::simulate`], for both. Other failures are shown with their reasons on the page.
     pub fn of(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<Viewed, Error> {
         let Subject { step, question } = *subject;
         let mut columns = Columns::default();
@@ -140,7 +140,7 @@ impl Viewed {
             let found = asked.explain().map_err(|error| error.to_string())?;
             Ok((asked, found))
         });
-        // What the step is without a change is told even where nothing can be said of changes.
+        // The unchanged step is shown even if changes cannot be predicted.
         let prediction = match &asked {
             Ok(asked) => asked.before().clone(),
             Err(_) => question.simulate()?,
@@ -194,26 +194,26 @@ impl Viewed {
         Ok(Viewed { head, columns })
     }
 
-    /// What to call the step.
+    /// Returns the title of the step.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.head.title
     }
 
-    /// How many slices its timelines hold.
+    /// Returns the number of slices in its timelines.
     #[must_use]
     pub fn slices(&self) -> usize {
         self.head.sides.iter().map(|side| side.slices).sum()
     }
 
-    /// The head as JSON, and the block of columns.
+    /// Returns the head as JSON, and the block of columns.
     pub(crate) fn parts(&self) -> serde_json::Result<(Vec<u8>, &[u8])> {
         Ok((with_texts(&self.head, &self.columns)?, self.columns.bytes()))
     }
 }
 
-/// Answers a change, for the page: the length of a JSON text (four bytes, little-endian), this text, filled with blanks to a
-/// multiple of four, and a block of columns.
+/// Predicts a change and encodes the answer for the page: the length of a JSON text (four bytes, little-endian), this text,
+/// padded with blanks to a multiple of four, and a block of columns.
 ///
 /// # Errors
 /// As [`WhatIfs::changed`].
@@ -246,7 +246,7 @@ fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
     }
 }
 
-/// An answer as JSON, with the texts that columns name.
+/// Encodes an answer as JSON, with the texts that columns refer to.
 fn with_texts(answer: &impl Serialize, columns: &Columns) -> serde_json::Result<Vec<u8>> {
     #[derive(Serialize)]
     struct Whole<'w, T: Serialize> {

@@ -1,6 +1,6 @@
-//! Which calls of the runtime an op makes for its kernels, and between which of its child ops.
+//! Runtime calls that an op makes for its kernels, and their positions between its child ops.
 //!
-//! These are the sequences that PyTorch 2.11 was recorded to make with CUDA 13; those of its libraries are in
+//! The sequences were recorded with PyTorch 2.11 and CUDA 13; those of its libraries are in
 //! `library.rs`.
 
 use steptime_graph::names::cuda::{self, CAPTURING, DRIVER_LAUNCH, LAUNCH, PEEK};
@@ -12,50 +12,50 @@ use super::library;
 use crate::call::{Arg, OpCall};
 use crate::kernel::{Attention, Conv, Direction, Kernel, KernelCall, Pass, Rnn, ScatterKind, Transfer};
 
-/// A pageable copy of more than this is made in chunks: the host waits while the device copies.
+/// Size in bytes above which a pageable copy is made in chunks: the host waits while the device copies.
 const LARGEST_STAGED: u64 = 1 << 20;
-/// From this many rows on, columns are summed by several blocks that meet in memory, which is cleared first.
+/// Minimum number of rows for which columns are summed by several blocks that combine in memory, which is cleared first.
 const GLOBAL_REDUCTION: u64 = 1024;
-/// The most cells of a recurrent network that get calls of their own, all steps and layers together.
+/// Maximum number of cells of a recurrent network that get their own calls, over all steps and layers.
 const MOST_CELLS: u64 = 1 << 16;
-/// The most launches of an op that get calls of their own. Where it has more, these share the time of all.
+/// Maximum number of launches of an op that get their own calls. If it has more, these share the time of all.
 const MOST_LAUNCHES: u32 = 1 << 12;
-/// What a cell puts on the device: its product, the counters that it clears, and its pointwise part.
+/// Number of device activities of a cell: its product, clearing of counters, and its pointwise part.
 const KERNELS_OF_A_CELL: usize = 3;
-/// A layer in one kernel has products beside it backward: as many calls as so many cells.
+/// Number of cells whose calls represent a layer in one kernel in the backward pass, which has products besides it.
 const KERNELS_OF_A_LAYER_BACKWARD: u64 = 3;
-/// Streams that a recurrent network is spread over, at most.
+/// Maximum number of streams that a recurrent network is spread over.
 const MOST_STREAMS: u32 = 4;
-/// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
+/// Time from the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
 const CHUNKED_TAIL: Nanos = Nanos(12_200);
 
-/// What a call puts on the device.
+/// Device work of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// Kernel, copy or memset.
     pub kind: ActivityKind,
-    /// Name of the copy, or the family of the kernel.
+    /// Name of the copy, or family of the kernel.
     pub name: &'static str,
     /// Bytes copied or set.
     pub bytes: u64,
-    /// The stream: 0, or one that a library uses at the same time.
+    /// Stream: 0, or another one that a library uses concurrently.
     pub stream: u32,
 }
 
-/// One call of the runtime that an op will make.
+/// Runtime call that an op will make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeCall {
-    /// Its name.
+    /// Name of the function.
     pub api: &'static str,
-    /// How many child ops are done before it; `usize::MAX` for all.
+    /// Number of child ops that are done before it; `usize::MAX` for all.
     pub after_children: usize,
-    /// What it puts on the device.
+    /// Device work that it launches.
     pub work: Option<Work>,
-    /// How it waits.
+    /// Wait of the call for the device.
     pub blocking: Blocking,
 }
 
-/// The calls of an op that launches `kernel` itself, in order, given the names of its child ops.
+/// Returns the calls of an op that launches `kernel` itself, in order, given the names of its child ops.
 #[must_use]
 pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
     let count = kernel.launches.clamp(1, MOST_LAUNCHES) as usize;
@@ -72,10 +72,10 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCal
         Kernel::Rnn(rnn) => return recurrent(family, rnn, op),
         Kernel::Gemm(gemm) => library::product(gemm, children),
         Kernel::BatchNorm(norm) if norm.cudnn => library::batch_norm(norm),
-        // Through the driver; that a report is cleared first, no recording shows as a call.
+        // Launched through the driver; the clearing of a report is not visible as a call in any recording.
         Kernel::FusedBags(bags) => vec![DRIVER_LAUNCH; count - usize::from(bags.update.is_some())],
         Kernel::TiledGather(_) | Kernel::Interaction(_) => vec![DRIVER_LAUNCH; count],
-        // The gradient of the data, and that of the weights.
+        // Gradient of the data, and gradient of the weights.
         Kernel::Norm(norm) if norm.pass == Pass::Backward && norm.affine => vec![LAUNCH; count.max(2)],
         Kernel::Reduce(sum) if count == 2 || (sum.inner > 1 && sum.reduced >= GLOBAL_REDUCTION) => {
             vec![cuda::MEMSET, LAUNCH]
@@ -91,7 +91,7 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCal
     sequence(family, launches)
 }
 
-/// The calls of PyTorch's own kernels. Child ops that reduce a loss, or that reshape what a norm gives, come after
+/// Returns the calls of PyTorch's own kernels. Child ops that reduce a loss, or that reshape the result of a norm, come after
 /// them.
 fn amid(
     family: &'static str,
@@ -111,7 +111,7 @@ fn amid(
     planned
 }
 
-/// A convolution. The gradient of the data comes after half of the children, that of the weight after all.
+/// Returns the calls of a convolution. The gradient of the data comes after half of the children, that of the weight after all.
 fn convolution(family: &'static str, conv: &Conv, children: usize) -> Vec<RuntimeCall> {
     let mut planned = sequence(family, library::convolution(conv));
     if conv.gradients.is_some() {
@@ -121,7 +121,7 @@ fn convolution(family: &'static str, conv: &Conv, children: usize) -> Vec<Runtim
     planned
 }
 
-/// Attention: some calls come before any child op.
+/// Returns the calls of attention: some come before any child op.
 fn attention(family: &'static str, of: &Attention) -> Vec<RuntimeCall> {
     let (before, calls) = library::attention(of);
     let mut planned = sequence(family, before);
@@ -130,9 +130,9 @@ fn attention(family: &'static str, of: &Attention) -> Vec<RuntimeCall> {
     planned
 }
 
-/// A recurrent network: the calls of each cell, or of each layer where one kernel keeps the weights and goes through all steps.
+/// Returns the calls of a recurrent network: of each cell, or of each layer if one kernel keeps the weights and goes through all steps.
 fn recurrent(family: &'static str, rnn: &Rnn, op: &OpCall) -> Vec<RuntimeCall> {
-    // How long each sequence is, is a list: it is empty where all are as long.
+    // The lengths of sequences are a list, which is empty if all are equally long.
     let packed = op.inputs.iter().any(|arg| matches!(arg, Arg::Ints(lengths) if !lengths.is_empty()));
     let layers = rnn.layers.saturating_mul(rnn.directions);
     let cells = match (rnn.is_persistent() && !packed, rnn.pass) {
@@ -158,7 +158,7 @@ fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -
     RuntimeCall { work: Some(Work { kind, name, bytes, stream: 0 }), ..call(api) }
 }
 
-/// Spreads cells over streams: cuDNN works on several layers at once.
+/// Spreads cells over streams: cuDNN processes several layers concurrently.
 fn beside(planned: &mut [RuntimeCall], layers: u64) {
     let streams = layers.clamp(1, u64::from(MOST_STREAMS)) as usize;
     let kernels = planned.iter_mut().filter_map(|call| call.work.as_mut());
@@ -167,7 +167,7 @@ fn beside(planned: &mut [RuntimeCall], layers: u64) {
     }
 }
 
-/// Calls that come after all children. Their names tell which of them launch.
+/// Returns calls that come after all children. Their names determine which of them launch.
 fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> {
     let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
         ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),
@@ -177,7 +177,7 @@ fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> 
     planned.collect()
 }
 
-/// A copy between host and device: PyTorch waits for it unless told not to.
+/// Returns the calls of a copy between host and device: PyTorch waits for it unless it is non-blocking.
 fn transfer(copy: &Transfer, op: &OpCall) -> Vec<RuntimeCall> {
     let direction = match copy.direction {
         Direction::ToDevice => CopyDirection::HostToDevice,
@@ -194,7 +194,7 @@ fn transfer(copy: &Transfer, op: &OpCall) -> Vec<RuntimeCall> {
         return vec![call(CAPTURING), copying];
     }
     let sync = RuntimeCall { blocking: Blocking::Streams(StreamSet::One(StreamId(0))), ..call(cuda::SYNC) };
-    // Reading one number goes another way than copying a tensor.
+    // Reading a single number makes other calls than copying a tensor.
     let first = (op.name != "aten::_local_scalar_dense").then(|| call(CAPTURING));
     first.into_iter().chain([copying, sync]).collect()
 }

@@ -1,4 +1,4 @@
-//! What an op does together with other ranks, and the calls that NCCL makes for it.
+//! Exchanges of an op with other ranks, and the calls that NCCL makes for them.
 
 use std::num::NonZeroU64;
 
@@ -17,28 +17,28 @@ use crate::from_execution;
 
 pub use steptime_graph::names::COLLECTIVE_NOTE as NOTE;
 
-/// A node that waits for other ranks, or sends them something.
+/// Node that waits for other ranks, or sends them data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// What is done, with whom.
+    /// Operation and ranks.
     pub collective: Collective,
-    /// Whether it runs on a stream of its own, beside what is launched after it.
+    /// Whether it runs on its own stream, concurrently with later launches.
     pub beside: bool,
-    /// Which memory it works on.
+    /// Memory that it reads and writes.
     pub memory: Vec<NonZeroU64>,
-    /// The node of the execution trace that waits for it, where that was noted.
+    /// Node of the execution trace that waits for it, if recorded.
     pub awaited_by: Option<NodeId>,
 }
 
 impl Exchange {
-    /// That of a node of an execution trace; `None` where the node is none.
+    /// Returns the exchange of a node of an execution trace; `None` if the node has none.
     pub(super) fn of(graph: &ExecutionGraph, node: NodeId) -> Option<Exchange> {
         let collective = graph.collectives.get(&node)?.clone();
-        // It is noted inside the op that asks for it, or not at all.
+        // It is recorded inside the op that requests it, or not at all.
         let mut ops = std::iter::once(node).chain(graph.tree.parent(node));
         let asked = ops.find(|&op| graph.node_name(op).starts_with(PROCESS_GROUP));
         let call = asked.map(|op| from_execution::op_call(graph, op));
-        // Where it is not said, as by PyTorch before 2.1, all ran on streams of their own.
+        // If this is not recorded, as by PyTorch before 2.1, all exchanges ran on their own streams.
         let beside = call.as_ref().is_none_or(|call| {
             call.inputs.iter().rev().find_map(|arg| match arg {
                 Arg::Bool(later) => Some(*later),
@@ -50,13 +50,13 @@ impl Exchange {
         Some(Exchange { collective, beside, memory, awaited_by: graph.awaited.get(&node).copied() })
     }
 
-    /// The calls of the runtime that NCCL makes for it, inside the label that it sets.
+    /// Returns the runtime calls that NCCL makes for it, inside NCCL's label.
     pub(super) fn launch(&self) -> Vec<RuntimeCall> {
         launched(self.collective.kind)
     }
 }
 
-/// The names of the op that asks for a collective, and of NCCL's label around its launch.
+/// Returns the names of the op that requests a collective, and of NCCL's label around its launch.
 #[must_use]
 pub fn names(kind: CollectiveKind) -> (&'static str, &'static str) {
     match kind {
@@ -69,7 +69,7 @@ pub fn names(kind: CollectiveKind) -> (&'static str, &'static str) {
     }
 }
 
-/// The calls of the runtime that NCCL makes for a collective, inside the label that it sets: the kernel is among them.
+/// Returns the runtime calls that NCCL makes for a collective, inside NCCL's label: the kernel is among them.
 #[must_use]
 pub fn launched(kind: CollectiveKind) -> Vec<RuntimeCall> {
     let kernel = Work { kind: ActivityKind::Kernel, name: kernel(kind), bytes: 0, stream: 0 };
@@ -81,7 +81,7 @@ pub fn launched(kind: CollectiveKind) -> Vec<RuntimeCall> {
     all
 }
 
-/// The calls of the op that notes a collective, before NCCL's own: `beside` where it runs on a stream of its own.
+/// Returns the calls of the op that records a collective, before NCCL's own: `beside` if it runs on its own stream.
 #[must_use]
 pub fn noted(beside: bool) -> Vec<RuntimeCall> {
     let before: &[&'static str] = if beside {
@@ -92,18 +92,18 @@ pub fn noted(beside: bool) -> Vec<RuntimeCall> {
     before.iter().map(|&api| call(api, 0)).collect()
 }
 
-/// The calls of the op that lets a stream wait for a collective.
+/// Returns the calls of the op that makes a stream wait for a collective.
 #[must_use]
 pub fn awaited() -> Vec<RuntimeCall> {
     [CAPTURING, STREAM_WAIT].map(|api| call(api, usize::MAX)).into()
 }
 
-/// A call that puts nothing on the device.
+/// Returns a call that launches no device work.
 pub(super) fn call(api: &'static str, after_children: usize) -> RuntimeCall {
     RuntimeCall { api, after_children, work: None, blocking: Blocking::Never }
 }
 
-/// NCCL's kernel, as far as its name says what it does.
+/// Returns the name of NCCL's kernel, as far as it identifies the operation.
 fn kernel(kind: CollectiveKind) -> &'static str {
     match kind {
         CollectiveKind::AllReduce | CollectiveKind::Barrier => "ncclDevKernel_AllReduce",
@@ -119,7 +119,7 @@ fn kernel(kind: CollectiveKind) -> &'static str {
     }
 }
 
-/// Which memory a call takes and gives.
+/// Returns the memory of a call's inputs and outputs.
 pub(super) fn memory(call: &OpCall) -> Vec<NonZeroU64> {
     let of = |arg: &Arg| match arg {
         Arg::Tensor(tensor) => vec![tensor.place],

@@ -1,5 +1,5 @@
-//! Calls that cuBLAS and cuDNN make: which kernel they choose, and so how they launch it, is not known beforehand.
-//! These rules name the sequence recorded most often on an H200 for shapes like the one given.
+//! Calls of cuBLAS and cuDNN: the kernel that they choose, and thus the way of launching it, is not known in advance.
+//! These rules return the sequence recorded most often on an H200 for similar shapes.
 
 use steptime_graph::names::cuda::{
     CAPTURING, DEVICE_ATTRIBUTE, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, ERROR, EVENT_RECORD, FUNCTION_ATTRIBUTES,
@@ -11,14 +11,14 @@ use crate::kernel::{Attention, AttentionKind, BatchNorm, Conv, Epilogue, Gemm, P
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u64 = 128;
 
-/// A CUTLASS kernel that cuDNN or cuBLAS launch through the driver.
+/// Calls of a CUTLASS kernel that cuDNN or cuBLAS launch through the driver.
 const CUTLASS: [&str; 2] = [DEVICE_ATTRIBUTE, DRIVER_LAUNCH];
-/// A change of layout by cuDNN.
+/// Calls of a layout change by cuDNN.
 const LAYOUT: [&str; 2] = [LAUNCH, ERROR];
-/// cuDNN's kernel between two changes of layout.
+/// Calls of cuDNN's kernel between two layout changes.
 const BETWEEN: [&str; 5] = [PEEK, FUNCTION_ATTRIBUTES, FUNCTION_ATTRIBUTES, LAUNCH_EX, PEEK];
 
-/// A product: a matrix by a vector, or one that splits a long sum when C is small, else one kernel.
+/// Returns the calls of a product: a matrix by a vector, a kernel that splits a long sum if C is small, or otherwise one kernel.
 pub(super) fn product(gemm: &Gemm, children: &[&str]) -> Vec<&'static str> {
     let vector = (gemm.m == 1 || gemm.n == 1) && gemm.k > 1 && gemm.batch == 1;
     let tiles = gemm.batch * gemm.m.div_ceil(TILE) * gemm.n.div_ceil(TILE);
@@ -34,12 +34,12 @@ pub(super) fn product(gemm: &Gemm, children: &[&str]) -> Vec<&'static str> {
     }
 }
 
-/// Whether each channel has a filter of its own: PyTorch has a kernel for it where channels do not come last.
+/// Whether each channel has its own filter: PyTorch has a kernel for it if channels are not last.
 fn depthwise(conv: &Conv) -> bool {
     Conv::is_depthwise(conv.groups, conv.channels_in) && !conv.transposed && !conv.channels_last
 }
 
-/// Whether cuDNN computes a convolution in the layout it is given: channels last, without tensor cores, or a
+/// Whether cuDNN computes a convolution in the given layout: channels last, without tensor cores, or with a
 /// filter of one point, unless rows of many channels are misaligned.
 fn direct(conv: &Conv) -> bool {
     let point = conv.filter.iter().all(|&size| size == 1) && conv.stride.iter().all(|&step| step == 1);
@@ -48,7 +48,7 @@ fn direct(conv: &Conv) -> bool {
     conv.channels_last || simple || (point && (aligned || conv.channels_in < 512))
 }
 
-/// The forward pass, or the gradient of the data: the filter's layout is changed where it has one.
+/// Returns the calls of the forward pass, or of the gradient of the data: the layout of a filter larger than one point is changed too.
 pub(super) fn convolution(conv: &Conv) -> Vec<&'static str> {
     if conv.gradients.is_some_and(|[data, ..]| !data) {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn convolution(conv: &Conv) -> Vec<&'static str> {
     [&before, &BETWEEN[..], &LAYOUT].concat()
 }
 
-/// The gradient of the weight: the sum over the batch is split and added up.
+/// Returns the calls of the gradient of the weight: the sum over the batch is split and added up.
 pub(super) fn weight_gradient(conv: &Conv) -> Vec<&'static str> {
     if conv.gradients.is_some_and(|[_, weight, _]| !weight) {
         return Vec::new();
@@ -81,11 +81,11 @@ pub(super) fn weight_gradient(conv: &Conv) -> Vec<&'static str> {
     [&LAYOUT.repeat(2), &main[..], after].concat()
 }
 
-/// The most elements of a channel that cuDNN's batch norm keeps on chip: forward, and backward, which has twice the
+/// Maximum number of elements of a channel that cuDNN's batch norm keeps on chip: forward, and backward, which has twice the
 /// tensors.
 const ON_CHIP: [u64; 2] = [32_768, 16_384];
 
-/// cuDNN's batch norm: its persistent kernel where a channel fits on the chip.
+/// Returns the calls of cuDNN's batch norm: its persistent kernel if a channel fits on the chip.
 pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
     let most = ON_CHIP[usize::from(norm.pass == Pass::Backward)];
     if norm.batch.saturating_mul(norm.spatial) <= most {
@@ -95,7 +95,7 @@ pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
     }
 }
 
-/// Attention: the calls before any child op, and those after all. Forward it is one kernel, backward three (cuDNN,
+/// Returns the calls of attention: those before any child op, and those after all. Forward it is one kernel, backward three (cuDNN,
 /// FlashAttention) or one.
 pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>) {
     match (of.kind, of.pass) {
@@ -112,8 +112,8 @@ pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>
     }
 }
 
-/// A cell of cuDNN's recurrent networks, at one step and layer: its product, whose counters are cleared first, and its
-/// pointwise part. Backward there are events for the stream on which the weights' gradient is made.
+/// Returns the calls of a cell of cuDNN's recurrent networks, at one step and layer: its product, whose counters are cleared first, and its
+/// pointwise part. Backward there are also events for the stream that computes the gradient of the weights.
 pub(super) fn cell(pass: Pass) -> Vec<&'static str> {
     let product = [DEVICE_ATTRIBUTE, MEMSET, DRIVER_LAUNCH];
     let rest: &[&str] = match pass {

@@ -1,4 +1,4 @@
-//! The rows of the graph: marks, ops, calls and activities.
+//! Rows of the graph: marks, ops, calls and activities.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use super::threads::{Turn, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
 
-/// PyTorch's default stream, as the profiler numbers it.
+/// PyTorch's default stream, in the profiler's numbering.
 const DEFAULT_STREAM: Stream = Stream { device: 0, stream: 7 };
 
-/// An op that has begun and not ended.
+/// Op that has begun but not ended.
 struct Open {
     node: u32,
     op: OpId,
@@ -33,25 +33,25 @@ struct Builder<'t> {
     work: &'t [Option<(KernelCall, bool)>],
     children: &'t [Vec<u32>],
     graph: StepGraph,
-    /// For each node, the op it became, its activities, and how many children come before its first call.
+    /// For each node, its op, its activities, and the number of children before its first call.
     ops: Vec<OpId>,
     waits_for: Vec<usize>,
     activities: Vec<Vec<ActivityId>>,
     open: Vec<Open>,
-    /// The stream behind each that work is put on.
+    /// Stream of each lane.
     streams: BTreeMap<Lane, StreamId>,
 }
 
-/// What a stream is for.
+/// Purpose of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Lane {
-    /// That of the script is 0; the others a library works on at the same time.
+    /// Stream of the script (0), or another one that a library uses concurrently.
     Own(u32),
-    /// What ranks of a group do beside it.
+    /// Collectives of a process group that run on their own stream.
     Group(String),
 }
 
-/// Builds the graph, and says what is launched in the order of time, and which node each op is.
+/// Builds the graph; also returns the launches in time order, and the node of each op.
 pub(super) fn build(
     tree: &OpTree,
     children: &[Vec<u32>],
@@ -182,7 +182,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The calls of the innermost op that come before its next child, or its end.
+    /// Adds the calls of the innermost op that come before its next child, or before its end.
     fn calls_before_child(&mut self) {
         while let Some(open) = self.open.last_mut()
             && let Some(planned) = open.planned.get(open.done).filter(|p| p.after_children <= open.children)
@@ -242,7 +242,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What is launched, in the order of time. An op's own work comes after that of the children before it.
+    /// Returns the launches in time order. The own work of an op comes after that of the children before it.
     fn launched(&mut self) -> Vec<OpLaunch> {
         let mut last: Vec<usize> = (0..self.tree.nodes.len()).collect();
         for at in (0..last.len()).rev() {
@@ -277,7 +277,7 @@ impl Builder<'_> {
         self.graph.marks.next_key()
     }
 
-    /// Lets the mark that a thread goes on with come after the last one of the thread that stopped.
+    /// Makes the mark with which a thread continues come after the last mark of the thread that stopped.
     fn link(&mut self, turns: &[Turn], pauses: &[MarkId]) {
         let mut paused: Vec<Option<MarkId>> = vec![None; self.tree.threads.len()];
         for (turn, &pause) in turns.iter().zip(pauses) {

@@ -1,4 +1,4 @@
-//! Exchanges among a step's ops: which calls they make, on which stream they run, and what waits for them.
+//! Exchanges among a step's ops: their calls, their streams, and the activities that wait for them.
 
 use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId};
 
@@ -6,8 +6,8 @@ use super::calls::RuntimeCall;
 use super::exchange::{Exchange, NOTE, awaited, memory, noted};
 use super::tree::{OpTree, TreeNode};
 
-/// The calls of a node that notes what is exchanged, before those of its label; those of the label; or of one that waits for an
-/// exchange. None of other nodes.
+/// Returns the calls of a node that records an exchange, before those of its label; the calls of the label; or those of a node that waits for an
+/// exchange. `None` for other nodes.
 pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<Vec<RuntimeCall>> {
     let node = &tree.nodes[at];
     if let Some(exchange) = &node.exchange {
@@ -21,30 +21,30 @@ pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<V
     is_note(node).then(awaited)
 }
 
-/// The exchange that a label is set around the launch of.
+/// Returns the exchange around whose launch a label is set.
 pub(super) fn around(tree: &OpTree, at: usize) -> Option<&Exchange> {
     tree.nodes[tree.nodes[at].parent? as usize].exchange.as_deref()
 }
 
-/// The exchange that is launched at a node: its own, or that which it is the label of.
+/// Returns the exchange that is launched at a node: its own, or that of its label.
 pub(super) fn launched(tree: &OpTree, at: usize) -> Option<&Exchange> {
     tree.nodes[at].exchange.as_deref().or_else(|| around(tree, at))
 }
 
-/// Whether a node notes what ranks do together, and launches nothing that its arguments tell of.
+/// Whether a node records an exchange, and launches nothing that follows from its arguments.
 pub(super) fn is_note(node: &TreeNode) -> bool {
     node.call.name == NOTE
 }
 
-/// Lets each exchange that runs beside others wait for what was launched before it, and what takes its memory for it: the script
-/// waits for an exchange before it uses what came. Launches after a noted wait wait, too: of one at the end of a step, those of the
+/// Makes each exchange on its own stream wait for the launch before it, and makes later uses of its memory wait for it: the script
+/// waits for an exchange before it uses the result. Launches after a recorded wait also wait: after a wait at the end of a step, those of the
 /// next step.
 pub(super) fn wait(graph: &mut StepGraph, tree: &OpTree, node_of: impl Fn(steptime_graph::OpId) -> usize) {
     if graph.collectives.is_empty() {
         return;
     }
     let mut under_way: Vec<(ActivityId, &Exchange)> = Vec::new();
-    // Exchanges that nothing launched since their noted wait has waited for.
+    // Exchanges with a recorded wait after which nothing was launched yet.
     let mut awaited: Vec<ActivityId> = Vec::new();
     let mut last: Option<ActivityId> = None;
     let mut waits = Vec::new();

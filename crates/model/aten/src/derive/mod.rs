@@ -1,9 +1,9 @@
-//! A step graph from ops alone: what ran on the host, which calls it made, what they launched.
+//! Step graph from ops alone: the ops of the host, their calls, and the device work that these launch.
 //!
-//! A recording shows the beginning and the end of every op and of every call. An execution trace has the ops
-//! only, and their order. The rest follows: ops nest, an op ends before the next one beside it begins, the calls
-//! are those its kernels need ([`calls`]), and threads take turns where the order of ops says so.
-//! No time is known: the graph has no samples.
+//! A recording has the beginning and the end of every op and of every call. An execution trace has only the ops
+//! and their order. The rest follows: ops nest, an op ends before the next one at its level begins, the calls
+//! are those that its kernels need ([`calls`]), and threads take turns in the order of ops.
+//! Times are not known: the graph has no samples.
 
 pub mod calls;
 mod error;
@@ -28,57 +28,57 @@ use crate::op_def::Lowering;
 use crate::op_set::OpSet;
 use crate::place::Place;
 
-/// What an op launches.
+/// Launches of an op.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpLaunch {
-    /// The op.
+    /// Op that launches them.
     pub op: OpId,
-    /// Where its operands lie.
+    /// Places of its operands.
     pub places: SmallVec<[Place; 4]>,
-    /// The kernels it launches, all together.
+    /// Kernels that it launches, as one call.
     pub call: KernelCall,
-    /// What it puts on the device; at least one activity.
+    /// Device activities that it launches; at least one.
     pub activities: Vec<ActivityId>,
-    /// Whether the op is known; else its bytes are all that is.
+    /// Whether the op is known; otherwise only its bytes are.
     pub known: bool,
 }
 
-/// How many ops launch what.
+/// Numbers of ops by the kind of their launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Ops that launch kernels which are known.
+    /// Ops that launch known kernels.
     pub known: usize,
-    /// Ops that are not known and taken to launch one kernel.
+    /// Unknown ops, assumed to launch one kernel.
     pub unknown: usize,
-    /// Ops that launch nothing by themselves.
+    /// Ops that launch nothing themselves.
     pub nothing: usize,
 }
 
-/// A step graph without times, and what its ops launch.
+/// Step graph without times, and the launches of its ops.
 #[derive(Debug, Clone)]
 pub struct DerivedStep {
-    /// The graph; it has no samples.
+    /// Graph of the step; it has no samples.
     pub graph: StepGraph,
-    /// What is launched, in the order in which the device runs it.
+    /// Launches, in the order in which the device runs them.
     pub kernels: Vec<OpLaunch>,
-    /// For each op of the graph, its node of the tree.
+    /// Node of the tree for each op of the graph.
     pub nodes: TiVec<OpId, u32>,
-    /// How many ops launch what.
+    /// Numbers of ops by the kind of their launches.
     pub counts: Counts,
 }
 
-/// The step graph of an execution trace recorded on a GPU.
+/// Returns the step graph of an execution trace recorded on a GPU.
 ///
 /// # Errors
-/// Where the trace has no op.
+/// If the trace has no op.
 pub fn step_graph(trace: &ExecutionGraph, ops: &OpSet) -> Result<DerivedStep, Error> {
     of_tree(&OpTree::from_execution(trace), ops)
 }
 
-/// The step graph of a tree of ops.
+/// Returns the step graph of a tree of ops.
 ///
 /// # Errors
-/// Where the tree has no node.
+/// If the tree has no node.
 pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
     if tree.nodes.is_empty() {
         return Err(Error::Empty);
@@ -105,14 +105,14 @@ pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
     Ok(DerivedStep { graph, kernels, nodes, counts })
 }
 
-/// Whether an op leaves what it would launch to an op inside it: one overload calls another, in place by the one with a
-/// result, or dense plus sparse by index.
+/// Whether an op delegates its launches to an op inside it: one overload calls another, the in-place overload calls the one with a
+/// result, or dense plus sparse calls an addition by index.
 #[must_use]
 pub fn delegates(op: &str, inside: &str) -> bool {
     inside.trim_end_matches('_') == op.trim_end_matches('_') || inside == "aten::index_add_"
 }
 
-/// What a node launches by itself, and whether it is known.
+/// Returns the launches of a node itself, and whether they are known.
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     let mut names = inside.iter().map(|child| &*child.call.name);
     if node.kind != TreeKind::Op

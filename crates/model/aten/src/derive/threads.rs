@@ -1,22 +1,22 @@
-//! Where one host thread lets another go on: the backward engine's thread runs while the main one waits for it.
+//! Turns between host threads: the thread of the backward engine runs while the main thread waits for it.
 
 use steptime_graph::Role;
 
 use super::tree::{OpTree, TreeKind};
 
-/// The op that makes the gradient that `backward` starts from.
+/// Op that creates the gradient from which `backward` starts.
 const ROOT_GRADIENT: &str = "aten::ones_like";
 
-/// A thread stops, and another one goes on.
+/// Switch from one thread to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// The last node to begin on the thread that stops.
+    /// Last node that begins on the thread that stops.
     pub last: u32,
-    /// The first node to begin on the thread that goes on.
+    /// First node that begins on the thread that continues.
     pub next: u32,
 }
 
-/// The turns that the main thread and those of the backward engine take, in order.
+/// Returns the turns between the main thread and those of the backward engine, in order.
 pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
     let mut turns = Vec::new();
     let mut last: Option<u32> = None;
@@ -31,7 +31,7 @@ pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
         }
         last = Some(at);
     }
-    // The engine's thread has the last word where nothing follows the backward pass.
+    // If nothing follows the backward pass, the step ends on the engine's thread.
     if let Some(last) = last
         && tree.nodes[last as usize].thread != 0
         && let Some(next) = tree.nodes.iter().position(|node| node.thread == 0)
@@ -41,7 +41,7 @@ pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
     turns
 }
 
-/// Whether an annotation that encloses the last node before a turn lasts until after it: it does when it is
+/// Whether an annotation around the last node before a turn lasts until after the turn: it does if it is
 /// around the call of `backward`.
 pub(super) fn stays_open(tree: &OpTree, annotation: u32, last: u32) -> bool {
     let node = &tree.nodes[annotation as usize];

@@ -1,4 +1,4 @@
-//! A step as ops within ops: what an execution trace and a retargeted one have in common.
+//! Step as a tree of ops: the common form of an execution trace and a retargeted step.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use super::exchange::Exchange;
 use crate::call::OpCall;
 use crate::from_execution;
 
-/// Marks where PyTorch hands an op to Python to find its shapes. Nothing is computed inside.
+/// Marks where PyTorch passes an op to Python to compute its shapes. Nothing is computed inside.
 const DISPATCH: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
 
-/// Whether an op's shapes were found in Python, and nothing was computed.
+/// Whether an op's shapes were computed in Python, without computing its values.
 pub(crate) fn is_dispatched(graph: &ExecutionGraph, node: NodeId) -> bool {
     graph.fake && graph.tree.children(node).iter().any(|&child| is_dispatch(graph, child))
 }
 
-/// Whether this marks the hand-over of an op. A mark without an op around it was never closed by the recorder: the rest
-/// of the step lies inside it.
+/// Whether this marks the dispatch of an op to Python. A mark without an op around it was never closed by the recorder: the rest
+/// of the step is inside it.
 fn is_dispatch(graph: &ExecutionGraph, node: NodeId) -> bool {
     let of_op = graph.tree.parent(node).is_some_and(|parent| graph.nodes.is_operator(parent));
     of_op && DISPATCH.contains(&graph.node_name(node))
 }
 
-/// Whether a mark is the hand-over of an annotation's begin: the annotation's ops follow it inside the mark.
+/// Whether a mark is the dispatch of an annotation's beginning: the annotation's ops follow it inside the mark.
 fn opens(graph: &ExecutionGraph, mark: NodeId, annotation: NodeId) -> bool {
     graph.fake
         && DISPATCH.contains(&graph.node_name(mark))
         && graph.nodes.kind[annotation.index()] == NodeKind::Annotation
 }
 
-/// Whether most results of ops that were handed to Python are on another device than `meta`. Where they are on `meta`
-/// themselves, nothing stands in for them.
+/// Whether most results of ops that were dispatched to Python are on another device than `meta`. If they are on `meta`
+/// themselves, they have no placeholders.
 fn are_elsewhere(graph: &ExecutionGraph) -> bool {
     let handed = graph.ids().filter(|&row| is_dispatched(graph, row));
     let given = handed.flat_map(|row| graph.output_tensors(row).map(|(_, tensor)| tensor));
@@ -41,72 +41,72 @@ fn are_elsewhere(graph: &ExecutionGraph) -> bool {
     given.map(|tensor| if on_meta(tensor) { -1_i64 } else { 1 }).sum::<i64>() > 0
 }
 
-/// Whether an op only makes the placeholder of a fake tensor: one on `meta`, where ops are handed to Python.
+/// Whether an op only creates the placeholder of a fake tensor: a tensor on `meta`, in a trace whose ops are dispatched to Python.
 fn stands_in(graph: &ExecutionGraph, row: NodeId) -> bool {
     let mut given = graph.output_tensors(row).peekable();
     let on_meta = |tensor: TensorId| graph.name(graph.tensors.get(tensor).device) == "meta";
     given.peek().is_some() && given.all(|(_, tensor)| on_meta(tensor)) && !is_dispatched(graph, row)
 }
 
-/// What a node of the tree stands for.
+/// Kind of a node of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeKind {
-    /// An op with a schema: it may launch something.
+    /// Op with a schema: it may launch something.
     Op,
-    /// A function or a mark of the autograd engine, or another function without a schema.
+    /// Function or mark of the autograd engine, or another function without a schema.
     Function,
-    /// A label around a piece of code.
+    /// Label around a piece of code.
     Annotation,
 }
 
-/// An op, with what is around it.
+/// Op, with its position in the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
-    /// The op and its arguments; the name only, where it is no op.
+    /// Op and its arguments; only the name if it is not an op.
     pub call: OpCall,
-    /// What it stands for.
+    /// Kind of the node.
     pub kind: TreeKind,
-    /// The node around it, an index of [`OpTree::nodes`]; it comes earlier.
+    /// Node around it, an index of [`OpTree::nodes`]; it comes earlier.
     pub parent: Option<u32>,
-    /// Its thread, an index of [`OpTree::threads`].
+    /// Thread that runs it, an index of [`OpTree::threads`].
     pub thread: u32,
-    /// The node of the execution trace that it was taken from.
+    /// Node of the execution trace that it was made from.
     pub origin: Option<NodeId>,
-    /// What it does together with other ranks.
+    /// Exchange with other ranks.
     pub exchange: Option<Box<Exchange>>,
 }
 
-/// A host thread.
+/// Host thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeThread {
-    /// Its number in the trace.
+    /// Thread id in the trace.
     pub tid: i64,
-    /// What it is for.
+    /// Role in the step.
     pub role: Role,
 }
 
-/// One step: its ops in the order in which they begin.
+/// Step: its ops in the order in which they begin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OpTree {
     /// Host threads, the main one first.
     pub threads: Vec<TreeThread>,
-    /// Ops, functions and annotations, all threads together.
+    /// Ops, functions and annotations of all threads.
     pub nodes: Vec<TreeNode>,
 }
 
 impl OpTree {
-    /// The step of an execution trace: of several that the profiler marked, the first that is whole.
+    /// Returns the step of an execution trace: the first complete one if the profiler marked several.
     #[must_use]
     pub fn from_execution(graph: &ExecutionGraph) -> OpTree {
         let rows = rows(graph);
         let threads = threads(graph, &rows);
         let index: BTreeMap<i64, u32> = (0..).zip(&threads).map(|(at, thread)| (thread.tid, at)).collect();
-        // For each node of the trace: itself in the tree, or the innermost one around it that is there.
+        // For each node of the trace: its index in the tree, or that of the innermost node around it that is in the tree.
         let mut place: Vec<Option<u32>> = Vec::with_capacity(graph.nodes.len());
         let mut nodes = Vec::with_capacity(rows.len());
         let mut wanted = rows.iter().copied().peekable();
         for row in graph.ids() {
-            // A node whose parent ran on another thread is the outermost on its own.
+            // A node whose parent ran on another thread is outermost on its own thread.
             let around = graph.tree.parent(row).and_then(|parent| place[parent.index()]);
             if wanted.next_if_eq(&row).is_none() {
                 place.push(around);
@@ -133,7 +133,7 @@ impl OpTree {
         OpTree { threads, nodes }
     }
 
-    /// The names of a thread's nodes with their depth, in order: what two trees are compared by.
+    /// Returns the names of a thread's nodes with their depth, in order: two trees are compared by them.
     pub fn names(&self, thread: u32) -> impl Iterator<Item = (usize, &str)> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -143,7 +143,7 @@ impl OpTree {
         all.filter(move |(node, _)| node.thread == thread).map(|(node, depth)| (depth, &*node.call.name))
     }
 
-    /// For each node, its children in order.
+    /// Returns the children of each node, in order.
     pub(crate) fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (at, node) in (0u32..).zip(&self.nodes) {
@@ -163,13 +163,13 @@ fn tid(graph: &ExecutionGraph, row: NodeId) -> i64 {
     i64::try_from(graph.nodes.thread[row.index()]).unwrap_or(i64::MAX)
 }
 
-/// A copy of a tensor to itself, as at the end of a sparse addition in place, does nothing.
+/// Whether an op copies a tensor to itself, as at the end of a sparse in-place addition: such a copy does nothing.
 fn copies_itself(graph: &ExecutionGraph, row: NodeId) -> bool {
     let mut tensors = graph.input_tensors(row).map(|(_, tensor)| tensor);
     graph.node_name(row) == "aten::copy_" && tensors.next() == tensors.next()
 }
 
-/// For each node, whether `is` holds for it or one around it.
+/// Returns for each node whether `is` holds for it or a node around it.
 fn within(graph: &ExecutionGraph, is: impl Fn(NodeId) -> bool) -> Vec<bool> {
     let mut within: Vec<bool> = Vec::with_capacity(graph.nodes.len());
     for node in graph.ids() {
@@ -179,7 +179,7 @@ fn within(graph: &ExecutionGraph, is: impl Fn(NodeId) -> bool) -> Vec<bool> {
     within
 }
 
-/// The nodes of the step, in order.
+/// Returns the nodes of the step, in order.
 fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let is_step = |row| EventName::of(graph.node_name(row)).is_step();
     let marks: Vec<NodeId> = graph.ids().filter(|&row| is_step(row)).collect();
@@ -203,7 +203,7 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     graph.ids().filter(ran).collect()
 }
 
-/// The threads: first the main one, the busiest outside of the backward engine, then the others as they begin.
+/// Returns the threads: the main one first, which is the busiest outside of the backward engine, then the others in order of their beginning.
 ///
 /// Without a GPU, the engine runs on the thread that called it. With one, that thread still runs its functions on CPU
 /// tensors.

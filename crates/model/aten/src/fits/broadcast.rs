@@ -1,4 +1,4 @@
-//! Ops element by element, whose operands are spread to one shape.
+//! Elementwise ops, whose operands are broadcast to one shape.
 
 use super::{Wrong, broadcast, listed, must, shown};
 use crate::call::{Arg, OpCall, Tensor};
@@ -7,12 +7,12 @@ fn tensors(call: &OpCall) -> impl Iterator<Item = &Tensor> {
     call.inputs.iter().filter_map(|arg| if let Arg::Tensor(tensor) = arg { Some(tensor) } else { None })
 }
 
-/// All operands go to one shape, which is given.
+/// Checks that all operands broadcast to one shape, the shape of the result.
 pub(super) fn together(call: &OpCall) -> Result<(), Wrong> {
     spread(call).map(drop)
 }
 
-/// The others go to the shape of the first, which is written.
+/// Checks that the others broadcast to the shape of the first operand, which is written.
 pub(super) fn in_place(call: &OpCall) -> Result<(), Wrong> {
     let shape = spread(call)?;
     let Some(first) = tensors(call).next() else { return Ok(()) };

@@ -3,7 +3,7 @@
 use super::{Wrong, dimension, must, shown};
 use crate::call::{OpCall, Tensor};
 
-/// `cat(tensors, dim)`: all sizes but one are the same. Empty tensors of one dimension fit all.
+/// Checks `cat(tensors, dim)`: all sizes but one are the same. Empty tensors of one dimension fit all.
 pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
     let empty = |tensor: &&Tensor| tensor.shape.as_slice() != [0];
     let all: Vec<&Tensor> = call.tensors_at(0).iter().filter(empty).collect();
@@ -21,7 +21,7 @@ pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// `stack(tensors, dim)`: all sizes are the same.
+/// Checks `stack(tensors, dim)`: all sizes are the same.
 pub(super) fn stack(call: &OpCall) -> Result<(), Wrong> {
     let Some((first, rest)) = call.tensors_at(0).split_first() else { return Ok(()) };
     match rest.iter().find(|other| other.shape != first.shape) {

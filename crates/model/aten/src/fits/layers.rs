@@ -3,18 +3,18 @@
 use super::{Wrong, dimension, listed, must, shown, tensor};
 use crate::call::{OpCall, Tensor};
 
-/// An argument of a convolution: one number for all dimensions, or one each.
+/// Returns an argument of a convolution: one number for all dimensions, or one each.
 fn each(call: &OpCall, arg: usize, at: usize, default: i64) -> i64 {
     call.ints_at(arg).and_then(|list| list.get(at).or(list.first()).copied()).unwrap_or(default)
 }
 
-/// `conv2d(input, weight, bias, stride, padding, dilation, groups)`.
+/// Checks `conv2d(input, weight, bias, stride, padding, dilation, groups)`.
 pub(super) fn conv(call: &OpCall) -> Result<(), Wrong> {
     channels(call, false, call.int_at(6).unwrap_or(1))?;
     windows(call)
 }
 
-/// `convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`.
+/// Checks `convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`.
 pub(super) fn convolution(call: &OpCall) -> Result<(), Wrong> {
     let transposed = call.flag_at(6).unwrap_or(false);
     channels(call, transposed, call.int_at(8).unwrap_or(1))?;
@@ -82,7 +82,7 @@ fn windows(call: &OpCall) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A tensor of one number a channel.
+/// Checks a tensor with one number per channel.
 fn a_channel(x: &Tensor, other: Option<&Tensor>, name: &str) -> Result<(), Wrong> {
     let (Some(other), Some(&channels)) = (other, x.shape.get(1)) else { return Ok(()) };
     must(
@@ -122,7 +122,7 @@ pub(super) fn group_norm(call: &OpCall) -> Result<(), Wrong> {
     a_channel(x, tensor(call, 2), "weight").and_then(|()| a_channel(x, tensor(call, 3), "bias"))
 }
 
-/// `layer_norm(input, normalized_shape, weight, bias)`.
+/// Checks `layer_norm(input, normalized_shape, weight, bias)`.
 pub(super) fn layer_norm(call: &OpCall) -> Result<(), Wrong> {
     let (Some(x), Some(over)) = (tensor(call, 0), call.ints_at(1)) else { return Ok(()) };
     must(
@@ -142,7 +142,7 @@ pub(super) fn layer_norm(call: &OpCall) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A loss of classes: scores `[batch, classes, ..]`, and a class for each of the rest.
+/// Checks a classification loss: scores `[batch, classes, ..]`, and a class for each of the other positions.
 pub(super) fn class_loss(call: &OpCall) -> Result<(), Wrong> {
     let Some((scores, target)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     let mut places = scores.shape.to_vec();
@@ -156,7 +156,7 @@ pub(super) fn class_loss(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-/// An op along one dimension, its second argument in most.
+/// Checks an op along one dimension, which is the second argument of most.
 pub(super) fn one_dimension(call: &OpCall) -> Result<(), Wrong> {
     let Some(x) = tensor(call, 0) else { return Ok(()) };
     let arg = if call.name == "aten::topk" { 2 } else { 1 };

@@ -7,7 +7,7 @@ pub(super) fn embedding(call: &OpCall) -> Result<(), Wrong> {
     tensor(call, 0).map_or(Ok(()), |table| rank("the table", table, 2))
 }
 
-/// `embedding_bag(weight, indices, offsets, ..)`.
+/// Checks `embedding_bag(weight, indices, offsets, ..)`.
 pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
     embedding(call)?;
     let (Some(indices), Some(offsets)) = (tensor(call, 1), tensor(call, 2)) else { return Ok(()) };
@@ -19,7 +19,7 @@ pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-/// `index_select(input, dim, indices)`.
+/// Checks `index_select(input, dim, indices)`.
 pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
     if let Some(dim) = call.int_at(1) {
@@ -32,7 +32,7 @@ pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-/// `gather(input, dim, indices)`.
+/// Checks `gather(input, dim, indices)`.
 pub(super) fn gather(call: &OpCall) -> Result<(), Wrong> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
     let dim = call.int_at(1).map(|dim| dimension(x, dim)).transpose()?;

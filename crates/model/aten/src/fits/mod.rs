@@ -1,6 +1,6 @@
-//! Whether the shapes of a call fit each other, as PyTorch would check before it launches anything.
+//! Checks that the shapes of a call fit each other, as PyTorch would before it launches anything.
 //!
-//! One table: names of ops and the rule that their shapes follow. Ops without a rule fit always.
+//! One table: names of ops and the rule for their shapes. Ops without a rule always pass.
 
 mod broadcast;
 mod joined;
@@ -12,21 +12,21 @@ mod tests;
 
 use crate::call::{Arg, OpCall, Tensor};
 
-/// Why the shapes of a call do not fit each other.
+/// Reason why the shapes of a call do not fit each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{op}: {what}; {remedy}")]
 pub struct Misfit {
-    /// The op.
+    /// Name of the op.
     pub op: String,
-    /// What does not fit, with the shapes.
+    /// Mismatch, with the shapes.
     pub what: String,
-    /// What to do.
+    /// Remedy for the user.
     pub remedy: String,
 }
 
-/// What is wrong, and the remedy.
+/// Mismatch, and the remedy.
 type Wrong = (String, String);
-/// A rule over the arguments of a call.
+/// Rule for the arguments of a call.
 type Rule = fn(&OpCall) -> Result<(), Wrong>;
 
 static RULES: &[(&[&str], Rule)] = &[
@@ -120,19 +120,19 @@ static RULES: &[(&[&str], Rule)] = &[
 /// Checks a call.
 ///
 /// # Errors
-/// The op, the shapes that do not fit each other, and what to do.
+/// Names the op, the shapes that do not fit each other, and the remedy.
 pub fn check(call: &OpCall) -> Result<(), Misfit> {
     let Some(name) = call.name.strip_prefix("aten::") else { return Ok(()) };
     let Some((_, rule)) = RULES.iter().find(|(names, _)| names.contains(&name)) else { return Ok(()) };
     rule(call).map_err(|(what, remedy)| Misfit { op: call.name.clone(), what, remedy })
 }
 
-/// Where a condition does not hold.
+/// Returns an error if a condition does not hold.
 fn must(holds: bool, what: impl FnOnce() -> String, remedy: impl FnOnce() -> String) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err((what(), remedy())) }
 }
 
-/// A shape as people write it, `[512, 511]`.
+/// Formats a shape, `[512, 511]`.
 fn shown(tensor: &Tensor) -> String {
     listed(&tensor.shape)
 }
@@ -142,7 +142,7 @@ fn listed(shape: &[i64]) -> String {
     format!("[{}]", sizes.join(", "))
 }
 
-/// The tensor of an argument that is one.
+/// Returns the tensor of an argument, if it is one.
 fn tensor(call: &OpCall, arg: usize) -> Option<&Tensor> {
     match call.inputs.get(arg) {
         Some(Arg::Tensor(tensor)) => Some(tensor),
@@ -150,7 +150,7 @@ fn tensor(call: &OpCall, arg: usize) -> Option<&Tensor> {
     }
 }
 
-/// So many dimensions.
+/// Checks the number of dimensions.
 fn rank(name: &str, tensor: &Tensor, expected: usize) -> Result<(), Wrong> {
     must(
         tensor.shape.len() == expected,
@@ -165,7 +165,7 @@ fn rank(name: &str, tensor: &Tensor, expected: usize) -> Result<(), Wrong> {
     )
 }
 
-/// A dimension that is there.
+/// Resolves a dimension, which must exist.
 fn dimension(tensor: &Tensor, dim: i64) -> Result<usize, Wrong> {
     crate::axes::axis(dim, tensor.shape.len()).ok_or_else(|| {
         (
@@ -175,7 +175,7 @@ fn dimension(tensor: &Tensor, dim: i64) -> Result<usize, Wrong> {
     })
 }
 
-/// The shape that shapes broadcast to, from the last dimension on.
+/// Returns the shape that two shapes broadcast to, from the last dimension on.
 fn broadcast(one: &[i64], two: &[i64]) -> Option<Vec<i64>> {
     let rank = one.len().max(two.len());
     let size = |shape: &[i64], at: usize| (at + shape.len()).checked_sub(rank).map_or(1, |at| shape[at]);

@@ -3,7 +3,7 @@
 use super::{Wrong, broadcast, listed, must, rank, shown, tensor};
 use crate::call::{OpCall, Tensor};
 
-/// The columns of the first are the rows of the second.
+/// Checks that the columns of the first are the rows of the second.
 fn inner(a: &Tensor, b: &Tensor) -> Result<(), Wrong> {
     let (columns, rows) = (a.size(-1), if b.shape.len() > 1 { b.size(-2) } else { b.size(-1) });
     must(
@@ -19,7 +19,7 @@ fn inner(a: &Tensor, b: &Tensor) -> Result<(), Wrong> {
     )
 }
 
-/// A tensor that is added to a product.
+/// Checks a tensor that is added to a product.
 fn added(bias: &Tensor, product: &[i64]) -> Result<(), Wrong> {
     must(
         broadcast(&bias.shape, product).as_deref() == Some(product),
@@ -46,7 +46,7 @@ pub(super) fn baddbmm(call: &OpCall) -> Result<(), Wrong> {
     tensor(call, 0).zip(product).map_or(Ok(()), |(bias, product)| added(bias, &product))
 }
 
-/// Two matrices, or batches of as many; the shape of their product.
+/// Checks two matrices, or batches of the same number; returns the shape of their product.
 fn two(call: &OpCall, first: usize, dims: usize) -> Result<Option<Vec<i64>>, Wrong> {
     let Some((a, b)) = tensor(call, first).zip(tensor(call, first + 1)) else { return Ok(None) };
     rank("the first factor", a, dims)?;

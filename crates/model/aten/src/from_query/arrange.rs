@@ -1,4 +1,4 @@
-//! Which shape and which value of a query belongs to which argument of an overload.
+//! Assignment of a query's shapes and values to the arguments of an overload.
 
 use serde_json::{Map, Value};
 
@@ -6,25 +6,25 @@ use super::Query;
 use super::values::{arg, is_empty, is_nested};
 use crate::schema::{Argument, Kind, Schema};
 
-/// A value too many, a shape where no tensor goes.
+/// Misfit of a surplus value, or of a shape where no tensor is expected.
 const OVER: usize = 32;
-/// A value that the argument cannot have.
+/// Misfit of a value that the argument cannot have.
 const WRONG: usize = 8;
-/// An argument without default that gets no value.
+/// Misfit of an argument without default that gets no value.
 const MISSING: usize = 4;
 
-/// How a query's shapes and values lie on an overload's arguments.
+/// Assignment of a query's shapes and values to an overload's arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arrangement {
-    /// For each argument the places of its shapes in the query: one, or for a list of tensors several.
+    /// Positions in the query of each argument's shapes: one, or several for a list of tensors.
     pub(super) shapes: Vec<Vec<usize>>,
-    /// For each argument the value given.
+    /// Value of each argument.
     pub(super) values: Vec<Option<Value>>,
-    /// How badly it fits; 0 is perfect.
+    /// Misfit of the assignment; 0 is perfect.
     pub(super) misfit: usize,
 }
 
-/// The best arrangement on an overload; `None` where the number of shapes cannot be.
+/// Returns the best arrangement for an overload; `None` if the number of shapes is impossible.
 pub(super) fn arrange(query: &Query<'_>, schema: &Schema) -> Option<Arrangement> {
     let whole = one_an_argument(query.shapes, schema);
     let tensors = one_a_tensor(query.shapes, schema).or_else(|| spread(query.shapes, schema));
@@ -35,7 +35,7 @@ pub(super) fn arrange(query: &Query<'_>, schema: &Schema) -> Option<Arrangement>
         .min_by_key(|a| a.misfit)
 }
 
-/// As Kineto has it: an entry for every argument, empty where it is no tensor. The last ones may be left out.
+/// Assigns shapes in Kineto's form: an entry for every argument, empty if it is not a tensor. The last ones may be left out.
 fn one_an_argument(shapes: &[Value], schema: &Schema) -> Option<Vec<Vec<usize>>> {
     let arguments = &schema.arguments;
     let needed = arguments.iter().rposition(|argument| argument.kind != Kind::Other && !argument.optional);
@@ -49,7 +49,7 @@ fn one_an_argument(shapes: &[Value], schema: &Schema) -> Option<Vec<Vec<usize>>>
     fits.then(|| arguments.iter().enumerate().map(place).collect())
 }
 
-/// One entry for each tensor: for those that must be there, and for as many others as there are entries.
+/// Assigns one entry to each tensor: to all required ones, and to as many optional ones as there are entries.
 fn one_a_tensor(shapes: &[Value], schema: &Schema) -> Option<Vec<Vec<usize>>> {
     let (least, most) = schema.tensors();
     let mut others = shapes.len().checked_sub(least)?;
@@ -69,7 +69,7 @@ fn one_a_tensor(shapes: &[Value], schema: &Schema) -> Option<Vec<Vec<usize>>> {
     Some(schema.arguments.iter().map(place).collect())
 }
 
-/// More entries than arguments: lists of tensors take several, in equal parts.
+/// Assigns more entries than arguments: lists of tensors take several, in equal parts.
 fn spread(shapes: &[Value], schema: &Schema) -> Option<Vec<Vec<usize>>> {
     let lists = schema.arguments.iter().filter(|argument| argument.kind == Kind::Tensors).count();
     let single = schema.arguments.iter().filter(|a| a.kind == Kind::Tensor && !a.optional).count();

@@ -1,4 +1,4 @@
-//! An [`OpCall`] from a short description: shapes of its tensors, one type, and what else matters.
+//! [`OpCall`] from a short description: shapes of its tensors, one type, and other arguments that matter.
 
 mod arrange;
 mod values;
@@ -14,68 +14,68 @@ use crate::schema::{Argument, Kind, Schema, overloads};
 use arrange::{Arrangement, arrange};
 use values::{arg, arg_for, dtype, is_empty, is_nested, tensor};
 
-/// A short description of a call.
+/// Short description of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Query<'a> {
-    /// The op, `aten::addmm`; `addmm` will do.
+    /// Name of the op, `aten::addmm` or just `addmm`.
     pub op: &'a str,
-    /// A shape for each tensor it takes, in their order, or an entry for every argument, empty where it is no
+    /// Shape of each input tensor, in order, or an entry for every argument, empty if it is not a
     /// tensor. For a list of tensors a list of shapes, or their shapes one after the other.
     pub shapes: &'a [Value],
-    /// Strides in the same arrangement; contiguous where absent.
+    /// Strides in the same arrangement; contiguous if absent.
     pub strides: &'a [Value],
-    /// The element type; that of indices, offsets, targets and masks follows from their meaning. One for all, or
+    /// Element type; that of indices, offsets, targets and masks follows from their names. One for all tensors, or
     /// a list with one for each tensor or each argument, which holds for indices too.
     pub dtype: Option<&'a Value>,
-    /// What is not a tensor: in the declared order, with or without places for tensors, or by name.
+    /// Arguments that are not tensors: in the declared order, with or without places for tensors, or by name.
     pub args: Option<&'a Value>,
 }
 
-/// Why a description is none.
+/// Reason why a description is not a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The op is not known.
+    /// The op is unknown.
     #[error("op {0:?} is not known: names are those of PyTorch's operators, such as aten::addmm")]
     Op(String),
     /// The shapes fit no overload.
     #[error("{op} takes {expected} tensors, and {found} shapes are given")]
     Shapes {
-        /// The op.
+        /// Name of the op.
         op: String,
-        /// How many it takes.
+        /// Number of tensors that it takes.
         expected: String,
-        /// How many are given.
+        /// Number of given shapes.
         found: usize,
     },
-    /// A shape, stride or type is not one.
+    /// A shape, stride or type is invalid.
     #[error("{what} {value} is not a {expected}")]
     Value {
-        /// What it is of.
+        /// Kind of the value.
         what: &'static str,
-        /// The value.
+        /// Given value.
         value: String,
-        /// What it should be.
+        /// Expected form.
         expected: &'static str,
     },
-    /// A named argument that the op does not have.
+    /// The op does not have a given argument.
     #[error("{op} has no argument {name:?} beside its tensors; it has {known}")]
     Name {
-        /// The op.
+        /// Name of the op.
         op: String,
-        /// The name.
+        /// Name of the argument.
         name: String,
-        /// The names there are.
+        /// Names of the op's arguments.
         known: String,
     },
 }
 
 impl Query<'_> {
-    /// The call. An op that is not known but has a name as ops have it (`mine::fused`) is taken to write as much as
-    /// the largest tensor it reads.
+    /// Returns the call. An unknown op with a qualified name (`mine::fused`) is assumed to write as much as
+    /// the largest tensor that it reads.
     ///
     /// # Errors
-    /// Where the name is none of an op, or the arguments do not fit.
+    /// If the name is not that of an op, or the arguments do not fit.
     pub fn op_call(&self, ops: &OpSet) -> Result<OpCall, QueryError> {
         let name = if self.op.contains("::") { self.op.to_owned() } else { format!("aten::{}", self.op) };
         let overloads = overloads(&name);
@@ -131,7 +131,7 @@ impl Query<'_> {
         }
     }
 
-    /// The tensors of one argument, whose shapes are at these places.
+    /// Returns the tensors of one argument, whose shapes are at these positions.
     fn tensors_at(&self, places: &[usize], ordinal: usize, argument: &Argument) -> Result<Arg, QueryError> {
         let Some(&first) = places.first() else { return Ok(Arg::None) };
         let Some(shape) = self.shapes.get(first).filter(|shape| !shape.is_null()) else {
@@ -157,7 +157,7 @@ impl Query<'_> {
         }
     }
 
-    /// An op that is known but has no schema here: an entry for every argument, or its tensors and then the rest.
+    /// Returns the call of a known op without a schema here: an entry for every argument, or its tensors and then the rest.
     fn without_schema(&self, name: &str) -> Result<OpCall, QueryError> {
         let argument = Argument::unnamed();
         let values = match self.args {

@@ -1,4 +1,4 @@
-//! Queries as people and scripts write them.
+//! Queries as written by people and scripts.
 
 use serde_json::{Value, json};
 

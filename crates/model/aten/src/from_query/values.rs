@@ -1,4 +1,4 @@
-//! Shapes, strides, types and plain values, as a query writes them.
+//! Shapes, strides, types and plain values in a query.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use crate::call::{Arg, Device, Tensor};
 use crate::dtype::Dtype;
 use crate::schema::ValueKind;
 
-/// No dimension, and no tensor, has more elements: a hundred times what the largest GPU holds.
+/// Maximum number of elements of a dimension or a tensor: a hundred times the capacity of the largest GPU.
 const MOST: i64 = 1 << 42;
-/// The most dimensions of a tensor of PyTorch.
+/// Maximum number of dimensions of a PyTorch tensor.
 const DIMENSIONS: usize = 64;
 
 /// Names of arguments that hold indices.
@@ -29,7 +29,7 @@ const INDICES: [&str; 11] = [
 /// Names of arguments that hold truth values.
 const MASKS: [&str; 2] = ["mask", "condition"];
 
-/// Nothing, in any of the ways to write it.
+/// Whether a value is empty, in any notation.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -39,12 +39,12 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a list of shapes, not one shape.
+/// Whether it is a list of shapes, and not one shape.
 pub(super) fn is_nested(shape: &Value) -> bool {
     shape.as_array().is_some_and(|list| list.iter().any(|inner| inner.is_array() || inner.is_null()))
 }
 
-/// The type of an argument's elements: as given, where its name does not say it.
+/// Returns the type of an argument's elements: as given, unless the argument's name determines it.
 pub(super) fn dtype(
     given: Option<&Value>,
     place: usize,
@@ -52,7 +52,7 @@ pub(super) fn dtype(
     name: &str,
 ) -> Result<Dtype, QueryError> {
     let one = match given {
-        // One for each tensor, or one for each argument as Kineto has it, with other words at what is no tensor.
+        // One for each tensor, or one for each argument as in Kineto, with other words for arguments that are not tensors.
         Some(Value::Array(list)) => {
             let parse = |value: &Value| value.as_str().and_then(Dtype::parse);
             let tensors = list.iter().all(|value| parse(value).is_some());
@@ -81,7 +81,7 @@ fn parse_dtype(value: &Value) -> Result<Dtype, QueryError> {
     parsed.ok_or_else(|| QueryError::Value { what: "dtype", value: value.to_string(), expected })
 }
 
-/// A tensor; `null` is one that is missing from a list.
+/// Returns a tensor; `null` is a missing tensor of a list.
 pub(super) fn tensor(shape: &Value, strides: Option<&Value>, dtype: Dtype) -> Result<Tensor, QueryError> {
     if shape.is_null() {
         return Ok(Tensor { device: Device::Unknown, ..Tensor::contiguous(&[], dtype) });
@@ -120,7 +120,7 @@ pub(super) fn tensor(shape: &Value, strides: Option<&Value>, dtype: Dtype) -> Re
     Ok(tensor)
 }
 
-/// A value for an argument: a type by its name becomes PyTorch's number for it.
+/// Returns a value for an argument: the name of a type becomes PyTorch's number for it.
 pub(super) fn arg_for(takes: ValueKind, value: &Value) -> Arg {
     match arg(value) {
         Arg::Text(name) if takes == ValueKind::Option => {
@@ -130,7 +130,7 @@ pub(super) fn arg_for(takes: ValueKind, value: &Value) -> Arg {
     }
 }
 
-/// A value that is no tensor; text is read as Kineto writes it (`"[1, 1]"`, `"True"`).
+/// Returns a value that is not a tensor; text is read in Kineto's form (`"[1, 1]"`, `"True"`).
 pub(super) fn arg(value: &Value) -> Arg {
     match value {
         Value::Null | Value::Object(_) => Arg::None,

@@ -1,121 +1,121 @@
-//! Kernels that go through tensors: elementwise, reductions, layers along rows, copies.
+//! Kernels that process whole tensors: elementwise, reductions, layers along rows, copies.
 
 use super::Pass;
 
-/// What the elements cost to compute.
+/// Cost class of computing an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// A copy, an addition, a comparison.
+    /// Copy, addition, comparison.
     Light,
-    /// A division, a root, an exponential.
+    /// Division, root, exponential.
     Medium,
-    /// A power, an error function, an integer division.
+    /// Power, error function, integer division.
     Heavy,
     /// Random numbers.
     Random,
 }
 
-/// One output element at a time.
+/// Elementwise kernel: one output element at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Elementwise {
-    /// The op's base name, `add`, `threshold_backward`.
+    /// Base name of the op, `add`, `threshold_backward`.
     pub op: &'static str,
-    /// What an element costs to compute.
+    /// Cost of computing an element.
     pub work: Work,
-    /// Output elements.
+    /// Number of output elements.
     pub numel: u64,
-    /// Input tensors.
+    /// Number of input tensors.
     pub inputs: u32,
-    /// How its operands lie in memory.
+    /// Memory layout of its operands.
     pub layout: Layout,
 }
 
-/// How the operands of an elementwise kernel lie.
+/// Memory layout of the operands of an elementwise kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// All dense in the same order and aligned: vector loads.
     Vectorized,
     /// All dense in the same order, but misaligned or of mixed types: one element at a time.
     Dense,
-    /// Anything else, with offsets computed element by element.
+    /// Any other layout, with offsets computed per element.
     Strided {
-        /// Dimensions left after merging.
+        /// Number of dimensions after merging.
         dims: u8,
-        /// The fewest elements that lie together in any input that is not broadcast along them.
+        /// Minimum number of adjacent elements in an input, over all inputs that are not broadcast along them.
         run_in: u64,
-        /// The elements that lie together in the output.
+        /// Number of adjacent elements in the output.
         run_out: u64,
-        /// Whether any input is broadcast.
+        /// Whether an input is broadcast.
         broadcast: bool,
-        /// Its two innermost dimensions.
+        /// Two innermost dimensions.
         steps: Steps,
     },
 }
 
-/// The two innermost dimensions that a kernel goes through, in the order of its output; zeros where not known.
+/// Two innermost dimensions of a kernel, in the order of its output; zeros if not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Steps {
-    /// Their sizes, the inner one first; 0 where there is none.
+    /// Sizes, the inner one first; 0 if there is no such dimension.
     pub sizes: [u64; 2],
-    /// The largest step that any input makes along each, in elements.
+    /// Largest step of any input along each, in elements.
     pub steps: [u64; 2],
 }
 
-/// A reduction of `[outer, reduced, inner]` to `[outer, inner]`.
+/// Reduction of `[outer, reduced, inner]` to `[outer, inner]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reduce {
-    /// The op's base name, `sum`.
+    /// Base name of the op, `sum`.
     pub op: &'static str,
-    /// Sizes before, of, and after the reduced dimensions.
+    /// Product of the sizes before the reduced dimensions.
     pub outer: u64,
-    /// Elements that become one.
+    /// Number of elements that are reduced to one.
     pub reduced: u64,
-    /// Sizes after.
+    /// Product of the sizes after the reduced dimensions.
     pub inner: u64,
     /// Whether the input is contiguous.
     pub contiguous: bool,
-    /// Elements of one sum that lie together: all of them where `inner` is 1 and nothing lies between.
+    /// Number of adjacent elements of one sum: all of them if `inner` is 1 and there are no gaps.
     pub run: u64,
-    /// Whether an element costs more than an addition.
+    /// Cost of computing an element; `Light` for an addition.
     pub work: Work,
 }
 
-/// A sort or scan of `rows` rows.
+/// Sort or scan of `rows` rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sort {
-    /// The op's base name, `sort`.
+    /// Base name of the op, `sort`.
     pub op: &'static str,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Elements a row.
+    /// Elements per row.
     pub length: u64,
-    /// Bytes a key.
+    /// Bytes per key.
     pub key_bytes: u64,
-    /// Bytes carried along with each.
+    /// Bytes moved along with each key.
     pub value_bytes: u64,
-    /// Elements between neighbours of a row.
+    /// Distance between neighbours of a row, in elements.
     pub stride: u64,
 }
 
 /// Softmax along rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Softmax {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Whether its logarithm.
+    /// Whether it is a log-softmax.
     pub log: bool,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Elements a row.
+    /// Elements per row.
     pub length: u64,
-    /// Elements between neighbours of a row.
+    /// Distance between neighbours of a row, in elements.
     pub stride: u64,
     /// Whether the forward pass reads each row three times: for its maximum, its sum and its result. Other kernels keep it
     /// in registers or shared memory.
     pub again: bool,
 }
 
-/// Which norm.
+/// Kind of a norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NormKind {
     /// Layer norm.
@@ -126,18 +126,18 @@ pub enum NormKind {
     Group,
 }
 
-/// A norm along rows.
+/// Norm along rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Norm {
-    /// Which.
+    /// Kind of the norm.
     pub kind: NormKind,
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Elements a row.
+    /// Elements per row.
     pub length: u64,
-    /// Channels of a group norm's row; 1 of other norms.
+    /// Channels per row of a group norm; 1 for other norms.
     pub channels: u64,
     /// Whether there are weights (backward: and their gradients).
     pub affine: bool,
@@ -146,23 +146,23 @@ pub struct Norm {
 /// Batch norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchNorm {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Whether statistics are of the batch.
+    /// Whether statistics of the batch are used.
     pub training: bool,
-    /// Batch.
+    /// Batch size.
     pub batch: u64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u64,
-    /// Elements a channel and sample.
+    /// Elements per channel and sample.
     pub spatial: u64,
-    /// Whether channels lie next to one another.
+    /// Whether channels are adjacent in memory.
     pub channels_last: bool,
-    /// Whether cuDNN's kernels, else torch's.
+    /// Whether the kernel is cuDNN's and not PyTorch's.
     pub cudnn: bool,
 }
 
-/// Which pooling.
+/// Kind of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoolKind {
     /// Maximum.
@@ -175,12 +175,12 @@ pub enum PoolKind {
     Resample,
 }
 
-/// Pooling.
+/// Pooling or resampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pool {
-    /// Which.
+    /// Kind of the pooling.
     pub kind: PoolKind,
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
     /// Batch times channels.
     pub planes: u64,
@@ -190,37 +190,37 @@ pub struct Pool {
     pub output: [u64; 2],
     /// Window height and width.
     pub window: [u64; 2],
-    /// Strides.
+    /// Vertical and horizontal stride.
     pub stride: [u64; 2],
-    /// Whether channels lie next to one another.
+    /// Whether channels are adjacent in memory.
     pub channels_last: bool,
 }
 
 /// Negative log likelihood of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Loss {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Classes.
+    /// Number of classes.
     pub classes: u64,
-    /// Positions a row and class.
+    /// Positions per row and class.
     pub spatial: u64,
 }
 
-/// Concatenation.
+/// Concatenation along one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Concat {
-    /// Tensors.
+    /// Number of input tensors.
     pub inputs: u64,
-    /// Sizes before the dimension.
+    /// Product of the sizes before the dimension.
     pub outer: u64,
-    /// Bytes of one output row: from the dimension on.
+    /// Bytes of one output row, from the dimension on.
     pub row_bytes: u64,
-    /// Bytes of the narrowest input's row.
+    /// Bytes per row of the narrowest input.
     pub least_bytes: u64,
-    /// Of the widest.
+    /// Bytes per row of the widest input.
     pub most_bytes: u64,
     /// Whether all are contiguous.
     pub contiguous: bool,
@@ -228,28 +228,28 @@ pub struct Concat {
     pub aligned: bool,
 }
 
-/// One op over a list of tensors.
+/// Op over a list of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MultiTensor {
-    /// The op's base name, `_foreach_add_`.
+    /// Base name of the op, `_foreach_add_`.
     pub op: &'static str,
-    /// Tensors in a list.
+    /// Number of tensors in a list.
     pub tensors: u64,
-    /// Lists read or written.
+    /// Number of lists read or written.
     pub lists: u64,
     /// Elements of one list.
     pub numel: u64,
     /// Elements of its largest tensor.
     pub largest: u64,
-    /// Chunks of 65,536 elements, the last of each tensor counted whole.
+    /// Number of chunks of 65,536 elements, counting the last one of each tensor as whole.
     pub chunks: u64,
-    /// Elements that the longest block of each launch goes through, summed over launches.
+    /// Elements that the longest block of each launch processes, summed over launches.
     pub serial: u64,
-    /// What an element costs to compute.
+    /// Cost of computing an element.
     pub work: Work,
 }
 
-/// From where to where.
+/// Direction of a copy between host and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Host to device.
@@ -258,13 +258,13 @@ pub enum Direction {
     ToHost,
 }
 
-/// A copy between host and device.
+/// Copy between host and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// From where to where.
+    /// Direction of the copy.
     pub direction: Direction,
-    /// Whether the host's side is page-locked.
+    /// Whether the host memory is page-locked.
     pub pinned: bool,
-    /// Bytes.
+    /// Bytes copied.
     pub bytes: u64,
 }

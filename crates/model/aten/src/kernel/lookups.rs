@@ -1,4 +1,4 @@
-//! Kernels that look rows up by index.
+//! Kernels that look up rows by index.
 
 use std::sync::Arc;
 
@@ -6,200 +6,200 @@ use steptime_launch::RowSort;
 
 use super::Pass;
 
-/// How rows of a bag are pooled.
+/// Pooling of the rows of a bag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pooling {
-    /// Their sum.
+    /// Sum of the rows.
     Sum,
-    /// Their mean.
+    /// Mean of the rows.
     Mean,
-    /// Their maximum.
+    /// Maximum of the rows.
     Max,
-    /// Not at all.
+    /// No pooling.
     None,
 }
 
-/// Pooled lookups in one table, torch's kernels.
+/// Pooled lookups in one table, with PyTorch's kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EmbeddingBag {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
     /// Rows of the table.
     pub rows: u64,
-    /// Columns.
+    /// Columns of the table.
     pub dim: u64,
-    /// Bags.
+    /// Number of bags.
     pub bags: u64,
-    /// Lookups, all bags together.
+    /// Lookups over all bags.
     pub lookups: u64,
-    /// How rows are pooled.
+    /// Pooling of rows.
     pub pooling: Pooling,
     /// Whether each lookup has a weight.
     pub weighted: bool,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }
 
-/// An optimizer that updates rows.
+/// Optimizer that updates rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowOptimizer {
     /// Plain SGD.
     Sgd,
-    /// Adagrad with one sum a row.
+    /// Adagrad with one sum per row.
     RowWiseAdagrad,
     /// Adagrad.
     Adagrad,
     /// Adam.
     Adam,
-    /// Adam with one second moment a row.
+    /// Adam with one second moment per row.
     PartialRowWiseAdam,
-    /// Any other.
+    /// Any other optimizer.
     Other,
 }
 
-/// Pooled lookups in many tables by one kernel.
+/// Pooled lookups in many tables in one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TableBatched {
-    /// Pass; backward includes the optimizer.
+    /// Forward or backward pass; backward includes the optimizer.
     pub pass: Pass,
-    /// Tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Rows, all tables together.
+    /// Rows over all tables.
     pub rows: u64,
-    /// Columns, all tables together.
+    /// Columns over all tables.
     pub dims: u64,
-    /// Bags a table.
+    /// Bags per table.
     pub batch: u64,
-    /// Lookups, all tables and bags together.
+    /// Lookups over all tables and bags.
     pub lookups: u64,
-    /// How rows are pooled.
+    /// Pooling of rows.
     pub pooling: Pooling,
     /// Whether each lookup has a weight.
     pub weighted: bool,
-    /// Of the backward pass.
+    /// Optimizer of the backward pass.
     pub optimizer: RowOptimizer,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }
 
-/// Which kernel takes by index.
+/// Kind of kernel that reads by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GatherKind {
-    /// `gather`: one index for each element, or for each row where the index is expanded.
+    /// `gather`: one index per element, or per row if the index is expanded.
     Gather,
-    /// `index_select`, `embedding`: one index a row.
+    /// `index_select`, `embedding`: one index per row.
     IndexSelect,
-    /// `index`: several index tensors, one for each leading dimension.
+    /// `index`: several index tensors, one per leading dimension.
     Index,
     /// `take`, `masked_select` and others.
     Other,
 }
 
-/// Rows, or single elements, taken by index: `out[l, :] = source[index[l], :]`.
+/// Read of rows, or single elements, by index: `out[l, :] = source[index[l], :]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gather {
-    /// Which kernel.
+    /// Kind of the kernel.
     pub kind: GatherKind,
-    /// Places to take from.
+    /// Number of places to read from.
     pub rows: u64,
-    /// Indices.
+    /// Number of indices.
     pub lookups: u64,
-    /// Bytes that lie together at each.
+    /// Adjacent bytes at each place.
     pub row_bytes: u64,
-    /// Bytes an index, all index tensors together; distinct ones only.
+    /// Bytes per index over all index tensors; only distinct ones.
     pub index_bytes: u64,
 }
 
-/// Which kernel puts by index.
+/// Kind of kernel that writes by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScatterKind {
-    /// `index_add_`: atomics.
+    /// `index_add_`: with atomics.
     IndexAdd,
-    /// `scatter_add_`, `scatter`: one index an element.
+    /// `scatter_add_`, `scatter`: one index per element.
     Scatter,
     /// `index_put_`, overwriting.
     IndexPut,
     /// `index_put_` with `accumulate`: sorts the indices first.
     IndexPutAccumulate,
-    /// `embedding_dense_backward`: sorts the indices first, or few of them by a simpler kernel.
+    /// `embedding_dense_backward`: sorts the indices first, or uses a simpler kernel for few of them.
     EmbeddingDense,
     /// `index_copy_`, `index_fill_`, `masked_scatter_` and others.
     Other,
 }
 
-/// Rows, or single elements, put by index: `target[index[l], :] += source[l, :]`.
+/// Write of rows, or single elements, by index: `target[index[l], :] += source[l, :]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scatter {
-    /// Which kernel.
+    /// Kind of the kernel.
     pub kind: ScatterKind,
-    /// Places to put to.
+    /// Number of places to write to.
     pub rows: u64,
-    /// Indices.
+    /// Number of indices.
     pub lookups: u64,
-    /// Bytes that lie together at each.
+    /// Adjacent bytes at each place.
     pub row_bytes: u64,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }
 
-/// A sparse tensor coalesced: the indices are sorted by merging, then the rows of each are added up.
+/// Coalescing of a sparse tensor: a merge sort of the indices, then a sum of the rows of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coalesce {
-    /// Places that indices may name.
+    /// Number of places that indices may refer to.
     pub rows: u64,
-    /// Indices.
+    /// Number of indices.
     pub lookups: u64,
-    /// Bytes of a row of values.
+    /// Bytes per row of values.
     pub row_bytes: u64,
 }
 
-/// A table of [`FusedBags`].
+/// Table of [`FusedBags`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FusedTable {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub dim: u64,
-    /// Bytes of a row, with scale and bias where it has them.
+    /// Bytes per row, including scale and bias if it has them.
     pub row_bytes: u64,
 }
 
-/// Pooled lookups in many tables of any sizes, our own kernels: all tables in one launch, or the backward pass, which
-/// groups the lookups by row and steps each row once.
+/// Pooled lookups in many tables of any sizes, with this project's kernels: all tables in one launch, or the backward pass, which
+/// groups the lookups by row and updates each row once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FusedBags {
-    /// The optimizer that the backward pass steps; none: the forward pass.
+    /// Optimizer of the backward pass; `None` for the forward pass.
     pub update: Option<RowOptimizer>,
-    /// The tables, in their order.
+    /// Tables, in order.
     pub tables: Arc<[FusedTable]>,
-    /// Bags a table.
+    /// Bags per table.
     pub bags: u64,
-    /// Lookups, all tables and bags together.
+    /// Lookups over all tables and bags.
     pub lookups: u64,
-    /// How rows are pooled.
+    /// Pooling of rows.
     pub pooling: Pooling,
     /// Whether each lookup has a weight.
     pub weighted: bool,
-    /// Bits of an element: 32, 16, 8 or 4.
+    /// Bits per element: 32, 16, 8 or 4.
     pub element_bits: u64,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }
 
 impl FusedBags {
-    /// Lookups of one table: of each as many, for what they are is in the data.
+    /// Returns the lookups of one table: the same number for each, since the actual numbers depend on the data.
     #[must_use]
     pub fn lookups_of_table(&self) -> u64 {
         self.lookups / (self.tables.len() as u64).max(1)
     }
 
-    /// Columns of all tables.
+    /// Returns the columns over all tables.
     #[must_use]
     pub fn dims(&self) -> u64 {
         self.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.dim))
     }
 
-    /// How the backward pass sorts its lookups, with as many in each table.
+    /// Returns the sort of the lookups in the backward pass, with the same number of lookups in each table.
     #[must_use]
     pub fn row_sort(&self) -> RowSort {
         let most = self.tables.iter().map(|table| table.rows).max().unwrap_or(0);
@@ -207,17 +207,17 @@ impl FusedBags {
     }
 }
 
-/// Whole rows taken by index, our own kernel: row after row, or slice of columns after slice.
+/// Read of whole rows by index, with this project's kernel: one row after the other, or one slice of columns after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TiledGather {
     /// Rows of the table.
     pub rows: u64,
-    /// Indices.
+    /// Number of indices.
     pub lookups: u64,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub row_bytes: u64,
-    /// Bytes of a row that are read for all lookups before the next ones are; 0: rows are read whole.
+    /// Bytes of a row that are read for all lookups before the next slice; 0 if rows are read whole.
     pub slice: u64,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }

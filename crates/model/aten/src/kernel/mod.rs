@@ -1,7 +1,7 @@
-//! What an op launches, with typed parameters: the vocabulary that ops and cost models share.
+//! Launches of an op, with typed parameters: the vocabulary shared by ops and cost models.
 //!
-//! One [`KernelCall`] stands for everything an op launches by itself (not through child ops): most often one
-//! kernel, for a convolution also the layout changes before and after it. Its time is the sum of theirs.
+//! One [`KernelCall`] represents everything that an op launches itself (not through child ops): most often one
+//! kernel, for a convolution also the layout changes before and after it. Its time is the sum of their times.
 
 mod elements;
 mod lookups;
@@ -23,60 +23,60 @@ pub use products::{
     Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn, SparseProduct,
 };
 
-/// The most memory of a kernel call, in bytes: no GPU has as much.
+/// Maximum memory of a kernel call, in bytes: no GPU has that much.
 const MOST_BYTES: u64 = 1 << 44;
-/// The most operations of a kernel call: an hour or more of any GPU.
+/// Maximum operations of a kernel call: an hour or more on any GPU.
 const MOST_FLOPS: u64 = 1 << 62;
 
-/// Everything an op launches by itself.
+/// Everything that an op launches itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelCall {
-    /// What it computes.
+    /// Computation.
     pub kernel: Kernel,
-    /// The type computed in: that of the main operand.
+    /// Type of the computation: that of the main operand.
     pub dtype: Dtype,
-    /// The memory it touches.
+    /// Memory that it accesses.
     pub operands: SmallVec<[Operand; 4]>,
     /// Arithmetic operations; a multiply-add counts as two.
     pub flops: u64,
-    /// How many activities it launches, as far as is known beforehand.
+    /// Number of activities that it launches, as far as it is known in advance.
     pub launches: u32,
 }
 
-/// A piece of memory that a kernel touches.
+/// Memory that a kernel accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// Whose it is.
+    /// Argument, return or scratch memory.
     pub slot: Slot,
     /// Read, written, or both.
     pub role: Role,
-    /// Distinct bytes touched.
+    /// Distinct bytes accessed.
     pub bytes: u64,
 }
 
-/// Which argument or return an operand is.
+/// Argument or return of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Slot {
-    /// A tensor of an argument: the argument, and the place in its list.
+    /// Tensor of an argument: the argument, and the position in its list.
     Input(u16, u16),
-    /// A tensor of a return: the return, and the place in its list.
+    /// Tensor of a return: the return, and the position in its list.
     Output(u16, u16),
-    /// Memory of its own.
+    /// Scratch memory of the kernel.
     Scratch,
 }
 
-/// What happens to an operand.
+/// Access to an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Read.
+    /// Only read.
     Read,
-    /// Written.
+    /// Only written.
     Write,
     /// Read and written.
     Update,
 }
 
-/// What a kernel computes. Sizes are in elements unless they say otherwise.
+/// Computation of a kernel. Sizes are in elements unless noted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// Matrix products, batched or not.
@@ -87,7 +87,7 @@ pub enum Kernel {
     Attention(Attention),
     /// cuDNN's recurrent networks.
     Rnn(Rnn),
-    /// Dot products of a sample's vectors with one another (ours).
+    /// Dot products of a sample's vectors with one another (this project's kernel).
     Interaction(Interaction),
     /// A sparse matrix times a dense one.
     SparseProduct(SparseProduct),
@@ -95,19 +95,19 @@ pub enum Kernel {
     EmbeddingBag(EmbeddingBag),
     /// Pooled lookups in many tables at once (FBGEMM), the backward fused with the optimizer.
     TableBatched(TableBatched),
-    /// Pooled lookups in many tables at once (ours), the backward fused with the optimizer.
+    /// Pooled lookups in many tables at once (this project's kernels), the backward fused with the optimizer.
     FusedBags(FusedBags),
-    /// Whole rows, or single elements, taken by index.
+    /// Reads of whole rows, or single elements, by index.
     Gather(Gather),
-    /// Whole rows taken by index (ours), in an order chosen by the cache.
+    /// Reads of whole rows by index (this project's kernel), in an order chosen for the cache.
     TiledGather(TiledGather),
-    /// Rows, or single elements, added or written by index.
+    /// Additions or writes of rows, or single elements, by index.
     Scatter(Scatter),
-    /// Sparse tensors coalesced.
+    /// Coalescing of sparse tensors.
     Coalesce(Coalesce),
     /// One output element at a time from few input elements.
     Elementwise(Elementwise),
-    /// Sums and the like along dimensions.
+    /// Sums and other reductions along dimensions.
     Reduce(Reduce),
     /// Running sums.
     Scan(Sort),
@@ -131,23 +131,23 @@ pub enum Kernel {
     Transfer(Transfer),
     /// Copies within the device by the copy engine's path (contiguous, same type).
     DeviceCopy,
-    /// Memory set to a byte.
+    /// Fill of memory with a byte.
     Memset,
-    /// An op that is not known, priced by its bytes.
+    /// Unknown op, with its bytes as cost.
     Unknown,
 }
 
-/// Which way through a layer.
+/// Direction through a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pass {
     /// Outputs from inputs.
     Forward,
-    /// Gradients.
+    /// Gradients from outputs' gradients.
     Backward,
 }
 
 impl Kernel {
-    /// The family, by which models and scores are kept.
+    /// Returns the name of the family, the key of models and scores.
     #[must_use]
     pub const fn family(&self) -> &'static str {
         match self {
@@ -182,7 +182,7 @@ impl Kernel {
         }
     }
 
-    /// The precision in which matrices are multiplied; `None` where none are.
+    /// Returns the precision of matrix multiplication; `None` if the kernel multiplies no matrices.
     #[must_use]
     pub const fn precision(&self) -> Option<Precision> {
         match self {
@@ -196,14 +196,14 @@ impl Kernel {
 }
 
 impl KernelCall {
-    /// The calls that this one stands for, each priced by itself: a convolution's gradients of input and weight
-    /// are computed one after the other by kernels that have nothing to do with one another. `None` where the
-    /// call is one piece. With each part come the places of its operands among this call's.
+    /// Returns the calls that this one consists of, each with its own cost: a convolution's gradients of input and weight
+    /// are computed one after the other by independent kernels. `None` if the
+    /// call is one piece. Each part comes with the positions of its operands among this call's.
     #[must_use]
     pub fn parts(&self) -> Option<[(KernelCall, SmallVec<[usize; 4]>); 2]> {
         let Kernel::Conv(conv) = &self.kernel else { return None };
         let Some([true, true, _]) = conv.gradients else { return None };
-        // The input gradient reads the output's gradient and the weight, the weight's that and the input.
+        // The input gradient reads the output's gradient and the weight; the weight gradient reads the output's gradient and the input.
         let part = |gradients, without: [Slot; 2]| {
             let kept =
                 self.operands.iter().enumerate().filter(|(_, operand)| !without.contains(&operand.slot));
@@ -223,25 +223,25 @@ impl KernelCall {
         ])
     }
 
-    /// Bytes read: operands read or updated.
+    /// Returns the bytes read: of operands that are read or updated.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.sum(|role| role != Role::Write)
     }
 
-    /// Bytes written: operands written or updated.
+    /// Returns the bytes written: of operands that are written or updated.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.sum(|role| role != Role::Read)
     }
 
-    /// Whether a GPU could run it: it touches less memory than any has, and takes less than an hour of any.
+    /// Whether a GPU could run it: it accesses less memory than the limit, and takes less than an hour on any GPU.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         self.footprint() <= MOST_BYTES && self.flops <= MOST_FLOPS
     }
 
-    /// Distinct bytes touched, in all.
+    /// Returns the distinct bytes accessed in total.
     #[must_use]
     pub fn footprint(&self) -> u64 {
         self.sum(|_| true)

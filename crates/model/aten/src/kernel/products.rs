@@ -1,8 +1,8 @@
-//! Kernels that are mostly matrix products.
+//! Kernels that mostly multiply matrices.
 
 use super::Pass;
 
-/// How numbers are multiplied.
+/// Precision of multiplications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// 64-bit.
@@ -24,32 +24,32 @@ pub enum Precision {
 /// `C[m x n] = A[m x k] B[k x n]`, `batch` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gemm {
-    /// Products.
+    /// Number of products.
     pub batch: u64,
     /// Rows of C.
     pub m: u64,
     /// Columns of C.
     pub n: u64,
-    /// The summed dimension.
+    /// Size of the summed dimension.
     pub k: u64,
-    /// Whether A is stored column by column (as PyTorch sees it, row-major being the rule).
+    /// Whether A is stored column by column (in PyTorch's view, where row-major is the rule).
     pub a_transposed: bool,
     /// Whether B is stored column by column.
     pub b_transposed: bool,
-    /// Leading dimensions in elements.
+    /// Leading dimension of A, in elements.
     pub lda: u64,
-    /// Of B.
+    /// Leading dimension of B, in elements.
     pub ldb: u64,
-    /// What is added.
+    /// Addition fused with the product.
     pub epilogue: Epilogue,
-    /// How numbers are multiplied.
+    /// Precision of multiplications.
     pub precision: Precision,
 }
 
-/// What a matrix product does beside multiplying.
+/// Operation of a matrix product besides multiplying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Epilogue {
-    /// Nothing.
+    /// No further operation.
     None,
     /// Adds a vector to every row.
     Bias,
@@ -59,12 +59,12 @@ pub enum Epilogue {
     BiasActivation,
 }
 
-/// A convolution; 1-d and 2-d ones have leading spatial sizes of 1.
+/// Convolution; 1-d and 2-d ones have leading spatial sizes of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Conv {
-    /// The forward pass, or gradients of (input, weight, bias).
+    /// Forward pass if `None`, otherwise gradients of (input, weight, bias).
     pub gradients: Option<[bool; 3]>,
-    /// Batch.
+    /// Batch size.
     pub batch: u64,
     /// Input channels.
     pub channels_in: u64,
@@ -76,35 +76,35 @@ pub struct Conv {
     pub output: [u64; 3],
     /// Filter depth, height, width.
     pub filter: [u64; 3],
-    /// Strides.
+    /// Stride per dimension.
     pub stride: [u64; 3],
-    /// Paddings.
+    /// Padding per dimension.
     pub padding: [u64; 3],
-    /// Dilations.
+    /// Dilation per dimension.
     pub dilation: [u64; 3],
-    /// Groups.
+    /// Number of groups.
     pub groups: u64,
     /// Whether it is a transposed convolution.
     pub transposed: bool,
-    /// Whether the input has its channels next to one another.
+    /// Whether the channels of the input are adjacent in memory.
     pub channels_last: bool,
     /// Whether a bias is added by the same op.
     pub bias: bool,
     /// Number of spatial dimensions.
     pub dims: u8,
-    /// How numbers are multiplied.
+    /// Precision of multiplications.
     pub precision: Precision,
 }
 
 impl Conv {
-    /// Whether each channel has filters of its own.
+    /// Whether each channel has its own filters.
     #[must_use]
     pub const fn is_depthwise(groups: u64, channels_in: u64) -> bool {
         groups > 1 && groups == channels_in
     }
 }
 
-/// Which implementation of attention.
+/// Implementation of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttentionKind {
     /// FlashAttention.
@@ -120,55 +120,55 @@ pub enum AttentionKind {
 pub struct Attention {
     /// Implementation.
     pub kind: AttentionKind,
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Batch.
+    /// Batch size.
     pub batch: u64,
-    /// Query heads.
+    /// Number of query heads.
     pub heads: u64,
-    /// Queries.
+    /// Number of queries.
     pub queries: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
     /// Dimension of a head.
     pub dim: u64,
-    /// Dimension of a value's head.
+    /// Dimension of a value head.
     pub value_dim: u64,
-    /// Whether a query sees only the keys before it.
+    /// Whether a query attends only to the keys before it.
     pub causal: bool,
     /// Whether a bias or mask is added.
     pub bias: bool,
-    /// Whether some are dropped.
+    /// Whether dropout is applied.
     pub dropout: bool,
-    /// How numbers are multiplied.
+    /// Precision of multiplications.
     pub precision: Precision,
 }
 
-/// A recurrent network.
+/// Recurrent network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rnn {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Gates: 4 for LSTM, 3 for GRU, 1 for plain.
+    /// Number of gates: 4 for LSTM, 3 for GRU, 1 for plain.
     pub gates: u64,
-    /// Steps in time.
+    /// Number of time steps.
     pub steps: u64,
-    /// Batch.
+    /// Batch size.
     pub batch: u64,
     /// Input size.
     pub input: u64,
     /// Hidden size.
     pub hidden: u64,
-    /// Layers.
+    /// Number of layers.
     pub layers: u64,
-    /// 2 where bidirectional, else 1.
+    /// 2 if bidirectional, otherwise 1.
     pub directions: u64,
-    /// How numbers are multiplied.
+    /// Precision of multiplications.
     pub precision: Precision,
 }
 
 impl Rnn {
-    /// Whether PyTorch asks cuDNN for one kernel a layer that keeps the weights on chip through all steps: for a small
+    /// Whether PyTorch requests one kernel per layer from cuDNN that keeps the weights on chip through all steps: for a small
     /// state, unless sequences are packed (`use_rnn_persist_small_h`).
     #[must_use]
     pub fn is_persistent(&self) -> bool {
@@ -182,38 +182,38 @@ impl Rnn {
     }
 }
 
-/// The dot products of every pair of a sample's vectors, behind its first vector, or their gradient: our own kernels.
+/// Dot products of every pair of a sample's vectors, appended to its first vector, or their gradient: this project's kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Interaction {
-    /// Pass.
+    /// Forward or backward pass.
     pub pass: Pass,
-    /// Samples.
+    /// Number of samples.
     pub batch: u64,
-    /// Vectors of a sample, the dense one among them.
+    /// Vectors per sample, including the dense one.
     pub features: u64,
-    /// Their length.
+    /// Length of a vector.
     pub dim: u64,
 }
 
 impl Interaction {
-    /// Pairs of different vectors of a sample.
+    /// Returns the number of pairs of different vectors of a sample.
     #[must_use]
     pub const fn pairs(&self) -> u64 {
         self.features.saturating_mul(self.features.saturating_sub(1)) / 2
     }
 }
 
-/// A sparse matrix times a dense one.
+/// Product of a sparse matrix and a dense one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SparseProduct {
     /// Rows of the sparse matrix.
     pub rows: u64,
-    /// Its columns: rows of the dense one.
+    /// Columns of the sparse matrix, and rows of the dense one.
     pub inner: u64,
-    /// Columns of the dense one.
+    /// Columns of the dense matrix.
     pub columns: u64,
-    /// Entries of the sparse one.
+    /// Entries of the sparse matrix.
     pub entries: u64,
-    /// Bytes an index.
+    /// Bytes per index.
     pub index_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Activations and dropout as users call them.
+//! User-level activations and dropout.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::dropout_", "aten::rrelu"]),
 ];
 
-/// One result like the input.
+/// Returns one result with the form of the input.
 fn same(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(call.tensor("self")?.clone())])
 }
@@ -46,23 +46,23 @@ fn renamed(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.clone())]
 }
 
-/// The first argument alone.
+/// Returns a call with the first argument only.
 fn first(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.iter().take(1).cloned().collect())]
 }
 
-/// The first argument, and bounds.
+/// Returns a call with the first argument and bounds.
 fn bounded(call: &BoundCall<'_>, name: &str, bounds: &[i64]) -> Vec<OpCall> {
     let bounds = bounds.iter().map(|&bound| Arg::Int(bound));
     vec![child(call, name, call.inputs.iter().take(1).cloned().chain(bounds).collect())]
 }
 
-/// Whether nothing is dropped: the input is given back.
+/// Whether nothing is dropped: the input itself is returned.
 fn kept(call: &BoundCall<'_>) -> bool {
     call.float("p") == Some(0.0) || call.flag("train") == Some(false)
 }
 
-/// In training elements are dropped by one kernel.
+/// Returns the calls of a dropout: in training one kernel drops elements.
 fn dropout(call: &BoundCall<'_>) -> Vec<OpCall> {
     if kept(call) {
         return Vec::new();

@@ -1,18 +1,18 @@
-//! Other names of elementwise ops, and combinations of a few.
+//! Aliases of elementwise ops, and combinations of a few ops.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
 use crate::child::{child, like};
 use crate::op_def::OpDef;
 
-/// A list of other names: what is called, and by which names.
+/// Defines a list of aliases: the called op, and the names that call it.
 macro_rules! names {
     ($($called:literal: $($name:literal)+;)*) => {
         &[$(OpDef::composite(&[$($name),+]).expand(|call| vec![child(call, $called, call.inputs.clone())])),*]
     };
 }
 
-/// Other names.
+/// Aliases of elementwise ops.
 pub static OPS: &[OpDef] = names! {
     "aten::div": "aten::true_divide" "aten::divide";
     "aten::div_": "aten::true_divide_" "aten::divide_";
@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = names! {
     "aten::abs": "aten::absolute";
 };
 
-/// Combinations.
+/// Combinations of a few ops.
 pub static COMBINED: &[OpDef] = &[
     OpDef::composite(&["aten::square"]).expand(|call| squared(call, "aten::pow")),
     OpDef::composite(&["aten::square_"]).expand(|call| squared(call, "aten::pow_")),
@@ -82,13 +82,13 @@ fn squared(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.iter().take(1).cloned().chain([Arg::Int(2)]).collect())]
 }
 
-/// An argument, and its absolute values.
+/// Returns an argument, and its absolute values.
 fn magnitude(call: &BoundCall<'_>) -> (Arg, Arg) {
     let input = call.inputs.first().cloned().unwrap_or_default();
     (input.clone(), call.tensor("self").map_or(Arg::None, |tensor| Arg::Tensor(like(tensor))))
 }
 
-/// With the first argument as the tensor to write.
+/// Returns a call with the first argument also as the tensor to write.
 fn into_itself(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let target = call.inputs.first().cloned();
     vec![child(call, name, call.inputs.iter().cloned().chain(target).collect())]

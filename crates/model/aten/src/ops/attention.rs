@@ -26,16 +26,16 @@ pub static OPS: &[OpDef] = &[
         .outputs(shape_backward),
 ];
 
-/// How an implementation calls its arguments, in both passes.
+/// Argument names of an implementation, in both passes.
 struct Form {
     kind: AttentionKind,
-    /// Sums of the lengths before each sequence, where sequences are packed: of queries and of keys.
+    /// Cumulative sequence lengths if sequences are packed: of queries and of keys.
     packed: [&'static str; 2],
-    /// The longest sequence.
+    /// Length of the longest sequence.
     longest: [&'static str; 2],
     causal: &'static str,
     bias: Option<&'static str>,
-    /// The dimension of the heads, counted from the end: queries are `[batch, queries, heads, dim]`, cuDNN's
+    /// Dimension of the heads, counted from the end: queries are `[batch, queries, heads, dim]`, cuDNN's
     /// `[batch, heads, queries, dim]`.
     heads: i64,
 }
@@ -80,7 +80,7 @@ fn attention(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Attention>
     })
 }
 
-/// Two products forward, five backward; a causal mask leaves half of them.
+/// Returns the operations: two products forward, five backward; a causal mask leaves half of them.
 fn flops(of: &Attention) -> u64 {
     let pairs = of.batch.saturating_mul(of.heads).saturating_mul(of.queries).saturating_mul(of.keys);
     let products = match of.pass {
@@ -102,7 +102,7 @@ fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor::contiguous(&sizes, query.dtype)), Arg::Tensor(sums)])
 }
 
-/// Gradients of queries, keys and values.
+/// Returns the gradients of queries, keys and values.
 fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let like = |name| call.tensor(name).map(|t| Arg::Tensor(Tensor::contiguous(&t.shape, t.dtype)));
     ["query", "key", "value"].into_iter().map(like).collect()
@@ -114,7 +114,7 @@ fn lower(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Lowering> {
     if query.numel() == 0 {
         return Some(Lowering::Nothing);
     }
-    // The log of sums is kept for the backward pass, where one is to come.
+    // The log of sums is stored for the backward pass, if there is one.
     let results = given.iter().enumerate().filter_map(|(ret, arg)| {
         let tensor = call.output(ret).or_else(|| arg.tensors().first());
         tensor.map(|tensor| Some(output(ret, tensor)))
@@ -124,13 +124,13 @@ fn lower(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Lowering> {
     Some(work(Kernel::Attention(of), query.dtype, read.chain(results), flops(&of)))
 }
 
-/// Queries and keys of a block of the memory-efficient kernel in 32 bits.
+/// Number of queries and keys in a block of the memory-efficient kernel in 32 bits.
 const BLOCK: u64 = 64;
-/// From this many heads on, all samples together, the kernel does not divide keys that fill two blocks or less.
+/// Minimum number of heads over all samples from which the kernel does not split keys that fill at most two blocks.
 const MANY_HEADS: u64 = 256;
 
-/// What the gradient of the memory-efficient kernel calls before it, in 32 bits. The gradient is made contiguous,
-/// multiplied with the result, and summed over a head, with the positions last. Where several blocks share a query's
+/// Returns the calls before the gradient of the memory-efficient kernel, in 32 bits. The gradient is made contiguous,
+/// multiplied by the result, and summed over a head, with the positions last. If several blocks share a query's
 /// gradient, it is set to zero.
 fn before_gradients(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(result)) = (call.tensor("grad_out_"), call.tensor("out")) else {

@@ -1,4 +1,4 @@
-//! Attention as users call it: which implementation is chosen.
+//! User-level attention, and the choice of its implementation.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -21,10 +21,10 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::_scaled_dot_product_attention_math", "aten::_native_multi_head_attention"]),
 ];
 
-/// The largest head that FlashAttention takes.
+/// Largest head size that FlashAttention supports.
 const WIDEST: i64 = 256;
 
-/// Sixteen-bit types without a mask go to FlashAttention, all else to the memory-efficient kernel. Takes (query,
+/// Returns the implementation: FlashAttention for 16-bit types without a mask, otherwise the memory-efficient kernel. Takes (query,
 /// key, value, mask, dropout, causal).
 fn chosen(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(query) = call.tensor("query") else { return Vec::new() };
@@ -39,12 +39,12 @@ fn chosen(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, "aten::_scaled_dot_product_efficient_attention", tensors.chain(rest).collect())]
 }
 
-/// Heads after positions.
+/// Returns a tensor with heads after positions.
 fn turned(call: &BoundCall<'_>, name: &str) -> Arg {
     call.tensor(name).map_or(Arg::None, |tensor| Arg::Tensor(transpose(tensor, 1, 2)))
 }
 
-/// The length of queries or keys, `[batch, heads, length, dim]`.
+/// Returns the length of queries or keys, `[batch, heads, length, dim]`.
 fn length(call: &BoundCall<'_>, name: &str) -> Arg {
     Arg::Int(call.tensor(name).map_or(0, |tensor| tensor.size(-2)))
 }
@@ -104,7 +104,7 @@ fn efficient_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, "aten::_efficient_attention_backward", tensors.chain(rest).collect())]
 }
 
-/// The result, with positions before heads in memory, and the log of sums.
+/// Returns the result, with positions before heads in memory, and the log of sums.
 fn results(call: &BoundCall<'_>) -> Option<[Arg; 2]> {
     let (query, value) = (call.tensor("query")?, call.tensor("value")?);
     let shape = [query.size(0), query.size(2), query.size(1), value.size(-1)];

@@ -1,4 +1,4 @@
-//! Batch norm, by cuDNN and by PyTorch's own kernels.
+//! Batch norm, with cuDNN's and PyTorch's own kernels.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Tensor};
@@ -9,7 +9,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read, update};
 use crate::work::work;
 
-/// Batch norm.
+/// Definitions of batch norms.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::cudnn_batch_norm"], |call| forward(call, true)).outputs(shape).backward(|call| {
         let grad = gradient(call).map_or(Arg::None, Arg::Tensor);
@@ -47,7 +47,7 @@ pub static OPS: &[OpDef] = &[
     .outputs(shape_backward),
 ];
 
-/// The type of statistics.
+/// Type of the statistics.
 const STATISTICS: Dtype = Dtype::F32;
 
 fn kernel(input: &Tensor, pass: Pass, training: bool, cudnn: bool) -> Kernel {
@@ -64,12 +64,12 @@ fn kernel(input: &Tensor, pass: Pass, training: bool, cudnn: bool) -> Kernel {
     })
 }
 
-/// Statistics of a channel: a mean, and a deviation.
+/// Returns the bytes of one statistic per channel, such as the means.
 fn statistics(input: &Tensor) -> u64 {
     count(input.size(1)).saturating_mul(STATISTICS.size())
 }
 
-/// A result of the forward pass that the backward pass takes.
+/// Returns a result of the forward pass that the backward pass takes.
 fn saved(call: &BoundCall<'_>, ret: usize) -> Arg {
     call.results().and_then(|all| all.get(ret).cloned()).unwrap_or_default()
 }
@@ -89,7 +89,7 @@ fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(all)
 }
 
-/// An op without the argument `training` always trains.
+/// Returns the launches of the forward pass. An op without the argument `training` always trains.
 fn forward(call: &BoundCall<'_>, cudnn: bool) -> Option<Lowering> {
     let input = call.tensor("input")?;
     if input.numel() == 0 {
@@ -118,7 +118,7 @@ fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(like(input)), affine(), affine()])
 }
 
-/// The gradients of all three, but for those that a mask leaves out.
+/// Returns the launches of the gradients of all three, except those that a mask excludes.
 fn backward(call: &BoundCall<'_>, cudnn: bool) -> Option<Lowering> {
     let input = call.tensor("input")?;
     if input.numel() == 0 {

@@ -1,4 +1,4 @@
-//! A chain of elementwise ops as one kernel, as a compiler makes it: every tensor is read once, and every result written once.
+//! Chain of elementwise ops fused into one kernel by a compiler: every tensor is read once, and every result written once.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Tensor};
@@ -8,13 +8,13 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands;
 use crate::work::launches;
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[OpDef::leaf(&["triton_poi_fused"], lower)];
 
 fn lower(call: &BoundCall<'_>) -> Option<Lowering> {
     let result = call.outputs.iter().flat_map(Arg::tensors).max_by_key(|tensor| tensor.numel())?;
     let inputs: Vec<&Tensor> = call.input_tensors().map(|(_, _, tensor)| tensor).collect();
-    // What is computed between loads and stores is hidden by them, but for a chain of one tensor.
+    // Arithmetic between loads and stores is hidden by them, except in a chain with a single tensor.
     let (op, work) = match inputs.len() {
         0 | 1 => ("gelu", Work::Heavy),
         2 => ("mul", Work::Medium),

@@ -1,4 +1,4 @@
-//! Concatenation. The gradient of each part is a view of the whole's: no work.
+//! Concatenation. The gradient of each part is a view of the whole gradient: no work.
 
 use crate::axes::{axis, count};
 use crate::bound_call::BoundCall;
@@ -9,7 +9,7 @@ use crate::operands::{operand, output_bytes};
 use crate::place::Place;
 use crate::work::{launches, one, result, unknown};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::cat"], lower)
         .outputs(|call| one(&joined(call)?, first(call)?.dtype))
@@ -21,14 +21,14 @@ pub static OPS: &[OpDef] = &[
         .expand(alias),
 ];
 
-/// Numbers of each tensor that a copy over a list brings to the device first, 8 bytes each: addresses, sizes, and which blocks of threads
-/// are whose. How many there are follows from sizes, and is little beside any.
+/// Numbers of 8 bytes per tensor that a copy over a list first copies to the device: addresses, sizes, and the assignment of blocks of threads
+/// to tensors. Their exact number depends on sizes, and is small in comparison.
 pub const LISTED_NUMBERS: i64 = 16;
 
-/// How many tensors one launch takes.
+/// Maximum number of tensors per launch.
 const BATCH: u64 = 128;
 
-/// The tensors that have elements; those of shape `[0]` are skipped whatever the others' rank.
+/// Returns the tensors with elements; those of shape `[0]` are skipped whatever the rank of the others.
 fn parts<'c>(call: &BoundCall<'c>) -> impl Iterator<Item = (usize, &'c Tensor)> + use<'c> {
     call.tensors("tensors").iter().enumerate().filter(|(_, tensor)| tensor.numel() > 0)
 }
@@ -38,7 +38,7 @@ fn first<'c>(call: &BoundCall<'c>) -> Option<&'c Tensor> {
 }
 
 fn lower(call: &BoundCall<'_>) -> Option<Lowering> {
-    // Long lists are left out of some recordings.
+    // Long lists are missing in some recordings.
     if call.tensors("tensors").is_empty() { Some(unknown(call)) } else { cat(call) }
 }
 
@@ -78,7 +78,7 @@ fn cat(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(inputs.div_ceil(BATCH) as u32, kernel, first.dtype, operands, 0))
 }
 
-/// Of `(whole, sizes, dim, out)`: a concatenation the other way round.
+/// Returns the launches of `(whole, sizes, dim, out)`: the inverse of a concatenation.
 fn split(call: &OpCall) -> Option<Lowering> {
     let whole = call.tensor_at(0)?;
     let sizes = call.ints_at(1)?;
@@ -107,8 +107,9 @@ fn joined(call: &BoundCall<'_>) -> Option<Vec<i64>> {
     Some(shape)
 }
 
-/// Of `(tensors, dim, chunks)`: each tensor is cut along a dimension into as many chunks, the last padded; those at one position follow one
-/// another, flat.
+/// Returns the result of `(tensors, dim, chunks)`: each tensor is cut along a dimension into that number of chunks, the last one padded; the chunks
+/// at one
+/// position are concatenated, flattened.
 fn chunked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let first = first(call)?;
     let dim = axis(call.int_at(1).unwrap_or(0), first.shape.len())?;
@@ -131,7 +132,8 @@ fn stacked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&shape, first.dtype)
 }
 
-/// A stack concatenates its tensors and views the result with one more dimension. Along a dimension after the last it concatenates views.
+/// Returns the calls of a stack: a concatenation, and a view of its result with one more dimension. Along a dimension after the last it concatenates
+/// views.
 fn stack(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(first) = call.tensor("tensors") else { return Vec::new() };
     let Some(dim) = axis(call.int("dim").unwrap_or(0), first.shape.len() + 1) else { return Vec::new() };
@@ -211,7 +213,7 @@ mod tests {
         let call = |dim: i64, shapes: &[&[i64]]| {
             OpCall::new("aten::_chunk_cat", vec![list(shapes), Arg::Int(dim), Arg::Int(8)])
         };
-        // Of the first eight rows in each chunk, of the second one number.
+        // In each chunk, eight rows of the first tensor and one number of the second.
         assert_eq!(OpSet::standard().outputs(&call(0, &[&[64, 3], &[5]])), one(&[8, 8 * 3 + 1], F32));
         assert_eq!(
             OpSet::standard().outputs(&call(1, &[&[4, 16], &[4, 9, 2]])),

@@ -1,4 +1,4 @@
-//! Convolutions: cuDNN's, PyTorch's depthwise and direct ones.
+//! Convolutions: cuDNN's, and PyTorch's depthwise and direct ones.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, precision, read, result};
 use crate::work::launches;
 
-/// Convolutions.
+/// Definitions of convolutions.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::cudnn_convolution"], |call| lower(call, 9)).outputs(shape),
     OpDef::leaf(&["aten::cudnn_convolution_transpose"], |call| lower(call, 10)).outputs(shape),
@@ -30,23 +30,23 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::thnn_conv2d", "aten::slow_conv3d", "aten::convolution_overrideable"]),
 ];
 
-/// One number for each dimension, or one for all.
+/// Sizes per dimension, or a single one for all.
 pub(super) type Sizes = SmallVec<[i64; 4]>;
 
-/// What a convolution is given beside its tensors.
+/// Arguments of a convolution besides its tensors.
 pub(super) struct Parameters {
     pub(super) stride: Sizes,
     pub(super) padding: Sizes,
     pub(super) dilation: Sizes,
-    /// Of a transposed convolution alone.
+    /// Only for a transposed convolution.
     pub(super) output_padding: Option<Sizes>,
-    /// Absent for the direct kernels, where the weight tells.
+    /// Absent for the direct kernels, where the weight determines it.
     pub(super) groups: Option<i64>,
     pub(super) tf32: bool,
 }
 
 impl Parameters {
-    /// Those of a call.
+    /// Returns the parameters of a call.
     pub(super) fn of(call: &BoundCall<'_>) -> Parameters {
         let list = |name| if call.has(name) { call.ints(name).unwrap_or_default() } else { Sizes::new() };
         let padded = call.has("output_padding");
@@ -63,18 +63,18 @@ impl Parameters {
     }
 }
 
-/// Sizes of one to three dimensions, missing leading ones set to `lead`.
+/// Returns sizes of one to three dimensions as three, with missing leading ones set to `lead`.
 pub(super) fn three(list: &[i64], dims: usize, lead: u64) -> [u64; 3] {
     let mut all = [lead; 3];
     for at in 0..dims.min(3) {
-        // A single number stands for all dimensions.
+        // A single number applies to all dimensions.
         let value = if list.len() == 1 { list.first() } else { list.get(at) };
         all[3 - dims.min(3) + at] = value.map_or(lead, |&value| count(value));
     }
     all
 }
 
-/// The convolution without its output's size, and without a bias.
+/// Returns the convolution without its output size, and without a bias.
 pub(super) fn geometry(parameters: &Parameters, input: &Tensor, weight: &Tensor) -> Option<Conv> {
     let dims = input.shape.len().checked_sub(2).filter(|dims| (1..=3).contains(dims))?;
     let channels_in = count(input.size(1));
@@ -101,7 +101,7 @@ pub(super) fn geometry(parameters: &Parameters, input: &Tensor, weight: &Tensor)
     })
 }
 
-/// The output's size along each dimension.
+/// Returns the output size along each dimension.
 fn outputs(conv: &Conv, extra: [u64; 3]) -> [u64; 3] {
     std::array::from_fn(|at| {
         let window = conv.dilation[at].saturating_mul(conv.filter[at].max(1) - 1).saturating_add(1);
@@ -115,7 +115,7 @@ fn outputs(conv: &Conv, extra: [u64; 3]) -> [u64; 3] {
     })
 }
 
-/// The convolution of two tensors, and its result.
+/// Returns the convolution of two tensors, and its result.
 pub(super) fn forward(parameters: &Parameters, input: &Tensor, weight: &Tensor) -> Option<(Conv, Tensor)> {
     let mut conv = geometry(parameters, input, weight)?;
     let extra = parameters.output_padding.as_deref().unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn forward(parameters: &Parameters, input: &Tensor, weight: &Tensor) 
     Some((conv, like(&shape, input)))
 }
 
-/// A tensor with its channels where a model has them.
+/// Returns a tensor with its channels in the same position as those of a model.
 pub(super) fn like(shape: &[i64], model: &Tensor) -> Tensor {
     let mut tensor = Tensor::contiguous(shape, model.dtype);
     if model.is_channels_last() {
@@ -143,7 +143,7 @@ fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(output)])
 }
 
-/// What a convolution of so many arguments launches; one more is the tensor to write.
+/// Returns the launches of a convolution with `arity` arguments; an additional one is the tensor to write.
 fn lower(call: &BoundCall<'_>, arity: usize) -> Option<Lowering> {
     let (input, parameters) = (call.tensor("self")?, Parameters::of(call));
     let (mut conv, computed) = forward(&parameters, input, call.tensor("weight")?)?;
@@ -165,8 +165,8 @@ fn lower(call: &BoundCall<'_>, arity: usize) -> Option<Lowering> {
     ))
 }
 
-/// As recorded of cuDNN on an H200: images with their channels apart are rearranged before and after, but for
-/// most convolutions of one element.
+/// Returns the number of launches as recorded with cuDNN on an H200: images without channels last are rearranged before and after, except for
+/// most convolutions with a filter of one element.
 fn count_launches(conv: &Conv, direct: bool) -> u32 {
     if direct || conv.channels_last || conv.dims == 1 || pointwise(conv) { 1 } else { 4 }
 }
@@ -176,7 +176,7 @@ pub(super) fn pointwise(conv: &Conv) -> bool {
     conv.filter == [1; 3] && conv.stride == [1; 3]
 }
 
-/// Operations of one pass over all products of input and weight.
+/// Returns the operations of one pass over all products of input and weight.
 pub(super) fn multiplications(conv: &Conv) -> u64 {
     let moved = if conv.transposed { conv.input } else { conv.output };
     let places =

@@ -10,11 +10,11 @@ use crate::ops::convolution::{Parameters, geometry, like, multiplications, point
 use crate::ops::copy::{CHANNELS_LAST, CONTIGUOUS, lies_in};
 use crate::work::launches;
 
-/// Gradients of convolutions.
+/// Definitions of the gradients of convolutions.
 pub static OPS: &[OpDef] =
     &[OpDef::leaf(&["aten::convolution_backward"], lower_backward).outputs(shape_backward).expand(around)];
 
-/// Which gradients are asked for: of input, weight, bias.
+/// Returns the requested gradients: of input, weight, bias.
 fn gradients(call: &BoundCall<'_>) -> [bool; 3] {
     let mask = call.ints("output_mask").unwrap_or_default();
     std::array::from_fn(|at| mask.get(at).is_some_and(|&flag| flag != 0))
@@ -28,8 +28,8 @@ fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(given.map(|(tensor, asked)| if asked { Arg::Tensor(tensor) } else { Arg::None }).collect())
 }
 
-/// What a gradient calls: copies of operands into the memory format that cuDNN computes in, and the sum for a bias. The
-/// format has channels last where input or weight has.
+/// Returns the calls of a gradient: copies of operands into the memory format in which cuDNN computes, and the sum for a bias. The
+/// format is channels last if that of the input or the weight is.
 fn around(call: &BoundCall<'_>) -> Vec<OpCall> {
     let asked = gradients(call);
     let (Some(grad), Some(input), Some(weight)) =
@@ -59,7 +59,7 @@ fn around(call: &BoundCall<'_>) -> Vec<OpCall> {
     all
 }
 
-/// As recorded of cuDNN on an H200: each gradient of images with their channels apart has its rearrangements
+/// Returns the number of launches as recorded with cuDNN on an H200: each gradient of images without channels last has its own rearrangements
 /// and sums.
 fn count_launches(conv: &Conv, asked: [bool; 3]) -> u32 {
     let both = asked[0] && asked[1];
@@ -80,7 +80,7 @@ fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     };
     let asked = gradients(call);
     let mut conv = geometry(&Parameters::of(call), input, weight)?;
-    // The gradient of a bias is a sum, which is an op of its own.
+    // The gradient of a bias is a sum, which is a separate op.
     if grad.numel() == 0 || asked[..2] == [false; 2] {
         return Some(Lowering::Nothing);
     }

@@ -1,4 +1,4 @@
-//! Convolutions as users call them: which implementation is chosen.
+//! User-level convolutions, and the choice of their implementation.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
@@ -9,7 +9,7 @@ use crate::op_def::OpDef;
 use crate::operands::count;
 use crate::ops::convolution::{Parameters, Sizes, forward};
 
-/// Convolution layers.
+/// Definitions of convolution layers.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::conv1d", "aten::conv2d", "aten::conv3d"]).expand(layer),
     OpDef::composite(&["aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d"])
@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::_convolution"]).expand(expand),
 ];
 
-/// One number for each dimension; `same` and `valid` paddings by the filter.
+/// Returns one number per dimension; `same` and `valid` paddings are derived from the filter.
 fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: i64) -> Arg {
     if let Some(Arg::Text(text)) = call.arg(name) {
         let filter = call.tensor("weight").map(|weight| weight.shape.iter().skip(2).copied());
@@ -38,7 +38,7 @@ fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: i64) -> Arg
     }
 }
 
-/// A layer calls the op of any number of dimensions.
+/// Returns the calls of a layer: the op for any number of dimensions.
 fn layer(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(dims) = call.tensor("weight").and_then(|weight| weight.shape.len().checked_sub(2)) else {
         return Vec::new();
@@ -60,19 +60,19 @@ fn layer(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, "aten::convolution", inputs)]
 }
 
-/// Whether PyTorch's own depthwise kernel is taken: each channel by itself, channels apart, 32-bit floats.
+/// Whether PyTorch's own depthwise kernel is used: each channel separately, no channels last, 32-bit floats.
 fn depthwise(input: &Tensor, weight: &Tensor, groups: i64) -> bool {
     let own = Conv::is_depthwise(count(groups), count(input.size(1))) && weight.size(0) % groups == 0;
     own && input.shape.len() == 4 && !input.is_channels_last() && input.dtype == Dtype::F32
 }
 
-/// A parameter with a leading dimension that a 1-d convolution is given.
+/// Returns a parameter with the leading dimension that is added for a 1-d convolution.
 fn widened(call: &BoundCall<'_>, name: &str, lead: i64, widen: bool) -> Sizes {
     let list = call.ints(name).unwrap_or_default();
     if widen { std::iter::once(lead).chain(list).collect() } else { list }
 }
 
-/// The op of a chosen implementation, and its result.
+/// Op of the chosen implementation, and its result.
 struct Implementation {
     call: OpCall,
     result: Option<Tensor>,
@@ -80,7 +80,7 @@ struct Implementation {
     with_bias: bool,
 }
 
-/// The implementation that PyTorch chooses; `None` where it is not known.
+/// Returns the implementation that PyTorch chooses; `None` if it is unknown.
 fn chosen(call: &BoundCall<'_>) -> Option<Implementation> {
     let (input, weight) = (call.tensor("input")?, call.tensor("weight")?);
     if input.device == Device::Cpu || input.is_sparse() || weight.is_sparse() {
@@ -120,7 +120,7 @@ fn chosen(call: &BoundCall<'_>) -> Option<Implementation> {
     Some(Implementation { call: child(call, name, inputs), result, with_bias: direct })
 }
 
-/// The chosen op, and the one that adds the bias.
+/// Returns the chosen op, and the one that adds the bias.
 fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(chosen) = chosen(call) else { return Vec::new() };
     let bias = call.tensor("bias").filter(|_| !chosen.with_bias);
@@ -131,13 +131,13 @@ fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
     std::iter::once(chosen.call).chain(added).collect()
 }
 
-/// Gradients of input, weight and bias.
+/// Returns the calls for the gradients of input, weight and bias.
 fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let result = chosen(call).and_then(|chosen| chosen.result);
     let (Some(result), Some(weight)) = (result, call.tensor("weight")) else { return Vec::new() };
     let bias = call.tensor("bias").map(|bias| ints(&bias.shape));
     let mask = ints(&[1, 1, i64::from(bias.is_some())]);
-    // A 1-d convolution's result was widened.
+    // The result of a 1-d convolution was widened.
     let gradient = if result.shape.len() > weight.shape.len() {
         Tensor::contiguous(&[result.size(0), result.size(1), result.size(3)], result.dtype)
     } else {

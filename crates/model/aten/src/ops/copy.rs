@@ -1,5 +1,5 @@
-//! Copies: between host and device by the copy engine; within the device by it too where type and order are the
-//! same, else by a kernel.
+//! Copies: between host and device by the copy engine; within the device also by it if type and order are the
+//! same, otherwise by a kernel.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
@@ -10,7 +10,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
 use crate::work::{self, giving};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::copy_"], copy).expand(staged),
     OpDef::leaf(&["aten::_local_scalar_dense"], scalar),
@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::_to_copy"]).outputs(converted).expand(convert),
     OpDef::composite(&["aten::to", "aten::type_as"]).expand(to),
     OpDef::composite(&["aten::cuda", "aten::float", "aten::half"]).expand(to).arguments(&["self", "other"]),
-    // Into host memory only.
+    // Only into host memory.
     OpDef::nothing(&["aten::pin_memory", "aten::_pin_memory", "aten::is_pinned"]),
 ];
 
@@ -29,7 +29,7 @@ const fn is_host(tensor: &Tensor) -> bool {
     matches!(tensor.device, Device::Cpu | Device::Pinned)
 }
 
-/// Takes the source from a copy of a tensor onto itself, which copies nothing.
+/// Removes the source from a copy of a tensor onto itself, which copies nothing.
 pub(crate) fn onto_itself(call: &mut OpCall) {
     if call.name == "aten::copy_"
         && let Some(source) = call.inputs.get_mut(1)
@@ -61,7 +61,7 @@ fn copy(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work::work(kernel, to.dtype, [read, Some(written)], 0))
 }
 
-/// Whether a copy between host and device has to change type or order on the way.
+/// Whether a copy between host and device has to change type or order.
 fn needs_staging(to: &Tensor, from: &Tensor) -> bool {
     let same = to.is_contiguous() && from.is_contiguous() || to.strides == from.strides && to.is_dense();
     to.dtype != from.dtype || !same || to.numel() != from.numel()
@@ -80,7 +80,7 @@ fn transfer(to: &Tensor, from: &Tensor) -> Lowering {
     work::work(kernel, to.dtype, [Some(Operand { slot, role, bytes: device.bytes() })], 0)
 }
 
-/// One number goes to the host.
+/// Returns the launches of the copy of one number to the host.
 fn scalar(call: &BoundCall<'_>) -> Option<Lowering> {
     let from = call.tensor("self")?;
     let bytes = from.dtype.size();
@@ -88,12 +88,12 @@ fn scalar(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, "self")? })], 0))
 }
 
-/// The copy that a call makes of its first argument into a tensor.
+/// Returns the copy of a call's first argument into a tensor.
 fn copied(call: &BoundCall<'_>, to: &Tensor) -> Vec<OpCall> {
     call.tensor("self").map(|from| work::copied(to, from)).into_iter().collect()
 }
 
-/// A tensor like another, of its order where that is dense.
+/// Returns a tensor like another, with its order if it is dense.
 fn like(from: &Tensor) -> Tensor {
     let to = if from.is_dense() { from.clone() } else { Tensor::contiguous(&from.shape, from.dtype) };
     Tensor { offset: 0, device: from.device, ..to }
@@ -103,7 +103,7 @@ fn like(from: &Tensor) -> Tensor {
 pub(crate) const CONTIGUOUS: i64 = 0;
 pub(crate) const CHANNELS_LAST: i64 = 2;
 
-/// A tensor like another in a given memory format.
+/// Returns a tensor like another in a given memory format.
 fn in_format(from: &Tensor, format: Option<i64>) -> Tensor {
     match (format, from.shape.as_slice()) {
         (Some(CONTIGUOUS), shape) => Tensor { device: from.device, ..Tensor::contiguous(shape, from.dtype) },
@@ -130,7 +130,7 @@ fn contiguous(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(in_format(call.tensor("self")?, Some(format)))])
 }
 
-/// Whether a tensor lies in a memory format already; steps along dimensions of one do not count.
+/// Whether a tensor is in a memory format already; strides of dimensions of size one do not matter.
 pub(crate) fn lies_in(tensor: &Tensor, format: i64) -> bool {
     if format == CONTIGUOUS {
         return tensor.is_contiguous();
@@ -168,11 +168,11 @@ fn convert(call: &BoundCall<'_>) -> Vec<OpCall> {
     to.map_or_else(Vec::new, |to| copied(call, &to))
 }
 
-/// A copy where type or device change; arguments: self, then a type by its number, a device, or another tensor, in
+/// Returns a copy if type or device changes; arguments: self, then the number of a type, a device, or another tensor, in
 /// an order that depends on the form.
 fn to(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(from) = call.tensor("self") else { return Vec::new() };
-    // Only the form with all options, where the type may be absent, tells a memory format by itself.
+    // The memory format is only known in the form with all options, in which the type may be absent.
     let format = call.int_at(7).filter(|&format| format == CHANNELS_LAST || format == CONTIGUOUS);
     let to = call.output(0).cloned().or_else(|| {
         let code = call.inputs.iter().take(7).skip(1).find_map(|arg| match arg {
@@ -200,7 +200,7 @@ fn to(call: &BoundCall<'_>) -> Vec<OpCall> {
     }
 }
 
-/// A copy between host and device that changes type or order does so on the side of the source first.
+/// Returns the calls of a copy between host and device that changes type or order: it does so on the side of the source first.
 fn staged(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(to), Some(from)) = (call.tensor("self"), call.tensor("src")) else { return Vec::new() };
     if is_host(to) == is_host(from) || !needs_staging(to, from) {

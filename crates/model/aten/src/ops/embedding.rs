@@ -1,4 +1,4 @@
-//! Lookups without pooling: `embedding` takes rows by `index_select`; its gradient sorts the indices.
+//! Lookups without pooling: `embedding` reads rows with `index_select`; its gradient sorts the indices.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -7,7 +7,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::work::{counted, giving, launches, made_contiguous, one, zeros};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::embedding"]).outputs(shape).expand(expand).backward(backward),
     OpDef::composite(&["aten::embedding_backward"]).expand(split_backward),
@@ -19,16 +19,16 @@ pub static OPS: &[OpDef] = &[
             )
         })
         .expand(prepare),
-    // With a padding index the lookups of it are dropped by child ops.
+    // With a padding index, its lookups are dropped by child ops.
     OpDef::leaf(&["aten::embedding_sparse_backward"], |call| {
         Some(if sparse_backward(call).is_empty() { Lowering::Nothing } else { Lowering::Children })
     })
     .expand(sparse_backward),
 ];
 
-/// Up to this many lookups go through one simple kernel; more are sorted first.
+/// Maximum number of lookups for the simple kernel; more are sorted first.
 pub(crate) const UNSORTED: u64 = 3072;
-/// Launches of a sort of indices and the segmented sum behind it.
+/// Number of launches of a sort of indices and the segmented sum after it.
 pub(super) const SORTED: u32 = 29;
 
 fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
@@ -70,7 +70,7 @@ fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall::new(name, call.inputs.iter().take(5).cloned().collect())]
 }
 
-/// The gradient is zeroed by a child op, its rows are then written.
+/// Returns the launches of the dense gradient, which a child op sets to zero; its rows are then written.
 fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, indices) = (call.tensor("grad_output")?, call.tensor("indices")?);
     let (rows, dim) = (u64::try_from(call.int("num_weights")?).ok()?, u64::try_from(grad.size(-1)).ok()?);
@@ -93,7 +93,7 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(if sorted { SORTED } else { 1 }, kernel, grad.dtype, operands, flops))
 }
 
-/// The child ops of the table's gradient: a contiguous one of the output, the places of the indices, zeros.
+/// Returns the child ops of the table's gradient: a contiguous gradient of the output, the places of the indices, zeros.
 fn prepare(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(indices), Some(rows)) =
         (call.tensor("grad_output"), call.tensor("indices"), call.int("num_weights"))
@@ -105,8 +105,8 @@ fn prepare(call: &BoundCall<'_>) -> Vec<OpCall> {
     made_contiguous(grad).into_iter().chain(made_contiguous(indices)).chain(places).chain([table]).collect()
 }
 
-/// Without padding there is nothing to drop. With it, the number of lookups kept is not known beforehand; all are taken
-/// to be.
+/// Returns the calls that drop padding; none without a padding index. With one, the number of remaining lookups is unknown in advance; all
+/// are assumed to remain.
 fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(indices)) = (call.tensor("grad"), call.tensor("indices")) else {
         return Vec::new();

@@ -11,7 +11,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
 use crate::work::work;
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_embedding_bag", "aten::_embedding_bag_forward_only"], forward)
         .outputs(shapes)
@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::embedding_bag"]).outputs(shapes).expand(leaf),
 ];
 
-/// What the arguments of a forward call say.
+/// Arguments of a forward call.
 struct Bags {
     rows: u64,
     dim: u64,
@@ -45,7 +45,7 @@ fn bags(call: &BoundCall<'_>) -> Option<Bags> {
     })
 }
 
-/// How a mode pools.
+/// Returns the pooling of a mode.
 pub(super) const fn pooling(mode: i64) -> Pooling {
     match mode {
         0 => Pooling::Sum,
@@ -98,7 +98,7 @@ fn shapes(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![tensor(&[bags, dim], dtype), tensor(&[lookups], index), tensor(&[bags], index), most])
 }
 
-/// `aten::embedding_bag` has the arguments of its leaf but for a padding index of its own.
+/// Returns the leaf of `aten::embedding_bag`, which has the same arguments except for its own padding index.
 fn leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
     inputs.resize(9, Arg::None);
@@ -109,7 +109,7 @@ fn leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall { outputs, settings: call.settings, ..OpCall::new("aten::_embedding_bag", inputs) }]
 }
 
-/// Autograd's call for the gradient of the table.
+/// Returns autograd's call for the gradient of the table.
 fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(outputs) = shapes(call) else { return Vec::new() };
     let rows = call.tensor("weight").map_or(0, |table| table.size(0));
@@ -132,7 +132,7 @@ pub(super) mod tests {
     use crate::OpSet;
     use crate::kernel::Slot;
 
-    /// A call of the forward pass.
+    /// Returns a call of the forward pass.
     pub(in crate::ops) fn forward_call(mode: i64) -> OpCall {
         let ints = |n: i64| Arg::Tensor(Tensor::contiguous(&[n], Dtype::I64));
         let table = Arg::Tensor(Tensor::contiguous(&[1_000_000, 64], Dtype::F32));

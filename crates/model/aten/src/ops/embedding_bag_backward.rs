@@ -1,6 +1,6 @@
 //! Gradients of pooled lookups in one table.
 //!
-//! That of a dense table sorts the indices, that of a sparse one gathers rows of the output's gradient by child ops.
+//! The gradient of a dense table sorts the indices, that of a sparse one gathers rows of the output's gradient with child ops.
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
@@ -13,7 +13,7 @@ use crate::ops::embedding::SORTED;
 use crate::ops::embedding_bag::pooling;
 use crate::work::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_embedding_bag_dense_backward"], dense_backward)
         .outputs(table_gradient)
@@ -28,7 +28,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::_embedding_bag_sparse_backward"]).expand(sparse_backward),
 ];
 
-/// The table's gradient is zeroed by a child op, its rows are then written.
+/// Returns the launches of the table's gradient, which a child op sets to zero; its rows are then written.
 fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, indices) = (call.tensor("grad")?, call.tensor("indices")?);
     let (bags, dim) = (count(grad.shape.get(..1)?), count(grad.shape.get(1..)?));
@@ -60,7 +60,7 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(if max { 1 } else { SORTED }, kernel, grad.dtype, operands, flops))
 }
 
-/// One dot product a lookup.
+/// Returns the launches of the weights' gradient: one dot product per lookup.
 fn weights_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, table, indices) = (call.tensor("grad")?, call.tensor("weight")?, call.tensor("indices")?);
     let (rows, dim) = (count(table.shape.get(..1)?), count(table.shape.get(1..)?));
@@ -80,7 +80,7 @@ fn weights_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, grad.dtype, operands, 2 * lookups * dim))
 }
 
-/// The child ops of the table's gradient: a contiguous one of the output, the places of the indices, zeros.
+/// Returns the child ops of the table's gradient: a contiguous gradient of the output, the places of the indices, zeros.
 fn prepare(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(indices), Some(rows)) =
         (call.tensor("grad"), call.tensor("indices"), call.int("num_weights"))
@@ -111,7 +111,7 @@ fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, name, [first, rest].concat())]
 }
 
-/// The bag's gradient is taken once for each lookup, and scaled for a mean.
+/// Returns the calls of the sparse gradient: the bag's gradient is read once per lookup, and scaled for a mean.
 fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(bag)) = (call.tensor("grad"), call.tensor("offset2bag")) else { return Vec::new() };
     let rows = Tensor::contiguous(&[bag.size(0), grad.size(-1)], grad.dtype);
@@ -149,7 +149,7 @@ fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     children
 }
 
-/// Rows times a column.
+/// Returns the product of rows and a column.
 fn scaled(rows: &Tensor, column: &Tensor) -> OpCall {
     giving("aten::mul_", vec![Arg::Tensor(rows.clone()), Arg::Tensor(column.clone())], rows)
 }

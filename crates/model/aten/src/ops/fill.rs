@@ -1,4 +1,4 @@
-//! Fills with one number, and with a sequence of them.
+//! Fills with one number, or with a sequence of numbers.
 
 use crate::Dtype;
 use crate::bound_call::BoundCall;
@@ -10,7 +10,7 @@ use crate::operands::{operand, out_arg};
 use crate::ops::pointwise::{self, Rule};
 use crate::work::work;
 
-/// Fills.
+/// Definitions of fills.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::fill_"], |call| pointwise::lower(call, &FILL))
         .outputs(|call| pointwise::outputs(call, &FILL)),
@@ -29,19 +29,19 @@ pub static OPS: &[OpDef] = &[
 
 const FILL: Rule = Rule::new("fill", Work::Light, 1).writes();
 
-/// A tensor of a size and type given as arguments.
+/// Returns a tensor with the size and type given as arguments.
 fn sized(call: &BoundCall<'_>) -> Option<Tensor> {
     Some(Tensor::contiguous(&call.ints("size")?, dtype(call.arg("dtype"))))
 }
 
-/// A tensor of a given size, of the type of the first argument where no other is given.
+/// Returns a tensor of a given size, with the type of the first argument unless another is given.
 fn renewed(call: &BoundCall<'_>) -> Option<Tensor> {
     let model = call.tensor("self")?;
     let given = call.arg("dtype").filter(|arg| **arg != Arg::None);
     Some(Tensor::contiguous(&call.ints("size")?, given.map_or(model.dtype, |arg| dtype(Some(arg)))))
 }
 
-/// A new tensor is filled by another op.
+/// Returns the op that fills a new tensor.
 fn filled(call: &BoundCall<'_>, tensor: Option<Tensor>) -> Vec<OpCall> {
     let target = tensor.or_else(|| call.output(0).cloned());
     target
@@ -50,8 +50,8 @@ fn filled(call: &BoundCall<'_>, tensor: Option<Tensor>) -> Vec<OpCall> {
         .collect()
 }
 
-/// A sequence is written by the call that is given a tensor for it; any other call makes that tensor first. The
-/// tensor may still be empty: the result tells its size, or the bounds.
+/// Returns the launches of a sequence, which is written by the call that gets a tensor for it; any other call creates that tensor first. The
+/// tensor may still be empty: then the result, or the bounds, determine its size.
 fn sequence(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     let Some((arg, given)) = out_arg(call, 0).and_then(|arg| Some((arg, call.tensor_at(arg)?))) else {
         return Some(Lowering::Children);
@@ -71,7 +71,7 @@ fn sequence(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     Some(work(kernel, output.dtype, [Some(target)], output.numel()))
 }
 
-/// The tensor that a sequence from `start` to `end` fills.
+/// Returns the tensor that a sequence from `start` to `end` fills.
 fn length(call: &BoundCall<'_>, op: &str, given: &Tensor) -> Option<Tensor> {
     let numbers: Vec<f64> = (0..call.inputs.len()).map_while(|arg| call.float_at(arg)).collect();
     let length = match (op, &numbers[..]) {
@@ -84,8 +84,8 @@ fn length(call: &BoundCall<'_>, op: &str, given: &Tensor) -> Option<Tensor> {
     Some(Tensor::contiguous(&[length.max(0.0) as i64], given.dtype))
 }
 
-/// The form that gives a new tensor calls the one that writes it. Its numbers stand before type, layout, device, and
-/// whether it is page-locked.
+/// Returns the call that writes a sequence, from the form that returns a new tensor. Its numbers come before type, layout, device, and
+/// the flag for page-locked memory.
 fn arange(call: &BoundCall<'_>) -> Vec<OpCall> {
     let numbers = call.inputs.len().saturating_sub(4);
     if call.inputs.iter().any(|arg| matches!(arg, Arg::Tensor(_))) || !(1..=3).contains(&numbers) {

@@ -1,5 +1,5 @@
-//! Pooled lookups in many tables by one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
-//! by row and applies the optimizer to each row that was looked up. Its state lives in a handle, which is no tensor.
+//! Pooled lookups in many tables in one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
+//! by row and applies the optimizer to each accessed row. Its state is in a handle, which is not a tensor.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::operands::{count, output_bytes, read, scratch};
 use crate::ops::table_batched::state_bytes;
 use crate::work::{launches, one};
 
-/// A backward op of one optimizer.
+/// Defines the backward op of one optimizer.
 macro_rules! backward {
     ($name:literal, $optimizer:ident) => {
         OpDef::leaf(&[concat!("steptime::embedding_bag_backward_", $name)], |call| {
@@ -23,7 +23,7 @@ macro_rules! backward {
     };
 }
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["steptime::embedding_bag"], forward).outputs(|call| {
         let bags = bags(call, call.int("bits")?, None)?;
@@ -46,7 +46,7 @@ fn size(count: u64) -> Option<i64> {
     i64::try_from(count).ok()
 }
 
-/// The arguments that all ops share: tables, indices, offsets, weights, mode. `bits` are those of an element.
+/// Returns the arguments that all ops share: tables, indices, offsets, weights, mode. `bits` is the number of bits per element.
 fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option<FusedBags> {
     let (indices, offsets) = (call.tensor("indices")?, call.tensor("offsets")?);
     let element_bits = u64::try_from(bits).ok().filter(|bits| [32, 16, 8, 4].contains(bits))?;
@@ -79,12 +79,12 @@ fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option
     })
 }
 
-/// The rows that are touched in a table: as if all lookups were different, but no more than there are.
+/// Returns the accessed rows of a table: as if all lookups were different, but at most the rows of the table.
 fn rows(bags: &FusedBags, table: &FusedTable) -> u64 {
     bags.lookups_of_table().min(table.rows)
 }
 
-/// The tables, then indices, offsets and weights.
+/// Returns the operands of the tables, then of indices, offsets and weights.
 fn operands(call: &BoundCall<'_>, bags: &FusedBags) -> Vec<Option<Operand>> {
     let role = if bags.update.is_some() { Role::Update } else { Role::Read };
     let tables = call.position("tables").unwrap_or_default() as u16;
@@ -130,7 +130,7 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
         state_bytes(optimizer, rows(&bags, table).saturating_mul(row), row, FLOAT)
     };
     let state = bags.tables.iter().map(state).fold(0, u64::saturating_add);
-    // Pairs of row and place, once more where they go back and forth; the bag of each lookup where it has a weight.
+    // Pairs of row and position, twice if the sort alternates between two buffers; the bag of each lookup if it has a weight.
     let sort = bags.row_sort();
     let pairs = if sort.goes_back_and_forth() { 16 } else { 8 };
     let sorted = bags.lookups.saturating_mul(pairs + if bags.weighted { 4 } else { 0 });
@@ -142,8 +142,8 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     Some(launches(count, Kernel::FusedBags(bags), dtype, operands, flops))
 }
 
-/// Activities of a backward pass: the report is cleared; the sort; the means of bags; the step's number, where the
-/// optimizer counts steps; and for each kind of table its rows, and those of many lookups where they are apart.
+/// Returns the activities of a backward pass: clearing the report; the sort; the means of bags; the step number, if the
+/// optimizer counts steps; and for each kind of table its rows, and those of many lookups if they are separate.
 fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
     let sorting = bags.row_sort().kernels();
     let means = u32::from(bags.pooling == Pooling::Mean);
@@ -151,8 +151,8 @@ fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
     1 + sorting + means + u32::from(counts) + row_launches(bags)
 }
 
-/// Launches that step rows. Tables of one kind have equally many columns, and their alignment lets equally many be loaded
-/// at once.
+/// Returns the launches that update rows. Tables of one kind have the same number of columns, and their alignment allows the same
+/// vector width of loads.
 fn row_launches(bags: &FusedBags) -> u32 {
     let (stride, mut column) = (bags.dims(), 0u64);
     let mut seen: Vec<(u64, UpdateLanes)> = Vec::new();
@@ -254,9 +254,9 @@ mod tests {
         assert_eq!(call.operands[0], first);
         let scratch: Vec<u64> =
             call.operands.iter().filter(|o| o.slot == Slot::Scratch).map(|o| o.bytes).collect();
-        // One float a column and one a row; pairs of eight bytes.
+        // One float per column and one per row; pairs of eight bytes.
         assert_eq!(scratch, [5120 * 65 * 4 + 300 * 17 * 4, 10_240 * 8]);
-        // Cleared, sorted by two blocks, means, step number, rows of 64 columns in two launches, those of 16 in one.
+        // Clearing, sort by two blocks, means, step number, rows of 64 columns in two launches, those of 16 in one.
         assert_eq!(call.launches, 1 + 1 + 1 + 1 + 2 + 1);
         let (sgd, _) = kernel(&backward_call("sgd", vec![tensor(&[100, 64], Dtype::F32); 2], 0));
         assert_eq!((sgd.launches, sgd.operands.iter().filter(|o| o.slot == Slot::Scratch).count()), (4, 1));

@@ -1,4 +1,4 @@
-//! Taking by index: whole rows where the index is the same along the inner dimensions, else single elements.
+//! Reads by index: of whole rows if the index is the same along the inner dimensions, otherwise of single elements.
 
 use crate::axes::{axis, run};
 use crate::bound_call::BoundCall;
@@ -8,7 +8,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
 use crate::work::{one, result, work};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::gather"], gather)
         .outputs(|call| one(&call.tensor("index")?.shape, call.tensor("self")?.dtype))
@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| one(&call.tensor("index")?.shape, call.tensor("self")?.dtype)),
     OpDef::leaf(&["aten::masked_select"], masked)
         .expand(|call| call.tensor("mask").map(places).into_iter().collect()),
-    // The values are taken in a sorted sequence, by bisection.
+    // The values are searched in a sorted sequence, by bisection.
     OpDef::leaf(&["aten::searchsorted"], |call| bisect(call, "sorted_sequence")),
     OpDef::leaf(&["aten::bucketize"], |call| bisect(call, "boundaries")),
     OpDef::composite(&["aten::take_along_dim", "aten::gather_backward", "aten::index_select_backward"]),
@@ -43,7 +43,7 @@ fn gather(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, source.dtype, [Some(table), read(call, "index"), Some(taken)], 0))
 }
 
-/// How many elements lie together in `data` for which `index`, expanded, is the same.
+/// Returns the number of adjacent elements in `data` for which the expanded `index` is the same.
 pub(super) fn shared(data: &Tensor, index: &Tensor, dim: usize) -> u64 {
     let expanded = index.strides.iter().zip(&index.shape).enumerate().skip(dim + 1);
     let all = expanded.clone().all(|(_, (&stride, &size))| stride == 0 || size == 1);
@@ -54,7 +54,7 @@ pub(super) fn shared(data: &Tensor, index: &Tensor, dim: usize) -> u64 {
     run(data, dim + 1).min(u64::try_from(length).unwrap_or(1)).max(1)
 }
 
-/// An operand of which no more is touched than this.
+/// Returns an operand of which at most `bytes` are accessed.
 pub(super) const fn capped(mut operand: Operand, bytes: u64) -> Operand {
     if operand.bytes > bytes {
         operand.bytes = bytes;
@@ -62,7 +62,7 @@ pub(super) const fn capped(mut operand: Operand, bytes: u64) -> Operand {
     operand
 }
 
-/// `index_select` is a `gather` with the index expanded to the rows.
+/// Returns the `gather` of an `index_select`, with the index expanded to the rows.
 fn select(call: &BoundCall<'_>) -> Option<OpCall> {
     let (source, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, source.shape.len())?;
@@ -89,7 +89,7 @@ fn selected(call: &BoundCall<'_>) -> Option<Vec<i64>> {
     Some(shape)
 }
 
-/// The gradient: zeros, then the rows added.
+/// Returns the calls of the gradient: zeros, then an addition of the rows.
 fn gradient(call: &BoundCall<'_>, name: &str, whole: bool) -> Vec<OpCall> {
     let taken = call.output(0).cloned().or_else(|| {
         let outputs = call.results()?;
@@ -109,7 +109,7 @@ fn gradient(call: &BoundCall<'_>, name: &str, whole: bool) -> Vec<OpCall> {
     vec![OpCall { settings: call.settings, ..OpCall::new(name, inputs) }]
 }
 
-/// Single elements by one index each.
+/// Returns the launches of reads of single elements, by one index each.
 fn single(call: &BoundCall<'_>) -> Option<Lowering> {
     let (source, by) = (call.tensor("self")?, call.tensor("index")?);
     let kernel = Kernel::Gather(Gather {
@@ -124,12 +124,13 @@ fn single(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, source.dtype, [Some(table), read(call, "index"), Some(taken)], 0))
 }
 
-/// The places of a mask's true elements.
+/// Returns the call that finds the places of a mask's true elements.
 pub(super) fn places(mask: &Tensor) -> OpCall {
     OpCall::new("aten::nonzero", vec![Arg::Tensor(mask.clone())])
 }
 
-/// The places of a mask are found by a child op; how many there are is known only afterwards, hence at most all.
+/// Returns the launches of a read by mask. A child op finds the places of the mask; their number is only known afterwards, hence assumed to be at
+/// most all.
 fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     let (source, mask) = (call.tensor("self")?, call.tensor("mask")?);
     let taken = result(call, 0, &source.shape, source.dtype);
@@ -151,7 +152,7 @@ fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     ))
 }
 
-/// The place of each value in a sorted sequence.
+/// Returns the launches of a search of each value in a sorted sequence.
 fn bisect(call: &BoundCall<'_>, sequence: &str) -> Option<Lowering> {
     let (sorted, wanted) = (call.tensor(sequence)?, call.tensor("self")?);
     let kernel = Kernel::Gather(Gather {

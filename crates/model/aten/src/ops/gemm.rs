@@ -1,4 +1,4 @@
-//! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and kin.
+//! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and related ops.
 
 mod gradients;
 mod sparse;
@@ -12,7 +12,7 @@ use crate::operands::{count, in_place, precision, read, result};
 use crate::work::{launches, made_contiguous};
 use gradients::backward;
 
-/// Matrix products.
+/// Definitions of matrix products.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::mm", "aten::bmm", "aten::_int_mm"], |call| lower(call, &PLAIN))
         .outputs(|call| shape(call, &PLAIN))
@@ -41,17 +41,17 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_scaled_mm"], |call| lower(call, &SCALED)).outputs(|call| shape(call, &SCALED)),
 ];
 
-/// How an op calls its factors.
+/// Argument names of an op's factors.
 struct Form {
     factors: [&'static str; 2],
-    /// How many arguments hold input tensors.
+    /// Number of arguments that hold input tensors.
     arity: usize,
-    /// The argument that is added.
+    /// Argument that is added.
     added: Option<&'static str>,
     activated: bool,
-    /// How many arguments it has: behind them stand the indices and values of a sparse factor.
+    /// Number of arguments, after which the indices and values of a sparse factor follow.
     parts: usize,
-    /// Whether it says of which type the result is, as products of 8-bit floats do.
+    /// Whether it has an argument for the type of the result, like products of 8-bit floats.
     typed: bool,
 }
 
@@ -65,12 +65,12 @@ const VECTOR: Form = Form { factors: ["mat", "vec"], ..ADDED };
 const ACTIVATED: Form = Form { activated: true, ..ADDED };
 const SCALED: Form = Form { arity: 6, added: Some("bias"), typed: true, ..PLAIN };
 
-/// The factors of a call.
+/// Returns the factors of a call.
 fn factors<'c>(call: &BoundCall<'c>, form: &Form) -> Option<(&'c Tensor, &'c Tensor)> {
     Some((call.tensor(form.factors[0])?, call.tensor(form.factors[1])?))
 }
 
-/// The sizes of a product.
+/// Sizes of a product.
 struct Sizes {
     batch: i64,
     m: i64,
@@ -124,7 +124,7 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     if computed.numel() == 0 {
         return Some(Lowering::Nothing);
     }
-    // The result is then filled by another op.
+    // In this case another op fills the result.
     if k == 0 {
         return Some(Lowering::Children);
     }
@@ -150,7 +150,7 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     Some(launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops))
 }
 
-/// Copies of factors that lie neither row by row nor column by column, as where one number stands for all.
+/// Returns copies of factors that are stored neither by row nor by column, for example broadcast from one number.
 fn prepared(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
     let odd = |name: &str| {
         let factor = call.tensor(name).filter(|factor| !factor.is_sparse() && !in_order(factor))?;
@@ -159,7 +159,7 @@ fn prepared(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
     form.factors.into_iter().filter_map(odd).collect()
 }
 
-/// Whether a library multiplies a matrix as it lies.
+/// Whether a library multiplies a matrix without copying it.
 fn in_order(matrix: &Tensor) -> bool {
     let (height, width) = (matrix.size(-2), matrix.size(-1));
     match matrix.strides[..] {
@@ -170,15 +170,15 @@ fn in_order(matrix: &Tensor) -> bool {
     }
 }
 
-/// As recorded of cuBLAS on an H200: a long sum is split, and its parts are added by a second kernel; a bias is
-/// copied first where the result is a column.
+/// Returns the number of launches as recorded with cuBLAS on an H200: a long sum is split, and a second kernel adds its parts; a bias is
+/// copied first if the result is a column.
 fn count_launches(gemm: &Gemm) -> u32 {
     let split = gemm.batch == 1 && gemm.k >= 4 * gemm.m.max(gemm.n) && gemm.m.min(gemm.n) > 1;
     let copied = gemm.n == 1 && gemm.epilogue == Epilogue::Bias;
     if split || copied { 2 } else { 1 }
 }
 
-/// Whether a matrix is stored column by column, and its leading dimension. A vector is one column on the right
+/// Returns whether a matrix is stored column by column, and its leading dimension. A vector is one column on the right
 /// and one row on the left.
 fn storage(matrix: &Tensor, right: bool) -> (bool, u64) {
     let strides = &matrix.strides[..];

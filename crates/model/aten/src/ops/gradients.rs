@@ -1,4 +1,4 @@
-//! Gradients of elementwise ops: which elementwise ops autograd calls for them.
+//! Gradients of elementwise ops: the elementwise ops that autograd calls for them.
 
 use smallvec::SmallVec;
 
@@ -7,25 +7,25 @@ use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::child::{child, expand as broadcast, gradient, like};
 use crate::dtype::Dtype;
 
-/// What a step of a gradient takes.
+/// Argument of a step of a gradient.
 #[derive(Debug, Clone, Copy)]
 pub enum Part {
-    /// The gradient of the result.
+    /// Gradient of the result.
     Gradient,
-    /// An argument of the call.
+    /// Argument of the call.
     Own(&'static str),
-    /// The call's result.
+    /// Result of the call.
     Result,
-    /// What the step before gave, or one before that: new memory.
+    /// Result of an earlier step: new memory.
     Step,
-    /// What a comparison gave.
+    /// Result of a comparison.
     Truth,
-    /// A number.
+    /// Number.
     Number,
 }
 use Part::{Gradient, Number, Own, Result, Step, Truth};
 
-/// Steps of a gradient: an op, and what it takes.
+/// Steps of a gradient: each an op and its arguments.
 type Steps = &'static [(&'static str, &'static [Part])];
 
 /// `mul(gradient, exp(x))`.
@@ -62,28 +62,28 @@ pub const ERF: Steps = &[
 pub const NEG: Steps = &[("aten::neg", &[Gradient])];
 /// `gradient * sign(x)`.
 pub const ABS: Steps = &[("aten::sgn", &[Own("self")]), ("aten::mul", &[Gradient, Step])];
-/// The gradient where both bounds hold.
+/// Gradient where both bounds hold.
 pub const CLAMP: Steps = &[
     ("aten::ge", &[Own("self"), Number]),
     ("aten::le", &[Own("self"), Number]),
     ("aten::logical_and_", &[Truth, Truth]),
     ("aten::where", &[Truth, Gradient, Step]),
 ];
-/// The gradient where the bound holds.
+/// Gradient where the bound holds.
 pub const BOUND: Steps = &[("aten::ge", &[Own("self"), Number]), ("aten::where", &[Truth, Gradient, Step])];
-/// The gradient where it was taken from each of two.
+/// Gradient for the elements taken from each of the two tensors.
 pub const WHERE: Steps = &[
     ("aten::where", &[Own("condition"), Gradient, Step]),
     ("aten::where", &[Own("condition"), Step, Gradient]),
 ];
-/// The gradient where nothing was filled in.
+/// Gradient where nothing was filled in.
 pub const FILLED: Steps = &[("aten::masked_fill_", &[Step, Own("mask"), Number])];
-/// Weights of both ends.
+/// Gradients of both ends, multiplied by their weights.
 pub const LERP: Steps = &[("aten::mul", &[Gradient, Number]), ("aten::mul", &[Gradient, Number])];
-/// Nothing flows back.
+/// No gradient.
 pub const NONE: Steps = &[];
 
-/// The calls of some steps.
+/// Returns the calls of some steps.
 #[must_use]
 pub fn steps(call: &BoundCall<'_>, steps: Steps) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
@@ -97,7 +97,7 @@ pub fn steps(call: &BoundCall<'_>, steps: Steps) -> Vec<OpCall> {
     steps.iter().map(|(name, parts)| child(call, name, parts.iter().map(part).collect())).collect()
 }
 
-/// One op of the gradient and the result, and numbers of the call.
+/// Returns one op of the gradient and the result, with the call's further arguments.
 #[must_use]
 pub fn by_result(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
@@ -106,19 +106,19 @@ pub fn by_result(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, [Arg::Tensor(grad), result].into_iter().chain(rest).collect())]
 }
 
-/// One op of the gradient and the arguments.
+/// Returns one op of the gradient and the arguments.
 #[must_use]
 pub fn by_input(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let grad = gradient(call).map(Arg::Tensor);
     vec![child(call, name, grad.into_iter().chain(call.inputs.iter().cloned()).collect())]
 }
 
-/// Whether an argument is a tensor that has a gradient.
+/// Returns an argument if it is a tensor that has a gradient.
 fn learnt<'c>(call: &BoundCall<'c>, name: &str) -> Option<&'c Tensor> {
     call.tensor(name).filter(|tensor| tensor.dtype.is_float() && tensor.device != Device::Cpu)
 }
 
-/// Sums of a gradient along the dimensions in which its arguments were broadcast.
+/// Returns the sums of a gradient along the dimensions in which its arguments were broadcast.
 fn sums(call: &BoundCall<'_>, grad: &Tensor) -> Vec<OpCall> {
     let rank = grad.shape.len();
     let all = ["self", "other"].into_iter().filter_map(|name| learnt(call, name));
@@ -133,7 +133,7 @@ fn sums(call: &BoundCall<'_>, grad: &Tensor) -> Vec<OpCall> {
     .collect()
 }
 
-/// A sum's gradient is the result's; a difference turns one of them.
+/// Returns the gradient of a sum, which is that of the result; for a difference, one of them is negated.
 #[must_use]
 pub fn sum(call: &BoundCall<'_>, turned: Option<&str>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
@@ -142,7 +142,7 @@ pub fn sum(call: &BoundCall<'_>, turned: Option<&str>) -> Vec<OpCall> {
     first.into_iter().chain(sums(call, &grad)).collect()
 }
 
-/// A mean's gradient is the result's, repeated, divided by their number.
+/// Returns the gradient of a mean: that of the result, repeated, divided by the number of elements.
 #[must_use]
 pub fn mean(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(input), Some(grad)) = (call.tensor("self"), gradient(call)) else { return Vec::new() };
@@ -165,7 +165,7 @@ pub fn mean(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, "aten::div", vec![Arg::Tensor(repeated), Arg::Int(number as i64)])]
 }
 
-/// Each factor's gradient is the other times the result's.
+/// Returns the gradients of a product: for each factor, the other one times that of the result.
 #[must_use]
 pub fn product(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! `index`: several index tensors, each for one dimension (a mask for as many as it has).
+//! `index`: several index tensors, each for one dimension (a mask for all of its dimensions).
 
 use crate::axes::{count, run};
 use crate::bound_call::BoundCall;
@@ -10,21 +10,21 @@ use crate::operands::{operand, read};
 use crate::ops::gather::{self, capped};
 use crate::work::{one, result, work};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[OpDef::leaf(&["aten::index", "aten::_unsafe_index"], index)
     .outputs(|call| one(&places(call)?.shape, call.tensor("self")?.dtype))
     .expand(|call| masks(call).collect())
     .backward(backward)];
 
-/// What the indices address.
+/// Places that the indices address.
 pub(super) struct Places {
     /// Shape of the result.
     pub(super) shape: Vec<i64>,
-    /// Elements that lie together at each place.
+    /// Adjacent elements at each place.
     pub(super) row: u64,
     /// Indices of one index tensor, after broadcasting.
     pub(super) indices: u64,
-    /// Bytes of an index, all index tensors together.
+    /// Bytes per index over all index tensors.
     pub(super) bytes: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn is_mask(index: &Tensor) -> bool {
     matches!(index.dtype, Dtype::Bool | Dtype::I8)
 }
 
-/// `None` where the indices were not recorded.
+/// Returns the addressed places; `None` if the indices were not recorded.
 pub(super) fn places(call: &BoundCall<'_>) -> Option<Places> {
     let (source, indices) = (call.tensor("self")?, call.tensors("indices"));
     if indices.iter().all(is_missing) {
@@ -52,7 +52,7 @@ pub(super) fn places(call: &BoundCall<'_>) -> Option<Places> {
             continue;
         }
         let wide = if is_mask(index) { index.shape.len().max(1) } else { 1 };
-        // How many places a mask has is known only afterwards, hence at most all.
+        // The number of places of a mask is only known afterwards, hence assumed to be at most all.
         let shape = if is_mask(index) { vec![index.numel() as i64] } else { index.shape.to_vec() };
         by = broadcast(&by, &shape);
         bytes += wide as u64 * if is_mask(index) { 8 } else { index.dtype.size() };
@@ -80,7 +80,7 @@ fn broadcast(a: &[i64], b: &[i64]) -> Vec<i64> {
     (0..rank).map(|at| if size(a, at) == 1 { size(b, at) } else { size(a, at) }).collect()
 }
 
-/// The index tensors, read.
+/// Returns the index tensors as read.
 pub(super) fn index_operands(call: &BoundCall<'_>) -> impl Iterator<Item = Option<Operand>> {
     let all = call.tensors("indices").iter().enumerate().filter(|(_, index)| !is_missing(index));
     all.map(|(at, index)| Some(operand(Slot::Input(1, at as u16), Role::Read, index)))
@@ -102,7 +102,7 @@ fn index(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, source.dtype, operands, 0))
 }
 
-/// The gradient: zeros, then the values added where they came from.
+/// Returns the calls of the gradient: zeros, then an addition of the values at their places.
 fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(source), Some(places)) = (call.tensor("self"), places(call)) else { return Vec::new() };
     let zeros = Tensor::contiguous(&source.shape, source.dtype);
@@ -115,7 +115,7 @@ fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![make, OpCall { settings: call.settings, ..OpCall::new("aten::_index_put_impl_", inputs) }]
 }
 
-/// The places of each mask are found first.
+/// Returns the calls that find the places of each mask, which come first.
 pub(super) fn masks(call: &BoundCall<'_>) -> impl Iterator<Item = OpCall> {
     call.tensors("indices").iter().filter(|index| !is_missing(index) && is_mask(index)).map(gather::places)
 }
@@ -130,7 +130,7 @@ mod tests {
         Tensor { device: Device::Unknown, ..Tensor::contiguous(&[0], I64) }
     }
 
-    /// The lower triangle of each of 1024 matrices.
+    /// Lower triangle of each of 1024 matrices.
     fn triangle() -> OpCall {
         let index = Tensor::contiguous(&[36], I64);
         let matrices = Tensor::contiguous(&[1024, 9, 9], F32);

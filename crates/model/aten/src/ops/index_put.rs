@@ -1,7 +1,7 @@
-//! `index_put_`: values put, or added, where several index tensors say.
+//! `index_put_`: writes or additions of values at places given by several index tensors.
 //!
-//! The gradient of `index` adds: the indices are sorted so that those of one place lie together. Child ops turn them
-//! into offsets first.
+//! The gradient of `index` adds: the indices are sorted so that those of one place are adjacent. Child ops convert them
+//! to offsets first.
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
@@ -14,18 +14,18 @@ use crate::ops::gather::capped;
 use crate::ops::index::{index_operands, is_mask, is_missing, masks, places};
 use crate::work::{counted, giving, launches, made_contiguous};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::index_put_", "aten::index_put", "aten::_unsafe_index_put"]).expand(put_leaf),
     OpDef::leaf(&["aten::_index_put_impl_"], put).expand(offsets),
 ];
 
-/// Up to this many indices are sorted by one block.
+/// Maximum number of indices that are sorted by one block.
 const ONE_BLOCK: u64 = 2048;
-/// Launches of a sort of more, and the sum behind it.
+/// Number of launches of a sort of more indices, and the sum after it.
 const SORTED: u32 = 22;
 
-/// One value for all places of a mask is a `masked_fill_` instead.
+/// Returns the launches of a put. One value for all places of a mask is a `masked_fill_` instead.
 fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     let (target, values) = (call.tensor("self")?, call.tensor("values")?);
     let places = places(call)?;
@@ -37,7 +37,7 @@ fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     }
     let element = target.dtype.size();
     let touched = count(&places.shape);
-    // Accumulating, the sort sees each index once, however many elements before it share it.
+    // With accumulation, the sort has each index once, however many elements before it share it.
     let lookups = if accumulate { places.indices } else { touched / places.row };
     let kernel = Kernel::Scatter(Scatter {
         kind: if accumulate { ScatterKind::IndexPutAccumulate } else { ScatterKind::IndexPut },
@@ -49,7 +49,7 @@ fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     let role = if accumulate { Role::Update } else { Role::Write };
     let written = capped(operand(Slot::Input(0, 0), role, target), touched * element);
     let sorting = accumulate.then(|| scratch(places.indices * 32));
-    // Values and indices come sorted out of child ops when accumulating.
+    // With accumulation, child ops return sorted values and indices.
     let operands = [Some(written), read(call, "values"), sorting];
     let operands = operands.into_iter().chain(index_operands(call).filter(|_| !accumulate));
     let flops = if accumulate { touched } else { 0 };
@@ -74,9 +74,9 @@ fn put_leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![clone, leaf]
 }
 
-/// The child ops of a put: one value for all places of a mask fills them. An accumulating one checks the indices
-/// unless it is told not to, makes each an offset, adds the offsets, makes the values contiguous, and counts up
-/// the places of the indices.
+/// Returns the child ops of a put: one value for all places of a mask fills them. An accumulating put checks the indices
+/// unless `unsafe` is set, converts each to an offset, adds the offsets, makes the values contiguous, and creates a
+/// sequence of the places of the indices.
 fn offsets(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(target), Some(values), Some(places)) =
         (call.tensor("self"), call.tensor("values"), places(call))
@@ -117,7 +117,7 @@ fn offsets(call: &BoundCall<'_>) -> Vec<OpCall> {
     children
 }
 
-/// The indexed dimensions with their indices, those of a mask being its places.
+/// Returns the indexed dimensions with their indices; those of a mask are its places.
 fn dimensions(call: &BoundCall<'_>, flat: &Tensor) -> Vec<(usize, Tensor)> {
     let (mut dim, mut all) = (0, Vec::new());
     for index in call.tensors("indices") {
@@ -134,7 +134,7 @@ fn dimensions(call: &BoundCall<'_>, flat: &Tensor) -> Vec<(usize, Tensor)> {
     all
 }
 
-/// The largest and the smallest index are compared with the size, and the outcome asserted.
+/// Returns the checks of an index: its maximum and minimum are compared with bounds, and the outcomes asserted.
 fn checks(index: &Tensor) -> Vec<OpCall> {
     let most = Tensor::contiguous(&[], index.dtype);
     let truth = Tensor::contiguous(&[], Dtype::Bool);
@@ -154,7 +154,7 @@ mod tests {
     use crate::OpSet;
     use crate::dtype::Dtype::{F32, I64};
 
-    /// The gradient of taking the lower triangle of each of 1024 matrices.
+    /// Gradient of the read of the lower triangle of each of 1024 matrices.
     fn gradient() -> OpCall {
         let missing = Tensor { device: crate::Device::Unknown, ..Tensor::contiguous(&[0], I64) };
         let index = Tensor::contiguous(&[36], I64);

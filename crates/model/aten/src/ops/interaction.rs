@@ -1,4 +1,4 @@
-//! The dot products of every pair of a sample's vectors: `steptime::interaction`, and its backward pass.
+//! Dot products of every pair of a sample's vectors: `steptime::interaction`, and its backward pass.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -8,7 +8,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read};
 use crate::work::{one, result, work};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["steptime::interaction"], forward)
         .outputs(|call| one(&pooled(&shape(call.tensor("vectors")?, Pass::Forward)?)?, Dtype::F32))
@@ -17,19 +17,19 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| one(&call.tensor("vectors")?.shape, Dtype::F32)),
 ];
 
-/// Of vectors `[B, F, D]`.
+/// Returns the interaction of vectors `[B, F, D]`.
 fn shape(vectors: &Tensor, pass: Pass) -> Option<Interaction> {
     let [batch, features, dim] = *vectors.shape.as_slice() else { return None };
     Some(Interaction { pass, batch: count(batch), features: count(features), dim: count(dim) })
 }
 
-/// The shape of the output: `[B, D + F (F - 1) / 2]`.
+/// Returns the shape of the output: `[B, D + F (F - 1) / 2]`.
 fn pooled(shape: &Interaction) -> Option<[i64; 2]> {
     let columns = shape.dim.checked_add(shape.pairs())?;
     Some([i64::try_from(shape.batch).ok()?, i64::try_from(columns).ok()?])
 }
 
-/// Operations of so many products of two vectors for each sample.
+/// Returns the operations of `count` products of two vectors per sample.
 fn products(shape: &Interaction, count: u64) -> u64 {
     [shape.batch, shape.dim, count].into_iter().fold(2, u64::saturating_mul)
 }
@@ -54,7 +54,7 @@ fn backward(call: &BoundCall<'_>) -> Option<Lowering> {
     ))
 }
 
-/// Autograd's call.
+/// Returns autograd's call for the gradient.
 fn gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let of = || pooled(&shape(call.tensor("vectors")?, Pass::Forward)?);
     let Some(pooled) = of() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Linear layers and products of any rank, which call the products of matrices.
+//! Linear layers and products of any rank, which call matrix products.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -6,7 +6,7 @@ use crate::child::{child, expand as broadcast, fresh, reshape, transpose, unsque
 use crate::op_def::OpDef;
 use crate::work::made_contiguous;
 
-/// Linear layers and products of any rank.
+/// Definitions of linear layers and products of any rank.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::linear"]).expand(linear).outputs(linear_shape),
     OpDef::composite(&["aten::matmul"]).expand(matmul).outputs(matmul_shape),
@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::outer", "aten::ger"]).expand(outer),
 ];
 
-/// The sizes of the result: of the input's leading dimensions, and the weight's rows.
+/// Returns the shape of the result: the input's leading dimensions, and the weight's rows.
 fn linear_shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let (input, weight) = (call.tensor("input")?, call.tensor("weight")?);
     let mut shape = input.shape.to_vec();
@@ -28,7 +28,7 @@ fn linear_shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![fresh(&shape, input.dtype)])
 }
 
-/// A tensor as rows of its last dimension.
+/// Returns a tensor as rows of its last dimension.
 fn rows(tensor: &Tensor) -> Tensor {
     let width = tensor.size(-1);
     let height: i64 = tensor.shape.iter().rev().skip(1).product();
@@ -55,7 +55,7 @@ fn linear(call: &BoundCall<'_>) -> Vec<OpCall> {
     }
 }
 
-/// A tensor as rows of its last dimension, and the copy that this takes where other dimensions do not lie together.
+/// Returns a tensor as rows of its last dimension, and the copy that this needs if the other dimensions are not adjacent.
 fn folded(tensor: &Tensor) -> (Option<OpCall>, Tensor) {
     let last = tensor.shape.len().saturating_sub(1);
     let together = (1..last).all(|dim| {
@@ -72,7 +72,7 @@ fn folded(tensor: &Tensor) -> (Option<OpCall>, Tensor) {
     (made_contiguous(tensor), rows(tensor))
 }
 
-/// The batch dimensions of both factors, broadcast.
+/// Returns the batch dimensions of both factors, broadcast.
 fn batches(a: &Tensor, b: &Tensor) -> Vec<i64> {
     let leading = |tensor: &Tensor| tensor.shape[..tensor.shape.len().saturating_sub(2)].to_vec();
     let (mut long, mut short) = (leading(a), leading(b));
@@ -98,7 +98,7 @@ fn matmul_shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![fresh(&shape, a.dtype)])
 }
 
-/// Which product it is follows from the ranks: a stack of matrices times one is one tall product.
+/// Returns the product, chosen by the ranks: a stack of matrices times one matrix is one tall product.
 fn matmul(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(a), Some(b)) = (call.tensor("self"), call.tensor("other")) else { return Vec::new() };
     let both = |name, a: Tensor, b: Tensor| vec![child(call, name, vec![Arg::Tensor(a), Arg::Tensor(b)])];
@@ -129,7 +129,7 @@ fn matmul(call: &BoundCall<'_>) -> Vec<OpCall> {
     }
 }
 
-/// The leading dimensions made one. Where they do not lie together they are copied.
+/// Returns a tensor with its leading dimensions merged. If they are not adjacent, it is copied.
 fn flatten(tensor: &Tensor, shape: [i64; 3]) -> Tensor {
     let rank = tensor.shape.len();
     let lead = rank.saturating_sub(2);
@@ -141,7 +141,7 @@ fn flatten(tensor: &Tensor, shape: [i64; 3]) -> Tensor {
     Tensor { shape: shape.as_slice().into(), strides: strides.as_slice().into(), ..tensor.clone() }
 }
 
-/// The result is allocated and not read.
+/// Returns the call of a matrix-vector product, whose result is allocated and not read.
 fn mv(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some((matrix, vector)) = call.tensor("self").zip(call.tensor("vec")) else { return Vec::new() };
     let result = fresh(&[matrix.size(0)], matrix.dtype);

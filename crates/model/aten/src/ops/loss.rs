@@ -11,7 +11,7 @@ use crate::ops::pointwise::{self, Rule};
 use crate::ops::{gradients, loss_layer};
 use crate::work::work;
 
-/// Losses.
+/// Definitions of losses.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::nll_loss_forward", "aten::nll_loss2d_forward"], likelihood)
         .outputs(scalars)
@@ -54,12 +54,12 @@ fn plain(model: &Tensor) -> Tensor {
     Tensor::contiguous(&model.shape, model.dtype)
 }
 
-/// The losses of all elements are reduced by another op.
+/// Returns the op that reduces the losses of all elements.
 fn reduce(call: &BoundCall<'_>) -> Vec<OpCall> {
     call.tensor("self").and_then(|input| loss_layer::reduced(call, input)).into_iter().collect()
 }
 
-/// A gradient is written into zeros.
+/// Returns the calls of a gradient that is written into zeros.
 fn into_zeros(call: &BoundCall<'_>, rule: &Rule) -> Vec<OpCall> {
     let rest = pointwise::expand(call, rule);
     let written = rest.first().and_then(|next| next.inputs.last().cloned());
@@ -67,20 +67,20 @@ fn into_zeros(call: &BoundCall<'_>, rule: &Rule) -> Vec<OpCall> {
     zeros.into_iter().chain(rest).collect()
 }
 
-/// Zeros of the input's shape, written before the gradient of each row's class.
+/// Returns the calls for zeros of the input's shape, which are written before the gradient of each row's class.
 fn zeros(call: &BoundCall<'_>) -> Vec<OpCall> {
     let input = call.tensor("self");
     input.map(|input| child(call, "aten::zero_", vec![Arg::Tensor(plain(input))])).into_iter().collect()
 }
 
-/// The loss of each element, or one number.
+/// Returns the loss of each element, or one number.
 fn reduced(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let input = call.tensor("self")?;
     let each = call.int("reduction") == Some(UNREDUCED);
     Some(vec![Arg::Tensor(if each { plain(input) } else { Tensor::contiguous(&[], input.dtype) })])
 }
 
-/// The losses of all elements. Another op reduces them, where asked to, from memory of this one's own.
+/// Returns the launches of the losses of all elements. If requested, another op reduces them from scratch memory of this op.
 fn forward(call: &BoundCall<'_>, op: &'static str, cost: Work) -> Option<Lowering> {
     let (input, target) = call.tensor("self").zip(call.tensor("target"))?;
     if input.numel() == 0 {
@@ -108,7 +108,7 @@ fn forward(call: &BoundCall<'_>, op: &'static str, cost: Work) -> Option<Lowerin
     ))
 }
 
-/// Rows, classes and positions: `[rows, classes, ...]`, or one row of classes.
+/// Returns rows, classes and positions: `[rows, classes, ...]`, or one row of classes.
 fn sizes(input: &Tensor, pass: Pass) -> Loss {
     let (rows, classes) =
         if input.shape.len() == 1 { (1, input.size(0)) } else { (input.size(0), input.size(1)) };
@@ -116,7 +116,7 @@ fn sizes(input: &Tensor, pass: Pass) -> Loss {
     Loss { pass, rows: count(rows), classes: count(classes), spatial }
 }
 
-/// The loss and the sum of weights.
+/// Returns the loss and the sum of weights.
 fn scalars(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let (input, target) = (call.tensor("self")?, call.tensor("target")?);
     let each = call.int("reduction") == Some(UNREDUCED);
@@ -134,7 +134,7 @@ fn likelihood_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, name, std::iter::once(all[0].clone()).chain(given).chain([all[1].clone()]).collect())]
 }
 
-/// Of each row one element is read: that of its class.
+/// Returns the launches of the loss, which reads one element per row: that of its class.
 fn likelihood(call: &BoundCall<'_>) -> Option<Lowering> {
     let (Some(input), Some(given)) = (call.tensor("self"), scalars(call)) else {
         return None;
@@ -153,7 +153,7 @@ fn likelihood(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(Kernel::Loss(loss), input.dtype, operands, places.saturating_mul(2)))
 }
 
-/// The gradient is zero but at one class a row; another op writes the zeros.
+/// Returns the launches of the gradient, which is zero except at one class per row; another op writes the zeros.
 fn likelihood_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let loss = sizes(input, Pass::Backward);

@@ -1,4 +1,4 @@
-//! Losses as users call them.
+//! User-level losses.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -6,7 +6,7 @@ use crate::child::{child, like};
 use crate::dtype::Dtype;
 use crate::op_def::OpDef;
 
-/// Losses that call others.
+/// Definitions of losses that call others.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::cross_entropy_loss"]).expand(cross_entropy),
     OpDef::composite(&["aten::nll_loss_nd"]).expand(likelihood),
@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[
 const MEAN: i64 = 1;
 const SUM: i64 = 2;
 
-/// The arguments (input, target, weight, reduction, ignored class) with what is missing.
+/// Returns the arguments (input, target, weight, reduction, ignored class), with defaults for missing ones.
 fn padded(call: &BoundCall<'_>, arguments: usize) -> Vec<Arg> {
     let mut inputs: Vec<Arg> = call.inputs.iter().take(arguments).cloned().collect();
     inputs.resize(arguments, Arg::None);
@@ -33,7 +33,7 @@ fn padded(call: &BoundCall<'_>, arguments: usize) -> Vec<Arg> {
     inputs
 }
 
-/// What reduces the losses of all elements, where asked to.
+/// Returns the op that reduces the losses of all elements, if requested.
 pub(crate) fn reduced(call: &BoundCall<'_>, losses: &Tensor) -> Option<OpCall> {
     let name = match call.int("reduction").unwrap_or(MEAN) {
         MEAN => "aten::mean",
@@ -43,7 +43,7 @@ pub(crate) fn reduced(call: &BoundCall<'_>, losses: &Tensor) -> Option<OpCall> {
     Some(child(call, name, vec![Arg::Tensor(like(losses)), Arg::None]))
 }
 
-/// Classes are the second dimension, or the only one.
+/// Returns the calls of a cross entropy. Classes are the second dimension, or the only one.
 fn cross_entropy(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(input) = call.tensor("self") else { return Vec::new() };
     let dim = i64::from(input.shape.len() > 1);
@@ -57,7 +57,7 @@ fn cross_entropy(call: &BoundCall<'_>) -> Vec<OpCall> {
     [first, child(call, "aten::nll_loss_nd", inputs)].into_iter().chain(smooth).collect()
 }
 
-/// What smoothed labels add: the mean loss of all classes in each row. Ignored rows do not count.
+/// Returns the calls that label smoothing adds: the mean loss of all classes in each row. Ignored rows do not count.
 fn smoothed(call: &BoundCall<'_>, input: &Tensor, dim: i64) -> Vec<OpCall> {
     let Some(target) = call.tensor("target").filter(|target| target.dtype == Dtype::I64) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The ops that are known, one file an op, or a few that are close kin.
+//! Known ops, one file per op, or per few related ops.
 //!
 //! A file lists its ops as `pub static OPS: &[OpDef]`; `FILES` lists the files.
 
@@ -62,7 +62,7 @@ use std::sync::LazyLock;
 use crate::op_def::OpDef;
 use crate::op_set::{OpSet, Table};
 
-/// Every file of this folder, one line each.
+/// Tables of all files in this folder, one per line.
 static FILES: &[&[OpDef]] = &[
     alias::COMBINED,
     alias::OPS,
@@ -122,7 +122,7 @@ static FILES: &[&[OpDef]] = &[
 static STANDARD: LazyLock<Table> = LazyLock::new(|| Table::new(FILES));
 
 impl OpSet {
-    /// The ops of PyTorch and of this project.
+    /// Returns the set of the ops of PyTorch and of this project.
     #[must_use]
     pub fn standard() -> OpSet {
         OpSet::of(&STANDARD)

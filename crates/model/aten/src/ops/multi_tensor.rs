@@ -1,6 +1,6 @@
-//! One op over a list of tensors: the foreach ops and the fused optimizers.
+//! Ops over a list of tensors: the foreach ops and the fused optimizers.
 //!
-//! They go over the lists in chunks of 65,536 elements; a launch takes a limited number of tensors and of chunks.
+//! They process the lists in chunks of 65,536 elements; a launch takes a limited number of tensors and of chunks.
 
 mod split;
 
@@ -13,10 +13,10 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, operand};
 use crate::work::{launches, unknown, work, zeros};
 
-/// Foreach ops, each with its in-place form, by what an element costs.
+/// Defines foreach ops, each with its in-place form, by the cost of an element.
 macro_rules! foreach {
     ($($work:ident [$($name:literal)+])+) => {
-        /// The foreach ops.
+        /// Definitions of the foreach ops.
         pub static OPS: &[OpDef] = &[$($(
             OpDef::leaf(&[concat!("aten::_foreach_", $name)], |call| {
                 lower(call, concat!("_foreach_", $name), Work::$work, Form::New)
@@ -37,14 +37,14 @@ foreach! {
     Heavy ["pow" "erf" "erfc" "lgamma"]
 }
 
-/// An op with a form of its own.
+/// Defines an op with its own form.
 macro_rules! own {
     ($name:literal, $work:ident, $form:ident) => {
         OpDef::leaf(&[$name], |call| lower(call, &$name[6..], Work::$work, Form::$form))
     };
 }
 
-/// Ops over lists with roles of their own.
+/// Ops over lists with other forms.
 pub static OTHERS: &[OpDef] = &[
     own!("aten::_foreach_zero_", Light, Fill),
     own!("aten::_foreach_copy_", Light, Fill),
@@ -60,7 +60,7 @@ pub static OTHERS: &[OpDef] = &[
     OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], single),
 ];
 
-/// Zeros for the norms of the chunks. Every tensor gets as many as the largest one has chunks.
+/// Returns the zeros for the norms of the chunks. Every tensor gets as many as the largest one has chunks.
 fn partial_norms(call: &BoundCall<'_>) -> Vec<OpCall> {
     let tensors = call.tensors("self");
     let Some(first) = tensors.first() else { return Vec::new() };
@@ -69,23 +69,23 @@ fn partial_norms(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![zeros(&[i64::try_from(partial).unwrap_or(i64::MAX)], first.dtype)]
 }
 
-/// What happens to the lists.
+/// Access to the lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// All are read; a new list is given.
+    /// All are read; a new list is returned.
     New,
     /// The first is updated, the others are read.
     InPlace,
     /// The first is written, the others are read.
     Fill,
-    /// The first is read; a number for each tensor is given.
+    /// The first is read; one number per tensor is returned.
     Norm,
     /// Parameters, gradients, states, step counts: all but the gradients are updated.
     Optimizer,
 }
 
 fn lower(call: &BoundCall<'_>, op: &'static str, cost: Work, form: Form) -> Option<Lowering> {
-    // Long lists are left out of some recordings.
+    // Long lists are missing in some recordings.
     let Some(first) = lists(call).next().map(|(_, list)| list) else { return Some(unknown(call)) };
     if !is_fast(call) {
         return Some(Lowering::Children);
@@ -97,7 +97,7 @@ fn lower(call: &BoundCall<'_>, op: &'static str, cost: Work, form: Form) -> Opti
         return Some(Lowering::Nothing);
     }
     let outputs = matches!(form, Form::New);
-    // Step counts and other single numbers are no list to go over.
+    // Step counts and other single numbers do not count as lists.
     let wide = lists(call).filter(|(_, list)| total(list.iter().map(Tensor::numel)) == numel).count() as u64;
     let chunks = total(first.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)));
     let lists = wide + u64::from(outputs);
@@ -115,8 +115,8 @@ fn lower(call: &BoundCall<'_>, op: &'static str, cost: Work, form: Form) -> Opti
     ))
 }
 
-/// Whether all lists go through one kernel. Those of other shapes, sparse ones and ones in host memory go tensor by
-/// tensor through the plain op.
+/// Whether one kernel processes all lists. Lists of other shapes, sparse tensors and tensors in host memory are processed tensor by
+/// tensor with the plain op.
 fn is_fast(call: &BoundCall<'_>) -> bool {
     let Some(first) = lists(call).next().map(|(_, list)| list) else { return false };
     let optimizer = call.name.starts_with("aten::_fused_");
@@ -128,7 +128,7 @@ fn is_fast(call: &BoundCall<'_>) -> bool {
     })
 }
 
-/// The arguments that are lists of tensors with elements.
+/// Returns the arguments that are lists of tensors with elements.
 fn lists(call: &OpCall) -> impl Iterator<Item = (usize, &[Tensor])> {
     call.inputs.iter().enumerate().filter_map(|(arg, input)| match input {
         Arg::Tensors(list) if list.iter().any(|tensor| tensor.numel() > 0) => Some((arg, list.as_slice())),
@@ -136,7 +136,7 @@ fn lists(call: &OpCall) -> impl Iterator<Item = (usize, &[Tensor])> {
     })
 }
 
-/// One thread works on a few numbers.
+/// Returns the launches of an op in which one thread works on a few numbers.
 fn single(call: &BoundCall<'_>) -> Option<Lowering> {
     let elements =
         Elementwise { op: "single", work: Work::Light, numel: 1, inputs: 1, layout: Layout::Vectorized };
@@ -171,12 +171,12 @@ fn written(call: &BoundCall<'_>, first: &[Tensor], form: Form) -> Vec<Operand> {
     all.collect()
 }
 
-/// The sum of sizes that may be of any length.
+/// Returns the sum of any number of sizes, saturating.
 fn total(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Arithmetic operations an element.
+/// Returns the arithmetic operations per element.
 fn flops(op: &str) -> u64 {
     match op {
         "_foreach_zero_" | "_foreach_copy_" | "_foreach_copy" => 0,
@@ -215,7 +215,7 @@ mod tests {
         (kernel, call.launches, footprint)
     }
 
-    /// As counted on an H200.
+    /// Counts recorded on an H200.
     #[test]
     fn a_launch_takes_so_many_tensors_and_chunks() {
         assert_eq!(kernel("aten::_foreach_add_", vec![list(400, 64), list(400, 64), Arg::Int(1)]).1, 7);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn launches_of_a_huge_tensor_are_counted_at_once() {
         let of = |numel: i64| split(&[Tensor::contiguous(&[numel], F32), Tensor::contiguous(&[5], F32)], 2);
-        // Chunk by chunk: 320 to a launch, the rest together with the second tensor.
+        // Chunk by chunk: 320 per launch, the rest together with the second tensor.
         let launch = (CHUNK * CHUNKS) as i64;
         for (numel, launches, serial) in
             [(3 * launch, 4, 3 * CHUNK + 5), (3 * launch + 1, 4, 3 * CHUNK + 5), (launch - 1, 2, CHUNK + 5)]

@@ -1,10 +1,10 @@
-//! Every rule of every op is given a call of every overload: a name that the op does not have panics.
+//! Every rule of every op gets a call of every overload: a name that the op does not have panics.
 
 use super::*;
 use crate::schema::{Kind, Schema, ValueKind, overloads};
 use crate::{Arg, Dtype, OpCall, Tensor};
 
-/// Arguments of the kinds that a schema declares, with tensors of some shape and type.
+/// Returns arguments of the kinds that a schema declares, with tensors of one shape and type.
 fn sample(schema: &Schema, shape: &[i64], dtype: Dtype, flag: bool) -> Vec<Arg> {
     let tensor = || Tensor::contiguous(shape, dtype);
     let one = |kind, takes| match (kind, takes) {
@@ -19,7 +19,7 @@ fn sample(schema: &Schema, shape: &[i64], dtype: Dtype, flag: bool) -> Vec<Arg> 
     schema.arguments.iter().map(|argument| one(argument.kind, argument.takes)).collect()
 }
 
-/// What was said where a rule panicked.
+/// Returns the message of a panic in a rule.
 fn panic(ops: &OpSet, call: &OpCall) -> Option<String> {
     let error = std::panic::catch_unwind(|| follow(ops, call)).err()?;
     let text = error.downcast_ref::<String>().map(String::as_str);

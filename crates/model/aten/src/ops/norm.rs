@@ -9,7 +9,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read};
 use crate::work::{made_contiguous, work};
 
-/// Norms along rows.
+/// Definitions of norms along rows.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::native_layer_norm"], |call| forward(call, &LAYER))
         .outputs(|call| shape(call, &LAYER))
@@ -30,14 +30,14 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| shape_backward(call, &RMS)),
 ];
 
-/// How the kinds differ; arguments have the same names in both passes.
+/// Differences between the kinds; arguments have the same names in both passes.
 struct Form {
     kind: NormKind,
-    /// The normalized shape, or the number of groups.
+    /// Name of the normalized shape, or of the number of groups.
     extent: &'static str,
     /// Whether there is a bias.
     biased: bool,
-    /// Statistics that the forward pass gives and the backward pass takes.
+    /// Statistics that the forward pass returns and the backward pass takes.
     statistics: &'static [&'static str],
 }
 
@@ -48,7 +48,7 @@ const GROUP: Form =
 const RMS: Form =
     Form { kind: NormKind::Rms, extent: "normalized_shape", biased: false, statistics: &["rstd"] };
 
-/// Rows of an input, and elements a row.
+/// Returns the rows of an input, and the elements per row.
 fn rows(call: &BoundCall<'_>, form: &Form, input: &Tensor) -> Option<(u64, u64)> {
     if form.kind == NormKind::Group {
         let rows = count(input.size(0)).saturating_mul(count(call.int(form.extent)?));
@@ -165,14 +165,14 @@ fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     Some(work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14)))
 }
 
-/// More rows than this, if they are narrower than `NARROW`, are first summed in parts, as many as `PARTS` allows.
+/// Number of rows above which rows narrower than `NARROW` are first summed in parts, at most as many as `PARTS` allows.
 const MANY_ROWS: u64 = 64 << 10;
 const NARROW: u64 = 32 * 66;
 const PARTS: u64 = 32 << 10;
-/// Rows of a part, and columns that a block sums together.
+/// Rows of a part; a block also sums this number of columns together.
 const ROWS_OF_A_PART: u64 = 32;
 
-/// What a layer norm's gradient calls: copies of operands that are not contiguous. Where rows are many and narrow, also
+/// Returns the calls of a layer norm's gradient: copies of operands that are not contiguous, and if rows are many and narrow, also
 /// the sums of the parts of the gradients of weight and bias.
 fn around_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let copies =

@@ -1,4 +1,4 @@
-//! Norms and softmax as users call them.
+//! User-level norms and softmax.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -6,7 +6,7 @@ use crate::child::child;
 use crate::dtype::Dtype;
 use crate::op_def::OpDef;
 
-/// Norm layers and softmax.
+/// Definitions of norm layers and softmax.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::batch_norm"]).expand(|call| renamed(call, "aten::_batch_norm_impl_index", 9)),
     OpDef::composite(&["aten::_batch_norm_impl_index"]).expand(batch_norm),
@@ -20,19 +20,19 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::instance_norm"]),
 ];
 
-/// The same arguments, missing ones absent.
+/// Returns a call with the same arguments, missing ones absent.
 fn renamed(call: &BoundCall<'_>, name: &str, arguments: usize) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
     inputs.resize(arguments, Arg::None);
     vec![child(call, name, inputs)]
 }
 
-/// The largest batch that cuDNN takes, in training and otherwise.
+/// Returns the largest batch that cuDNN supports, in training and otherwise.
 pub(crate) const fn largest_batch(training: bool) -> i64 {
     if training { 880_801 } else { 65_535 }
 }
 
-/// Whether cuDNN's kernels are taken, as PyTorch decides it.
+/// Whether PyTorch chooses cuDNN's kernels.
 fn by_cudnn(call: &BoundCall<'_>, input: &Tensor) -> bool {
     let there = |name: &str| call.tensor(name).is_some();
     let training = call.flag("training").unwrap_or(false);
@@ -43,7 +43,7 @@ fn by_cudnn(call: &BoundCall<'_>, input: &Tensor) -> bool {
     };
     let size = input.size(0);
     let fits = match input.shape.len() {
-        // Rows go to PyTorch's own kernels, as recorded with PyTorch 2.11.
+        // Inputs without spatial dimensions use PyTorch's own kernels, as recorded with PyTorch 2.11.
         0..=2 => false,
         _ => size <= largest_batch(training),
     };

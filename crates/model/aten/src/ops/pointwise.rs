@@ -1,4 +1,4 @@
-//! What all elementwise ops have in common: one rule a row of their tables.
+//! Common rules of all elementwise ops: one rule per row of their tables.
 
 use smallvec::SmallVec;
 
@@ -12,70 +12,70 @@ use crate::op_def::Lowering;
 use crate::operands::{in_place, out_arg, read_at, result};
 use crate::work::work;
 
-/// How the op of a row computes its elements.
+/// Rule for computing the elements of an op.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// The op's base name.
+    /// Base name of the op.
     pub op: &'static str,
-    /// What an element costs.
+    /// Cost of an element.
     pub work: Work,
-    /// How many leading arguments hold input tensors; later ones are written.
+    /// Number of leading arguments that hold input tensors; later ones are written.
     pub inputs: usize,
-    /// Results are truth values.
+    /// Whether results are truth values.
     pub truth: bool,
-    /// The kernel is written for operands of different types; any other converts as it loads.
+    /// Whether the kernel is written for operands of different types; any other converts them when loading.
     pub mixed: bool,
-    /// A call with a plain number calls the op again, with the number as a tensor.
+    /// Whether a call with a plain number calls the op again, with the number as a tensor.
     pub wraps: bool,
-    /// A call that gives a new tensor calls the op again, with that tensor to write.
+    /// Whether a call that returns a new tensor calls the op again, with that tensor to write.
     pub calls_out: bool,
-    /// In place, the first argument is written and not read.
+    /// Whether the in-place form only writes its first argument, and does not read it.
     pub writes: bool,
 }
 
 impl Rule {
-    /// A rule without any particularity.
+    /// Returns a rule without special properties.
     #[must_use]
     pub const fn new(op: &'static str, work: Work, inputs: usize) -> Rule {
         let (truth, mixed, wraps, calls_out, writes) = (false, false, false, false, false);
         Rule { op, work, inputs, truth, mixed, wraps, calls_out, writes }
     }
 
-    /// With truth values as results.
+    /// Sets truth values as results.
     #[must_use]
     pub const fn truth(self) -> Rule {
         Rule { truth: true, mixed: true, ..self }
     }
 
-    /// With a kernel for operands of different types.
+    /// Sets a kernel for operands of different types.
     #[must_use]
     pub const fn mixed(self) -> Rule {
         Rule { mixed: true, ..self }
     }
 
-    /// With numbers wrapped into tensors by a second call.
+    /// Sets that numbers are wrapped into tensors by a second call.
     #[must_use]
     pub const fn wraps(self) -> Rule {
         Rule { wraps: true, ..self }
     }
 
-    /// With new results made by a second call.
+    /// Sets that new results are created by a second call.
     #[must_use]
     pub const fn calls_out(self) -> Rule {
         Rule { calls_out: true, ..self }
     }
 
-    /// With a first argument that is only written.
+    /// Sets that the first argument is only written.
     #[must_use]
     pub const fn writes(self) -> Rule {
         Rule { writes: true, ..self }
     }
 }
 
-/// A list of ops, one row each: base name, work, input tensors, particularities, gradient, names.
+/// Defines a list of ops, one row each: base name, cost, input tensors, special properties, gradient, names.
 macro_rules! rows {
     ($($op:literal $work:ident $inputs:literal [$($more:ident)*] $(($gradient:expr))?: $($name:literal)+;)*) => {
-        /// Elementwise ops.
+        /// Elementwise ops of this file.
         pub static OPS: &[crate::op_def::OpDef] = &[$({
             const RULE: crate::ops::pointwise::Rule =
                 crate::ops::pointwise::Rule::new($op, crate::kernel::Work::$work, $inputs)$(.$more())*;
@@ -88,8 +88,8 @@ macro_rules! rows {
 }
 pub(crate) use rows;
 
-/// The input tensors of a call, with their arguments. Numbers that were wrapped into tensors go to the kernel as
-/// numbers: tensors without dimensions on the host, or, where no device is recorded, as any later argument.
+/// Returns the input tensors of a call, with their arguments. Numbers that were wrapped into tensors are passed to the kernel as
+/// numbers: tensors without dimensions on the host, or, if no device is recorded, those in any argument after the first.
 fn sources<'a>(call: &'a OpCall, rule: &Rule) -> SmallVec<[(usize, &'a Tensor); 4]> {
     let first = usize::from(rule.writes && in_place(call));
     let number = |arg: usize, tensor: &Tensor| match tensor.device {
@@ -101,7 +101,7 @@ fn sources<'a>(call: &'a OpCall, rule: &Rule) -> SmallVec<[(usize, &'a Tensor); 
     tensors.filter(|&(arg, tensor)| !number(arg, tensor)).collect()
 }
 
-/// The result of a call whose operands are `tensors`.
+/// Returns the result of a call whose operands are `tensors`.
 fn computed(call: &BoundCall<'_>, rule: &Rule, tensors: &[(usize, &Tensor)]) -> Option<Tensor> {
     let mut shape: SmallVec<[i64; 5]> = SmallVec::new();
     for (_, tensor) in tensors {
@@ -127,7 +127,7 @@ fn computed(call: &BoundCall<'_>, rule: &Rule, tensors: &[(usize, &Tensor)]) -> 
     })
 }
 
-/// The type of a result from two types, but for bool and equal kinds the wider.
+/// Returns the type of a result from two types: the wider one, except for bool and types of different kinds.
 fn promote(a: Dtype, b: Dtype) -> Dtype {
     match (a.is_float(), b.is_float()) {
         (true, false) => a,
@@ -139,18 +139,18 @@ fn promote(a: Dtype, b: Dtype) -> Dtype {
     }
 }
 
-/// Whether a call goes on to one with its numbers wrapped into tensors.
+/// Whether a call makes a second call with its numbers wrapped into tensors.
 fn wraps(call: &BoundCall<'_>, rule: &Rule) -> bool {
     let number = |arg: &Arg| matches!(arg, Arg::Int(_) | Arg::Float(_) | Arg::Bool(_));
     rule.wraps && call.inputs.iter().take(rule.inputs.max(2)).any(number)
 }
 
-/// Whether a call goes on to one with a tensor to write.
+/// Whether a call makes a second call with a tensor to write.
 fn calls_out(call: &BoundCall<'_>, rule: &Rule) -> bool {
     rule.calls_out && out_arg(call, rule.inputs).is_none()
 }
 
-/// The call that a call goes on to, if any.
+/// Returns the second call that a call makes, if any.
 #[must_use]
 pub fn expand(call: &BoundCall<'_>, rule: &Rule) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
@@ -164,14 +164,14 @@ pub fn expand(call: &BoundCall<'_>, rule: &Rule) -> Vec<OpCall> {
     vec![child(call, &call.name, inputs)]
 }
 
-/// What a call of an elementwise op launches.
+/// Returns the launches of a call of an elementwise op.
 #[must_use]
 pub fn lower(call: &BoundCall<'_>, rule: &Rule) -> Option<Lowering> {
     if wraps(call, rule) || calls_out(call, rule) {
         return Some(Lowering::Children);
     }
     let tensors = sources(call, rule);
-    // Sparse operands are taken apart by other ops.
+    // Sparse operands are decomposed by other ops.
     if call.input_tensors().any(|(_, _, tensor)| tensor.is_sparse()) {
         return Some(Lowering::Children);
     }
@@ -199,7 +199,7 @@ pub fn lower(call: &BoundCall<'_>, rule: &Rule) -> Option<Lowering> {
     Some(work(kernel, dtype, reads.chain([Some(target)]), output.numel()))
 }
 
-/// What a call of an elementwise op gives.
+/// Returns the results of a call of an elementwise op.
 #[must_use]
 pub fn outputs(call: &BoundCall<'_>, rule: &Rule) -> Option<Vec<Arg>> {
     let computed = computed(call, rule, &sources(call, rule))?;

@@ -1,4 +1,4 @@
-//! Pooling: windows of a given size, and windows to a given output size.
+//! Pooling: with windows of a given size, or with windows for a given output size.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, output_bytes, read};
 use crate::work::work;
 
-/// Pooling.
+/// Definitions of poolings.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::max_pool2d_with_indices"], |call| forward(call, &MAX))
         .outputs(|call| shape(call, &MAX))
@@ -54,16 +54,16 @@ pub static OPS: &[OpDef] = &[
         .outputs(like_input),
 ];
 
-/// What distinguishes the ops.
+/// Differences between the ops.
 struct Form {
     kind: PoolKind,
-    /// Spatial dimensions.
+    /// Number of spatial dimensions.
     dims: usize,
-    /// The second argument is the output's size, not the window's.
+    /// Whether the second argument is the size of the output and not of the window.
     adaptive: bool,
-    /// Windows have holes.
+    /// Whether windows are dilated.
     dilated: bool,
-    /// The places of maxima are given, and taken by the gradient.
+    /// Whether the places of maxima are returned, and taken by the gradient.
     indices: bool,
 }
 
@@ -79,13 +79,13 @@ const ADAPTIVE_MAX3: Form = Form { dims: 3, ..ADAPTIVE_MAX };
 
 type Sizes = SmallVec<[u64; 3]>;
 
-/// The last `dims` sizes of a tensor.
+/// Returns the last `dims` sizes of a tensor.
 fn spatial(tensor: &Tensor, dims: usize) -> Sizes {
     let first = tensor.shape.len() as i64 - dims as i64;
     (0..dims as i64).map(|at| usize::try_from(first + at).map_or(1, |at| count(tensor.shape[at]))).collect()
 }
 
-/// A parameter for each dimension: a single number stands for all, none for `missing`.
+/// Returns a parameter per dimension: a single number applies to all, an empty list means `missing`.
 fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: &[u64]) -> Sizes {
     let list = call.ints(name).unwrap_or_default();
     (0..dims)
@@ -97,7 +97,7 @@ fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: &[u64]) -> 
         .collect()
 }
 
-/// Windows, strides and the output's sizes.
+/// Returns windows, strides and the output's sizes.
 fn windows(call: &BoundCall<'_>, form: &Form, input: &Sizes) -> [Sizes; 3] {
     let dims = form.dims;
     if form.adaptive {
@@ -117,7 +117,7 @@ fn windows(call: &BoundCall<'_>, form: &Form, input: &Sizes) -> [Sizes; 3] {
         let room = padding[at].saturating_mul(2).saturating_add(input[at]).saturating_sub(reach);
         let stride = stride[at].max(1);
         let size = if ceil { room.div_ceil(stride) } else { room / stride }.saturating_add(1);
-        // The last window must begin inside of the input or its left padding.
+        // The last window must begin inside the input or its left padding.
         if ceil && (size - 1).saturating_mul(stride) >= input[at].saturating_add(padding[at]) {
             size - 1
         } else {
@@ -128,7 +128,7 @@ fn windows(call: &BoundCall<'_>, form: &Form, input: &Sizes) -> [Sizes; 3] {
     [window, stride, output]
 }
 
-/// Height and width; depth counts with the planes.
+/// Returns height and width; depth counts with the planes.
 fn flat(sizes: &Sizes) -> [u64; 2] {
     match sizes[..] {
         [.., height, width] => [height, width],
@@ -152,7 +152,7 @@ fn kernel(form: &Form, pass: Pass, input: &Tensor, out: &Sizes, window: &Sizes, 
     })
 }
 
-/// The result's shape.
+/// Returns the shape of the result.
 fn pooled(input: &Tensor, dims: usize, out: &Sizes) -> SmallVec<[i64; 5]> {
     let kept = input.shape.len().saturating_sub(dims);
     input.shape[..kept].iter().copied().chain(out.iter().map(|&size| size as i64)).collect()
@@ -193,7 +193,7 @@ fn forward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     Some(work(kernel, input.dtype, std::iter::once(read(call, "self")).chain(results), flops))
 }
 
-/// Zeros that the gradient of maxima is written into; a gradient that is not contiguous is copied before.
+/// Returns the calls before the gradient of maxima: zeros that it is written into, and a copy of a gradient that is not contiguous.
 fn zeros(call: &BoundCall<'_>) -> Vec<OpCall> {
     let scattered =
         call.tensor("grad_output").filter(|grad| !grad.is_contiguous() && !grad.is_channels_last());

@@ -1,11 +1,11 @@
-//! Pooling as users call it.
+//! User-level pooling.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
 use crate::child::{child, ints, unsqueeze};
 use crate::op_def::OpDef;
 
-/// Pooling layers.
+/// Definitions of pooling layers.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::max_pool2d"]).expand(|call| renamed(call, "aten::max_pool2d_with_indices")),
     OpDef::composite(&["aten::max_pool3d"]).expand(|call| renamed(call, "aten::max_pool3d_with_indices")),
@@ -27,7 +27,7 @@ fn renamed(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.clone())]
 }
 
-/// Lines as images of height 1; `lead` is what each parameter is for that dimension.
+/// Returns the pooling of lines as images of height 1; `lead` has the value of each parameter for that dimension.
 fn widened(call: &BoundCall<'_>, name: &str, lead: &[i64]) -> Vec<OpCall> {
     let Some(input) = call.tensor("self").filter(|input| !input.shape.is_empty()) else { return Vec::new() };
     let image = unsqueeze(input, input.shape.len() - 1);
@@ -41,7 +41,7 @@ fn widened(call: &BoundCall<'_>, name: &str, lead: &[i64]) -> Vec<OpCall> {
     vec![child(call, name, std::iter::once(Arg::Tensor(image)).chain(parameters).collect())]
 }
 
-/// One window of all is a mean.
+/// Returns the calls of an adaptive pooling: a single window over all elements is a mean.
 fn adaptive(call: &BoundCall<'_>, name: &str, dims: &[i64]) -> Vec<OpCall> {
     let whole =
         call.ints("output_size").is_some_and(|size| !size.is_empty() && size.iter().all(|&size| size == 1));

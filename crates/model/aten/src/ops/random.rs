@@ -11,7 +11,7 @@ use crate::operands::{output, read};
 use crate::ops::pointwise::{self, Rule};
 use crate::work::work;
 
-/// Random numbers.
+/// Definitions of random numbers and dropout.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(
         &[
@@ -57,18 +57,18 @@ const NUMBERS: Rule = Rule::new("random", Work::Random, 1).writes();
 const BERNOULLI: Rule = Rule::new("bernoulli", Work::Random, 2).writes();
 const DROPPED: Rule = Rule::new("dropout_backward", Work::Light, 2).mixed();
 
-/// A tensor of the size and type given as arguments.
+/// Returns a tensor with the size and type given as arguments.
 fn sized(call: &BoundCall<'_>) -> Option<Tensor> {
     Some(Tensor::contiguous(&call.ints("size")?, dtype(call.arg("dtype"))))
 }
 
-/// Numbers drawn into a new tensor.
+/// Returns a call that draws numbers into a new tensor.
 fn drawn(call: &BoundCall<'_>, name: &str, tensor: Option<Tensor>) -> Vec<OpCall> {
     let target = tensor.or_else(|| call.output(0).cloned());
     target.map(|tensor| child(call, name, vec![Arg::Tensor(tensor)])).into_iter().collect()
 }
 
-/// The kept elements, and which they are.
+/// Returns the result, and the mask of kept elements.
 fn dropout_outputs(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let input = call.tensor("input")?;
     let like = |dtype| Arg::Tensor(Tensor { dtype, offset: 0, ..input.clone() });

@@ -1,4 +1,4 @@
-//! Elements put in another order, and parts put into a whole of zeros.
+//! Reordering of elements, and copies of parts into zeros.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use crate::operands::{read, read_at};
 use crate::place::Place;
 use crate::work::{self, copied, one, result};
 
-/// An op that writes each element of its result from one of its input.
+/// Defines an op that writes each element of its result from one of its input.
 macro_rules! moves {
     ($name:literal) => {
         OpDef::leaf(&[$name], |call| moved(call, &$name[6..])).outputs(same)
     };
 }
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     moves!("aten::tril"),
     moves!("aten::triu"),
@@ -51,7 +51,7 @@ fn same(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&call.tensor("self")?.shape, call.tensor("self")?.dtype)
 }
 
-/// Elements that are found by their coordinates, whatever the strides.
+/// Returns the layout of elements addressed by their coordinates, for any strides.
 fn strided(tensor: &Tensor) -> Layout {
     let dims = tensor.shape.iter().filter(|&&size| size != 1).count() as u8;
     let run = tensor.shape.last().copied().unwrap_or(1).max(1) as u64;
@@ -66,7 +66,7 @@ fn moved(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     Some(work::work(Kernel::Elementwise(elements), from.dtype, [read(call, "self"), Some(to)], 0))
 }
 
-/// Along one dimension; along none or several it calls itself.
+/// Returns the launches of a roll along one dimension; along none or several it calls itself.
 fn roll(call: &BoundCall<'_>) -> Option<Lowering> {
     if call.ints("dims").is_none_or(|dims| dims.len() != 1) {
         return Some(Lowering::Children);
@@ -74,7 +74,7 @@ fn roll(call: &BoundCall<'_>) -> Option<Lowering> {
     moved(call, "roll")
 }
 
-/// The first dimension, then the others.
+/// Returns the calls for the first dimension, and for the others.
 fn rolls(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(from), Some(shifts), Some(dims)) =
         (call.tensor("self"), call.ints("shifts"), call.ints("dims"))
@@ -101,7 +101,7 @@ fn rolls(call: &BoundCall<'_>) -> Vec<OpCall> {
     ]
 }
 
-/// A dimension along which all elements are the same stays as it is: only a copy is left.
+/// Returns the launches of a flip. A dimension along which all elements are the same does not change: then only a copy remains.
 fn flip(call: &BoundCall<'_>) -> Option<Lowering> {
     let from = call.tensor("self")?;
     let dims = call.ints("dims")?;
@@ -112,12 +112,12 @@ fn flip(call: &BoundCall<'_>) -> Option<Lowering> {
     if dims.iter().all(|&dim| still(dim)) { Some(Lowering::Children) } else { moved(call, "flip") }
 }
 
-/// How often each dimension is repeated; `tile` calls it otherwise than `repeat`.
+/// Returns the repetitions of each dimension; `tile` has another name for them than `repeat`.
 fn repeats(call: &BoundCall<'_>) -> Option<SmallVec<[i64; 4]>> {
     call.ints(if call.has("repeats") { "repeats" } else { "dims" })
 }
 
-/// The shape of a repeated tensor.
+/// Returns the shape of a repeated tensor.
 fn repeated(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let (from, times) = (call.tensor("self")?, repeats(call)?);
     let rank = from.shape.len().max(times.len());
@@ -126,7 +126,7 @@ fn repeated(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&shape, from.dtype)
 }
 
-/// The copies are one broadcast copy into views of the result.
+/// Returns the calls of a repeat: one broadcast copy into views of the result.
 fn repeat(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = || repeated(call)?.first()?.tensors().first().cloned();
     let (Some(from), Some(times), Some(to)) = (call.tensor("self"), repeats(call), to()) else {
@@ -147,7 +147,7 @@ fn repeat(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![copied(&to, &from)]
 }
 
-/// Counts to places: `repeat_interleave(repeats)`; the other forms select rows by it.
+/// Returns the launches of `repeat_interleave(repeats)`, which converts counts to places; the other forms select rows with it.
 fn interleave(call: &BoundCall<'_>) -> Option<Lowering> {
     if call.inputs.len() > 2 || matches!(call.inputs.get(1), Some(Arg::Tensor(_))) {
         return Some(Lowering::Children);
@@ -175,7 +175,7 @@ fn padded(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&shape, from.dtype)
 }
 
-/// The whole is filled, then the part copied into it; cutting off on all sides is a copy alone.
+/// Returns the calls of a pad: the whole is filled, then the part copied into it; negative padding on all sides is only a copy.
 fn pad(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = || padded(call)?.first()?.tensors().first().cloned();
     let (Some(from), Some(to)) = (call.tensor("self"), to()) else { return Vec::new() };
@@ -193,7 +193,7 @@ fn whole(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&call.ints("input_sizes")?, call.tensor("grad_output")?.dtype)
 }
 
-/// Zeros, and the gradient copied into a view of them.
+/// Returns the calls for zeros, and for a copy of the gradient into a view of them.
 fn put(call: &BoundCall<'_>, view: impl Fn(&Tensor) -> Option<Tensor>) -> Vec<OpCall> {
     let zeros = || whole(call)?.first()?.tensors().first().cloned();
     let (Some(grad), Some(zeros)) = (call.tensor("grad_output"), zeros()) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Sums and the like along dimensions.
+//! Sums and other reductions along dimensions.
 //!
 //! Many have two forms under one name: the short one, without dimensions, calls the long one.
 
@@ -11,7 +11,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
 use crate::work::{copied, launches, result};
 
-/// An op that reduces, by what its arguments mean.
+/// Defines a reducing op, by the form of its arguments.
 macro_rules! reduces {
     ($name:literal, $work:ident, $form:ident) => {
         OpDef::leaf(&[$name], |call| lower(call, &$name[6..], Work::$work, Form::$form))
@@ -20,7 +20,7 @@ macro_rules! reduces {
     };
 }
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     reduces!("aten::sum", Light, Dims),
     reduces!("aten::mean", Light, Dims).backward(crate::ops::gradients::mean),
@@ -51,30 +51,30 @@ pub static OPS: &[OpDef] = &[
     ]),
 ];
 
-/// How the arguments after the first are to be read.
+/// Meaning of the arguments after the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Dimensions, whether to keep them, type; without dimensions it calls itself.
+    /// Dimensions, whether to keep them, type; without dimensions the op calls itself.
     Dims,
-    /// Dimensions or a dimension, whether to keep it; without, over all.
+    /// One or several dimensions, whether to keep them; without dimensions over all.
     Leaf,
-    /// As `Leaf`, with indices as a second return; a second tensor makes it an elementwise op.
+    /// As `Leaf`, with indices as a second return; with a second tensor it is an elementwise op.
     Select,
     /// Order, dimensions, whether to keep them.
     Norm,
-    /// Dimensions, correction, whether to keep them; with a truth value for the correction it calls itself.
+    /// Dimensions, correction, whether to keep them; with a truth value as the correction the op calls itself.
     Moments,
-    /// Over all.
+    /// No dimensions: over all.
     Whole,
 }
 
-/// The dimensions reduced, and whether they are kept.
+/// Returns the reduced dimensions, and whether they are kept.
 fn dims(call: &BoundCall<'_>, form: Form) -> (Vec<usize>, bool) {
     let rank = call.tensor("self").map_or(0, |tensor| tensor.shape.len());
     if form == Form::Whole {
         return ((0..rank).collect(), false);
     }
-    // A whole number is a dimension; a truth value or type in its place belongs to a form without dimensions.
+    // A whole number is a dimension; a truth value or a type in its place belongs to a form without dimensions.
     let listed = match call.arg("dim") {
         Some(Arg::Int(dim)) => vec![*dim],
         Some(Arg::Ints(list)) => list.to_vec(),
@@ -85,10 +85,10 @@ fn dims(call: &BoundCall<'_>, form: Form) -> (Vec<usize>, bool) {
     (if all { (0..rank).collect() } else { named }, call.flag("keepdim").unwrap_or(false))
 }
 
-/// Whether a call only calls the long form of itself, or another op.
+/// Whether a call only calls its own long form, or another op.
 fn is_short(call: &BoundCall<'_>, form: Form) -> bool {
     match form {
-        // The second of two arguments is a type, by its number.
+        // The second of two arguments is the number of a type.
         Form::Dims => !matches!(call.arg("dim"), Some(Arg::Ints(_))) && call.inputs.len() <= 2,
         Form::Select => call.tensor("other").is_some(),
         Form::Moments => call.inputs.len() <= 2 || matches!(call.arg("correction"), Some(Arg::Bool(_))),
@@ -118,13 +118,13 @@ fn lower(call: &BoundCall<'_>, op: &'static str, work: Work, form: Form) -> Opti
     Some(launches(passes(&reduce), Kernel::Reduce(reduce), dtype, operands, input.numel()))
 }
 
-/// Whether a sum is of small integers: it is taken of a copy in 64 bits, which a child op makes.
+/// Whether it sums small integers: then it sums a copy in 64 bits, which a child op makes.
 fn is_widened(call: &BoundCall<'_>, input: &Tensor) -> bool {
     let sums = matches!(call.name.as_str(), "aten::sum" | "aten::prod");
     sums && !input.dtype.is_float() && input.dtype != Dtype::I64
 }
 
-/// The sizes around the reduced dimensions, in the order in which the elements lie in memory.
+/// Returns the sizes around the reduced dimensions, in the order of the elements in memory.
 fn split(input: &Tensor, dims: &[usize], op: &'static str, work: Work) -> Reduce {
     let mut order: Vec<usize> = (0..input.shape.len()).filter(|&at| input.shape[at] != 1).collect();
     order
@@ -140,7 +140,7 @@ fn split(input: &Tensor, dims: &[usize], op: &'static str, work: Work) -> Reduce
     Reduce { op, outer: kept / inner.max(1), reduced, inner, contiguous: input.is_dense(), run, work }
 }
 
-/// The launches of a reduction. The threads of a block share the elements of its outputs. Where each would have 256 or
+/// Returns the launches of a reduction. The threads of a block share the elements of its outputs. If each thread would have 256 or
 /// more, several blocks work on one output, and a counter of finished blocks is cleared first.
 fn passes(reduce: &Reduce) -> u32 {
     let power = |n: u64| 1 << n.max(1).ilog2().min(9);
@@ -162,7 +162,7 @@ fn shapes(call: &BoundCall<'_>, form: Form) -> Option<Vec<Arg>> {
     }
     let (dims, keep) = dims(call, form);
     let mut reduced = vec![false; input.shape.len()];
-    // A number has no dimension to reduce, although it may be asked to.
+    // A scalar has no dimension to reduce, even if the arguments name one.
     for at in dims {
         if let Some(slot) = reduced.get_mut(at) {
             *slot = true;
@@ -191,7 +191,7 @@ fn shapes(call: &BoundCall<'_>, form: Form) -> Option<Vec<Arg>> {
     Some(outputs)
 }
 
-/// The call of the long form that a short one makes, or the copy that a sum of small integers needs.
+/// Returns the call of the long form by a short one, or the copy for a sum of small integers.
 fn long_form(call: &BoundCall<'_>, form: Form) -> Vec<OpCall> {
     let Some(input) = call.tensor("self") else { return Vec::new() };
     if !is_short(call, form) {

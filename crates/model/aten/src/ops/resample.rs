@@ -7,7 +7,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, read};
 use crate::work::work;
 
-/// Resampling.
+/// Definitions of resampling.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(
         &[
@@ -51,7 +51,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::upsample_bicubic2d_backward"], |call| backward(call, 4)).outputs(shape_backward),
 ];
 
-/// The result: batch and channels of the input, and the size asked for.
+/// Returns the result: batch and channels of the input, and the requested size.
 fn resized(call: &BoundCall<'_>) -> Option<Tensor> {
     let input = call.tensor("self")?;
     let sizes = call.ints("output_size")?;
@@ -64,17 +64,17 @@ fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(resized(call)?)])
 }
 
-/// The gradient has the input's size, the third argument.
+/// Returns the gradient, which has the input's size, the third argument.
 fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor::contiguous(&call.ints("input_size")?, call.tensor("grad_output")?.dtype))])
 }
 
-/// Height and width; depth counts with the planes.
+/// Returns height and width; depth counts with the planes.
 fn area(tensor: &Tensor) -> [u64; 2] {
     [if tensor.shape.len() > 3 { count(tensor.size(-2)) } else { 1 }, count(tensor.size(-1))]
 }
 
-/// `taps` elements along a dimension make one.
+/// Returns the kernel in which each element is computed from `taps` elements along each dimension.
 fn kernel(pass: Pass, small: &Tensor, large: &Tensor, taps: u64) -> Kernel {
     let (input, output) = (area(small), area(large));
     Kernel::Pool(Pool {

@@ -1,4 +1,4 @@
-//! Other shapes: views where the order of the elements allows, copies where not.
+//! Reshapes: views if the order of the elements allows it, otherwise copies.
 
 use crate::axes::axis;
 use crate::bound_call::BoundCall;
@@ -6,7 +6,7 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::op_def::OpDef;
 use crate::work::giving;
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] =
     &[OpDef::composite(&["aten::reshape", "aten::flatten", "aten::_unsafe_view", "aten::reshape_as"])
         .expand(reshape)];
@@ -14,7 +14,7 @@ pub static OPS: &[OpDef] =
 /// PyTorch's number of the row-major memory format.
 const CONTIGUOUS: i64 = 0;
 
-/// A view where the order of the elements allows, else a copy in row-major order first.
+/// Returns the calls of a reshape: none for a view, otherwise a copy in row-major order.
 fn reshape(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(from) = call.tensor("self") else { return Vec::new() };
     let shape = call.output(0).map(|to| to.shape.to_vec()).or_else(|| target(call, from));
@@ -26,7 +26,7 @@ fn reshape(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![giving("aten::clone", inputs, &to)]
 }
 
-/// The shape that a call reshapes to.
+/// Returns the shape that a call reshapes to.
 fn target(call: &BoundCall<'_>, from: &Tensor) -> Option<Vec<i64>> {
     if call.name == "aten::flatten" {
         let rank = from.shape.len();
@@ -46,8 +46,8 @@ fn target(call: &BoundCall<'_>, from: &Tensor) -> Option<Vec<i64>> {
     Some(shape)
 }
 
-/// Whether a tensor can be seen in another shape without moving its elements: dimensions that lie evenly one inside
-/// the other form blocks, and each new dimension has to lie within one.
+/// Whether a tensor can be viewed in another shape without moving its elements: dimensions that are evenly nested in memory
+/// form blocks, and each new dimension has to be within one block.
 fn is_viewable(from: &Tensor, shape: &[i64]) -> bool {
     if from.is_contiguous() {
         return true;

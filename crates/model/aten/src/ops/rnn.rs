@@ -7,7 +7,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, count, output, output_bytes, precision};
 use crate::work::work;
 
-/// Recurrent networks.
+/// Definitions of recurrent networks.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_cudnn_rnn"], |call| network(call, Pass::Forward)).outputs(shape),
     OpDef::leaf(&["aten::_cudnn_rnn_backward"], |call| network(call, Pass::Backward)),
@@ -38,7 +38,7 @@ fn rnn(call: &BoundCall<'_>, pass: Pass) -> Option<Rnn> {
     };
     Some(Rnn {
         pass,
-        // cuDNN's modes: plain with two activations, LSTM, GRU.
+        // Modes of cuDNN: plain with two activations, LSTM, GRU.
         gates: match call.int("mode")? {
             2 => 4,
             3 => 3,
@@ -54,7 +54,7 @@ fn rnn(call: &BoundCall<'_>, pass: Pass) -> Option<Rnn> {
     })
 }
 
-/// The products of all layers, steps and directions; twice as many backward.
+/// Returns the operations of all layers, steps and directions; twice as many backward.
 fn flops(rnn: &Rnn) -> u64 {
     let deeper = rnn.layers.saturating_sub(1).saturating_mul(rnn.hidden * rnn.directions);
     let inputs = rnn.input + deeper + rnn.layers * rnn.hidden;
@@ -99,8 +99,8 @@ fn network(call: &BoundCall<'_>, pass: Pass) -> Option<Lowering> {
     Some(work(Kernel::Rnn(rnn), input.dtype, all, flops(&rnn)))
 }
 
-/// One step of one layer after its products. Of each result: the argument that it is as large as, or a multiple
-/// of.
+/// Returns the launches of one step of one layer after its products. `results` has for each result the argument of the same size, and a
+/// factor.
 fn cell(call: &BoundCall<'_>, op: &'static str, state: &str, results: &[(&str, u64)]) -> Option<Lowering> {
     let hidden = call.tensor(state)?;
     if hidden.numel() == 0 {

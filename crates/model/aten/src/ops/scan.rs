@@ -1,4 +1,4 @@
-//! Running sums and the like along one dimension.
+//! Running sums and other scans along one dimension.
 
 use crate::axes::{around, axis};
 use crate::bound_call::BoundCall;
@@ -9,14 +9,14 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
 use crate::work::{launches, result};
 
-/// An op that scans.
+/// Defines a scanning op.
 macro_rules! scans {
     ($name:literal) => {
         OpDef::leaf(&[$name], |call| scan(call, &$name[6..])).outputs(shape)
     };
 }
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     scans!("aten::cumsum"),
     scans!("aten::cumsum_"),
@@ -34,7 +34,7 @@ fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option
     Some(Sort { op, rows: outer * inner, length, key_bytes, value_bytes, stride: inner })
 }
 
-/// One row of numbers goes through a scan of the whole device, in two launches.
+/// Returns the launches of a scan. A single row is scanned by the whole device, in two launches.
 fn scan(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let sort = rows(input, call.int("dim")?, op, 0)?;

@@ -1,6 +1,6 @@
-//! Putting by index: rows or single elements, added or overwritten.
+//! Writes by index: rows or single elements, added or overwritten.
 //!
-//! The out-of-place forms copy their input by a child op first.
+//! The out-of-place forms first copy their input with a child op.
 
 use crate::axes::{around, axis, run};
 use crate::bound_call::BoundCall;
@@ -11,7 +11,7 @@ use crate::operands::{operand, output_bytes, read};
 use crate::ops::gather::{capped, shared};
 use crate::work::{copied, launches, one, work};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::index_add_", "aten::index_add"], |call| rows(call, ScatterKind::IndexAdd))
         .outputs(same)
@@ -47,7 +47,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::value_selecting_reduction_backward"]),
 ];
 
-/// Out of place, the input is copied to the result first.
+/// Returns the copy of the input to the result for out-of-place forms.
 fn copy_first(call: &BoundCall<'_>) -> Vec<OpCall> {
     match call.tensor("self") {
         Some(input) if !call.name.ends_with('_') => {
@@ -62,7 +62,7 @@ fn same(call: &BoundCall<'_>) -> Option<Vec<crate::Arg>> {
     one(&target.shape, target.dtype)
 }
 
-/// What is written: the first argument in place, else the return.
+/// Returns the written operand: the first argument in place, otherwise the return.
 fn target(call: &BoundCall<'_>, role: Role, bytes: u64) -> Option<Operand> {
     let tensor = call.tensor("self")?;
     let whole = if call.name.ends_with('_') {
@@ -73,7 +73,7 @@ fn target(call: &BoundCall<'_>, role: Role, bytes: u64) -> Option<Operand> {
     Some(capped(whole, bytes))
 }
 
-/// One index for each slice along the dimension.
+/// Returns the launches with one index per slice along the dimension.
 fn rows(call: &BoundCall<'_>, kind: ScatterKind) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, into.shape.len())?;
@@ -97,7 +97,7 @@ fn rows(call: &BoundCall<'_>, kind: ScatterKind) -> Option<Lowering> {
     Some(work(kernel, into.dtype, operands, if adds { touched } else { 0 }))
 }
 
-/// One index for each element, or each row where it is expanded.
+/// Returns the launches with one index per element, or per row if the index is expanded.
 fn scatter(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, into.shape.len())?;
@@ -118,12 +118,12 @@ fn scatter(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, into.dtype, operands, if adds { index.numel() } else { 0 }))
 }
 
-/// Of the source only as many elements are read as there are indices.
+/// Returns the bytes read of the source: as many elements as there are indices.
 fn taken(source: &Tensor, index: &Tensor) -> u64 {
     source.distinct_bytes().min(index.numel() * source.dtype.size())
 }
 
-/// A running sum of the mask finds the places.
+/// Returns the launches of a masked scatter, in which a running sum of the mask finds the places.
 fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, source) = (call.tensor("self")?, call.tensor("source")?);
     let kernel = Kernel::Scatter(Scatter {
@@ -139,7 +139,7 @@ fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(4, kernel, into.dtype, operands, 0))
 }
 
-/// Single elements of the flattened target.
+/// Returns the launches of writes to single elements of the flattened target.
 fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let accumulate = call.flag("accumulate").unwrap_or(false);
@@ -156,7 +156,7 @@ fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(kernel, into.dtype, operands, 0))
 }
 
-/// Counts into bins; how many there are may be known only afterwards.
+/// Returns the launches of counting into bins; their number may only be known afterwards.
 fn histogram(call: &BoundCall<'_>) -> Option<Lowering> {
     let values = call.tensor("self")?;
     let bins = match call.output(0) {

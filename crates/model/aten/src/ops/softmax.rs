@@ -1,4 +1,4 @@
-//! Softmax, its logarithm, and their gradients.
+//! Softmax, log-softmax, and their gradients.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -9,7 +9,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read, result};
 use crate::work::work;
 
-/// Softmax.
+/// Definitions of softmax.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_softmax"], |call| lower(call, Pass::Forward, false))
         .outputs(shape)
@@ -31,7 +31,7 @@ fn gradient_of(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, vec![grad.clone(), grad, dim, Arg::None])]
 }
 
-/// The gradient times the result, which the kernel takes; that of a logarithm takes the gradient as it is.
+/// Returns the product of gradient and result, which the softmax gradient needs; that of a log-softmax uses the gradient itself.
 fn weighted(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(result)) = (call.tensor("grad_output"), call.tensor("output")) else {
         return Vec::new();
@@ -44,29 +44,29 @@ fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, result_type(call, input.dtype)))])
 }
 
-/// The type of the result.
+/// Returns the type of the result.
 fn result_type(call: &BoundCall<'_>, given: Dtype) -> Dtype {
     if to_single(call) { Dtype::F32 } else { given }
 }
 
-/// Whether the result is single precision of a tensor in half precision, as `softmax(x, dtype=torch.float32)` asks of a forward pass.
+/// Whether the result is in single precision and the input in half precision, as with `softmax(x, dtype=torch.float32)` in a forward pass.
 fn to_single(call: &BoundCall<'_>) -> bool {
     call.has("half_to_float") && call.flag("half_to_float") == Some(true)
 }
 
-/// Whether PyTorch (2.7 to 2.11) reads long rows three times: it keeps them in registers up to nine elements a thread, where types do not
-/// change, and in shared memory where vector loads read them whole.
+/// Whether PyTorch (2.7 to 2.11) reads long rows three times: it keeps them in registers up to nine elements per thread if the type does not
+/// change, and in shared memory if vector loads can read whole rows.
 fn reads_again(length: u64, element: u64, single: bool) -> bool {
     const IN_A_WARP: u64 = 1024;
     const IN_REGISTERS: u64 = 9 * 1024;
-    // 48 KiB without what 32 warps exchange.
+    // 48 KiB minus the exchange buffer of 32 warps.
     const SHARED_BYTES: u64 = (48 << 10) - 128;
     let whole = length.is_multiple_of(16 / element.clamp(1, 16));
     let in_shared = whole && length.saturating_mul(element) < SHARED_BYTES;
     length > IN_A_WARP && (single || length > IN_REGISTERS) && !in_shared
 }
 
-/// Gradients take (gradient, result, dim), the forward pass (input, dim).
+/// Returns the launches. Gradients take (gradient, result, dim), the forward pass (input, dim).
 fn lower(call: &BoundCall<'_>, pass: Pass, log: bool) -> Option<Lowering> {
     let (inputs, name) = if pass == Pass::Forward { (1, "self") } else { (2, "grad_output") };
     let (input, dim) = (call.tensor(name)?, call.int("dim")?);

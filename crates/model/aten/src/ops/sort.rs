@@ -1,4 +1,4 @@
-//! Sorting, selection of the largest, unique values, places of true ones.
+//! Sorting, selection of the largest values, unique values, places of true elements.
 
 use crate::axes::{around, axis};
 use crate::bound_call::BoundCall;
@@ -9,7 +9,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::work::{copied, counted, launches, result};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::sort"], sort).outputs(sorted).expand(expand).overload("stable"),
     OpDef::leaf(&["aten::topk"], topk).outputs(|call| chosen(call, call.int("k")?)),
@@ -27,9 +27,9 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::msort", "aten::nonzero_numpy"]),
 ];
 
-/// Rows up to this length are sorted by one block each.
+/// Maximum length of rows that are sorted by one block each.
 const ONE_BLOCK: u64 = 4096;
-/// Launches of a sort by 8 bits at a time: a histogram, and a pass and a memory set for each byte of the key.
+/// Returns the launches of a sort by 8 bits at a time: a histogram, and a pass and a memset per byte of the key.
 const fn radix_passes(key_bytes: u64) -> u32 {
     4 + 2 * key_bytes as u32
 }
@@ -83,8 +83,8 @@ fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::sort", inputs) }]
 }
 
-/// The child ops of a sort: the values are copied; short rows are sorted in the results themselves, whose indices
-/// are counted up first.
+/// Returns the child ops of a sort: the values are copied; short rows are sorted in the results themselves, whose indices
+/// are filled with a sequence first.
 fn prepare(call: &BoundCall<'_>, input: &Tensor) -> Vec<OpCall> {
     let length = axis(call.int("dim").unwrap_or(-1), input.shape.len()).map_or(1, |at| around(input, at)[1]);
     let values = Tensor::contiguous(&input.shape, input.dtype);
@@ -113,7 +113,7 @@ fn topk(call: &BoundCall<'_>) -> Option<Lowering> {
     ))
 }
 
-/// Values and indices with `k` in place of the size of a dimension.
+/// Returns values and indices with `k` as the size of a dimension.
 fn chosen(call: &BoundCall<'_>, k: i64) -> Option<Vec<Arg>> {
     let input = call.tensor("self")?;
     let dim = axis(call.int("dim").unwrap_or(-1), input.shape.len())?;
@@ -133,8 +133,8 @@ fn written(call: &BoundCall<'_>, shapes: &[Arg]) -> [Option<crate::Operand>; 2] 
     [operand(0), operand(1)]
 }
 
-/// `kthvalue(self, k, dim, keepdim, values, indices)`, `median(self, dim, keepdim, values, indices)`: without the
-/// results among the arguments they call themselves with them; a median over all calls other ops.
+/// Returns the launches of `kthvalue(self, k, dim, keepdim, values, indices)`, `median(self, dim, keepdim, values, indices)`: without the
+/// results among the arguments they call themselves with them; a median over all elements calls other ops.
 fn quantile(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     if call.tensor_at(call.position("keepdim")? + 1).is_none() {
@@ -150,7 +150,7 @@ fn quantile(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(1, Kernel::Sort(kernel), input.dtype, operands, input.numel()))
 }
 
-/// Each row is sorted and its runs counted.
+/// Returns the launches of a mode: each row is sorted and its runs counted.
 fn mode(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let kernel = rows(input, call.int("dim").unwrap_or(-1), "mode", 0)?;
@@ -163,7 +163,7 @@ fn mode(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(1, Kernel::Sort(kernel), input.dtype, operands, input.numel()))
 }
 
-/// How many unique values there are is known only afterwards, hence at most all. Consecutive ones are not sorted.
+/// Returns the launches of unique values. Their number is only known afterwards, hence assumed to be at most all. Consecutive ones are not sorted.
 fn unique(call: &BoundCall<'_>, op: &'static str, inverse: bool) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let dim = if op == "unique_dim" { call.int("dim")? } else { 0 };
@@ -189,7 +189,7 @@ fn unique(call: &BoundCall<'_>, op: &'static str, inverse: bool) -> Option<Lower
     Some(launches(count, Kernel::Sort(kernel), input.dtype, operands, 0))
 }
 
-/// Counts, copies the count to the host, then writes the places.
+/// Returns the launches that count true elements, copy the count to the host, and write the places.
 fn nonzero(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let rank = input.shape.len().max(1);

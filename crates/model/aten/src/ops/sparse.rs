@@ -1,4 +1,4 @@
-//! Sparse tensors. Making one and looking at its parts is free; adding one to a table goes by `index_add_`.
+//! Sparse tensors. Creating one and reading its parts is free; adding one to a table uses `index_add_`.
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
@@ -7,7 +7,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::work::{launches, unknown};
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::nothing(&[
         "aten::sparse_coo_tensor",
@@ -36,13 +36,13 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_coalesce"], coalesce).arguments(&["self", "indices", "values"]),
 ];
 
-/// Launches beside those that merge: the indices flattened, sorted in blocks, the unique ones found, the rows of each added.
+/// Number of launches besides those that merge: flattening of indices, block sorts, search of unique indices, sums of the rows of each.
 const LAUNCHES: u32 = 7;
-/// Indices that one block sorts.
+/// Number of indices that one block sorts.
 const BLOCK: u64 = 2048;
 
-/// Sorts the indices and adds the rows of each. A recorded call holds only the sparse tensor, which does not say
-/// how many rows it has; with its indices and values as further arguments a call says.
+/// Returns the launches that sort the indices and add the rows of each. A recorded call has only the sparse tensor, which does not
+/// have the number of its rows; a call with indices and values as further arguments does.
 fn coalesce(call: &BoundCall<'_>) -> Option<Lowering> {
     let sparse = call.tensor("self")?;
     let (Some(indices), Some(values)) = (call.tensor("indices"), call.tensor("values")) else {
@@ -61,7 +61,7 @@ fn coalesce(call: &BoundCall<'_>) -> Option<Lowering> {
         Some(output_bytes(0, values.bytes() + indices.bytes())),
         Some(scratch(lookups * 32)),
     ];
-    // Each pass merges pairs of runs by two launches.
+    // Each pass merges pairs of runs in two launches.
     let passes = lookups.div_ceil(BLOCK).max(1).next_power_of_two().ilog2();
     Some(launches(LAUNCHES + 2 * passes, kernel, values.dtype, operands, values.numel()))
 }

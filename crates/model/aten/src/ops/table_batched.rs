@@ -1,8 +1,8 @@
-//! Pooled lookups in many tables by one kernel: FBGEMM's table-batched embeddings. The backward pass sorts the
-//! indices and applies the optimizer to each row that was looked up.
+//! Pooled lookups in many tables in one kernel: FBGEMM's table-batched embeddings. The backward pass sorts the
+//! indices and applies the optimizer to each accessed row.
 //!
-//! The ops come one for each optimizer, with arguments that grew from version to version. What all have in common
-//! is a run of them: the columns' offsets, sizes, the indices, the bags' offsets, and the pooling mode.
+//! There is one op per optimizer, with arguments that grew from version to version. They have one sequence of arguments in common:
+//! the columns' offsets, sizes, the indices, the bags' offsets, and the pooling mode.
 
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
@@ -13,7 +13,7 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes, scratch};
 use crate::work::{launches, unknown};
 
-/// Forward and backward ops of one optimizer.
+/// Defines forward and backward ops of one optimizer.
 macro_rules! optimizers {
     ($($name:literal $optimizer:ident)+) => {
         /// Lookups in many tables, by optimizer.
@@ -22,7 +22,7 @@ macro_rules! optimizers {
                 &[concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function")],
                 |call| lower(call, Pass::Forward, RowOptimizer::$optimizer),
             ),
-            // Newer ones launch from `split_embedding_codegen_forward_..` within.
+            // Newer versions launch from `split_embedding_codegen_forward_..` inside.
             OpDef::composite(&[concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function_pt2")]),
             OpDef::leaf(
                 &[
@@ -31,7 +31,7 @@ macro_rules! optimizers {
                 ],
                 |call| lower(call, Pass::Backward, RowOptimizer::$optimizer),
             ),
-            // Older versions launch from the node of autograd, which knows the gradient alone.
+            // Older versions launch from the autograd node, which has only the gradient.
             OpDef::leaf(
                 &[
                     concat!("torch::autograd::CppNode<SplitLookupFunction_", $name, "_Op>"),
@@ -56,7 +56,7 @@ optimizers! {
     "none" Other
 }
 
-/// Lookups without an optimizer, and the ops around them.
+/// Lookups without an optimizer, and related ops.
 pub static OTHERS: &[OpDef] = &[
     OpDef::leaf(
         &[
@@ -93,10 +93,10 @@ pub static OTHERS: &[OpDef] = &[
     ),
 ];
 
-/// Launches of the sort of the indices, the runs found in it, and the rows updated.
+/// Number of launches of the sort of the indices, the search of its runs, and the update of the rows.
 const SORTED: u32 = 14;
 
-/// The arguments that all versions share.
+/// Arguments that all versions share.
 struct Shared<'a> {
     columns: &'a Tensor,
     width: Option<i64>,
@@ -107,7 +107,7 @@ struct Shared<'a> {
     first: usize,
 }
 
-/// `D_offsets, [total_D,] max_D, .., indices, offsets, pooling_mode [, indice_weights]`.
+/// Returns `D_offsets, [total_D,] max_D, .., indices, offsets, pooling_mode [, indice_weights]`.
 fn shared(call: &OpCall) -> Option<Shared<'_>> {
     let whole = |arg: usize| matches!(call.inputs.get(arg), Some(Arg::Int(_)));
     let of = |arg: usize, types: &[Dtype]| match call.inputs.get(arg) {
@@ -141,7 +141,7 @@ fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowering>
     let shared = shared(call)?;
     let tables = shared.columns.numel().saturating_sub(1).max(1);
     let backward = pass == Pass::Backward;
-    // Gradients come first, and have a row for each bag.
+    // Gradients come first, and have one row per bag.
     let grad = if backward { call.tensor_at(0) } else { None };
     let batch = shared.offsets.1.numel().saturating_sub(1) / tables;
     let dims = match grad {
@@ -189,7 +189,7 @@ fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowering>
     Some(launches(if backward { SORTED } else { 1 }, kernel, table.dtype, operands, flops))
 }
 
-/// Bytes of the optimizer's state for the rows touched.
+/// Returns the bytes of the optimizer's state for the accessed rows.
 pub(super) fn state_bytes(optimizer: RowOptimizer, touched: u64, row: u64, element: u64) -> u64 {
     let rows = touched / row.max(1);
     match optimizer {
@@ -201,7 +201,7 @@ pub(super) fn state_bytes(optimizer: RowOptimizer, touched: u64, row: u64, eleme
     }
 }
 
-/// One pass over the main argument.
+/// Returns the launches of one pass over the main argument.
 fn pass(call: &OpCall, op: &'static str, main: usize) -> Option<Lowering> {
     let values = call.tensor_at(main)?;
     let layout = Layout::Dense;
@@ -221,7 +221,7 @@ mod tests {
         Arg::Tensor(Tensor::contiguous(&[n], dtype))
     }
 
-    /// As recorded of TorchRec's DLRM.
+    /// Arguments as recorded with TorchRec's DLRM.
     fn recorded() -> OpCall {
         let (i32s, i64s, floats) = (Dtype::I32, Dtype::I64, Dtype::F32);
         let inputs = vec![

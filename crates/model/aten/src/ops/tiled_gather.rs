@@ -1,4 +1,4 @@
-//! Whole rows taken by index, in rows or in slices of columns: `steptime::gather`.
+//! Reads of whole rows by index, by rows or by slices of columns: `steptime::gather`.
 
 use crate::bound_call::BoundCall;
 use crate::call::Tensor;
@@ -8,11 +8,11 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read};
 use crate::work::{one, result, work};
 
-/// The op of this file.
+/// Definition of this file.
 pub static OPS: &[OpDef] =
     &[OpDef::leaf(&["steptime::gather"], lower).outputs(|call| one(&shape(call)?, Dtype::F32))];
 
-/// The table and the indices.
+/// Returns the table and the indices.
 fn tensors<'c>(call: &BoundCall<'c>) -> Option<(&'c Tensor, &'c Tensor)> {
     let (table, indices) = (call.tensor("table")?, call.tensor("indices")?);
     (table.shape.len() == 2).then_some((table, indices))

@@ -1,11 +1,11 @@
-//! Views whose gradients are no views: parts of a tensor, and repetitions of it.
+//! Views whose gradients are not views: parts of a tensor, and repetitions of it.
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints};
 use crate::op_def::OpDef;
 
-/// Views.
+/// Definitions of views.
 pub static OPS: &[OpDef] = &[
     OpDef::nothing(&["aten::select"]).backward(|call| {
         let kept = |tensor: &Tensor, dim: usize| without(tensor, dim);
@@ -59,7 +59,7 @@ fn resized(tensor: &Tensor, dim: usize, size: i64) -> Tensor {
     Tensor::contiguous(&shape, tensor.dtype)
 }
 
-/// The gradient of the elements from start to end, one of each step.
+/// Returns the gradient of a slice from start to end with a step.
 fn sliced(call: &BoundCall<'_>, [start, end, step]: [Option<i64>; 3], bounds: [Arg; 3]) -> Vec<OpCall> {
     let kept = |tensor: &Tensor, dim: usize| {
         let size = tensor.shape[dim];
@@ -71,7 +71,7 @@ fn sliced(call: &BoundCall<'_>, [start, end, step]: [Option<i64>; 3], bounds: [A
     part(call, "aten::slice_backward", kept, bounds)
 }
 
-/// The gradient of a part is put into zeros; takes (gradient, sizes, dim, ...).
+/// Returns the gradient of a part, which is copied into zeros; takes (gradient, sizes, dim, ...).
 fn part<const N: usize>(
     call: &BoundCall<'_>,
     name: &str,
@@ -85,7 +85,7 @@ fn part<const N: usize>(
     vec![child(call, name, first.into_iter().chain(rest).collect())]
 }
 
-/// The gradient is summed where the tensor was repeated.
+/// Returns the gradient of an expansion: a sum over the repeated dimensions.
 fn expanded(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(tensor) = call.tensor("self") else { return Vec::new() };
     let sizes = if call.has("other") {
@@ -106,7 +106,7 @@ fn expanded(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, "aten::sum", vec![grad, ints(&dims), Arg::Bool(true), Arg::None])]
 }
 
-/// The gradients of parts are put together.
+/// Returns the gradient of parts: a concatenation or stack of their gradients.
 fn joined(call: &BoundCall<'_>, name: &str, parts: Option<Vec<Tensor>>, dim: i64) -> Vec<OpCall> {
     let parts = parts.filter(|parts| !parts.is_empty());
     parts.map(|parts| child(call, name, vec![Arg::Tensors(parts), Arg::Int(dim)])).into_iter().collect()

@@ -1,8 +1,8 @@
-//! Ops that launch nothing: views, metadata, memory without contents.
+//! Ops that launch nothing: views, metadata, uninitialised memory.
 
 use crate::op_def::OpDef;
 
-/// The ops of this file.
+/// Definitions of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::nothing(&[
         "aten::view",

@@ -1,7 +1,7 @@
-//! The ops that a step of PyTorch's optimizers calls.
+//! Ops called by a step of PyTorch's optimizers.
 //!
-//! The sequences are those recorded of PyTorch 2.11 on a GPU, in each of its three forms: tensor by tensor, op by
-//! op over lists, and fused. Tables with sparse gradients go tensor by tensor in any form.
+//! The sequences were recorded with PyTorch 2.11 on a GPU, in each of its three forms: tensor by tensor, op by
+//! op over lists, and fused. Tables with sparse gradients are updated tensor by tensor in any form.
 
 mod rows;
 #[cfg(test)]
@@ -13,56 +13,56 @@ use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::child::wrapped;
 use crate::dtype::Dtype;
 
-/// A parameter and what its gradient is like.
+/// Parameter, and the form of its gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// The parameter.
+    /// Parameter tensor.
     pub tensor: Tensor,
-    /// Its gradient.
+    /// Form of its gradient.
     pub gradient: Gradient,
 }
 
-/// What a gradient is like.
+/// Form of a gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gradient {
-    /// Of the parameter's shape.
+    /// Dense, with the parameter's shape.
     Dense,
-    /// Rows of it.
+    /// Sparse, with rows of the parameter.
     Sparse {
-        /// Rows given, of which some may be the same.
+        /// Number of rows, possibly repeated.
         lookups: u64,
-        /// How many of them differ.
+        /// Number of different rows.
         distinct: u64,
     },
 }
 
-/// How a parameter is updated.
+/// Update rule of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Stochastic gradient descent.
     Sgd {
-        /// Whether with momentum.
+        /// Whether it has momentum.
         momentum: bool,
-        /// Whether of Nesterov's kind.
+        /// Whether the momentum is Nesterov's.
         nesterov: bool,
     },
     /// Adagrad.
     Adagrad,
-    /// Adam; on sparse gradients `SparseAdam`.
+    /// Adam; `SparseAdam` for sparse gradients.
     Adam {
-        /// Whether with the largest second moment so far.
+        /// Whether it uses the largest second moment so far.
         amsgrad: bool,
     },
-    /// Adam with weight decay apart from the gradient.
+    /// Adam with decoupled weight decay.
     AdamW {
-        /// Whether with the largest second moment so far.
+        /// Whether it uses the largest second moment so far.
         amsgrad: bool,
     },
     /// RMSprop.
     RmsProp,
 }
 
-/// How the tensors are gone over.
+/// Iteration over the tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
     /// Tensor by tensor.
@@ -70,25 +70,25 @@ pub enum Form {
     /// Op by op over lists of tensors; PyTorch's default on a GPU.
     #[default]
     Foreach,
-    /// One op for all.
+    /// One op for all tensors.
     Fused,
 }
 
-/// An optimizer.
+/// Optimizer and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Optimizer {
-    /// How a parameter is updated.
+    /// Update rule.
     pub rule: Rule,
-    /// Whether weights decay.
+    /// Whether it has weight decay.
     pub weight_decay: bool,
-    /// How the tensors are gone over.
+    /// Iteration over the tensors.
     pub form: Form,
 }
 
-/// Any number: the values do not matter to the time.
+/// Any number: its value does not affect the time.
 const SCALAR: Arg = Arg::Float(0.5);
 
-/// The ops that a step calls, in their order. Ops of step counts in host memory are among them; they launch
+/// Returns the ops that a step calls, in order. They include ops on step counts in host memory, which launch
 /// nothing.
 #[must_use]
 pub fn step(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
@@ -101,14 +101,14 @@ pub fn step(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
     }
 }
 
-/// One op of a sequence: its base name, and what it takes besides what it updates or reads first.
+/// Op of a sequence: its base name, and its arguments besides the tensor that it updates or reads first.
 #[derive(Clone, Copy)]
 struct Op(&'static str, With);
 
-/// What an op takes besides its first tensor.
+/// Arguments of an op besides its first tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
-    /// Nothing.
+    /// No further argument.
     None,
     /// A number.
     Scalar,
@@ -122,13 +122,13 @@ enum With {
     Scalars,
 }
 
-/// The sequence of a rule for dense gradients.
+/// Returns the sequence of a rule for dense gradients.
 fn sequence(optimizer: &Optimizer, lists: bool) -> Vec<Op> {
     let decay = optimizer.weight_decay;
     let maximum = if lists { Op("maximum_", With::Tensor) } else { Op("maximum", With::Out) };
     let scale = if lists { Op("div_", With::Scalars) } else { Op("div", With::Scalar) };
     let mut ops = Vec::new();
-    // AdamW shrinks the parameter, the others add it to the gradient.
+    // AdamW scales the parameter, the others add it to the gradient.
     match optimizer.rule {
         Rule::AdamW { .. } if decay => ops.push(Op("mul_", With::Scalar)),
         _ if decay => ops.push(Op("add", With::Tensor)),
@@ -169,13 +169,13 @@ fn sequence(optimizer: &Optimizer, lists: bool) -> Vec<Op> {
     ops
 }
 
-/// Calls of a sequence on tensors, or lists of them, that are all alike.
+/// Returns the calls of a sequence on identical tensors, or lists of them.
 fn calls(ops: &[Op], prefix: &str, of: &Arg, numbers: usize) -> Vec<OpCall> {
     let call = |op: &Op| {
         let mut inputs = vec![of.clone()];
         match op.1 {
             With::None => {}
-            // Python hands numbers to arithmetic as tensors without dimensions.
+            // Python passes numbers to arithmetic as tensors without dimensions.
             With::Scalar if prefix.is_empty() && op.0 != "pow" => inputs.push(wrapped(&SCALAR)),
             With::Scalar => inputs.push(SCALAR),
             With::Tensor => inputs.extend([of.clone(), SCALAR]),
@@ -190,12 +190,12 @@ fn calls(ops: &[Op], prefix: &str, of: &Arg, numbers: usize) -> Vec<OpCall> {
     ops.iter().map(call).collect()
 }
 
-/// A count of steps.
+/// Returns a step count.
 fn count(device: Device) -> Tensor {
     Tensor { device, ..Tensor::contiguous(&[], Dtype::F32) }
 }
 
-/// Whether a rule counts its steps, in host memory but for fused forms.
+/// Whether a rule counts its steps, which are in host memory except for fused forms.
 const fn counts(rule: Rule) -> bool {
     !matches!(rule, Rule::Sgd { .. })
 }
@@ -241,7 +241,7 @@ fn fused(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
     counting.into_iter().chain(update).collect()
 }
 
-/// The step of one parameter by itself.
+/// Returns the step of a single parameter.
 fn alone(optimizer: &Optimizer, parameter: &Parameter) -> Vec<OpCall> {
     let tensor = Arg::Tensor(parameter.tensor.clone());
     let mut all = Vec::new();

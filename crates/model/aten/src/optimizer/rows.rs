@@ -21,7 +21,7 @@ impl Rows {
         Tensor::contiguous(&[rows as i64, self.table.size(-1)], self.table.dtype)
     }
 
-    /// Rows added to the table.
+    /// Returns the addition of rows to the table.
     pub(super) fn added(&self, rows: u64) -> OpCall {
         let table = Arg::Tensor(self.table.clone());
         let (index, values) = (Arg::Tensor(self.index(rows)), Arg::Tensor(self.values(rows)));
@@ -29,7 +29,7 @@ impl Rows {
         OpCall { outputs: vec![table], ..OpCall::new("aten::index_add_", inputs) }
     }
 
-    /// The gradient with the rows of one index added.
+    /// Returns the ops that coalesce the gradient: rows of the same index are added up.
     fn coalesced(&self) -> Vec<OpCall> {
         let sparse = Tensor { strides: Default::default(), ..self.table.clone() };
         let (index, values) = (self.index(self.lookups), self.values(self.lookups));
@@ -39,7 +39,7 @@ impl Rows {
         vec![OpCall::new("aten::_coalesce", inputs), copy]
     }
 
-    /// The rows of a state of the table's shape.
+    /// Returns the ops that read the rows of a state with the table's shape.
     fn taken(&self) -> Vec<OpCall> {
         let (index, values) = (self.index(self.distinct), self.values(self.distinct));
         let ones = Tensor { strides: [0, 0].as_slice().into(), ..values.clone() };

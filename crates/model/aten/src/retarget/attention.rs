@@ -1,4 +1,4 @@
-//! Scaled-dot-product attention: in 32 bits the memory-efficient kernels, in 16 bits cuDNN's.
+//! Scaled-dot-product attention: in 32 bits with the memory-efficient kernels, in 16 bits with cuDNN's.
 
 use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
@@ -6,24 +6,24 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::place::Place;
 
-/// The CPU's ops, as parts of their names.
+/// Names of the CPU's ops, as parts of longer names.
 pub(super) const FORWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu";
-/// Its gradient.
+/// Gradient op of the CPU.
 pub(super) const BACKWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
-/// The function of the backward engine around it.
+/// Function of the backward engine around the gradient op.
 pub(super) const FUNCTION: &str = "ScaledDotProductFlashAttentionForCpuBackward0";
 
-/// The implementation that PyTorch prefers on a GPU, given the query.
+/// Returns the implementation that PyTorch prefers on a GPU, given the query.
 fn kind(query: &Tensor) -> &'static str {
     if matches!(query.dtype, Dtype::Bf16 | Dtype::F16) { "cudnn" } else { "efficient" }
 }
 
-/// Where a kernel's random numbers begin: nothing is known of it.
+/// Seed of a kernel's random numbers, which is unknown.
 const SEED: Arg = Arg::None;
 
-/// The CPU's op where its fused kernel cannot compute attention: with dropout, or with a mask of another kind.
+/// CPU's op if its fused kernel cannot compute attention: with dropout, or with a mask of another kind.
 const PARTS: &str = "aten::_scaled_dot_product_attention_math";
-/// The memory-efficient kernels take heads of multiples of these sizes, in 32 and in 16 bits.
+/// Head sizes of the memory-efficient kernels must be multiples of these, in 32 and in 16 bits.
 const ALIGNED: [i64; 2] = [4, 8];
 
 /// Whether the CPU computed attention by parts, and CUDA has a kernel for it.
@@ -44,7 +44,7 @@ pub(super) fn at_once(call: &OpCall) -> bool {
     (narrow || query.dtype == Dtype::F32) && [query, key, value].into_iter().all(fits)
 }
 
-/// `(query, key, value, mask, dropout, causal, dropout mask, scale)` as a call of the CPU's kernel.
+/// Returns `(query, key, value, mask, dropout, causal, dropout mask, scale)` as a call of the CPU's kernel.
 pub(super) fn whole(call: &OpCall) -> OpCall {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let inputs = vec![arg(0), arg(1), arg(2), arg(4), arg(5), arg(3), arg(7)];
@@ -52,7 +52,7 @@ pub(super) fn whole(call: &OpCall) -> OpCall {
     OpCall { outputs, ..OpCall::new(FORWARD, inputs) }
 }
 
-/// The gradient of such a call. `given` are the gradients as they were recorded, in any order.
+/// Returns the gradient of such a call. `given` has the recorded gradients, in any order.
 pub(super) fn whole_backward(call: &OpCall, gradient: Arg, mut given: Vec<Tensor>) -> OpCall {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (result, sums) = (Arg::Tensor(result(call)), Arg::Tensor(sums(call)));
@@ -65,7 +65,7 @@ pub(super) fn whole_backward(call: &OpCall, gradient: Arg, mut given: Vec<Tensor
     OpCall { outputs, ..OpCall::new(BACKWARD, inputs) }
 }
 
-/// `[batch, heads, length, dim]`, heads next to one another: how the kernels write.
+/// Returns `[batch, heads, length, dim]` with heads adjacent in memory, as the kernels write it.
 pub(super) fn by_position(shape: &[i64], like: &Tensor) -> Tensor {
     let &[_, heads, length, dim] = shape else { return Tensor::contiguous(shape, like.dtype) };
     let strides = [heads * length * dim, dim, heads * dim, 1];
@@ -77,7 +77,7 @@ fn result(call: &OpCall) -> Tensor {
     call.output(0).cloned().or_else(like).unwrap_or_else(|| Tensor::contiguous(&[0], Dtype::F32))
 }
 
-/// The sums of the softmax, a multiple of 32 a head, in the place of what the CPU keeps for the gradient.
+/// Returns the sums of the softmax, with lengths padded to a multiple of 32 per head; they replace the tensor that the CPU saves for the gradient.
 fn sums(call: &OpCall) -> Tensor {
     let query = call.tensor_at(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
     let [batch, heads, length] = query;
@@ -86,7 +86,7 @@ fn sums(call: &OpCall) -> Tensor {
     Tensor { place: kept, ..Tensor::contiguous(&shape, Dtype::F32) }
 }
 
-/// The function's name on the GPU, given what is inside it.
+/// Returns the function's name on the GPU, given the ops inside it.
 pub(super) fn function(branch: &Branch) -> Option<String> {
     let start = branch.name().strip_suffix(FUNCTION)?;
     let query = query_within(branch)?;
@@ -101,7 +101,7 @@ fn query_within(branch: &Branch) -> Option<&Tensor> {
     branch.children.iter().find_map(query_within)
 }
 
-/// `[batch, heads, length, dim]` as `[batch, length, heads, dim]`: what the memory-efficient kernels take.
+/// Returns `[batch, heads, length, dim]` as `[batch, length, heads, dim]`, the input of the memory-efficient kernels.
 fn swapped(tensor: Option<&Tensor>) -> Arg {
     let Some(mut tensor) = tensor.cloned() else { return Arg::None };
     if tensor.shape.len() == 4 {
@@ -111,12 +111,12 @@ fn swapped(tensor: Option<&Tensor>) -> Arg {
     Arg::Tensor(tensor)
 }
 
-/// A call with its results.
+/// Returns a call with its results.
 fn called(name: &str, inputs: Vec<Arg>, outputs: Vec<Arg>) -> OpCall {
     OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) }
 }
 
-/// For `(query, key, value, dropout, causal, mask, scale)`.
+/// Returns the ops for `(query, key, value, dropout, causal, mask, scale)`.
 pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let query = call.tensor_at(0)?;
@@ -157,7 +157,7 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     Some(Branch::new(called("_scaled_dot_product_efficient_attention", outer, outputs), children))
 }
 
-/// For `(gradient, query, key, value, result, logsumexp, dropout, causal, mask, scale)`.
+/// Returns the ops for `(gradient, query, key, value, result, logsumexp, dropout, causal, mask, scale)`.
 pub(super) fn backward(call: &OpCall) -> Option<Branch> {
     let (grad, query, key) = (call.tensor_at(0)?, call.tensor_at(1)?, call.tensor_at(2)?);
     let lengths = [query, key].map(|tensor| Arg::Int(tensor.size(2)));
@@ -168,7 +168,7 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
     })
 }
 
-/// The gradients by cuDNN: one call, with the arguments of the op around it.
+/// Returns the gradients with cuDNN: one call, with the arguments of the op around it.
 fn cudnn_backward(call: &OpCall, lengths: [Arg; 2]) -> Branch {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let outputs = call.outputs.clone();
@@ -183,7 +183,7 @@ fn cudnn_backward(call: &OpCall, lengths: [Arg; 2]) -> Branch {
     Branch::new(outer, vec![inner])
 }
 
-/// The gradients by the memory-efficient kernels, which take heads and positions the other way round.
+/// Returns the gradients with the memory-efficient kernels, which have heads and positions in the opposite order.
 fn efficient_backward(call: &OpCall, grad: &Tensor, lengths: [Arg; 2]) -> Branch {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let mut inner: Vec<Arg> = (0..4).map(|at| swapped(call.tensor_at(at))).collect();
@@ -209,7 +209,7 @@ fn efficient_backward(call: &OpCall, grad: &Tensor, lengths: [Arg; 2]) -> Branch
     Branch::new(outer, children)
 }
 
-/// The product of gradient and result, summed and brought into the order of heads: what the softmax's gradient needs.
+/// Returns the ops for the product of gradient and result, summed and rearranged by head: the input of the softmax's gradient.
 fn summed_products(call: &OpCall, grad: &Tensor) -> [Branch; 6] {
     let mut shape = grad.shape.clone();
     if shape.len() == 4 {

@@ -5,7 +5,7 @@ use super::build::cast;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// Whether all that an op does is to cast its inputs and to call itself with these.
+/// Whether an op only casts its inputs and calls itself with them.
 pub(super) fn calls_again(branch: &Branch) -> bool {
     let types = |branch: &Branch| -> Vec<_> { tensors(branch).map(|tensor| tensor.dtype).collect() };
     let own = types(branch);
@@ -15,7 +15,7 @@ pub(super) fn calls_again(branch: &Branch) -> bool {
     })
 }
 
-/// The type of 16 bits to which autocast casts what parts of an op take; `None` where the op itself takes no 32 bits, or no part is cast.
+/// Returns the 16-bit type to which autocast casts inputs of an op's parts; `None` if the op itself has no 32-bit inputs, or no part is cast.
 pub(super) fn narrows<'c>(whole: &OpCall, mut parts: impl Iterator<Item = &'c OpCall>) -> Option<Dtype> {
     whole.inputs.iter().flat_map(Arg::tensors).find(|tensor| tensor.dtype == Dtype::F32)?;
     let narrow = |call: &OpCall| {
@@ -25,7 +25,7 @@ pub(super) fn narrows<'c>(whole: &OpCall, mut parts: impl Iterator<Item = &'c Op
     parts.find_map(narrow)
 }
 
-/// The same call, of tensors of 32 bits in another type.
+/// Returns the same call with its 32-bit tensors in another type.
 pub(super) fn narrowed(call: &OpCall, dtype: Dtype) -> OpCall {
     let one = |tensor: &Tensor| match tensor.dtype {
         Dtype::F32 => Tensor { dtype, ..tensor.clone() },
@@ -39,7 +39,7 @@ pub(super) fn narrowed(call: &OpCall, dtype: Dtype) -> OpCall {
     OpCall { inputs: call.inputs.iter().map(each).collect(), ..call.clone() }
 }
 
-/// The casts of the tensors of 32 bits that a call takes.
+/// Returns the casts of a call's 32-bit tensors.
 pub(super) fn casts(call: &OpCall, dtype: Dtype) -> Vec<Branch> {
     let wide = call.inputs.iter().flat_map(Arg::tensors).filter(|tensor| tensor.dtype == Dtype::F32);
     wide.map(|tensor| cast(tensor, dtype)).collect()

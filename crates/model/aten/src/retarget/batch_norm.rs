@@ -1,4 +1,4 @@
-//! Batch norm: by cuDNN where PyTorch asks it, else by PyTorch's own kernels.
+//! Batch norm: with cuDNN if PyTorch uses it, otherwise with PyTorch's own kernels.
 
 use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op};
@@ -6,10 +6,10 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::ops::norm_layer::largest_batch;
 
-/// Some of cuDNN's kernels count elements in 32 bits.
+/// Maximum number of elements for cuDNN, some of whose kernels count in 32 bits.
 const MOST_ELEMENTS: u64 = i32::MAX as u64;
 
-/// A batch norm, or its gradient, as the GPU computes it; `None` for any other op.
+/// Returns a batch norm, or its gradient, as computed on the GPU; `None` for any other op.
 pub(super) fn rewritten(branch: &Branch) -> Option<Branch> {
     let call = &branch.call;
     match call.name.as_str() {
@@ -22,7 +22,7 @@ pub(super) fn rewritten(branch: &Branch) -> Option<Branch> {
     }
 }
 
-/// What the choice of an implementation calls.
+/// Returns the ops called by the choice of an implementation.
 fn chosen(call: &OpCall, mut norm: Branch) -> Vec<Branch> {
     let empty = || light("empty");
     if by_cudnn(call) {
@@ -44,7 +44,7 @@ fn gradient(mut branch: Branch) -> Branch {
         return branch;
     }
     branch.call.name = "aten::cudnn_batch_norm_backward".into();
-    // Its arguments: input and gradient change places.
+    // The arguments input and gradient are exchanged.
     if branch.call.inputs.len() > 1 {
         branch.call.inputs.swap(0, 1);
     }
@@ -52,7 +52,7 @@ fn gradient(mut branch: Branch) -> Branch {
     branch
 }
 
-/// Of `(input, weight, bias, mean, variance, training, momentum, eps, cudnn)`.
+/// Whether cuDNN computes `(input, weight, bias, mean, variance, training, momentum, eps, cudnn)`.
 fn by_cudnn(call: &OpCall) -> bool {
     let training = call.flag_at(5).unwrap_or(true);
     let statistics = [3, 4].map(|at| call.tensor_at(at).is_some());
@@ -60,20 +60,20 @@ fn by_cudnn(call: &OpCall) -> bool {
     known && call.tensor_at(2).is_some() && call.flag_at(8) != Some(false) && taken(call, 0, training)
 }
 
-/// Of `(gradient, input, weight, mean, variance, saved mean, saved deviation, training, eps, mask)`.
+/// Whether cuDNN computes `(gradient, input, weight, mean, variance, saved mean, saved deviation, training, eps, mask)`.
 fn backward_by_cudnn(call: &OpCall) -> bool {
     call.flag_at(7).unwrap_or(true) && taken(call, 1, true)
 }
 
-/// Threads of a block along channels and in all, and what a thread sums.
+/// Maximum threads of a block along channels and in total, and elements summed per thread.
 const WIDEST: u64 = 32;
 const THREADS: u64 = 512;
 const EACH: u64 = 16;
-/// The fewest blocks along a column that combine their sums in memory.
+/// Minimum number of blocks along a column that combine their sums in memory.
 const FEWEST_BLOCKS: u64 = 8;
 
-/// The counters by which blocks combine their sums, set to zero first. There are some where channels lie next to one
-/// another and columns are long.
+/// Returns the op that clears the counters with which blocks combine their sums. They exist if channels are adjacent in memory
+/// and columns are long.
 fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
     let rows = |input: &Tensor| input.shape.len() == 2 && input.is_contiguous() || input.is_channels_last();
     let input = input.filter(|input| rows(input))?;
@@ -91,7 +91,7 @@ fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
     })
 }
 
-/// Whether cuDNN takes an input and the weight after it.
+/// Whether cuDNN supports an input and the weight after it.
 fn taken(call: &OpCall, input: usize, training: bool) -> bool {
     let bf16 = |tensor: &Tensor| tensor.dtype == Dtype::Bf16;
     let (Some(input), Some(weight)) = (call.tensor_at(input), call.tensor_at(input + 1)) else {

@@ -1,4 +1,4 @@
-//! A node with its children inside: the form in which a tree is rewritten.
+//! Node with its children nested inside: the form in which a tree is rewritten.
 
 use steptime_graph::execution::NodeId;
 
@@ -6,7 +6,7 @@ use super::is_engine;
 use crate::call::OpCall;
 use crate::derive::{Exchange, OpTree, TreeKind, TreeNode};
 
-/// A node and what is inside it.
+/// Node and the nodes inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Branch {
     pub call: OpCall,
@@ -18,12 +18,12 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// An op that was not recorded.
+    /// Returns an op that was not recorded.
     pub fn new(call: OpCall, children: Vec<Branch>) -> Branch {
         Branch { call, kind: TreeKind::Op, thread: 0, origin: None, exchange: None, children }
     }
 
-    /// Its name.
+    /// Returns the name of the op.
     pub fn name(&self) -> &str {
         &self.call.name
     }
@@ -38,7 +38,7 @@ impl Branch {
         self.children.iter().any(|child| child.name() == name || child.has(name))
     }
 
-    /// Adds its nodes to a list; what the backward engine runs goes to the engine's thread.
+    /// Adds its nodes to a list; nodes that the backward engine runs go to the engine's thread.
     pub fn flatten(self, parent: Option<u32>, thread: u32, backward: u32, nodes: &mut Vec<TreeNode>) {
         let engine = is_engine(&self.call.name) && thread != backward;
         let (parent, thread) = if engine { (None, backward) } else { (parent, thread) };
@@ -51,7 +51,7 @@ impl Branch {
     }
 }
 
-/// Leaves out allocations that the CPU's parallel loops make between functions of the backward engine.
+/// Removes allocations that the CPU's parallel loops make between functions of the backward engine.
 pub(super) fn tidy(branches: &mut Vec<Branch>) {
     let engine = |branch: &Branch| is_engine(&branch.call.name);
     if let (Some(first), Some(last)) = (branches.iter().position(engine), branches.iter().rposition(engine)) {
@@ -64,7 +64,7 @@ pub(super) fn tidy(branches: &mut Vec<Branch>) {
     branches.iter_mut().for_each(|branch| tidy(&mut branch.children));
 }
 
-/// The outermost nodes of a tree, in order, each with its own inside.
+/// Returns the outermost nodes of a tree, in order, each with the nodes inside it.
 pub(super) fn of_tree(tree: &OpTree) -> Vec<Branch> {
     let mut inside: Vec<Vec<Branch>> = vec![Vec::new(); tree.nodes.len()];
     let mut roots = Vec::new();

@@ -1,53 +1,53 @@
-//! Small trees of ops, as CUDA's implementations call them.
+//! Small trees of ops, as called by CUDA's implementations.
 
 use super::branch::Branch;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// An op that launches nothing, of which only the name matters.
+/// Returns an op that launches nothing, for which only the name matters.
 pub(super) fn light(name: &str) -> Branch {
     around(name, Vec::new())
 }
 
-/// The same, with ops inside.
+/// Returns such an op with ops inside.
 pub(super) fn around(name: &str, children: Vec<Branch>) -> Branch {
     Branch::new(OpCall::new(&format!("aten::{name}"), Vec::new()), children)
 }
 
-/// `expand`, `slice` and the like: a view made by `as_strided`.
+/// Returns a view such as `expand` or `slice`, made by `as_strided`.
 pub(super) fn view(name: &str) -> Branch {
     around(name, vec![light("as_strided")])
 }
 
-/// `empty_like` of a dense tensor.
+/// Returns `empty_like` of a dense tensor.
 pub(super) fn empty_like() -> Branch {
     around("empty_like", vec![light("empty")])
 }
 
-/// An op with arguments and one result.
+/// Returns an op with arguments and one result.
 pub(super) fn op(name: &str, inputs: Vec<Arg>, output: Option<Tensor>) -> Branch {
     let outputs = output.map(Arg::Tensor).into_iter().collect();
     Branch::new(OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) }, Vec::new())
 }
 
-/// A dense copy of a tensor in the order of `strides`.
+/// Returns a dense copy of a tensor with `strides`.
 pub(super) fn dense(source: &Tensor, strides: &[i64]) -> Branch {
     let target = Tensor::strided(&source.shape, strides, source.dtype);
     let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(false)];
     around("clone", vec![empty_like(), op("copy_", inputs, Some(target))])
 }
 
-/// The same, row-major.
+/// Returns a row-major copy of a tensor.
 pub(super) fn row_major(source: &Tensor) -> Branch {
     dense(source, &[])
 }
 
-/// `zero_` on the GPU.
+/// Returns the op that `zero_` calls on the GPU.
 pub(super) fn fill(tensor: &Tensor) -> Branch {
     op("fill_", vec![Arg::Tensor(tensor.clone()), Arg::Int(0)], Some(tensor.clone()))
 }
 
-/// An op with a number, which calls the same with that number in a tensor.
+/// Returns an op with a number, which calls itself with that number in a tensor.
 pub(super) fn overload(call: OpCall) -> Branch {
     let mut inner = call.clone();
     if let (Some(dtype), Some(number)) = (call.tensor_at(0).map(|t| t.dtype), inner.inputs.get_mut(1)) {
@@ -57,7 +57,7 @@ pub(super) fn overload(call: OpCall) -> Branch {
     Branch::new(call, vec![Branch::new(inner, Vec::new())])
 }
 
-/// `arange` allocates its result and calls its overload that fills it.
+/// Returns an `arange`, which allocates its result and calls its overload that fills it.
 pub(super) fn arange(call: OpCall) -> Branch {
     let numbers = vec![Arg::Int(0), call.inputs.first().cloned().unwrap_or_default(), Arg::Int(1)];
     let result = call.outputs.first().cloned().unwrap_or_default();
@@ -67,19 +67,19 @@ pub(super) fn arange(call: OpCall) -> Branch {
     Branch::new(call, children)
 }
 
-/// The numbers below `count`.
+/// Returns the numbers below `count`.
 pub(super) fn range(count: i64, dtype: Dtype) -> Branch {
     let outputs = vec![Arg::Tensor(Tensor::contiguous(&[count], dtype))];
     arange(OpCall { outputs, ..OpCall::new("aten::arange", vec![Arg::Int(count)]) })
 }
 
-/// A move of a tensor in host memory to the device.
+/// Returns a copy of a tensor in host memory to the device.
 pub(super) fn to_device(source: Tensor, non_blocking: bool) -> Branch {
     let target = Tensor { device: Device::Cuda, offset: 0, ..source.clone() };
     to(source, target, non_blocking)
 }
 
-/// A copy of a tensor in another type.
+/// Returns a copy of a tensor in another type.
 pub(super) fn cast(source: &Tensor, dtype: Dtype) -> Branch {
     to(source.clone(), Tensor { dtype, offset: 0, ..source.clone() }, false)
 }

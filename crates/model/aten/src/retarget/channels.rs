@@ -1,4 +1,4 @@
-//! Layouts that the `meta` device does not keep: its convolutions give channels first whatever they take, a GPU's give channels last where
+//! Layouts that the `meta` device loses: its convolutions always return channels first, those of a GPU return channels last if
 //! their images or weights have them.
 
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::channels_last;
 use crate::derive::OpTree;
 
-/// A convolution, with the place of its weight.
+/// Convolution, with the position of its weight.
 const FORWARD: (&str, usize) = ("aten::convolution", 1);
-/// Its gradients, with the places of the weight and of the weight's gradient. The gradient of the result comes first.
+/// Gradients of a convolution, with the positions of the weight and of the weight's gradient. The gradient of the result comes first.
 const BACKWARD: (&str, usize, usize) = ("aten::convolution_backward", 2, 1);
 
-/// Puts channels last in what such convolutions of a step without memory give, in all images that come of it, and in the gradients of
-/// their weights. Returns how many there are.
+/// Sets channels last in the results of such convolutions in a step without memory, in all images derived from them, and in the gradients of
+/// their weights. Returns the number of such convolutions.
 pub(super) fn put_last(trace: &ExecutionGraph, tree: &mut OpTree) -> usize {
     let lost = tree.nodes.iter().filter(|node| trace.fake && loses(&node.call));
     let lost: Vec<(NodeId, usize)> =
@@ -26,7 +26,7 @@ pub(super) fn put_last(trace: &ExecutionGraph, tree: &mut OpTree) -> usize {
     let Some(&(first, _)) = lost.iter().min() else { return 0 };
     let ranks: BTreeSet<usize> = lost.iter().map(|&(_, rank)| rank).collect();
     let [weights, gradients] = weights(trace, tree);
-    // Older tensors are as the script made them.
+    // Older tensors keep the layout in which the script made them.
     let comes_of_it = |tensor: &TensorId| {
         let made = trace.tensors.get(*tensor).producer;
         ranks.contains(&trace.tensors.shape(*tensor).len())
@@ -57,7 +57,7 @@ pub(super) fn put_last(trace: &ExecutionGraph, tree: &mut OpTree) -> usize {
     lost.len()
 }
 
-/// Whether a convolution has images or a weight with channels last, and gives channels first.
+/// Whether a convolution has images or a weight with channels last, but returns channels first.
 fn loses(call: &OpCall) -> bool {
     let (name, weight) = FORWARD;
     let last = [0, weight].into_iter().filter_map(|at| call.tensor_at(at)).any(Tensor::is_channels_last);
@@ -65,7 +65,7 @@ fn loses(call: &OpCall) -> bool {
     call.name == name && last && first
 }
 
-/// Weights of convolutions, and the gradients of those that have channels last.
+/// Returns the weights of convolutions, and the gradients of those that have channels last.
 fn weights(trace: &ExecutionGraph, tree: &OpTree) -> [BTreeSet<TensorId>; 2] {
     let [mut weights, mut gradients] = [BTreeSet::new(), BTreeSet::new()];
     for node in &tree.nodes {
@@ -87,7 +87,7 @@ fn weights(trace: &ExecutionGraph, tree: &OpTree) -> [BTreeSet<TensorId>; 2] {
     [weights, gradients]
 }
 
-/// Makes gradients those of their parameters as they come, where a copy only changed a layout that is the same now.
+/// Assigns gradients to their parameters directly if a copy only changed a layout that no longer differs.
 pub(super) fn accumulate(trace: &ExecutionGraph, branches: &mut [Branch]) {
     for branch in branches {
         let is_accumulation = EventName::of(branch.name()).is_accumulation();
@@ -99,7 +99,7 @@ pub(super) fn accumulate(trace: &ExecutionGraph, branches: &mut [Branch]) {
     }
 }
 
-/// Target and source of a copy between layouts that differed where it was recorded, and differ no more.
+/// Returns target and source of a copy between layouts that differed when recorded, but no longer differ.
 fn relaid(trace: &ExecutionGraph, copy: &Branch) -> Option<(Tensor, Tensor)> {
     let mut recorded = trace.input_tensors(copy.origin?).map(|(_, tensor)| trace.tensors.strides(tensor));
     let (to, from) = (copy.call.tensor_at(0)?, copy.call.tensor_at(1)?);
@@ -107,7 +107,7 @@ fn relaid(trace: &ExecutionGraph, copy: &Branch) -> Option<(Tensor, Tensor)> {
     (alike && recorded.next()? != recorded.next()?).then(|| (to.clone(), from.clone()))
 }
 
-/// The tensor of the forward pass that a function of the backward pass saved: there it is another object, that no op makes.
+/// Returns the tensor of the forward pass that a function of the backward pass saved: in the backward pass it is another object, which no op makes.
 fn saved(trace: &ExecutionGraph, node: NodeId, tensor: TensorId) -> TensorId {
     let looks =
         |id: TensorId| (trace.tensors.shape(id), trace.tensors.strides(id), trace.tensors.get(id).dtype);

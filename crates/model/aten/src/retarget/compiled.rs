@@ -1,11 +1,11 @@
-//! Regions that torch.compile made: on a CPU their kernels are its own, and no op shows them.
+//! Regions made by torch.compile: on a CPU they have their own kernels, which no op shows.
 
 use steptime_graph::execution::ExecutionGraph;
 
-/// How the names of such regions begin, in the order of how outer they are.
+/// Prefixes of the names of such regions, the outermost first.
 const REGIONS: [&str; 3] = ["Torch-Compiled Region", "CompiledFunction", "## Call CompiledFxGraph"];
 
-/// The name of the first compiled region of a step, where there is one.
+/// Returns the name of the outermost compiled region of a step, if there is one.
 #[must_use]
 pub fn compiled_region(trace: &ExecutionGraph) -> Option<&str> {
     let names = trace.ids().map(|node| trace.node_name(node));

@@ -1,7 +1,7 @@
-//! What the CPU computes part by part and CUDA at once: attention with its softmax, recurrent networks.
+//! Ops that the CPU computes by parts and CUDA at once: attention with its softmax, recurrent networks.
 //!
 //! On the CPU, the backward engine visits the gradient of each part. The first becomes the gradient of the whole, the
-//! others are left out.
+//! others are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::call::{Arg, OpCall};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 
-/// Replaces such ops, and the functions of the backward engine that belong to their parts. Returns the storages that attention gives,
+/// Replaces such ops, and the functions of the backward engine that belong to their parts. Returns the storages of attention's results,
 /// which have the layout of the parts' results.
 pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Branch>) -> BTreeSet<u32> {
     let mut wholes: BTreeMap<NodeId, OpCall> = tree
@@ -37,7 +37,7 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
     merge.given
 }
 
-/// Results of the gradients of parts that other ops take, by the op of the parts.
+/// Returns the results of the gradients of parts that other ops take, by the op of the parts.
 fn gradients(
     trace: &ExecutionGraph,
     parts: &BTreeMap<NodeId, NodeId>,
@@ -59,7 +59,7 @@ fn gradients(
     found
 }
 
-/// Under autocast cuDNN takes 16 bits where the parts on the CPU do.
+/// Narrows recurrent networks: under autocast cuDNN computes in 16 bits if the parts on the CPU do.
 fn narrow(trace: &ExecutionGraph, tree: &OpTree, wholes: &mut BTreeMap<NodeId, OpCall>) {
     let mut parts: BTreeMap<NodeId, Vec<&OpCall>> = BTreeMap::new();
     for node in &tree.nodes {
@@ -82,15 +82,15 @@ fn narrow(trace: &ExecutionGraph, tree: &OpTree, wholes: &mut BTreeMap<NodeId, O
 
 struct Merge<'t> {
     trace: &'t ExecutionGraph,
-    /// The ops that CUDA computes at once.
+    /// Ops that CUDA computes at once.
     wholes: BTreeMap<NodeId, OpCall>,
     /// Functions of the backward engine, and the op whose part they are the gradient of.
     parts: BTreeMap<NodeId, NodeId>,
     /// Results of these functions that other ops take.
     gradients: BTreeMap<NodeId, BTreeSet<TensorId>>,
-    /// Ops whose gradient is there.
+    /// Ops whose gradient was already added.
     done: BTreeSet<NodeId>,
-    /// The storages that attention gives.
+    /// Storages of attention's results.
     given: BTreeSet<u32>,
 }
 
@@ -140,7 +140,7 @@ impl Merge<'_> {
         Some(branch)
     }
 
-    /// The op of whose part a branch is the gradient.
+    /// Returns the op of whose part a branch is the gradient.
     fn part(&self, branch: &Branch) -> Option<NodeId> {
         let function = branch.origin.filter(|_| branch.kind == TreeKind::Function)?;
         self.parts.get(&function).copied()

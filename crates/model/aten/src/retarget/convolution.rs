@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN.
+//! Convolutions with cuDNN.
 
 use super::branch::Branch;
 use super::build::{around, dense, light, op};
@@ -6,8 +6,8 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::Conv;
 use crate::operands::count;
 
-/// What `_convolution` calls, given `(input, weight, bias, stride, padding, dilation, transposed, output_padding,
-/// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: the bias is added by an op of its own.
+/// Returns the ops that `_convolution` calls, given `(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+/// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: a separate op adds the bias.
 pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (Some(input), Some(weight)) = (call.tensor_at(0), call.tensor_at(1)) else { return Vec::new() };
@@ -49,12 +49,12 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     children
 }
 
-/// Whether cuDNN works with channels last: it does where the input or the filter are so.
+/// Whether cuDNN computes with channels last: it does if the input or the filter has them.
 fn order(input: &Tensor, weight: &Tensor) -> bool {
     input.is_channels_last() || weight.is_channels_last()
 }
 
-/// A copy of a tensor in the order that cuDNN works in, where it is in another.
+/// Returns a copy of a tensor in the order in which cuDNN computes, if it is in another.
 fn ordered(tensor: &Tensor, channels_last: bool) -> Option<Branch> {
     let mut strides = Tensor::contiguous(&tensor.shape, tensor.dtype).strides;
     if let (true, Some((&channels, space))) =
@@ -73,7 +73,7 @@ fn ordered(tensor: &Tensor, channels_last: bool) -> Option<Branch> {
     copied.then(|| around("contiguous", vec![dense(tensor, &strides)]))
 }
 
-/// What `convolution_backward` calls beside cuDNN: the gradient of the bias is a sum.
+/// Returns the ops that `convolution_backward` calls besides cuDNN: the gradient of the bias is a sum.
 pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
     let depthwise = call.int_at(9).zip(call.tensor_at(1));
     let depthwise =

@@ -1,4 +1,4 @@
-//! Moves tensors to the GPU.
+//! Moves of tensors to the GPU.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::inputs::{self, InputCopies};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::OpTree;
 
-/// Puts every tensor on the GPU. Numbers stay on the host: tensors without a dimension that are older than the step,
-/// such as a factor or an optimizer's count of steps. So does the batch, where it is made and copied from.
+/// Puts every tensor on the GPU, except for scalars and the batch. Scalars are tensors without dimensions that are older than the step,
+/// such as a factor or an optimizer's step count. The batch stays on the host where it is created and copied from.
 pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCopies) {
     let buffers = buffers(trace, tree);
     for node in &mut tree.nodes {
@@ -21,7 +21,7 @@ pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCo
             }
         };
         move_all(trace.inputs(origin), &mut node.call.inputs, on_host);
-        // Indices and values of a sparse argument come after the recorded arguments.
+        // Indices and values of a sparse argument follow the recorded arguments.
         for arg in node.call.inputs.iter_mut().skip(trace.args.get(trace.inputs(origin)).len()) {
             if let Arg::Tensor(tensor) = arg {
                 tensor.device = Device::Cuda;
@@ -31,7 +31,7 @@ pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCo
     }
 }
 
-/// Tensors without a dimension that move nevertheless: counters of a module, as of batch norm, and the step counts of
+/// Returns the tensors without dimensions that do move: counters of a module, such as those of batch norm, and the step counts of
 /// fused optimizers.
 fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
     let optimizing = inputs::optimizing(tree);
@@ -46,7 +46,7 @@ fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
     counters.chain(steps).map(|(_, tensor)| tensor).collect()
 }
 
-/// A tensor on the GPU.
+/// Returns a tensor on the GPU.
 pub(super) fn on_gpu(tensor: Tensor) -> Tensor {
     Tensor { device: Device::Cuda, ..tensor }
 }

@@ -1,4 +1,4 @@
-//! Dropout: one op on the GPU; on the CPU a mask, made and multiplied by.
+//! Dropout: one op on the GPU; on the CPU a mask and a multiplication.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use super::build::{around, empty_like, light};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// The CPU's op that draws factors.
+/// CPU's op that draws factors.
 const DRAWN: &str = "aten::bernoulli_";
-/// The CPU's product, the function of its gradient, and that on the GPU.
+/// Function of the gradient of the CPU's product, and that of the GPU's dropout.
 const PRODUCT: &str = "MulBackward0";
 const FUSED: &str = "NativeDropoutBackward0";
 
@@ -20,7 +20,7 @@ pub(super) fn draws(branch: &Branch) -> bool {
     branch.children.iter().any(|child| child.name() == DRAWN)
 }
 
-/// The backward functions of products with a mask of dropout.
+/// Returns the backward functions of products with a dropout mask.
 pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
     let of_dropout = |node: NodeId| {
         let product = trace.pairing.forward(node).filter(|&forward| trace.node_name(forward) == "aten::mul");
@@ -30,7 +30,7 @@ pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
     trace.ids().filter(|&node| trace.node_name(node) == PRODUCT && of_dropout(node)).collect()
 }
 
-/// The op inside `dropout` on the GPU while training, which gives its mask, too; `was` are the ops inside it on the CPU.
+/// Returns the op inside `dropout` on the GPU in training, which also returns its mask; `was` has the ops inside it on the CPU.
 pub(super) fn forward(call: &OpCall, was: &[Branch]) -> Branch {
     let mut inputs: Vec<Arg> = call.inputs.iter().take(2).cloned().collect();
     inputs.push(Arg::Bool(true));
@@ -41,12 +41,12 @@ pub(super) fn forward(call: &OpCall, was: &[Branch]) -> Branch {
     Branch::new(native, vec![like(), like()])
 }
 
-/// The mask of kept elements, a byte each, in the memory of the CPU's factors.
+/// Returns the mask of kept elements, one byte each, in the memory of the CPU's factors.
 fn mask(factors: &Tensor) -> Arg {
     Arg::Tensor(Tensor { dtype: Dtype::Bool, ..factors.clone() })
 }
 
-/// Renames the engine's mark and the function of a product with a mask, and replaces what they call.
+/// Renames the engine's event and the function of a product with a mask, and replaces the ops that they call.
 pub(super) fn rename(branch: &mut Branch, functions: &BTreeSet<NodeId>) {
     let is_function = |branch: &Branch| branch.origin.is_some_and(|origin| functions.contains(&origin));
     if branch.name().ends_with(PRODUCT) && branch.children.iter().any(is_function) {

@@ -1,4 +1,4 @@
-//! Ops whose shapes alone were found: what they would have called is not there.
+//! Ops whose shapes only were computed: the ops that they would have called are missing.
 
 use steptime_graph::execution::{ExecutionGraph, NodeId};
 
@@ -11,19 +11,19 @@ use crate::dtype::Dtype;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
 
-/// How deep ops may call others.
+/// Maximum depth of ops that call others.
 const DEEPEST: usize = 8;
-/// What a fake result is made by.
+/// Ops that create a fake result.
 const OWN: [&str; 4] = ["aten::empty_strided", "aten::empty", "aten::set_", "aten::detach"];
-/// What shows whose memory a saved tensor has; and the function in which it is PyTorch's own.
+/// Op that shows whose memory a saved tensor has; and the function in which it is PyTorch's own.
 const SHOWN: &str = "aten::detach";
 const OWN_DETACH: &str = "AccumulateGrad";
-/// The gradient of bags: gradient, indices, offsets, the bag of each lookup.
+/// Gradient of bags: gradient, indices, offsets, the bag of each lookup.
 const BAGS_GRADIENT: &str = "aten::_embedding_bag_backward";
 const BAGS_GRADIENT_INDICES: usize = 1;
 const BAGS_GRADIENT_BAG: usize = 3;
 
-/// Puts in what ops call, where nothing was recorded inside.
+/// Adds the ops that an op calls, if none were recorded inside.
 pub(super) fn expand(trace: &ExecutionGraph, ops: &OpSet, branches: &mut [Branch]) {
     let mut sparse = Vec::new();
     branches.iter().for_each(|branch| gradients(branch, &mut sparse));
@@ -54,7 +54,7 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) && !dropout::draws(branch) {
         let called = inside(ops, &branch.call, DEEPEST);
         let recorded = |other: &Branch| branch.children.iter().any(|child| child.name() == other.name());
-        // The meta device finds a shape in other ways than a GPU computes. Attention by parts is replaced later.
+        // The meta device computes a shape in other ways than a GPU computes. Attention by parts is replaced later.
         let by_parts = branch.children.iter().any(|child| attention::at_once(&child.call));
         if !by_parts && !called.is_empty() && !called.iter().any(recorded) {
             branch.children = called;
@@ -74,7 +74,7 @@ fn is_on_meta(trace: &ExecutionGraph, node: NodeId) -> bool {
     trace.input_tensors(node).any(|(_, tensor)| trace.name(trace.tensors.get(tensor).device) == "meta")
 }
 
-/// A sparse gradient added to its table. Only the op that gave the gradient tells which rows it has.
+/// Returns the addition of a sparse gradient to its table. Only the op that made the gradient has the indices of its rows.
 fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
     let gradient = call.tensor_at(1).filter(|other| call.name == "aten::add_" && other.is_sparse())?;
     let (_, indices) = sparse.iter().find(|(table, _)| table.shape == gradient.shape)?;
@@ -91,7 +91,7 @@ fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
 }
 
 fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
-    // The CPU's own name for what it calls; the rules take it from there.
+    // The CPU's own name of the called op; other rules rewrite it further.
     if call.name == "aten::convolution" {
         let switches = [false, false, true, true].map(Arg::Bool);
         let inputs = call.inputs.iter().take(9).cloned().chain(switches).collect();
@@ -107,7 +107,7 @@ fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
                 result,
             )];
         }
-        // Where a class was not the label, or a pixel not the largest, nothing is written.
+        // Nothing is written for classes other than the label, or pixels other than the largest.
         (
             "aten::nll_loss_backward"
             | "aten::nll_loss2d_backward"
@@ -127,7 +127,7 @@ fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
             (call.tensor_at(BAGS_GRADIENT_INDICES).cloned(), call.inputs.get_mut(BAGS_GRADIENT_BAG))
         && bag.numel() == 0
     {
-        // The CPU does without the bag of each lookup.
+        // The CPU does not compute the bag of each lookup.
         *bag = Tensor::contiguous(&indices.shape, bag.dtype);
     }
     let called = ops.expand(&call).into_iter();

@@ -1,4 +1,4 @@
-//! Optimizers: on the GPU PyTorch updates all parameters at once by default, on the CPU one after the other.
+//! Optimizers: by default, PyTorch updates all parameters at once on the GPU, and one after the other on the CPU.
 
 use super::branch::Branch;
 use super::build::{around, fill, light, op};
@@ -9,33 +9,33 @@ use crate::dtype::Dtype;
 use crate::op_set::OpSet;
 use crate::ops::multi_tensor::CHUNK;
 
-/// The most ops in one turn of a loop over parameters.
+/// Maximum number of ops in one iteration of a loop over parameters.
 const LONGEST_TURN: usize = 64;
 
-/// What a recording calls an optimizer that goes over parameters one by one on a GPU, too.
+/// Recorded form of an optimizer that updates parameters one by one on a GPU too.
 const LOOP: &str = "loop";
 
-/// Turns loops over parameters in the steps of optimizers into ops over lists.
+/// Conversion of loops over parameters in optimizer steps into ops over lists.
 pub(super) struct Lists<'o> {
     ops: &'o OpSet,
     memory: NewMemory,
-    /// How each step of an optimizer that is still to come goes over parameters; of others nothing was said.
+    /// Forms of the remaining optimizer steps; empty if not recorded.
     forms: std::slice::Iter<'o, String>,
 }
 
 impl<'o> Lists<'o> {
-    /// For a step whose recording says how its optimizers go over parameters. What is said of another number of them is not used.
+    /// Creates the conversion for a step, with the recorded forms of its optimizers. They are ignored if their number does not match.
     pub fn new(ops: &'o OpSet, forms: &'o [String], step: &[Branch], memory: NewMemory) -> Self {
         let said = if forms.len() == optimizers(step) { forms } else { &[] };
         Lists { ops, memory, forms: said.iter() }
     }
 
-    /// The step with lists.
+    /// Returns the step with lists.
     pub fn of(&mut self, branches: Vec<Branch>) -> Vec<Branch> {
         branches.into_iter().map(|branch| self.one(branch)).collect()
     }
 
-    /// What a closure runs comes before the loop and stays.
+    /// Converts a branch. Ops of a closure come before the loop and are kept.
     fn one(&mut self, mut branch: Branch) -> Branch {
         if !is_optimizer_step(branch.name()) {
             branch.children = self.of(branch.children);
@@ -53,21 +53,21 @@ impl<'o> Lists<'o> {
             let held: Vec<Branch> = own.into_iter().flat_map(wrapped::held).collect();
             fuse_loops(branch.name(), held, self.ops, &mut self.memory)
         };
-        // One within its own loop, of an optimizer around it, is not looked into.
+        // Optimizer steps inside the loop of an optimizer around them are not converted.
         self.forms.by_ref().take(optimizers(&own)).for_each(drop);
         branch.children.extend(own);
         branch
     }
 }
 
-/// How many steps of optimizers there are.
+/// Returns the number of optimizer steps.
 fn optimizers(branches: &[Branch]) -> usize {
     let of = |branch: &Branch| usize::from(is_optimizer_step(branch.name())) + optimizers(&branch.children);
     branches.iter().map(of).sum()
 }
 
-/// Loops, one after the other: groups of parameters may be updated by different ops. A gradient that is sparse is
-/// looped over on the GPU too.
+/// Converts loops, one after the other: groups of parameters may be updated by different ops. Sparse gradients are
+/// processed in a loop on the GPU too.
 fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet, memory: &mut NewMemory) -> Vec<Branch> {
     let mut fused = Vec::new();
     let mut rest = &children[..];
@@ -86,8 +86,8 @@ fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet, memory: &mut 
     fused
 }
 
-/// The loop that ops begin with: how many ops a turn has, and how many turns there are. Of several readings it takes
-/// the one that covers the most ops, then the one with the shortest turn.
+/// Returns the loop that ops begin with: the number of ops per iteration, and the number of iterations. Of several interpretations it takes
+/// the one that covers the most ops, then the one with the shortest iteration.
 fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
     let listed =
         |branch: &Branch| branch.name().contains("::_foreach_") || branch.name().contains("::_fused_");
@@ -108,7 +108,7 @@ fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
     best
 }
 
-/// The turns, grouped by the type of what they update: a list has one type.
+/// Returns the iterations grouped by the type of the tensor that they update: a list has one type.
 fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branch]>> {
     let mut groups: Vec<(Option<Dtype>, Vec<&[Branch]>)> = Vec::new();
     for turn in turns {
@@ -121,7 +121,7 @@ fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branc
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Each op of a loop over the list of all turns.
+/// Converts each op of a loop to an op over the list of all iterations.
 fn fuse_loop(
     optimizer: &str,
     turns: &[&[Branch]],
@@ -132,7 +132,7 @@ fn fuse_loop(
     let mut turns: Vec<Vec<Branch>> = turns.iter().map(|turn| turn.to_vec()).collect();
     for at in 0..turns.first().map_or(0, Vec::len) {
         let name = turns[0][at].call.name.clone();
-        // What a step is counted by lies in a tensor of its own.
+        // The increment of a step count is in a separate tensor.
         if name == "aten::add_" && on_host(&turns[0][at].call) {
             fused.extend([
                 light("empty"),
@@ -148,7 +148,7 @@ fn fuse_loop(
         let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
         match over_list(&column, ops) {
             Some(branch) => fused.push(branch),
-            // Such as reading the count of steps: one by one. Adam's reads it for each of its two averages.
+            // Such as a read of the step count: one by one. Adam reads it once for each of its two averages.
             None => {
                 let twice = optimizer.contains("Adam") && name == "aten::item";
                 for _ in 0..if twice { 2 } else { 1 } {
@@ -159,7 +159,7 @@ fn fuse_loop(
     }
 }
 
-/// What `_foreach_norm` calls: the sums of blocks are zeroed first.
+/// Returns the ops that `_foreach_norm` calls: the sums of blocks are set to zero first.
 pub(super) fn norm(call: &OpCall) -> Vec<Branch> {
     let list = call.tensors_at(0);
     let blocks = list.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).max().unwrap_or(0);
@@ -170,7 +170,7 @@ pub(super) fn norm(call: &OpCall) -> Vec<Branch> {
     vec![around("zeros", vec![light("empty"), zero])]
 }
 
-/// Adagrad over lists multiplies the gradients by the rate first, in new memory.
+/// Returns the op with which Adagrad over lists first multiplies the gradients by the rate, in new memory.
 fn scaled_gradients(turns: &mut [Vec<Branch>], at: usize, memory: &mut NewMemory) -> Branch {
     let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
     let gradients = list(&column, |call| call.inputs.get(1));
@@ -196,7 +196,7 @@ fn has_sparse(branch: &Branch) -> bool {
     branch.name() == "aten::_nnz" || branch.children.iter().any(has_sparse)
 }
 
-/// One op over lists for the same op over their items; `None` where it has no such form.
+/// Returns one op over lists for the same op over their items; `None` if it has no such form.
 fn over_list(column: &[&Branch], ops: &OpSet) -> Option<Branch> {
     let name = column[0].name().strip_prefix("aten::")?;
     let in_place = name.ends_with('_');
@@ -215,7 +215,7 @@ fn over_list(column: &[&Branch], ops: &OpSet) -> Option<Branch> {
     Some(Branch::new(OpCall { outputs, ..OpCall::new(&wanted, inputs) }, children))
 }
 
-/// One argument of all turns. Tensors become a list. A number stays a number, also one in a tensor of its own.
+/// Returns one argument of all iterations. Tensors become a list. A number stays a number, even if it is in a separate tensor.
 fn list<'c>(column: &[&'c Branch], arg: impl Fn(&'c OpCall) -> Option<&'c Arg>) -> Arg {
     let all: Vec<&Arg> = column.iter().filter_map(|branch| arg(&branch.call)).collect();
     let tensors: Vec<Tensor> = all.iter().flat_map(|arg| arg.tensors()).cloned().collect();

@@ -1,18 +1,18 @@
-//! Ops of an optimizer's loop that give a new tensor, where the same over lists writes in place.
+//! Ops of an optimizer's loop that return a new tensor, although the same op over lists writes in place.
 
 use super::branch::Branch;
 use crate::call::{Arg, Tensor};
 
-/// Makes an op of a turn write in place where it does so over lists: ops that take its result then take its first argument.
+/// Makes an op of an iteration write in place if it does so over lists: ops that take its result then take its first argument.
 pub(super) fn written(optimizer: &str, turn: &mut [Branch], at: usize) {
     let (before, rest) = turn.split_at_mut(at);
     let [branch, after @ ..] = rest else { return };
     let written = match branch.name() {
-        // A quotient in a loop is a new tensor; over lists the dividend is one already.
+        // A quotient in a loop is a new tensor; over lists the dividend already is one.
         "aten::div" => true,
         // Nesterov's gradient, to which the momentum is added.
         "aten::add" if optimizer.contains("SGD") => adds_momentum(before, branch),
-        // The largest so far is given as the result.
+        // The largest value so far is passed as the result.
         "aten::maximum" => branch.call.inputs.len() > 2,
         _ => false,
     };
@@ -33,7 +33,7 @@ pub(super) fn written(optimizer: &str, turn: &mut [Branch], at: usize) {
     }
 }
 
-/// Whether the second argument was updated in the same turn, as momentum is.
+/// Whether the second argument was updated in the same iteration, as momentum is.
 fn adds_momentum(before: &[Branch], branch: &Branch) -> bool {
     let Some(added) = branch.call.tensor_at(1) else { return false };
     let updates = |other: &&Branch| other.name() == "aten::mul_";

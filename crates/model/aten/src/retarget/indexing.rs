@@ -1,4 +1,4 @@
-//! Ops that take or put by index.
+//! Ops that read or write by index.
 
 use super::branch::Branch;
 use super::build::{arange, around, empty_like, fill, light, op, overload, range, row_major, view};
@@ -6,7 +6,7 @@ use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::op_set::OpSet;
 use crate::ops::embedding::UNSORTED;
 
-/// `index_select` gathers, with the index expanded to whole rows.
+/// Returns the ops inside `index_select`, which gathers with the index expanded to whole rows.
 pub(super) fn select(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     let mut children = vec![light("empty"), light("resize_"), light("view"), view("expand")];
     let views = || vec![light("as_strided"), light("as_strided")];
@@ -14,7 +14,7 @@ pub(super) fn select(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     children
 }
 
-/// `index_put_` that accumulates: offsets of the places, then a sort. The allocations in between cost host time.
+/// Returns the ops inside an accumulating `index_put_`: offsets of the places, then a sort. The allocations in between cost host time.
 pub(super) fn put(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     let mut children = Vec::new();
     let offsets = ops.expand(call);
@@ -48,7 +48,7 @@ fn contiguous(call: OpCall) -> Branch {
     around("contiguous", vec![row_major(source)])
 }
 
-/// A sparse tensor added to a dense one: rows are added by index. `was` is what the CPU called.
+/// Returns the ops that add a sparse tensor to a dense one: rows are added by index. `was` has the ops called on the CPU.
 pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     let find = |name: &str| was.iter().find(|child| child.name() == name).and_then(|c| c.call.output(0));
     let mut children: Vec<Branch> =
@@ -67,12 +67,12 @@ pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
         let inputs = vec![arg(dense), Arg::Int(0), arg(&flat), arg(values), scale];
         children.push(op("index_add_", inputs, Some(dense.clone())));
     }
-    // Of the result to itself: nothing is copied.
+    // A copy of the result to itself: nothing is copied.
     children.push(light("copy_"));
     children
 }
 
-/// The gradient of an embedding, dense: zeroed first. `was` is what the CPU called.
+/// Returns the ops of the dense gradient of an embedding, which is set to zero first. `was` has the ops called on the CPU.
 pub(super) fn embedding(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     let copies = was.iter().filter(|child| child.name() == "aten::contiguous");
     let mut children: Vec<Branch> = copies.cloned().collect();
@@ -84,12 +84,12 @@ pub(super) fn embedding(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     children
 }
 
-/// The gradient of bags, dense: lookups are sorted by row.
+/// Returns the ops of the dense gradient of bags, which sorts the lookups by row.
 pub(super) fn bags(call: &OpCall) -> Vec<Branch> {
     call.tensor_at(1).map(places).into_iter().flatten().chain(call.output(0).map(zeros)).collect()
 }
 
-/// `bincount` reads the least and the largest index on the host before it counts.
+/// Returns the ops of `bincount`, which reads the smallest and the largest index on the host before it counts.
 pub(super) fn count(call: &OpCall) -> Vec<Branch> {
     let Some(indices) = call.tensor_at(0) else { return Vec::new() };
     let one = Tensor::contiguous(&[], indices.dtype);
@@ -104,7 +104,7 @@ pub(super) fn count(call: &OpCall) -> Vec<Branch> {
     [extreme("min"), moved, extreme("max"), read].into_iter().chain(counts).collect()
 }
 
-/// The place of each lookup, to be sorted with them.
+/// Returns the ops that create the position of each lookup, which is sorted with the lookups.
 fn places(indices: &Tensor) -> Vec<Branch> {
     let count = i64::try_from(indices.numel()).unwrap_or(i64::MAX);
     vec![empty_like(), empty_like(), range(count, indices.dtype)]

@@ -1,4 +1,4 @@
-//! Copies of the batch to the device, and what makes the batch in host memory.
+//! Copies of the batch to the device, and the ops that create the batch in host memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +13,27 @@ use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 use crate::weight::is_weight;
 
-/// Where `aten::to` has a device, and whether to wait for it.
+/// Positions of the device and of the non-blocking flag in the arguments of `aten::to`.
 const TO_DEVICE: usize = 3;
 const TO_NON_BLOCKING: usize = 5;
 
-/// What has to be copied to the device.
+/// Tensors to copy to the device, and the nodes around them.
 #[derive(Debug, Default)]
 pub(super) struct InputCopies {
-    /// The script's own moves, which did nothing on the CPU.
+    /// Moves by the script itself, which did nothing on the CPU.
     pub nodes: BTreeSet<NodeId>,
-    /// What they move.
+    /// Tensors that they move.
     pub tensors: BTreeSet<TensorId>,
-    /// What makes the batch: it works on host memory where there is a GPU, too.
+    /// Nodes that create the batch: they work on host memory even if there is a GPU.
     pub host: BTreeSet<NodeId>,
-    /// Tensors to copy where the script moves nothing, in the order of their use. The forward pass reads them, and
-    /// nothing in the step makes or updates them, except a loader.
+    /// Tensors to copy if the script moves nothing, in order of use. The forward pass reads them, and
+    /// nothing in the step creates or updates them, except a loader.
     pub unmoved: Vec<Tensor>,
-    /// Inputs that are the same in each step: they are on the device.
+    /// Number of inputs that are the same in each step: they are on the device.
     pub kept: usize,
 }
 
-/// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
+/// Finds the tensors to copy: those that the script moves to its device with `to`; otherwise those that look like a batch.
 pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputCopies {
     let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
@@ -54,7 +54,7 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputC
             search.pass(origin);
         }
     }
-    // What is inside works where what is around it does.
+    // Nodes inside others work on the same memory as those around them.
     for node in &tree.nodes {
         let around = node.parent.and_then(|parent| tree.nodes[parent as usize].origin);
         if let (Some(origin), Some(around)) = (node.origin, around)
@@ -69,16 +69,16 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputC
     copied
 }
 
-/// Which tensors are on the device, as far as the ops so far tell.
+/// Tensors that are known to be on the device from the ops so far.
 struct Search<'t> {
     trace: &'t ExecutionGraph,
-    /// Storages of parameters and of what else the step updates.
+    /// Storages of parameters and of other tensors that the step updates.
     kept: BTreeSet<u32>,
-    /// Tensors that were moved to the device, or computed from such.
+    /// Tensors that were moved to the device, or computed from such tensors.
     device: BTreeSet<TensorId>,
     /// Tensors that a loader made.
     loaded: BTreeSet<TensorId>,
-    /// The op that made a tensor of which neither is known yet.
+    /// Op that made each tensor for which neither is known yet.
     makers: BTreeMap<TensorId, NodeId>,
 }
 
@@ -91,7 +91,7 @@ impl<'t> Search<'t> {
         self.device.contains(&tensor) || self.kept.contains(&storage(self.trace, tensor))
     }
 
-    /// Passes an op: its results are on the device where one of its arguments is.
+    /// Processes an op: its results are on the device if one of its arguments is.
     fn pass(&mut self, node: NodeId) {
         let on_device = self.trace.input_tensors(node).any(|(_, tensor)| self.is_on_device(tensor));
         for (_, tensor) in self.trace.output_tensors(node) {
@@ -103,7 +103,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// The ops that a tensor in host memory was made by.
+    /// Adds the ops that made a tensor in host memory.
     fn makers_of(&mut self, tensor: TensorId, host: &mut BTreeSet<NodeId>) {
         let mut all = vec![tensor];
         while let Some(tensor) = all.pop() {
@@ -115,7 +115,7 @@ impl<'t> Search<'t> {
     }
 }
 
-/// What the script moves to its device with this node, if it does.
+/// Returns the tensor that the script moves to its device with this node, if it does.
 fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
     let node = &tree.nodes[at];
     let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
@@ -129,7 +129,7 @@ fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
     trace.input_tensors(origin).next().map(|(_, tensor)| tensor)
 }
 
-/// Storages that the step keeps: those an optimizer works on, and a norm's running statistics.
+/// Returns the storages that the step keeps: those that an optimizer works on, and a norm's running statistics.
 fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     let mut kept = BTreeSet::new();
     for (node, inside) in tree.nodes.iter().zip(optimizing(tree)) {
@@ -146,14 +146,15 @@ fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     kept
 }
 
-/// A tensor that is older than the step or comes from a loader, and that the forward pass reads for more than indexing.
+/// Tensor that is older than the step or comes from a loader, and that the forward pass reads for more than indexing.
 struct Read {
     id: TensorId,
-    /// Whether the step keeps it: updates it, or takes it for a weight.
+    /// Whether the step keeps it: updates it, or uses it as a weight.
     kept: bool,
 }
 
-/// The tensors of the batch, as far as the trace shows them, and the number of inputs that stay the same: what the forward pass reads and the step neither keeps, nor has in a module.
+/// Returns the tensors of the batch, as far as the trace shows them, and the number of inputs that stay the same. The batch
+/// consists of the tensors that the forward pass reads, that the step does not keep, and that no module contains.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
@@ -161,10 +162,10 @@ fn unmoved(
     host: &BTreeSet<NodeId>,
     meta: &Meta,
 ) -> (Vec<Tensor>, usize) {
-    // Where gradients of several batches are accumulated, forward passes come between backward passes.
+    // If gradients of several batches are accumulated, forward passes come between backward passes.
     let backward = inside(tree, is_engine);
     let end = backward.iter().rposition(|&inside| inside).unwrap_or(tree.nodes.len());
-    // Without either, parameters look like the batch.
+    // Without either, parameters cannot be distinguished from the batch.
     if meta.constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return (Vec::new(), 0);
     }
@@ -192,8 +193,8 @@ fn unmoved(
     without(trace, &read, meta)
 }
 
-/// Tensors that are neither kept nor alike to a constant or kept input, each of which is alike to one tensor. Constants
-/// that nothing reads may look like the batch: they do not leave the step without one.
+/// Returns the tensors that are neither kept nor match a constant or a kept input; each constant or input matches one tensor. Unread constants
+/// may look like the batch: they do not leave the step without one.
 fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, usize) {
     let (mut constants, mut inputs) = (Alike::of(&meta.constants), Alike::of(&meta.kept_inputs));
     let described = |read: &&Read| from_execution::tensor(trace, read.id);
@@ -202,7 +203,7 @@ fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, 
     }
     let read = read.iter().filter(|read| !read.kept).filter_map(|read| described(&read));
     let (kept, others): (Vec<Tensor>, Vec<Tensor>) = read.partition(|tensor| inputs.take(tensor));
-    // Where a batch looks like a constant, the first to be used is the batch.
+    // If a batch looks like a constant, the first one in use is the batch.
     let mut batch: Vec<Tensor> =
         others.iter().rev().filter(|tensor| !constants.take(tensor)).cloned().collect();
     batch.reverse();
@@ -212,7 +213,7 @@ fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, 
     (batch, kept.len())
 }
 
-/// Numbers of tensors by shape and size.
+/// Numbers of tensors by shape and element size.
 struct Alike(BTreeMap<ConstantTensor, usize>);
 
 impl Alike {
@@ -224,7 +225,7 @@ impl Alike {
         Alike(left)
     }
 
-    /// Takes one that looks like a tensor, if there is one.
+    /// Removes one that matches a tensor, if there is one.
     fn take(&mut self, tensor: &Tensor) -> bool {
         let alike = ConstantTensor { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
         let count = self.0.get_mut(&alike).filter(|count| **count > 0);
@@ -232,7 +233,7 @@ impl Alike {
     }
 }
 
-/// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the
+/// Returns for each node whether it is in an optimizer's own part of its step. That part begins after the last node of the
 /// backward engine, which a closure runs.
 pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
     let count = tree.nodes.len();
@@ -250,12 +251,12 @@ pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
     (0..count).map(|at| step[at].is_some_and(|step| own(at, step))).collect()
 }
 
-/// Whether a data loader makes the next batch within an event of this name.
+/// Whether an event of this name is a data loader's creation of the next batch.
 fn is_loader(name: &str) -> bool {
     EventName::of(name) == EventName::DataLoader
 }
 
-/// For each node, whether it is such an event, or inside of one.
+/// Returns for each node whether it is such an event, or inside one.
 fn inside(tree: &OpTree, is: impl Fn(&str) -> bool) -> Vec<bool> {
     let mut inside: Vec<bool> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -269,7 +270,7 @@ fn storage(trace: &ExecutionGraph, tensor: TensorId) -> u32 {
     trace.tensors.get(tensor).storage.0
 }
 
-/// Puts the copies in: inside the script's own moves, else at the beginning of the step. Returns how many.
+/// Adds the copies: inside the script's own moves, otherwise at the beginning of the step. Returns their number.
 pub(super) fn copy(branches: &mut Vec<Branch>, copied: &InputCopies) -> usize {
     let mut count = 0;
     for branch in branches.iter_mut() {
@@ -278,7 +279,7 @@ pub(super) fn copy(branches: &mut Vec<Branch>, copied: &InputCopies) -> usize {
     let own: Vec<Branch> =
         copied.unmoved.iter().map(|tensor| build::to_device(on_host(tensor), false)).collect();
     count += own.len();
-    // A batch is there once its loader has made it.
+    // A batch exists once its loader has created it.
     let loader = branches.iter().position(|branch| is_loader(branch.name())).map_or(0, |at| at + 1);
     branches.splice(loader..loader, own);
     count

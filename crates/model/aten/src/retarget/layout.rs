@@ -1,6 +1,6 @@
-//! The layout of attention's results. A GPU writes `[batch, heads, length, dim]` with the heads of a position next to one another, where
-//! the CPU's parts write them head by head. Results of elementwise ops have the same layout; copies that bring the heads of a position
-//! together are not made, and those that bring the positions of a head together are.
+//! Layout of attention's results. A GPU writes `[batch, heads, length, dim]` with the heads of a position adjacent in memory, while
+//! the CPU's parts write them head by head. Results of elementwise ops have the same layout; copies that make the heads of a position
+//! adjacent are not made, and copies that make the positions of a head adjacent are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::op_def::Lowering;
 use crate::op_set::OpSet;
 use crate::place::Place;
 
-/// Ops whose result has the layout of their first tensor, unless this argument names another.
+/// Ops whose result has the layout of their first tensor, unless the argument at this position specifies another.
 const ALIKE: [(&str, usize); 5] = [
     ("aten::empty_like", 5),
     ("aten::zeros_like", 5),
@@ -25,14 +25,14 @@ const ALIKE: [(&str, usize); 5] = [
 ];
 /// Row-major order, as an argument.
 const ROW_MAJOR: i64 = 0;
-/// The op that views a tensor in another shape, and copies it if it has to.
+/// Op that views a tensor in another shape, and copies it if it must.
 const RESHAPE: &str = "aten::reshape";
 /// Ops that copy a tensor only if its elements are not in row-major order.
 const IF_NEEDED: [&str; 2] = ["aten::contiguous", RESHAPE];
-/// Their copy.
+/// Op that makes their copy.
 const COPY: &str = "aten::clone";
 
-/// Gives attention's results, in these storages, and the tensors that depend on them their layout on a GPU.
+/// Sets the GPU's layout of attention's results, in these storages, and of the tensors that depend on them.
 pub(super) fn follow(trace: &ExecutionGraph, ops: &OpSet, given: &BTreeSet<u32>, branches: &mut Vec<Branch>) {
     if given.is_empty() {
         return;
@@ -47,7 +47,7 @@ pub(super) fn follow(trace: &ExecutionGraph, ops: &OpSet, given: &BTreeSet<u32>,
     layouts.apply(trace, branches);
 }
 
-/// A dimension of a storage: its size, and the distance of its elements as recorded and on a GPU.
+/// Dimension of a storage: its size, and the distance of its elements as recorded and on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Dim {
     size: i64,
@@ -57,24 +57,24 @@ struct Dim {
 
 #[derive(Default)]
 struct Layouts {
-    /// The tensors of each storage, as they were recorded.
+    /// Tensors of each storage, as recorded.
     seen: BTreeMap<u32, Vec<Tensor>>,
     /// Views of each storage that may be copies on a GPU: source and view.
     views: BTreeMap<u32, Vec<(Tensor, Tensor)>>,
-    /// Of storages with another layout on a GPU: their dimensions.
+    /// Dimensions of storages with another layout on a GPU.
     dims: BTreeMap<u32, Vec<Dim>>,
-    /// Of such storages, the copy that a GPU makes for views that this layout does not allow: its memory and its dimensions.
+    /// Copies that a GPU makes of such storages for views that this layout does not allow: memory and dimensions.
     copies: BTreeMap<u32, (Place, Vec<Dim>)>,
     /// Number of storages of the trace: those of copies come after them.
     storages: u32,
-    /// Storages of copies that a GPU does not make, and the memory of what would have been copied.
+    /// Storages of copies that a GPU does not make, and the memory of the tensor that was copied on the CPU.
     shared: BTreeMap<u32, Place>,
-    /// The copies themselves.
+    /// Nodes of these copies.
     left_out: BTreeSet<NodeId>,
 }
 
 impl Layouts {
-    /// Gives the layout of attention's kernels to a storage.
+    /// Sets the layout of attention's kernels for a storage.
     fn begin(&mut self, storage: u32) {
         let first = self.seen.get(&storage).and_then(|all| all.iter().find(|tensor| tensor.shape.len() == 4));
         if let Some(first) = first.cloned() {
@@ -83,7 +83,7 @@ impl Layouts {
         }
     }
 
-    /// Notes the tensors of an op and those inside it.
+    /// Adds the tensors of an op and of those inside it.
     fn see(&mut self, branch: &Branch) {
         let call = &branch.call;
         for tensor in call.inputs.iter().chain(&call.outputs).flat_map(|arg| arg.tensors()) {
@@ -99,7 +99,7 @@ impl Layouts {
         branch.children.iter().for_each(|child| self.see(child));
     }
 
-    /// Notes another layout of a tensor's storage on a GPU, if all tensors of the storage follow from it.
+    /// Sets another layout of a tensor's storage on a GPU, if all tensors of the storage follow from it.
     fn give(&mut self, recorded: &Tensor, there: &Tensor) {
         let Some(storage) = recorded.place.number() else { return };
         let dims = dims_of(recorded, there);
@@ -120,7 +120,7 @@ impl Layouts {
         self.dims.insert(storage, dims);
     }
 
-    /// A tensor as it is on a GPU.
+    /// Returns a tensor as it is on a GPU.
     fn there(&self, tensor: &Tensor) -> Tensor {
         let Some(storage) = tensor.place.number() else { return tensor.clone() };
         if let Some(&place) = self.shared.get(&storage) {
@@ -134,7 +134,7 @@ impl Layouts {
         there.or_else(copied).unwrap_or_else(|| tensor.clone())
     }
 
-    /// The source of a view that is a copy on a GPU, as it is there.
+    /// Returns the source of a view that is a copy on a GPU, as it is there.
     fn copied(&self, branch: &Branch) -> Option<Tensor> {
         let (storage, source, view) = reshaped(branch)?;
         let dims = self.dims.get(&storage)?;
@@ -142,7 +142,7 @@ impl Layouts {
         mapped(view, dims).is_none().then_some(there)
     }
 
-    /// Follows the layouts through an op and those inside it.
+    /// Propagates the layouts through an op and those inside it.
     fn visit(&mut self, ops: &OpSet, branch: &Branch) {
         let call = &branch.call;
         if IF_NEEDED.contains(&branch.name())
@@ -168,7 +168,7 @@ impl Layouts {
         branch.children.iter().for_each(|child| self.visit(ops, child));
     }
 
-    /// Gives the results of an op the layout of its first tensor of their shape.
+    /// Gives the results of an op the layout of its first tensor with their shape.
     fn alike(&mut self, call: &OpCall) {
         let Some(given) = call.output(0) else { return };
         let inputs = || call.inputs.iter().flat_map(|arg| arg.tensors());
@@ -186,7 +186,7 @@ impl Layouts {
         }
     }
 
-    /// Puts the tensors of a GPU in their places, and leaves copies out.
+    /// Replaces the tensors by those on a GPU, and removes copies that it does not make.
     fn apply(&self, trace: &ExecutionGraph, branches: &mut Vec<Branch>) {
         branches.retain(|branch| !self.is_left_out(trace, branch));
         for branch in branches {
@@ -217,21 +217,21 @@ fn is_elementwise(ops: &OpSet, call: &OpCall) -> bool {
     matches!(launched.kernel, Kernel::Elementwise(_))
 }
 
-/// The dimensions of a tensor that has a storage of its own, as recorded and on a GPU.
+/// Returns the dimensions of a tensor with its own storage, as recorded and on a GPU.
 fn dims_of(recorded: &Tensor, there: &Tensor) -> Vec<Dim> {
     let strides = recorded.strides.iter().zip(&there.strides);
     let dims = recorded.shape.iter().zip(strides).filter(|(size, _)| **size != 1);
     dims.map(|(&size, (&recorded, &there))| Dim { size, recorded, there }).collect()
 }
 
-/// The storage of an op that views a tensor in another shape and copies only if it has to, with the tensor and the view.
+/// Returns the storage of an op that views a tensor in another shape and copies only if it must, with the tensor and the view.
 fn reshaped(branch: &Branch) -> Option<(u32, &Tensor, &Tensor)> {
     let (source, view) = (branch.call.tensor_at(0)?, branch.call.output(0)?);
     let storage = source.place.number()?;
     (branch.name() == RESHAPE && view.place.number() == Some(storage)).then_some((storage, source, view))
 }
 
-/// A tensor of a storage with other strides; `None` where its dimensions are not parts of the storage's.
+/// Returns a tensor of a storage with other strides; `None` if its dimensions are not parts of the storage's.
 fn mapped(tensor: &Tensor, dims: &[Dim]) -> Option<Tensor> {
     let mut there = tensor.clone();
     for (&size, stride) in tensor.shape.iter().zip(&mut there.strides) {
@@ -251,8 +251,8 @@ fn mapped(tensor: &Tensor, dims: &[Dim]) -> Option<Tensor> {
     Some(there)
 }
 
-/// The stride on a GPU of `count` elements that were recorded at `stride`: of one dimension, or of several that follow one another. `None`
-/// where their distances on a GPU differ.
+/// Returns the stride on a GPU of `count` elements that were recorded at `stride`: of one dimension, or of several consecutive ones. `None`
+/// if their distances on a GPU differ.
 fn spread(count: i64, stride: i64, dims: &[Dim]) -> Option<i64> {
     let mut dim = dims.iter().filter(|dim| dim.recorded <= stride).max_by_key(|dim| dim.recorded)?;
     let every = (stride % dim.recorded == 0).then(|| stride / dim.recorded)?;

@@ -1,8 +1,8 @@
-//! A step recorded on a CPU, as it would run on a GPU.
+//! Conversion of a step recorded on a CPU to a step on a GPU.
 //!
-//! Ops above PyTorch's dispatcher are the same on both: they stay. What changes: tensors live on the GPU, the
-//! batch is copied there, ops that a backend implements call what CUDA's implementation calls (`rules.rs`), the
-//! backward engine has a thread of its own, and optimizers update all parameters at once (foreach).
+//! Ops above PyTorch's dispatcher are the same on both: they are kept. The differences: tensors are on the GPU, the
+//! batch is copied there, ops that a backend implements call the ops of CUDA's implementation (`rules.rs`), the
+//! backward engine has its own thread, and optimizers update all parameters at once (foreach).
 
 mod attention;
 mod autocast;
@@ -41,32 +41,32 @@ use crate::op_set::OpSet;
 use branch::Branch;
 use new_memory::NewMemory;
 
-/// Whether the autograd engine gave an event its name.
+/// Whether an event belongs to the autograd engine.
 fn is_engine(name: &str) -> bool {
     EventName::of(name).is_engine()
 }
 
-/// Whether an optimizer updates parameters within an event of this name.
+/// Whether an event of this name is an optimizer's update of parameters.
 fn is_optimizer_step(name: &str) -> bool {
     EventName::of(name).is_optimizer_step()
 }
 
-/// A step moved to the GPU.
+/// Step moved to the GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetargetedStep {
-    /// Its ops.
+    /// Ops of the step.
     pub tree: OpTree,
-    /// Copies of the batch to the device.
+    /// Number of copies of the batch to the device.
     pub input_copies: usize,
-    /// Inputs that are not copied, for they are the same in each step.
+    /// Number of inputs that are not copied, because they are the same in each step.
     pub kept_inputs: usize,
-    /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
+    /// Ops that only the CPU has, without a known counterpart on the GPU; they were kept.
     pub unknown: Vec<String>,
-    /// Convolutions that give channels last, as their images or weights have them, and gave channels first on the `meta` device.
+    /// Number of convolutions that return channels last, like their images or weights, but returned channels first on the `meta` device.
     pub channels_last: usize,
 }
 
-/// Whether a step ran on the CPU alone, or nowhere: it has tensors, and none is elsewhere or none has memory.
+/// Whether a step ran on the CPU alone, or without memory: it has tensors, and all of them are there or none has memory.
 #[must_use]
 pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     let mut devices = trace.tensors.all().iter().map(|tensor| trace.name(tensor.device));
@@ -78,8 +78,8 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU. `meta` has the tensors that are there before the step: the parameters and buffers of its
-/// modules, and inputs that stay the same; and of each step of an optimizer how it goes over parameters: `loop` is as on the CPU.
+/// Moves a step recorded on a CPU to the GPU. `meta` has the tensors that exist before the step (the parameters and buffers of its
+/// modules, and inputs that stay the same), and the form of each optimizer step: `loop` is as on the CPU.
 #[must_use]
 pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);

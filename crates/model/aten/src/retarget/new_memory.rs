@@ -5,7 +5,7 @@ use steptime_graph::execution::ExecutionGraph;
 use crate::call::Tensor;
 use crate::place::Place;
 
-/// Numbers of storages that no recorded tensor has.
+/// Storage numbers that no recorded tensor has.
 #[derive(Debug)]
 pub(super) struct NewMemory {
     next: u32,
@@ -16,7 +16,7 @@ impl NewMemory {
         NewMemory { next: u32::try_from(trace.tensors.storages().len()).unwrap_or(u32::MAX) }
     }
 
-    /// A tensor like another, in memory of its own.
+    /// Returns a tensor like another, in its own memory.
     pub fn like(&mut self, tensor: &Tensor) -> Tensor {
         let number = self.next;
         self.next = self.next.saturating_add(1);

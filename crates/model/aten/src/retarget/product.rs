@@ -1,16 +1,16 @@
-//! Matrix products: cuBLAS wants each matrix with rows or columns that lie together.
+//! Matrix products: cuBLAS requires matrices whose rows or columns are contiguous.
 
 use super::branch::Branch;
 use super::build::row_major;
 use crate::call::{OpCall, Tensor};
 
-/// Copies of the two matrices, from argument `first` on, that cuBLAS cannot read as they are.
+/// Returns copies of the two matrices from argument `first` on, if cuBLAS cannot read them directly.
 pub(super) fn operands(call: &OpCall, first: usize) -> impl Iterator<Item = Branch> {
     let both = [first, first + 1].into_iter().filter_map(|at| call.tensor_at(at));
     both.filter(|matrix| !readable(matrix)).map(row_major)
 }
 
-/// Whether a matrix, or each of a batch, is row-major or column-major, perhaps with rows further apart.
+/// Whether a matrix, or each of a batch, is row-major or column-major, possibly with gaps between rows.
 fn readable(matrix: &Tensor) -> bool {
     let rank = matrix.shape.len();
     let (Some(&[rows, columns]), Some(&[down, across])) =

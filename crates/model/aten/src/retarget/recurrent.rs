@@ -1,4 +1,4 @@
-//! Recurrent networks: one op of cuDNN for all layers, steps and directions; on the CPU one by one.
+//! Recurrent networks: one op of cuDNN for all layers, steps and directions, which are separate ops on the CPU.
 
 use super::autocast;
 use super::branch::Branch;
@@ -6,32 +6,32 @@ use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// The function of the gradient.
+/// Function of the gradient.
 const FUNCTION: &str = "CudnnRnnBackward0";
-/// cuDNN's ops; what is inside them is made here.
+/// Ops of cuDNN; the ops inside them are created here.
 const FORWARD: &str = "aten::_cudnn_rnn";
 const BACKWARD: &str = "aten::_cudnn_rnn_backward";
 
-/// Networks as a module calls them, and cuDNN's numbers for them.
+/// Ops that a module calls for networks, and cuDNN's mode numbers.
 const MODES: [(&str, i64); 4] =
     [("aten::rnn_relu", 0), ("aten::rnn_tanh", 1), ("aten::lstm", 2), ("aten::gru", 3)];
 const LSTM: i64 = 2;
 
-/// Whether an op was made here, children and all.
+/// Whether an op was created here, including its children.
 pub(super) fn is_made(name: &str) -> bool {
     name == FORWARD || name == BACKWARD
 }
 
-/// A network, from a call of its module: `(input, state, weights, biases, layers, dropout, training, bidirectional,
-/// batch first)`, or `(rows, batch sizes, state, weights, biases, ...)` where sequences are packed.
+/// Network, from a call of its module: `(input, state, weights, biases, layers, dropout, training, bidirectional,
+/// batch first)`, or `(rows, batch sizes, state, weights, biases, ...)` for packed sequences.
 struct Network<'c> {
     input: &'c Tensor,
     states: &'c [Tensor],
     weights: &'c [Tensor],
     mode: i64,
-    /// Where the number of layers stands.
+    /// Position of the number of layers.
     layers: usize,
-    /// Steps of a packed input.
+    /// Number of steps of a packed input.
     packed: Option<i64>,
     call: &'c OpCall,
 }
@@ -40,7 +40,7 @@ impl<'c> Network<'c> {
     fn of(call: &'c OpCall) -> Option<Network<'c>> {
         let &(_, mode) = MODES.iter().find(|(name, _)| *name == call.name)?;
         let lists = |at: usize| matches!(call.inputs.get(at), Some(Arg::Tensors(list)) if !list.is_empty());
-        // The weights are the list before whether there are biases.
+        // The weights are the list before the flag for biases.
         let weights =
             (2..=3).find(|&at| lists(at) && matches!(call.inputs.get(at + 1), Some(Arg::Bool(_))))?;
         let packed = (weights == 3).then(|| call.tensor_at(1).map_or(1, |sizes| sizes.size(0)));
@@ -69,33 +69,33 @@ impl<'c> Network<'c> {
         self.states.get(at).cloned().map_or(Arg::None, Arg::Tensor)
     }
 
-    /// Hidden size, and that of the projection: 0 for none.
+    /// Returns the hidden size, and that of the projection: 0 if there is none.
     fn sizes(&self) -> [i64; 2] {
         let given = self.states[0].size(-1);
         let hidden = self.states.get(1).map_or(given, |cell| cell.size(-1));
         [hidden, if hidden == given { 0 } else { given }]
     }
 
-    /// All weights, one after the other in one piece of memory.
+    /// Returns all weights, stored one after the other in one buffer.
     fn buffer(&self) -> Tensor {
         let all: u64 = self.weights.iter().map(Tensor::numel).sum();
         Tensor::contiguous(&[i64::try_from(all).unwrap_or(i64::MAX)], self.input.dtype)
     }
 
-    /// Layers have so many weights each.
+    /// Returns the number of weights per layer and direction.
     fn stride(&self) -> i64 {
         let layers = self.call.int_at(self.layers).unwrap_or(1).max(1);
         let directions = if self.call.flag_at(self.layers + 3) == Some(true) { 2 } else { 1 };
         self.weights.len() as i64 / layers.saturating_mul(directions).max(1)
     }
 
-    /// `(mode, hidden size, projection, layers, batch first, dropout, training, bidirectional, batch sizes, state of
+    /// Returns `(mode, hidden size, projection, layers, batch first, dropout, training, bidirectional, batch sizes, state of
     /// the dropout)`.
     fn settings(&self) -> Vec<Arg> {
         let [hidden, projection] = self.sizes();
         let sizes = match self.packed {
             Some(steps) => {
-                // How long each sequence is, is not recorded: the same for all.
+                // The lengths of sequences are not recorded: the same length is assumed for all.
                 let steps = steps.clamp(1, 1 << 20);
                 let rows = self.input.size(0).max(1);
                 vec![(rows + steps - 1) / steps; usize::try_from(steps).unwrap_or(1)]
@@ -109,7 +109,7 @@ impl<'c> Network<'c> {
         numbers.into_iter().chain(rest).collect()
     }
 
-    /// A tensor as cuDNN takes it, steps first, with the copy that this takes.
+    /// Returns the copy of a tensor that cuDNN needs, with steps first, if any.
     fn steps_first(&self, tensor: &Tensor) -> Vec<Branch> {
         let mut turned = tensor.clone();
         if self.batch_first() && turned.shape.len() == 3 {
@@ -130,7 +130,7 @@ pub(super) fn at_once(call: &OpCall) -> bool {
     Network::of(call).is_some()
 }
 
-/// The ops inside the module's op: cuDNN's takes the tensors of `call`, to which autocast may have cast those `given` to the module.
+/// Returns the ops inside the module's op: cuDNN's takes the tensors of `call`, to which autocast may have cast those `given` to the module.
 pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
     let Some(network) = Network::of(call) else { return Vec::new() };
     let tensors = Arg::Tensors(network.weights.to_vec());
@@ -153,7 +153,7 @@ pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
     all
 }
 
-/// The function of the gradient, and the op it calls.
+/// Returns the function of the gradient, and the op that it calls.
 pub(super) fn backward(call: &OpCall, gradient: Option<Tensor>) -> Option<(&'static str, Branch)> {
     let network = Network::of(call)?;
     let result = call.output(0).cloned().unwrap_or_else(|| network.input.clone());
@@ -165,7 +165,7 @@ pub(super) fn backward(call: &OpCall, gradient: Option<Tensor>) -> Option<(&'sta
     inputs.extend([Arg::Tensor(buffer.clone()), network.state(0), network.state(1)]);
     inputs.extend([Arg::Tensor(result), Arg::Tensor(gradient.clone()), Arg::None, Arg::None]);
     inputs.extend(network.settings());
-    // Nothing comes back through the last states.
+    // No gradient comes through the last states.
     let states = if network.mode == LSTM { 2 } else { 1 };
     let unused = network.states.iter().take(states).map(|state| {
         let state = Tensor::contiguous(&state.shape, state.dtype);

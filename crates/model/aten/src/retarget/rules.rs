@@ -1,6 +1,6 @@
-//! What CUDA's implementation of each op calls, where the CPU's calls something else.
+//! Ops that CUDA's implementation of each op calls, if the CPU's calls others.
 //!
-//! An op that has no rule and launches a kernel on the GPU keeps of its children those that launch nothing: views
+//! An op that has no rule and launches a kernel on the GPU keeps only the children that launch nothing: views
 //! and allocations. An op that launches nothing itself keeps all its children, each rewritten in turn.
 
 use std::collections::BTreeSet;
@@ -20,16 +20,16 @@ use crate::op_def::Lowering;
 use crate::op_set::OpSet;
 use crate::ops::concat::LISTED_NUMBERS;
 
-/// Names that only the CPU's backends have.
+/// Parts of names that only the CPU's backends have.
 const CPU_ONLY: [&str; 4] = ["mkldnn", "onednn", "_for_cpu", "mkl_"];
 
-/// Backward functions that have another name on the GPU, where the op is inside.
+/// Backward functions with another name on the GPU, if this op is inside.
 const RENAMED: [(&str, &str, &str); 2] = [
     ("NativeBatchNormBackward0", "CudnnBatchNormBackward0", "aten::cudnn_batch_norm_backward"),
     ("MkldnnConvolutionBackward0", "ConvolutionBackward0", "aten::convolution_backward"),
 ];
 
-/// Rewrites trees of ops, by what a set of ops says of them.
+/// Rewriter of trees of ops, with the definitions of a set of ops.
 pub(super) struct Rewrite<'o> {
     ops: &'o OpSet,
     /// Products whose sparse matrix is not coalesced.
@@ -43,7 +43,7 @@ impl<'o> Rewrite<'o> {
         Rewrite { ops, uncoalesced, unknown: BTreeSet::new() }
     }
 
-    /// A node and what is inside it, as they are on the GPU.
+    /// Returns a node and the nodes inside it as they are on the GPU.
     pub fn one(&mut self, mut branch: Branch) -> Branch {
         if let Some(name) = attention::function(&branch) {
             branch.call.name = name;
@@ -77,7 +77,7 @@ impl<'o> Rewrite<'o> {
         branch
     }
 
-    /// Leaves out what the CPU calls inside an op that launches a kernel itself.
+    /// Removes the ops that the CPU calls inside an op that launches a kernel itself.
     fn drop_cpu_work(&self, branch: &mut Branch) {
         branch.children.retain(|child| !child.name().starts_with("aten::resolve_"));
         if matches!(self.ops.lower(&branch.call), Lowering::Kernel(_)) {
@@ -87,12 +87,12 @@ impl<'o> Rewrite<'o> {
         }
     }
 
-    /// Whether nothing in it launches anything.
+    /// Whether nothing inside it launches anything.
     fn is_light(&self, branch: &Branch) -> bool {
         let lowered = self.ops.lower(&branch.call);
         let nothing = self.ops.find(branch.name()).is_some() && lowered == Lowering::Nothing;
         match branch.name() {
-            // With ops inside, the CPU converts a number.
+            // If there are ops inside, the CPU converts a number.
             "aten::to" => branch.children.is_empty(),
             _ if matches!(lowered, Lowering::Kernel(_)) => false,
             _ => {
@@ -102,7 +102,7 @@ impl<'o> Rewrite<'o> {
         }
     }
 
-    /// What the rules say of an op. One without a rule comes back as it was.
+    /// Applies the rules to an op. An op without a rule is returned unchanged.
     fn by_rule(&mut self, branch: Branch) -> ControlFlow<Branch, Branch> {
         let name = branch.call.name.as_str();
         if recurrent::is_made(name) {
@@ -130,8 +130,8 @@ impl<'o> Rewrite<'o> {
     }
 }
 
-/// Whether a leaf has this child on the GPU too: gradients are zeroed before, losses are reduced after its own
-/// kernel; the first power is a copy; what autograd needs is kept from an op in place.
+/// Whether a leaf has this child on the GPU too: gradients are set to zero before, losses are reduced after the leaf's own
+/// kernel; the first power is a copy; an in-place op clones what autograd needs.
 fn stays(name: &str, child: &Branch) -> bool {
     let loss = name.contains("_loss") || name.contains("cross_entropy");
     let copied = name == "aten::pow" && child.name() == "aten::copy_";
@@ -142,12 +142,12 @@ fn stays(name: &str, child: &Branch) -> bool {
         || (loss && matches!(child.name(), "aten::mean" | "aten::sum"))
 }
 
-/// What an op calls on the GPU; `None` where there is no rule for it.
+/// Returns the ops that an op calls on the GPU; `None` if there is no rule for it.
 fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
     let call = &branch.call;
     let like = || around("empty_like", vec![light("empty_strided")]);
     Some(match call.name.as_str() {
-        // Without cuBLASLt, which takes no vectors, the bias is copied to the output first.
+        // Without cuBLASLt, which does not support vectors, the bias is copied to the output first.
         "aten::addmm" => {
             let vector = call.tensor_at(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
             let spread = vector.then(|| view("expand"));
@@ -178,7 +178,7 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
         "aten::embedding_dense_backward" => indexing::embedding(call, &branch.children),
         "aten::_embedding_bag_dense_backward" => indexing::bags(call),
         "aten::_softmax_backward_data" => softmax_backward(call, ops),
-        // Where it was made for the device: a number among the operands of a kernel, in a tensor.
+        // If it was created for the device: a scalar operand of a kernel, in a tensor.
         "aten::scalar_tensor" if matches!(call.inputs.get(3), Some(Arg::Text(_))) => {
             let filled = call.output(0).map(fill);
             [light("empty")].into_iter().chain(filled).collect()
@@ -189,14 +189,14 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
     })
 }
 
-/// The numbers that a copy over a list brings to the device first.
+/// Returns the ops that first copy the metadata of a copy over a list to the device.
 fn listed(list: &[Tensor]) -> Vec<Branch> {
     let count = LISTED_NUMBERS * list.len() as i64;
     let host = Tensor { device: Device::Pinned, ..Tensor::contiguous(&[count], Dtype::I64) };
     vec![op("empty", vec![Arg::Ints([count][..].into())], Some(host.clone())), to_device(host, true)]
 }
 
-/// A mean over all dimensions calls the form that names them.
+/// Returns the ops inside a mean; over all dimensions it calls the form with dimensions.
 fn mean(call: &OpCall) -> Vec<Branch> {
     if call.inputs.len() <= 2 {
         let mut inner = call.clone();
@@ -208,7 +208,7 @@ fn mean(call: &OpCall) -> Vec<Branch> {
     if whole { vec![light("as_strided")] } else { Vec::new() }
 }
 
-/// The product of gradient and result that the gradient of a softmax calls, in new memory.
+/// Returns the product of gradient and result that the gradient of a softmax calls, in new memory.
 fn softmax_backward(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     let product = |call: OpCall| {
         let shape = call.tensor_at(0).map(|grad| Tensor::contiguous(&grad.shape, grad.dtype));

@@ -10,13 +10,14 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::OpTree;
 use crate::dtype::Dtype;
 
-/// Position of a product's sparse matrix, and behind the arguments that of its indices and values.
+/// Positions of a product's sparse matrix, and of its indices and values after the arguments.
 const MATRIX: usize = 1;
 const INDICES: usize = 5;
 const VALUES: usize = 6;
 
-/// Products whose sparse matrix is not coalesced: made in the step and never marked so. One that is older than the step is, unless an op
-/// of the step says otherwise.
+/// Returns the products whose sparse matrix is not coalesced: it was made in the step and never marked as coalesced. A matrix that is older than the
+/// step
+/// counts as coalesced, unless an op of the step shows otherwise.
 pub(super) fn uncoalesced(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<NodeId> {
     let nodes = || tree.nodes.iter().filter_map(|node| Some((node.call.name.as_str(), node.origin?)));
     let mut marks: BTreeMap<TensorId, bool> = BTreeMap::new();
@@ -60,7 +61,8 @@ pub(super) fn is_product(call: &OpCall) -> bool {
     call.input_tensors().any(|(.., tensor)| tensor.is_sparse())
 }
 
-/// The ops inside `addmm` of a sparse matrix: entries merged where they are not, 32-bit indices for cuSPARSE, and a result column by column
+/// Returns the ops inside `addmm` of a sparse matrix: a merge of entries if it is not coalesced, 32-bit indices for cuSPARSE, and a column-major
+/// result
 /// that is copied back.
 pub(super) fn product(call: &OpCall, coalesced: bool) -> Vec<Branch> {
     let mut children: Vec<Branch> =
@@ -100,7 +102,7 @@ pub(super) fn product(call: &OpCall, coalesced: bool) -> Vec<Branch> {
     children
 }
 
-/// The addend of the product: zeros where its factor is none.
+/// Returns the op for the addend of the product: zeros if its factor is zero or missing, or if there is no addend.
 fn start(call: &OpCall, result: &Tensor) -> Branch {
     match (call.inputs.get(3), call.tensor_at(0)) {
         (Some(Arg::Int(1)), Some(added)) => copy(result, added),
@@ -114,7 +116,7 @@ fn start(call: &OpCall, result: &Tensor) -> Branch {
     }
 }
 
-/// The ops inside `_coalesce`, beside its own kernels: the entries numbered, and indices of several dimensions taken apart again.
+/// Returns the ops inside `_coalesce`, besides its own kernels: numbering of the entries, and splitting of flattened indices into dimensions.
 pub(super) fn merging(call: &OpCall) -> Vec<Branch> {
     let mut children: Vec<Branch> =
         ["_nnz", "is_coalesced", "_values", "sparse_dim", "_indices"].into_iter().map(light).collect();

@@ -1,4 +1,4 @@
-//! Ops on tensors that hold others, as a `DTensor` holds a rank's part: Python runs ops on what they hold, and these compute.
+//! Ops on tensors that contain others, as a `DTensor` contains a rank's part: Python runs ops on the inner tensors, and these compute.
 
 use steptime_graph::execution::ExecutionGraph;
 
@@ -6,11 +6,11 @@ use super::branch::Branch;
 use crate::call::OpCall;
 use crate::derive::TreeKind;
 
-/// Marks where an op on such tensors is handed to Python, and where one is whose result alone is described.
+/// Marks of an op on such tensors that is passed to Python, and of an op that only computes the description of its result.
 const HANDED: &str = "PythonSubclass";
 const DESCRIBED: &str = "PythonDispatchMode";
 
-/// Leaves of an op on tensors that hold others its name, and what computes inside it.
+/// Reduces an op on tensors that contain others to its name and the computing ops inside it.
 pub(super) fn open(trace: &ExecutionGraph, branches: &mut [Branch]) {
     for branch in branches {
         if is_handed(branch) {
@@ -24,7 +24,7 @@ pub(super) fn open(trace: &ExecutionGraph, branches: &mut [Branch]) {
     }
 }
 
-/// The ops in place of one that was handed to Python; any other as it is.
+/// Returns the ops that replace an op that was passed to Python; any other op unchanged.
 pub(super) fn held(branch: Branch) -> Vec<Branch> {
     if branch.kind != TreeKind::Function || !is_handed(&branch) {
         return vec![branch];
@@ -37,7 +37,7 @@ fn is_handed(branch: &Branch) -> bool {
     branch.children.iter().any(|child| child.name() == HANDED)
 }
 
-/// Whether an op finds the shape of a result, and computes nothing.
+/// Whether an op only computes the shape of a result.
 fn is_described(trace: &ExecutionGraph, branch: &Branch) -> bool {
     let on_meta = |branch: &Branch| {
         let given = branch.origin.into_iter().flat_map(|origin| trace.output_tensors(origin));
@@ -46,7 +46,7 @@ fn is_described(trace: &ExecutionGraph, branch: &Branch) -> bool {
     branch.children.iter().any(|child| child.name() == DESCRIBED) && any(branch, &on_meta)
 }
 
-/// Whether something holds for a node or one inside it.
+/// Whether a predicate holds for a node or one inside it.
 fn any(branch: &Branch, is: &impl Fn(&Branch) -> bool) -> bool {
     is(branch) || branch.children.iter().any(|child| any(child, is))
 }

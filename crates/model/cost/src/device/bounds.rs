@@ -1,7 +1,7 @@
-//! The least and the most that a kernel may take on a GPU, by what it takes on one that was measured.
+//! Least and greatest duration of a kernel on a GPU, from its duration on a measured one.
 //!
-//! Models that are lent to a GPU extrapolate. What they say must keep the order of the specifications: a kernel gains at
-//! most as much as the figure that gains most, and loses at most what each resource that it waits for loses.
+//! Models transferred to a GPU extrapolate. Their results must keep the order of the specifications: a kernel gains at
+//! most as much as the figure that gains most, and loses at most as much as the resources that it waits for.
 
 use steptime_aten::kernel::Transfer;
 use steptime_aten::{Kernel, KernelCall};
@@ -13,20 +13,20 @@ use super::families::memory::Traffic;
 use super::spec::DeviceSpec;
 use super::units;
 
-/// Times of a call, µs.
+/// Bounds of a call's duration, µs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bounds {
     least: f64,
     most: f64,
-    /// Distance of the GPU from the one that was measured.
+    /// Distance of the GPU from the measured one.
     distance: f64,
 }
 
 impl Bounds {
-    /// Nothing is known.
+    /// Bounds without any information.
     pub(super) const NONE: Bounds = Bounds { least: 0.0, most: f64::INFINITY, distance: f64::INFINITY };
 
-    /// On `to`, of a call that takes so many µs on `from`.
+    /// Bounds on `to` of a call that takes `us` µs on `from`.
     pub(super) fn new(
         call: &KernelCall,
         ctx: &Context,
@@ -42,7 +42,7 @@ impl Bounds {
         } else {
             [from.launch.floor_us, to.launch.floor_us]
         };
-        // A call may be shorter than the shortest kernel that was looked for.
+        // A call may be shorter than the shortest kernel of a sweep.
         let start = us.min(floors[0]);
         let starts = [start, start / floors[0] * floors[1]];
         let busy = us - start;
@@ -59,7 +59,7 @@ impl Bounds {
         Bounds { least, most: by_figures.min(by_resources).max(least), distance }
     }
 
-    /// The times that both allow; of two that contradict each other those by the nearer GPU.
+    /// Intersection of both; if they contradict each other, the bounds from the nearer GPU.
     #[must_use]
     pub(super) fn and(self, other: Bounds) -> Bounds {
         let (near, far) = if self.distance <= other.distance { (self, other) } else { (other, self) };
@@ -67,7 +67,7 @@ impl Bounds {
         Bounds { least: within(far.least), most: within(far.most), ..near }
     }
 
-    /// An estimate within the bounds.
+    /// Estimate moved into the bounds.
     #[must_use]
     pub(super) fn of(self, estimate: Estimate) -> Estimate {
         let us = estimate.time.as_micros();
@@ -76,20 +76,20 @@ impl Bounds {
     }
 }
 
-/// Arithmetic and device memory, each alone, µs.
+/// Times of arithmetic and of device memory, each alone, µs.
 fn resources(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 2] {
     let arithmetic = DeviceSpec::compute_us(call.flops as f64, units::tflop_s(call, spec));
     [arithmetic, spec.dram_us(Traffic::of(call, ctx, spec).dram())]
 }
 
-/// By how much that takes longer which neither arithmetic nor device memory explains: instructions, latencies, the cache.
+/// Ratios of times that neither arithmetic nor device memory explains: instructions, latencies, the cache.
 fn waits(from: &DeviceSpec, to: &DeviceSpec) -> [f64; 3] {
     let cycles = |spec: &DeviceSpec| f64::from(spec.multiprocessors) * spec.clock_mhz;
     [cycles(from) / cycles(to), from.clock_mhz / to.clock_mhz, from.l2.rate_gb_s / to.l2.rate_gb_s]
 }
 
-/// Distance of two GPUs for a call: the logarithm of the ratio of the figure that differs most. A copy goes over the link, of whatever
-/// memory.
+/// Distance of two GPUs for a call: the logarithm of the ratio of the figure that differs most. A copy depends on the link, for any kind of
+/// host memory.
 fn distance(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> f64 {
     let ratios = match &call.kernel {
         Kernel::Transfer(transfer) => {
@@ -101,7 +101,7 @@ fn distance(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> f64 {
     ratios.iter().map(|ratio| ratio.ln().abs()).fold(0.0, f64::max)
 }
 
-/// Ratios of times on `to` and on `from` for each figure that a call may wait for. The host stages a copy of pageable memory as fast for any
+/// Ratios of times on `to` and on `from` for each figure that a call may wait for. The host stages a copy of pageable memory at its own rate for any
 /// GPU.
 fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
     if let Kernel::Transfer(transfer) = &call.kernel {

@@ -1,14 +1,13 @@
-//! Constants of formulas that were measured on one GPU: a profile may hold its own, and has the defaults where it does
-//! not.
+//! Measured constants of the formulas: a profile may have its own, and takes the defaults for the others.
 //!
-//! `profiles/constants.toml` holds the defaults, what each constant stands for, and where it is from.
+//! `profiles/constants.toml` has the defaults, with the meaning and source of each constant.
 
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use steptime_launch::GatherRates;
 
-/// What profiles that lack a group take.
+/// Values for groups that a profile lacks.
 const DEFAULTS: &str = include_str!("../../../../../profiles/constants.toml");
 
 /// Declares a group: its source, and constants that are numbers.
@@ -17,7 +16,6 @@ macro_rules! groups {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        #[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
         pub struct $group {
             pub source: String,
             $(pub $field: f64,)*
@@ -39,7 +37,7 @@ groups! {
     GatherPlan { under_way, output_room, writes_only, with_reads }
     /// Matrix products.
     Gemm { vector_fixed_us }
-    /// How products of 16-bit numbers are cut.
+    /// Tiles of products of 16-bit numbers.
     Cuts {
         share_256x128, share_128x128, share_128x64, share_64x64, share_64x32, kernel_cycles, wave_cycles, store_bytes, step_cycles,
         reduce_us, cache_rate, sharpness, own, shared,
@@ -56,11 +54,11 @@ groups! {
     Sort { column_step_us, row_us, pass_us }
     /// Rows put by index.
     Scatter { atomics_per_cycle, same_address_per_us, few_us, segments_us, hot_step_us, hot_few_us, hot_single_us, repeated_us, merge_block_us, merge_us, coalesce_step_us, coalesce_dram_step_us }
-    /// Torch's embedding bags.
+    /// PyTorch's embedding bags.
     EmbeddingBag { segments_us }
-    /// The forward pass of our own bags.
+    /// Forward pass of steptime's bags.
     FusedBags { near_cache, begin_us, float_find, float_value, quantized_find, quantized_value }
-    /// The backward pass of our own bags.
+    /// Backward pass of steptime's bags.
     FusedBackward {
         gradient_share, count_indices_us, count_pairs_us, move_pairs_us, scan_us, scan_tiles_us, partition_us, bucket_us,
         one_block_us, small_digit_us, large_digit_us, trip_us, row_state_us, column_state_us, small_us, chunk_trip_us,
@@ -68,17 +66,16 @@ groups! {
     }
     /// Kernels of collectives.
     Collectives { blocks, exchange_blocks, threads, registers, shared_bytes }
-    /// Our own interaction.
+    /// Steptime's interaction.
     Interaction {
         shared_bytes, shared_rate, alone, forward_begin, forward_quad, forward_round, backward_begin, backward_vector,
         backward_vector_round, backward_feature, backward_round,
     }
 }
 
-/// How a kind of unit works through tiles of matrix products.
+/// Constants of matrix-product tiles on one kind of unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
 pub struct Tiles {
     pub source: String,
     pub shares: [f64; 8],
@@ -91,10 +88,9 @@ pub struct Tiles {
     pub per_cycle: f64,
 }
 
-/// The constants of all formulas, in groups.
+/// Constants of all formulas, in groups.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the groups are documented themselves")]
 pub struct Constants {
     pub memory: Memory,
     pub rows: Rows,
@@ -120,7 +116,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// What a chip takes that needs so many times as long for a cycle: what waits inside a multiprocessor counts cycles.
+    /// Constants of a chip whose cycle is `factor` times as long: waits inside a multiprocessor are counted in cycles.
     #[must_use]
     pub fn slower(mut self, factor: f64) -> Constants {
         let Constants {
@@ -149,7 +145,7 @@ impl Default for Constants {
 }
 
 impl Constants {
-    /// Whether a profile need not write them.
+    /// Whether all constants are defaults, so that a profile need not write them.
     pub(super) fn are_default(&self) -> bool {
         *self == Constants::default()
     }
@@ -163,7 +159,7 @@ impl Constants {
         all.try_into().map_err(|error: toml::de::Error| D::Error::custom(error.message()))
     }
 
-    /// The first constant that is no positive number, with its value.
+    /// First constant that is not a positive number, with its value.
     pub(super) fn wrong(&self) -> Option<(String, f64)> {
         let groups = toml::Table::try_from(self).unwrap_or_default();
         let numbers = groups.iter().flat_map(|(group, constants)| {

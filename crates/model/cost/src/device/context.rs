@@ -1,4 +1,4 @@
-//! What a kernel's time depends on beside its own arguments.
+//! Context of a kernel: the influences on its duration apart from its arguments.
 
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::{KernelCall, Role};
@@ -6,22 +6,22 @@ use steptime_launch::Indices;
 
 use super::spec::DeviceSpec;
 
-/// The state of the cache, and which rows are looked up.
+/// State of the cache, and the looked-up rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Context {
     /// Reuse distance of each of the call's operands, in their order: bytes touched by kernels from the start of
-    /// the op that touched it last until this one starts. `None`: not touched lately, in device memory.
+    /// the op that last touched it until this one starts. `None`: not touched lately, in device memory.
     pub reuse: SmallVec<[Option<u64>; 4]>,
-    /// How indices are distributed.
+    /// Distribution of indices.
     pub indices: Indices,
-    /// What ran before.
+    /// Kernels that ran before.
     pub setting: Setting,
 }
 
-/// What ran before a kernel: beside the operands, its code and the dirty lines of the cache depend on it.
+/// Kernels that ran before this one: besides the operands, its code and the dirty lines of the cache depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Setting {
-    /// Other kernels, many of them: the code is in no instruction cache, and the cache is full of what they wrote.
+    /// Many other kernels: the code is not in any instruction cache, and the cache is full of their output.
     #[default]
     Step,
     /// The same kernel, then one that wrote to other memory.
@@ -33,7 +33,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// As a feature. Part of the profiles' format: never renumbered.
+    /// Code of the setting as a feature. Part of the profiles' format: never renumbered.
     #[must_use]
     pub const fn code(self) -> f32 {
         match self {
@@ -46,25 +46,25 @@ impl Setting {
 }
 
 impl Context {
-    /// In a step of many kernels, with the reuse distances of the call's operands.
+    /// Context in a step of many kernels, with the reuse distances of the call's operands.
     #[must_use]
     pub fn in_step(reuse: SmallVec<[Option<u64>; 4]>) -> Context {
         Context { reuse, ..Context::default() }
     }
 
-    /// All operands in device memory.
+    /// Context with all operands in device memory.
     #[must_use]
     pub fn cold(call: &KernelCall) -> Context {
         Context { setting: Setting::Flushed, ..Context::in_step(smallvec![None; call.operands.len()]) }
     }
 
-    /// All operands just touched by the same call, which runs again.
+    /// Context with all operands just touched by the same call, which runs again.
     #[must_use]
     pub fn warm(call: &KernelCall) -> Context {
         Context { setting: Setting::Repeated, ..Context::after(call, 0) }
     }
 
-    /// All operands touched by the same call, and so many bytes of other memory since.
+    /// Context with all operands touched by the same call, and `bytes` bytes of other memory since.
     #[must_use]
     pub fn after(call: &KernelCall, bytes: u64) -> Context {
         let distance = call.footprint().saturating_add(bytes);
@@ -72,13 +72,13 @@ impl Context {
         Context { setting: Setting::After, ..Context::in_step(reuse) }
     }
 
-    /// The same with another distribution of indices.
+    /// This context with another distribution of indices.
     #[must_use]
     pub fn with_indices(self, indices: Indices) -> Context {
         Context { indices, ..self }
     }
 
-    /// The context of one part of a call, given the places of its operands among the call's.
+    /// Context of one part of a call, given the indices of its operands among the call's.
     pub(super) fn of_part(
         &self,
         (part, places): (KernelCall, SmallVec<[usize; 4]>),
@@ -87,8 +87,8 @@ impl Context {
         (part, Context { reuse, ..self.clone() })
     }
 
-    /// The share of the bytes read that were touched lately, in the cache or not: where they are not, the cache is
-    /// full of what was written since, which must go to device memory first.
+    /// Share of the bytes read that were touched lately, still in the cache or not. If none were, the cache is full
+    /// of other kernels' output, which must be written to device memory first.
     #[must_use]
     pub fn reused(&self, call: &KernelCall) -> f64 {
         let (mut read, mut reused) = (0.0, 0.0);
@@ -101,8 +101,8 @@ impl Context {
         if read > 0.0 { reused / read } else { 0.0 }
     }
 
-    /// The share of an operand that is still in the second-level cache, 0 to 1: 0 for one that was not touched
-    /// lately or is not there.
+    /// Share of an operand that is still in the second-level cache, 0 to 1: 0 for one that was not touched
+    /// lately or does not exist.
     #[must_use]
     pub fn residency(&self, operand: usize, spec: &DeviceSpec) -> f64 {
         match self.reuse.get(operand) {
@@ -112,10 +112,10 @@ impl Context {
     }
 }
 
-/// The share of what was touched `distance` bytes ago that is still in the second-level cache.
+/// Share of data touched `distance` bytes ago that is still in the second-level cache.
 ///
 /// A plain least-recently-used cache would drop everything at its size. Real ones replace less strictly, and a
-/// sector in twice the effective size is sometimes found; hence a smooth fall in the logarithm of the distance.
+/// sector at twice the effective size is sometimes found; hence a smooth fall in the logarithm of the distance.
 #[must_use]
 pub fn resident(distance: f64, spec: &DeviceSpec) -> f64 {
     let ratio = distance / spec.l2.effective_bytes as f64;

@@ -1,26 +1,26 @@
-//! The time of a kernel, how sure it is, and where it came from.
+//! Estimated duration of a kernel, its uncertainty, and its source.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use steptime_trace::Nanos;
 
-/// Which of a family's models.
+/// Kind of a family's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelKind {
     /// A published formula, or a network over sizes where the publication used one.
     Paper,
-    /// Our formula times factors fitted to a sweep.
+    /// Steptime's formula times factors fitted to a sweep.
     Analytic,
-    /// Boosted trees on the ratio of measured to analytic.
+    /// Boosted trees on the ratio of measured to analytic time.
     Learnt,
 }
 
 impl ModelKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [ModelKind; 3] = [ModelKind::Paper, ModelKind::Analytic, ModelKind::Learnt];
 
-    /// Its name, as files and the command line write it.
+    /// Name in files and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,29 +31,29 @@ impl ModelKind {
     }
 }
 
-/// Where a time came from.
+/// Source of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Measured on this very call.
     Measured,
-    /// A model fitted to a sweep of this GPU: trees, or our formula with fitted factors.
+    /// A model fitted to a sweep of this GPU: trees, or steptime's formula with fitted factors.
     Fitted,
-    /// A model fitted to a sweep of another GPU, asked with this one's specification.
+    /// A model fitted to a sweep of another GPU, evaluated with this one's specification.
     Transferred,
-    /// Our formula and the GPU's specification, nothing fitted.
+    /// Steptime's formula and the GPU's specification, nothing fitted.
     Analytic,
     /// A published formula, or the kind of network that the publication used.
     Paper,
-    /// The bytes of an op that is not known.
+    /// Bytes of an unknown op.
     Fallback,
-    /// Measured on another GPU, and brought to this one by what the kernel's name says that it spends its time on.
+    /// Measured on another GPU, and scaled to this one by the resources that the kernel's name suggests.
     Scaled,
-    /// Nothing: the time is not known.
+    /// None: the duration is unknown.
     Unknown,
 }
 
 impl Source {
-    /// Its name, as reports write it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,29 +69,27 @@ impl Source {
     }
 }
 
-/// The median of what a call may take, and how far off it may be.
+/// Median of a call's duration, and its uncertainty.
 ///
 /// Half-widths are those of the 90 % interval of the logarithm of time: `time * exp(±half_width)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The time.
     pub time: Nanos,
-    /// The part of the half-width that is this call's own: independent of all others.
+    /// Part of the half-width that is this call's own: independent of all others.
     pub own: f64,
-    /// The part that all calls of its family have in common.
+    /// Part of the half-width that all calls of its family have in common.
     pub shared: f64,
-    /// Where it came from.
     pub source: Source,
-    /// Whether the call lies outside of what the model was fitted on.
+    /// Whether the call is outside of the model's fitted range.
     pub extrapolated: bool,
 }
 
 impl Estimate {
-    /// Nothing is known.
+    /// Estimate without any information.
     pub const UNPRICED: Estimate =
         Estimate { time: Nanos::ZERO, own: 0.0, shared: 0.0, source: Source::Unknown, extrapolated: false };
 
-    /// The same from models of other GPUs.
+    /// This estimate, marked as from models of other GPUs.
     #[must_use]
     pub(super) fn transferred(self) -> Estimate {
         match self.source {
@@ -100,7 +98,7 @@ impl Estimate {
         }
     }
 
-    /// One call after another of the same family: their own errors are independent.
+    /// Sum with another call of the same family: their own errors are independent.
     #[must_use]
     pub fn plus(&self, other: &Estimate) -> Estimate {
         let time = self.time + other.time;
@@ -115,13 +113,13 @@ impl Estimate {
         }
     }
 
-    /// The half-width of the 90 % interval of the logarithm of time, both parts together.
+    /// Half-width of the 90 % interval of the logarithm of time, both parts together.
     #[must_use]
     pub fn half_width(&self) -> f64 {
         self.own.hypot(self.shared)
     }
 
-    /// The 90 % interval: its lower and its upper end.
+    /// 90 % interval: its lower and its upper end.
     #[must_use]
     pub fn interval(&self) -> [Nanos; 2] {
         let factor = self.half_width().exp();
@@ -130,11 +128,11 @@ impl Estimate {
     }
 }
 
-/// The sum of many estimates.
+/// Sum of many estimates.
 ///
-/// A family's shared errors go the same way: they add up. Families are independent of one another, and so are
-/// the calls' own errors: they add in quadrature. Where nothing was fitted, or on another GPU, all families
-/// share what the specification gets wrong. Half-widths are of the sum itself, which is close to normal and needs no logarithm.
+/// A family's shared errors have the same sign: they add up. Families are independent of one another, and so are
+/// the calls' own errors: they add in quadrature. If nothing was fitted, or on another GPU, all families
+/// share the errors of the specification. Half-widths are of the sum itself, which is close to normal and needs no logarithm.
 #[derive(Debug, Clone, Default)]
 pub struct EstimateSum {
     time: Nanos,
@@ -143,7 +141,7 @@ pub struct EstimateSum {
 }
 
 impl EstimateSum {
-    /// Adds the same estimate `times` over: its own error is the same in each, as the call is.
+    /// Adds the same estimate `times` times: its own error is the same in each, because the call is the same.
     pub fn add(&mut self, family: &'static str, estimate: &Estimate, times: u64) {
         let time = estimate.time.0 as f64 * times as f64;
         self.time += Nanos(time as i64);
@@ -157,13 +155,13 @@ impl EstimateSum {
         *self.shared.entry(family).or_default() += time * estimate.shared;
     }
 
-    /// The sum of the times.
+    /// Sum of the times.
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.time
     }
 
-    /// The half-width of its 90 % interval.
+    /// Half-width of its 90 % interval.
     #[must_use]
     pub fn half_width(&self) -> Nanos {
         // Summed in the order of size, so that the order of insertion leaves no trace in the last bit.

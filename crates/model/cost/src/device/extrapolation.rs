@@ -1,19 +1,18 @@
-//! How far a call lies outside of what was fitted on.
+//! Distance of a call from the fitted range.
 
 use super::learn::table::MISSING;
 
-/// A distance up to this is measurement's edge, not extrapolation.
+/// Distances up to this are noise of measurement, not extrapolation.
 pub const TOLERATED: f64 = 0.02;
-/// At this distance half of what was learnt is still believed.
+/// Distance at which half of a learnt correction is applied.
 const HALF: f64 = 0.5;
-/// How much the half-width grows with the distance: as much as the model was off in the whole range, doubled at one
-/// range's width outside.
+/// Growth of the half-width with the distance: it doubles at one range's width outside.
 const GROWTH: f64 = 1.0;
 
-/// What ran before is no size: where a setting was not fitted on, trees take the nearest.
+/// The setting is not a size: for a setting outside of the fit, trees take the nearest.
 const SETTING: &str = "setting";
 
-/// The greatest excess over a feature's range, in units of the range, or of 1 where the range is narrower: most
+/// Greatest excess over a feature's range, in units of the range, or of 1 if the range is narrower: most
 /// features are logarithms.
 #[must_use]
 pub fn distance(row: &[f32], ranges: &[(String, f32, f32)]) -> f64 {
@@ -30,14 +29,14 @@ pub fn excess<'a>(features: impl Iterator<Item = (&'a str, f32, f32, f32)>) -> f
     excess.fold(0.0, f64::max)
 }
 
-/// How much of a learnt correction is taken at a distance.
+/// Share of a learnt correction that is applied at a distance.
 #[must_use]
 pub fn belief(distance: f64) -> f64 {
     let outside = (distance - TOLERATED).max(0.0) / HALF;
     1.0 / (1.0 + outside * outside)
 }
 
-/// What the half-width is multiplied by at a distance, and what is added to it.
+/// Factor of the half-width at a distance, and addition to it.
 #[must_use]
 pub fn widening(distance: f64) -> (f64, f64) {
     let outside = (distance - TOLERATED).max(0.0);

@@ -1,4 +1,4 @@
-//! What every family of kernels offers: features, and models that need no learning.
+//! Interface of kernel families: features, and models that need no learning.
 
 use steptime_aten::KernelCall;
 
@@ -6,35 +6,35 @@ use super::context::Context;
 use super::paper::Published;
 use super::spec::DeviceSpec;
 
-/// What a formula of the specification says of a call on a GPU that nothing was measured on.
+/// Estimate of a call by a formula of the specification, for a GPU without measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Specified {
-    /// The time, µs.
+    /// Duration, µs.
     pub us: f64,
-    /// How much it counts beside models that another GPU lends, 0 to 1: it was seen to hold for large calls.
+    /// Weight against the models transferred from another GPU, 0 to 1: the formula was observed to hold for large calls.
     pub share: f64,
-    /// Half-widths that it was seen to have on GPUs left out, where it was scored alone; else those of the models hold.
+    /// Half-widths on left-out GPUs, if the formula was scored alone; else those of the models apply.
     pub worth: Option<Worth>,
 }
 
 /// Half-widths of the 90 % interval of the logarithm of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Worth {
-    /// A call's own.
+    /// Half-width of a call's own error.
     pub own: f64,
-    /// Common to all calls of a family.
+    /// Half-width of the error that all calls of a family share.
     pub shared: f64,
 }
 
 impl Specified {
-    /// Of a call that waits for memory: it counts by half where the call moves twice what the cache holds.
+    /// Estimate of a call bound by memory: its weight is a half if the call moves twice the size of the cache.
     #[must_use]
     pub fn of_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
         let held = 2.0 * spec.l2.effective_bytes as f64 / (call.footprint() as f64).max(1.0);
         Specified { us, share: 1.0 / (1.0 + held * held), worth: None }
     }
 
-    /// Of a call that computes: it counts by half where the call is as short as the shortest that it was seen to hold for.
+    /// Estimate of a call bound by arithmetic: its weight is a half if the call is as short as the shortest that the formula holds for.
     #[must_use]
     pub fn of_arithmetic(us: f64) -> Specified {
         const SHORTEST_US: f64 = 100.0;
@@ -48,44 +48,44 @@ impl Specified {
 /// Methods must be pure, must accept any call (zeros, enormous sizes) without panicking, and may be given calls of
 /// another family only by mistake: they then return the launch floor.
 pub trait Family: Sync {
-    /// Its name, that of [`Kernel::family`](steptime_aten::Kernel::family).
+    /// Returns the family's name, that of [`Kernel::family`](steptime_aten::Kernel::family).
     fn name(&self) -> &'static str;
 
-    /// The names of its features, in their order.
+    /// Returns the names of its features, in their order.
     fn feature_names(&self) -> &'static [&'static str];
 
-    /// Appends the features of one call, as many as there are names. One that has no value is not-a-number.
+    /// Appends the features of one call, one per name. A feature without a value is not-a-number.
     fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>);
 
-    /// The names of features that only [stages](super::stage) use: what was learnt earlier does not know them. Empty
+    /// Returns the names of features that only [stages](super::stage) use: earlier models do not have them. Empty
     /// for most.
     fn more_names(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Appends these features of one call, as many as there are names.
+    /// Appends these features of one call, one per name.
     fn more(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, _out: &mut Vec<f32>) {}
 
-    /// What tells apart, beyond the variant, calls that run different kernels: a stage that has seen one kind says
-    /// nothing of another.
+    /// Returns a name for calls that run different kernels, beyond the variant: a stage fitted on one kind does not
+    /// apply to another.
     fn kind(&self, _call: &KernelCall) -> &'static str {
         ""
     }
 
-    /// The time by our own formula, µs: positive and finite, at least the launch floor.
+    /// Returns the duration by steptime's formula, µs: positive and finite, at least the launch floor.
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64;
 
-    /// The time by a formula that was seen to hold on GPUs of several architectures, of calls that have one.
+    /// Returns the estimate by a formula that was observed to hold on GPUs of several architectures, if the call has one.
     fn specified(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<Specified> {
         None
     }
 
-    /// What the `paper` model of this family is.
+    /// Returns the kind of this family's `paper` model.
     fn published(&self) -> Published {
         Published::Roofline
     }
 
-    /// The time by a published formula, µs, where one exists for this call.
+    /// Returns the duration by a published formula, µs, if one exists for this call.
     fn paper(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! Fitting a profile to measured kernels.
+//! Fits a profile to measured kernels.
 
 mod across;
 pub mod cache;
@@ -32,22 +32,22 @@ pub use network::Search;
 pub use onto::fit_onto;
 pub use signature::without;
 
-/// Fewer rows of a family inside of steps are of too few models to say how it differs there.
+/// Least number of rows of a family inside steps: fewer are of too few models to show the difference.
 const STEP_ROWS: usize = 300;
 
-/// How to fit.
+/// Options of a fit.
 pub struct FitOptions<'a> {
-    /// Of folds, trees and networks: the same seed and rows give the same profile.
+    /// Seed of folds, trees and networks: the same seed and rows give the same profile.
     pub seed: u64,
     /// Folds of the cross-validation.
     pub folds: u8,
-    /// Which networks to try for the paper's models.
+    /// Networks to try for the paper's models.
     pub search: Search,
-    /// The profile's short name.
+    /// Short name of the profile.
     pub name: String,
-    /// What to write down of the sweep.
+    /// Metadata of the sweep to record in the profile.
     pub sweep: BTreeMap<String, String>,
-    /// Told when a family is done: its name, how many are done, and of how many. Called from several threads.
+    /// Called when a family is done, with its name, the number of finished ones, and the number of all. Called from several threads.
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
 }
 
@@ -68,7 +68,7 @@ impl Default for FitOptions<'_> {
 ///
 /// # Errors
 ///
-/// Nothing to fit on, a time that is not positive, a specification that cannot be.
+/// No observations, a time that is not positive, an impossible specification.
 pub fn fit(
     observations: &[Observation],
     spec: &DeviceSpec,
@@ -78,7 +78,7 @@ pub fn fit(
     let by_family = by_family(observations)?;
     let done = std::sync::atomic::AtomicUsize::new(0);
     let of = by_family.len();
-    // Big families first: they decide when the last one is done.
+    // Large families first: they determine the end of the last one.
     let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
     order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
     let fitted: Vec<Result<family::FamilyFit, FitError>> = order
@@ -102,11 +102,11 @@ pub fn fit(
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 
-/// The rows to learn from, by family.
+/// Returns the rows to learn from, by family.
 ///
 /// # Errors
 ///
-/// None at all, or a time that is not positive.
+/// No rows at all, or a time that is not positive.
 fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<&Observation>>, FitError> {
     if observations.is_empty() {
         return Err(FitError::NoRows);
@@ -115,7 +115,7 @@ fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<
         return Err(FitError::Time { case: wrong.case, op: wrong.op.clone(), time: wrong.time });
     }
     let mut by_family: BTreeMap<&'static str, Vec<&Observation>> = BTreeMap::new();
-    // What is priced in parts is learnt from rows of one part, and of ops that are not known nothing is learnt.
+    // Calls priced in parts are learnt from rows of one part, and rows of unknown ops are left out.
     let learnt = |row: &&Observation| row.call.parts().is_none() && row.call.kernel != Kernel::Unknown;
     for row in observations.iter().filter(learnt) {
         by_family.entry(families::of(&row.call.kernel).name()).or_default().push(row);
@@ -130,7 +130,7 @@ fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<
     Ok(by_family)
 }
 
-/// How far the formulas are off with nothing fitted.
+/// Error of the formulas with nothing fitted.
 fn unfitted(fitted: &[family::FamilyFit]) -> Spread {
     let medians: Vec<f64> = fitted.iter().map(|fitted| quantile(&fitted.formula, 0.5)).collect();
     let own = fitted

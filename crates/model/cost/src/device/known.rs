@@ -1,4 +1,4 @@
-//! Prices that are known already: where many steps that are nearly the same are priced, one after another.
+//! Cache of prices, for pricing many nearly equal steps one after another.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -12,10 +12,10 @@ use super::estimate::Estimate;
 use super::price::{Key, ModelChoice};
 use super::profile::DeviceProfile;
 
-/// So many prices are kept; when there are more, all are forgotten.
+/// Largest number of cached prices; if there are more, all are dropped.
 const MOST: usize = 1 << 18;
 
-/// What calls were found to cost on one device by one choice of models. Threads may ask at the same time.
+/// Cached prices of calls on one device by one choice of models. Threads may use it at the same time.
 #[derive(Debug, Default)]
 pub struct KnownPrices(RwLock<FxHashMap<Owned, Estimate>>);
 
@@ -23,7 +23,7 @@ pub struct KnownPrices(RwLock<FxHashMap<Owned, Estimate>>);
 #[derive(Debug)]
 struct Owned(KernelCall, Context);
 
-/// What is compared of a call, its own or borrowed: it is looked up without a copy of it.
+/// Key of a call, owned or borrowed: lookups need no copy of it.
 trait AsKey {
     fn key(&self) -> Key<'_>;
 }
@@ -75,8 +75,8 @@ impl Hash for Owned {
 }
 
 impl KnownPrices {
-    /// The times of many calls, as [`DeviceProfile::price_all`] tells them; those that are known are not computed again.
-    /// It is always asked of the same profile and with the same choice.
+    /// Returns the times of many calls, as [`DeviceProfile::price_all`] does; cached ones are not computed again.
+    /// Every call must use the same profile and the same choice.
     #[must_use]
     pub fn price_all(
         &self,

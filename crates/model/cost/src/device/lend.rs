@@ -1,4 +1,4 @@
-//! A specification with the models of another GPU.
+//! A specification with models transferred from another GPU.
 
 use super::constants::Constants;
 use super::families;
@@ -9,8 +9,8 @@ use super::spec::DeviceSpec;
 use super::transfer::{Lent, Reference, Stages, Transfer};
 
 impl DeviceProfile {
-    /// A specification with the models of this profile. A GPU of the same architecture takes them as they are: what others have
-    /// shown is of other units and other kernels. What the specification's own profile holds of a sweep comes last.
+    /// Returns `to`'s specification with the models of this profile. A GPU of the same architecture takes them without `corrections`: those are
+    /// from other units and other kernels. Corrections from sweeps of `to` itself are applied last.
     #[must_use]
     pub fn lend(
         self,
@@ -37,8 +37,8 @@ impl DeviceProfile {
         to
     }
 
-    /// The same profile, its estimates bounded by what GPUs take that were measured: the one whose models it is lent, and those
-    /// of `layers` whose sweeps corrected the same models. A GPU that was measured itself stays as it is.
+    /// Returns this profile with its estimates bounded by those for measured GPUs: the one whose models it has, and those
+    /// of `layers` whose sweeps corrected the same models. A GPU with a sweep of its own does not change.
     #[must_use]
     pub fn bounded(
         mut self,
@@ -55,7 +55,7 @@ impl DeviceProfile {
         self
     }
 
-    /// The same profile with lent models alone, no formulas of the specification beside them.
+    /// Returns this profile with transferred models alone, without formulas of the specification.
     #[must_use]
     pub(super) fn without_formulas(mut self) -> DeviceProfile {
         if let Some(lent) = &mut self.lent {
@@ -64,14 +64,14 @@ impl DeviceProfile {
         self
     }
 
-    /// What a formula of the specification says of a measured call beside lent models.
+    /// Returns the estimate of a measured call by a formula of the specification, next to transferred models.
     #[must_use]
     pub(super) fn formula(&self, of: &Observation) -> Option<Specified> {
         let family = families::of(&of.call.kernel);
         self.lent.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
     }
 
-    /// Whether kernels were measured on this very GPU.
+    /// Whether kernels were measured on this GPU.
     #[must_use]
     pub fn is_swept(&self) -> bool {
         match &self.lent {
@@ -81,7 +81,7 @@ impl DeviceProfile {
     }
 }
 
-/// The stages of a profile's families.
+/// Takes the stages out of a profile's families.
 fn stages(of: DeviceProfile) -> Stages {
     let (families, stages) =
         of.into_families().into_iter().map(|(header, models)| (header, models.stages)).unzip();

@@ -1,4 +1,4 @@
-//! What kernels cost: a time for each [`KernelCall`](steptime_aten::KernelCall), from its arguments alone.
+//! Kernel costs: a duration for each [`KernelCall`](steptime_aten::KernelCall), from its arguments alone.
 //!
 //! ```text
 //! KernelCall, Context ── families::of ──> features, analytic time ── learnt ratio ──> Estimate

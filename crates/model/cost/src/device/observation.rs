@@ -8,14 +8,14 @@ use super::context::Context;
 /// One kernel call, measured in a known state of the cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
-    /// The case of the sweep it is from: rows of one case are alike, and are never on both sides of a test.
+    /// Case of the sweep: rows of one case are similar, and are never on both sides of a test.
     pub case: u32,
-    /// The op, `aten::addmm`.
+    /// Op, such as `aten::addmm`.
     pub op: String,
-    /// What it launched.
+    /// Kernel call that the op launched.
     pub call: KernelCall,
-    /// The state of the cache, and the indices.
+    /// State of the cache, and the indices.
     pub ctx: Context,
-    /// How long it took.
+    /// Measured duration.
     pub time: Nanos,
 }

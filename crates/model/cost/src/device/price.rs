@@ -1,4 +1,4 @@
-//! Pricing kernel calls with a profile.
+//! Prices of kernel calls by a profile.
 
 use std::hash::{Hash, Hasher};
 
@@ -24,28 +24,28 @@ use super::transfer::Reference;
 use super::units;
 use super::variant::variant;
 
-/// The least half-width for an op that is not known: its bytes say little about what it does with them.
+/// Least half-width for an unknown op: its bytes predict its duration poorly.
 const FALLBACK: f64 = 1.1;
 
-/// So many distinct calls are worth several threads.
+/// Number of distinct calls from which several threads pay.
 const MANY: usize = 64;
 
-/// Which models to price with.
+/// Models to price with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ModelChoice {
-    /// For each family the one that was best on held-out rows.
+    /// For each family the best one on held-out rows.
     #[default]
     Best,
-    /// The published ones; calls that they do not cover are priced by ours.
+    /// The published ones; calls that they do not cover are priced by steptime's.
     Paper,
-    /// Our formulas with fitted factors.
+    /// Steptime's formulas with fitted factors.
     Analytic,
     /// Trees; families without any are priced by formula.
     Learnt,
 }
 
 impl ModelChoice {
-    /// The model of a family.
+    /// Returns the model of a family.
     fn of(self, header: &FamilyHeader) -> ModelKind {
         match self {
             ModelChoice::Best => header.model,
@@ -102,14 +102,14 @@ impl<'a> Group<'a> {
 }
 
 impl DeviceProfile {
-    /// The time of a call.
+    /// Returns the duration of a call.
     #[must_use]
     pub fn price(&self, call: &KernelCall, ctx: &Context, choice: ModelChoice) -> Estimate {
         self.price_all(&[(call, ctx)], choice)[0]
     }
 
-    /// The times of many calls, in their order. Calls of a family are priced together and equal ones once, which is
-    /// many times faster than one by one, and gives the same. Calls of several parts cost the sum of these.
+    /// Returns the durations of many calls, in their order. Calls of a family are priced together and equal ones once, which is
+    /// many times faster than one by one, with the same results. Calls of several parts cost the sum of these.
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =
@@ -152,7 +152,7 @@ impl DeviceProfile {
         }
         let mut distinct: Vec<Option<Estimate>> = vec![None; seen.len()];
         let price = |group: &Group| self.price_group(group, choice);
-        // Threads take longer to start than few calls take.
+        // Starting threads takes longer than few calls.
         let priced: Vec<Vec<Estimate>> = if seen.len() < MANY {
             groups.iter().map(price).collect()
         } else {
@@ -194,7 +194,7 @@ impl DeviceProfile {
         estimates
     }
 
-    /// What GPUs that were measured allow each call to take here.
+    /// Returns the bounds of each call's duration here, from the measured GPUs.
     fn bounds(
         &self,
         group: &Group,
@@ -238,7 +238,7 @@ impl DeviceProfile {
         }
     }
 
-    /// By formula and specification alone.
+    /// Prices by formula and specification alone.
     fn price_unfitted(
         &self,
         family: &dyn Family,

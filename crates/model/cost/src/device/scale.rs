@@ -1,4 +1,4 @@
-//! The time of a kernel on one GPU from its time on another, where nothing is known of it but its name.
+//! Duration of a kernel on one GPU from that on another, if only its name is known.
 
 use steptime_aten::kernel_name::Work;
 use steptime_trace::Nanos;
@@ -6,14 +6,14 @@ use steptime_trace::Nanos;
 use super::estimate::{Estimate, Source};
 use super::spec::DeviceSpec;
 
-/// Half-width of a kernel's own error, and of that which all kernels scaled so have in common. The ratio of two
-/// devices' rates is all that is known: a kernel that is bound by latency keeps its time, one that newer units make
-/// faster gains more.
+/// Half-width of a kernel's own error, and of the error that all kernels scaled this way share. Only the ratio of two
+/// devices' rates is used: a kernel bound by latency keeps its time, and one that newer units accelerate
+/// gains more.
 const OWN: f64 = 0.4;
 const SHARED: f64 = 0.35;
 
-/// What a kernel that was measured on `from` takes on `to`: its start as it is there, the rest by the ratio of what
-/// it spends its time on.
+/// Scales a kernel's time measured on `from` to `to`: its start as it is there, the rest by the ratio of the rates
+/// of its kind of work.
 #[must_use]
 pub fn scaled(measured: Nanos, work: Work, from: &DeviceSpec, to: &DeviceSpec) -> Estimate {
     let ratio = match work {
@@ -24,7 +24,7 @@ pub fn scaled(measured: Nanos, work: Work, from: &DeviceSpec, to: &DeviceSpec) -
     let measured = measured.as_micros();
     let busy = (measured - from.launch.floor_us).max(0.0);
     let us = (measured.min(from.launch.floor_us) / from.launch.floor_us) * to.launch.floor_us + busy * ratio;
-    // Nothing is learnt of a device by going from it to itself.
+    // Scaling from a device to itself adds no error.
     let unlike = if from == to { 0.0 } else { 1.0 };
     Estimate {
         time: Nanos::from_micros_f64(us),

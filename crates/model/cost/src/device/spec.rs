@@ -1,4 +1,4 @@
-//! What is known of a GPU without timing a single kernel of a model on it.
+//! Specification of a GPU: facts that need no timing of model kernels.
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::Dtype;
@@ -9,33 +9,28 @@ use super::constants::Constants;
 
 /// A GPU: its data sheet, and the rates that simple benchmarks reach on it.
 ///
-/// Rates are those *achieved*, not those printed on the box. Decimal prefixes throughout: a GB is 1e9 bytes.
+/// Rates are those *achieved*, not those of the data sheet. Decimal prefixes throughout: a GB is 1e9 bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
-    /// Its name, `NVIDIA H200`.
+    /// Name, such as `NVIDIA H200`.
     pub name: String,
-    /// Its architecture, `Hopper`.
+    /// Architecture, such as `Hopper`.
     pub architecture: String,
     /// Compute capability, major and minor.
     pub compute_capability: [u8; 2],
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Their clock under load, MHz.
+    /// Clock of the multiprocessors under load, MHz.
     pub clock_mhz: f64,
-    /// Where these numbers are from.
+    /// Source of these numbers.
     pub source: String,
-    /// Device memory.
     pub memory: MemorySpec,
-    /// The second-level cache.
     pub l2: CacheSpec,
-    /// Launching kernels.
     pub launch: LaunchSpec,
-    /// Arithmetic.
     pub peak: PeakSpec,
-    /// Copies between host and device.
     pub transfer: TransferSpec,
-    /// Constants of formulas, where they were measured on this GPU; the defaults elsewhere.
+    /// Constants of formulas, if measured on this GPU; the defaults otherwise.
     #[serde(
         default,
         deserialize_with = "Constants::over_defaults",
@@ -48,11 +43,11 @@ pub struct DeviceSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemorySpec {
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
-    /// What a large copy within the device reaches, read plus written, GB/s.
+    /// Rate of a large copy within the device, read plus written, GB/s.
     pub rate_gb_s: f64,
-    /// Where these numbers are from.
+    /// Source of these numbers.
     pub source: String,
 }
 
@@ -60,17 +55,17 @@ pub struct MemorySpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
-    /// How much of it holds data that comes back later, bytes: less than its size where two halves keep copies
-    /// of one line, or where lines are evicted early.
+    /// Part that holds reused data, bytes: less than the size if two halves keep copies
+    /// of one line, or if lines are evicted early.
     pub effective_bytes: u64,
-    /// How sharply residency falls where the reuse distance passes the effective size: the power `p` in
+    /// Steepness of the fall of residency as the reuse distance passes the effective size: the power `p` in
     /// `1 / (1 + (distance / effective)^p)`.
     pub sharpness: f64,
-    /// What a kernel reaches whose operands are all in it, GB/s.
+    /// Rate of a kernel whose operands are all in the cache, GB/s.
     pub rate_gb_s: f64,
-    /// Where these numbers are from.
+    /// Source of these numbers.
     pub source: String,
 }
 
@@ -78,13 +73,13 @@ pub struct CacheSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchSpec {
-    /// The duration of the shortest kernel, µs.
+    /// Duration of the shortest kernel, µs.
     pub floor_us: f64,
-    /// Where it is from.
+    /// Source of this number.
     pub source: String,
 }
 
-/// Achieved rates of arithmetic, TFLOP/s; 0 where the device has no such unit.
+/// Achieved rates of arithmetic, TFLOP/s; 0 if the device has no such unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakSpec {
@@ -96,11 +91,11 @@ pub struct PeakSpec {
     pub tf32_tflop_s: f64,
     /// bf16 on tensor cores.
     pub bf16_tflop_s: f64,
-    /// Half precision, on tensor cores where there are any.
+    /// Half precision, on tensor cores if there are any.
     pub f16_tflop_s: f64,
     /// 8-bit, integer or float, on tensor cores.
     pub i8_tflop_s: f64,
-    /// Where these numbers are from.
+    /// Source of these numbers.
     pub source: String,
 }
 
@@ -116,14 +111,14 @@ pub struct TransferSpec {
     pub to_host_pinned_gb_s: f64,
     /// Device to host into pageable memory, GB/s.
     pub to_host_pageable_gb_s: f64,
-    /// The duration of the shortest copy, µs.
+    /// Duration of the shortest copy, µs.
     pub floor_us: f64,
-    /// Where these numbers are from.
+    /// Source of these numbers.
     pub source: String,
 }
 
 impl TransferSpec {
-    /// The rate of a copy, GB/s.
+    /// Returns the rate of a copy, GB/s.
     #[must_use]
     pub fn gb_s(&self, transfer: &Transfer) -> f64 {
         match (transfer.direction, transfer.pinned) {
@@ -134,8 +129,8 @@ impl TransferSpec {
         }
     }
 
-    /// The same link in the host of another GPU. A pageable copy is staged by the host, then sent: what it takes more than a
-    /// page-locked one is the host's, and tells nothing of the GPU.
+    /// Returns the same link in the host of another GPU. A pageable copy is staged by the host, then sent: its extra time over a
+    /// page-locked one is the host's, and independent of the GPU.
     #[must_use]
     pub fn in_host_of(&self, other: &TransferSpec) -> TransferSpec {
         let staged = |pageable: f64, pinned: f64, own: f64| {
@@ -157,48 +152,44 @@ impl TransferSpec {
     }
 }
 
-/// Why a specification is not usable.
+/// Reason why a specification is not usable.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// A constant of a formula is zero, negative or no number.
+    /// A constant of a formula is zero, negative or not a number.
     #[error("constants.{field} is {value}, and must be a positive number")]
     Constant {
-        /// The constant, with its group.
+        /// Constant, with its group.
         field: String,
-        /// What it holds.
         value: f64,
     },
-    /// A rate or size is zero, negative or no number.
+    /// A rate or size is zero, negative or not a number.
     #[error("{field} is {value}, and must be a positive number")]
     NotPositive {
-        /// The field, with its table.
+        /// Field, with its table.
         field: &'static str,
-        /// What it holds.
         value: f64,
     },
-    /// More than silicon allows: most likely another unit.
+    /// A value beyond any real GPU: most likely in another unit.
     #[error("{field} is {value}, and no GPU has more than {most}: is it in another unit?")]
     Beyond {
-        /// The field, with its table.
+        /// Field, with its table.
         field: &'static str,
-        /// What it holds.
         value: f64,
-        /// The most that is believed.
+        /// Greatest accepted value.
         most: f64,
     },
-    /// The rate of a unit that a device may lack is negative or no number.
+    /// The rate of an optional unit is negative or not a number.
     #[error("{field} is {value}, and must be a positive number, or 0 for none")]
     Negative {
-        /// The field, with its table.
+        /// Field, with its table.
         field: &'static str,
-        /// What it holds.
         value: f64,
     },
 }
 
 impl DeviceSpec {
-    /// What the gather plan asks of it.
+    /// Returns the properties that the gather plan needs.
     #[must_use]
     pub fn gpu(&self) -> Gpu {
         Gpu {
@@ -210,19 +201,19 @@ impl DeviceSpec {
         }
     }
 
-    /// The time to move bytes between device memory and the processors at the achieved rate, µs.
+    /// Returns the time to move bytes between device memory and the processors at the achieved rate, µs.
     #[must_use]
     pub fn dram_us(&self, bytes: f64) -> f64 {
         bytes / (self.memory.rate_gb_s * 1e3)
     }
 
-    /// The time to move bytes that are in the second-level cache, µs.
+    /// Returns the time to move bytes that are in the second-level cache, µs.
     #[must_use]
     pub fn l2_us(&self, bytes: f64) -> f64 {
         bytes / (self.l2.rate_gb_s * 1e3)
     }
 
-    /// The achieved rate of multiplying matrices, TFLOP/s. A precision the device has no unit for is computed in
+    /// Returns the achieved rate of matrix products, TFLOP/s. A precision without a unit is computed in
     /// 32-bit arithmetic.
     #[must_use]
     pub fn matrix_tflop_s(&self, precision: Precision) -> f64 {
@@ -238,7 +229,7 @@ impl DeviceSpec {
         if rate > 0.0 { rate } else { peak.f32_tflop_s }
     }
 
-    /// The achieved rate of arithmetic outside tensor cores, TFLOP/s: 16-bit floats are computed in 32 bits.
+    /// Returns the achieved rate of arithmetic outside tensor cores, TFLOP/s: 16-bit floats are computed in 32 bits.
     #[must_use]
     pub fn vector_tflop_s(&self, dtype: Dtype) -> f64 {
         match dtype {
@@ -249,13 +240,13 @@ impl DeviceSpec {
         }
     }
 
-    /// The time of so many operations at so many TFLOP/s, µs.
+    /// Returns the time of `flops` operations at a rate in TFLOP/s, µs.
     #[must_use]
     pub fn compute_us(flops: f64, tflop_s: f64) -> f64 {
         flops / (tflop_s * 1e6)
     }
 
-    /// Why the device does not compute with a type, and what to do; `None` where it does.
+    /// Returns the reason why the device does not compute with a type, and the remedy; `None` if it does.
     #[must_use]
     pub fn lacks(&self, dtype: Dtype) -> Option<String> {
         match dtype {
@@ -274,7 +265,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Likewise of TF32, where it is asked for.
+    /// Returns the same for TF32, if it is requested.
     #[must_use]
     pub fn lacks_tf32(&self, asked: bool) -> Option<String> {
         let lacks = asked && self.compute_capability < [8, 0];
@@ -289,8 +280,8 @@ impl DeviceSpec {
         )
     }
 
-    /// Fields with what they hold and the most that is believed: several times what any GPU has. Rates of arithmetic are bound by
-    /// what multiprocessors could do in their cycles.
+    /// Returns fields with their values and greatest accepted values: several times those of any GPU. Rates of arithmetic are limited by
+    /// the cycles of the multiprocessors.
     fn limits(&self) -> [(&'static str, f64, f64); 9] {
         let cycles = f64::from(self.multiprocessors) * self.clock_mhz / 1e6;
         let (vector, tensor) = (1024.0 * cycles, 65_536.0 * cycles);
@@ -311,7 +302,7 @@ impl DeviceSpec {
     ///
     /// # Errors
     ///
-    /// The first field that is not, with its value.
+    /// The first field that fails, with its value.
     pub fn check(&self) -> Result<(), SpecError> {
         let positive = [
             ("multiprocessors", f64::from(self.multiprocessors)),

@@ -1,7 +1,7 @@
-//! What a later sweep has taught about a family, on top of the models that were there before.
+//! Corrections of a family from a later sweep, on top of the earlier models.
 //!
-//! A stage corrects estimates only of kinds of calls that its sweep held, and only within the range of sizes at
-//! which it held them; all other calls keep the estimate and the interval they had.
+//! A stage corrects estimates only of kinds of calls that its sweep contained, and only within the range of sizes
+//! of the sweep; all other calls keep their estimate and their interval.
 
 use std::collections::BTreeMap;
 
@@ -18,47 +18,47 @@ use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
 use super::variant::variant;
 
-/// The feature in front of a family's own: the logarithm of the estimate that is corrected, in nanoseconds.
+/// Feature in front of a family's own: the logarithm of the estimate to correct, in nanoseconds.
 pub const ESTIMATE: &str = "ln_estimate";
 
-/// A correction of what a family's models say, and how wide its interval is.
+/// A correction of a family's estimates, and the width of its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The logarithm of measured over the estimate before, over [`names`].
+    /// Trees for the logarithm of measured over the earlier estimate, over [`names`].
     pub trees: Trees,
-    /// Of the corrected estimate.
+    /// Interval of the corrected estimate.
     pub interval: Interval,
-    /// Whether kernels inside recorded steps were among what was learnt from.
+    /// Whether kernels inside recorded steps were among the rows.
     pub in_steps: bool,
-    /// What the models before add to the logarithm of a time for being inside a step: the usual range.
+    /// Usual range of the earlier models' addition to the logarithm of a time for being inside a step.
     pub by_step: [f64; 2],
-    /// The kinds of calls it has seen, by name.
+    /// Kinds of calls in its sweep, by name.
     pub kinds: BTreeMap<String, Kind>,
 }
 
-/// What a stage knows of one kind of calls.
+/// Correction of one kind of calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kind {
-    /// How much of the correction is taken, 0 to 1: what was best on held-out cases.
+    /// Share of the correction that is applied, 0 to 1: the best one on held-out cases.
     pub share: f32,
-    /// The least and the greatest value of every feature among the rows learnt from.
+    /// Least and greatest value of every feature among the rows.
     pub ranges: Vec<[f32; 2]>,
 }
 
-/// Which kind of call this is: its variant, and what the family tells apart beyond.
+/// Returns the kind of a call: its variant, and the family's further distinction.
 #[must_use]
 pub fn kind_of(family: &dyn Family, call: &KernelCall) -> String {
     let more = family.kind(call);
     if more.is_empty() { variant(call) } else { format!("{}:{more}", variant(call)) }
 }
 
-/// The names of the features of a family's stages, in their order.
+/// Returns the names of the features of a family's stages, in their order.
 pub fn names(family: &dyn Family) -> impl Iterator<Item = &'static str> {
     let own = family.feature_names().iter().chain(family.more_names());
     std::iter::once(ESTIMATE).chain(own.copied())
 }
 
-/// The features of a call whose estimate before is given.
+/// Appends the features of a call with a given earlier estimate.
 pub fn features(
     family: &dyn Family,
     call: &KernelCall,
@@ -72,15 +72,15 @@ pub fn features(
     family.more(call, ctx, spec, out);
 }
 
-/// Estimates calls.
+/// Function that estimates calls.
 pub type Estimating<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
 
-/// Corrects the estimates of calls of one family by its stages, one after the other. `again` tells the estimates before in
+/// Corrects the estimates of calls of one family by its stages, one after the other. `again` returns the earlier estimates in
 /// other contexts.
 ///
-/// A stage that has seen no kernel inside a step says what a call takes alone. The models before may know better what it
-/// takes inside one: they may have learnt there what the stage learnt outside. So there the correction is the one of the
-/// call alone, upon what it took alone, and being inside a step changes that by no more than is usual.
+/// A stage without kernels inside steps predicts the time of a call alone. The earlier models may predict better inside a step:
+/// they may have learnt there what the stage learnt outside. So inside a step the correction is that of the
+/// call alone, on its time alone, and being inside a step changes that by no more than the usual range.
 pub fn correct(
     stages: &[Stage],
     family: &dyn Family,
@@ -95,7 +95,7 @@ pub fn correct(
         stages.iter().for_each(|stage| stage.apply(family, calls, spec, estimates, believed));
     };
     apply(calls, &mut after, &mut believed);
-    // The last stage that has seen such calls, and none inside a step.
+    // The last stage with such calls, and none inside a step.
     let unseen = |at: usize| {
         let kind = kind_of(family, calls[at].0);
         stages.iter().rev().find(|stage| !stage.in_steps && stage.kinds.contains_key(&kind))
@@ -125,7 +125,7 @@ pub fn correct(
 }
 
 impl Stage {
-    /// Corrects the estimates of calls of one family, and adds to how much corrections are believed, 0 to 1.
+    /// Corrects the estimates of calls of one family, and adds to the share of corrections that is applied, 0 to 1.
     fn apply(
         &self,
         family: &dyn Family,
@@ -163,7 +163,7 @@ impl Stage {
     }
 }
 
-/// What a stage says of one call.
+/// Correction of one call by a stage.
 struct Here {
     correction: f64,
     widths: (f64, f64),
@@ -176,7 +176,7 @@ impl Here {
         let belief = belief(self.distance);
         let (factor, more) = widening(self.distance);
         let blend = |new: f64, old: f64| belief * new + (1.0 - belief) * old;
-        // Kernels inside a step differ from those that run alone: what was never seen there is as unsure as it was.
+        // Kernels inside a step differ from those that run alone: without any inside a step, the uncertainty stays as it was.
         let least = if self.unseen_setting { before.own } else { 0.0 };
         let own = (self.widths.0 * factor + more).max(least);
         Estimate {
@@ -189,7 +189,7 @@ impl Here {
     }
 }
 
-/// How far a row lies outside of the ranges, as [`excess`] counts. The estimate before is no size.
+/// Distance of a row from the ranges, as [`excess`] counts. The earlier estimate is not a size.
 fn distance(family: &dyn Family, row: &[f32], ranges: &[[f32; 2]]) -> f64 {
     let named = names(family).zip(row).zip(ranges).skip(1);
     excess(named.map(|((name, &value), &[low, high])| (name, value, low, high)))

@@ -1,8 +1,8 @@
-//! Models that were fitted on one GPU, asked about another.
+//! Models that were fitted on one GPU, evaluated for another.
 //!
-//! Models of a family say what measured times are over those of a formula. Formula and features know a GPU by its
-//! specification alone, so both can be asked about a GPU that was never measured. How far off that is was found on GPUs that
-//! were: each in turn priced by what is known of others.
+//! Models of a family predict the ratio of measured times to those of a formula. Formula and features depend on a GPU by its
+//! specification alone, so both can be evaluated for a GPU without measurements. The error of that was found on measured
+//! GPUs: each in turn was priced by the models of others.
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::KernelCall;
@@ -16,15 +16,15 @@ use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
 use super::stage::{self, Estimating, Stage};
 
-/// What models of one GPU are worth on others: half-widths beside those that the models have at home.
+/// Accuracy of one GPU's models on others: half-widths in addition to those of the models on their own GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// The profile whose models are lent.
+    /// Profile whose models are transferred.
     pub from: String,
-    /// On GPUs of the same architecture.
+    /// Half-widths on GPUs of the same architecture.
     pub alike: Spread,
-    /// On all others.
+    /// Half-widths on all others.
     pub other: Spread,
 }
 
@@ -32,7 +32,7 @@ impl Transfer {
     /// Reads the text of a `worth.toml`.
     ///
     /// # Errors
-    /// A field that is missing, not known, or no half-width.
+    /// A field that is missing or unknown, or a value that is not a half-width.
     pub fn parse(text: &str) -> Result<Transfer, HeaderError> {
         let transfer: Transfer = toml::from_str(text).map_err(|error| HeaderError::Toml(Box::new(error)))?;
         for spread in [&transfer.alike, &transfer.other] {
@@ -46,43 +46,41 @@ impl Transfer {
     }
 }
 
-/// Models that a profile has from another GPU's.
+/// Models transferred from another GPU's profile.
 #[derive(Debug, Clone)]
 pub struct Lent {
-    /// The profile that they are from.
+    /// Profile that they are from.
     pub from: String,
-    /// How much wider intervals are here than where they are from.
+    /// Additional half-widths of intervals on this GPU.
     pub wider: Spread,
-    /// Whether this GPU is of another architecture than theirs.
+    /// Whether this GPU has another architecture than theirs.
     pub other: bool,
-    /// What other GPUs have shown of them, as [`fit_across`](super::fit_across) made it; none where the architecture is the same.
+    /// Corrections from other GPUs, made by [`fit_across`](super::fit_across); none if the architecture is the same.
     pub corrections: Stages,
-    /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
+    /// Corrections from a sweep of this GPU, made by [`fit_onto`](super::fit_onto).
     pub layer: Stages,
-    /// GPUs that were measured, by which estimates are bounded where this one was not.
+    /// Measured GPUs, which bound the estimates if this one has no measurements.
     pub references: Vec<Reference>,
 }
 
-/// A GPU that kernels were measured on, with the models that a lent profile holds.
+/// A GPU with measured kernels, and the corrections of the transferred models on it.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// The GPU.
     pub spec: DeviceSpec,
-    /// What a sweep of it has shown of the models; none of the GPU whose models they are.
+    /// Corrections of the models from its sweep; none for the GPU whose models they are.
     pub layer: Stages,
 }
 
-/// Stages of families, with what is told of them.
+/// Stages of families, with their headers.
 #[derive(Debug, Clone, Default)]
 pub struct Stages {
-    /// The families.
     pub families: Vec<FamilyHeader>,
-    /// The stages of each.
+    /// Stages of each family.
     pub stages: Vec<Vec<Stage>>,
 }
 
 impl Stages {
-    /// Those of a family.
+    /// Returns the stages of a family.
     #[must_use]
     pub fn of(&self, family: &str) -> &[Stage] {
         let at = self.families.iter().position(|header| header.name == family);
@@ -91,13 +89,13 @@ impl Stages {
 }
 
 impl Lent {
-    /// What an estimate of lent models is worth here.
+    /// Returns an estimate of transferred models with the wider interval of this GPU.
     pub(super) fn widened(&self, estimate: Estimate) -> Estimate {
         let (own, shared) = (estimate.own.hypot(self.wider.own), estimate.shared.hypot(self.wider.shared));
         Estimate { own, shared, ..estimate }.transferred()
     }
 
-    /// What a formula of the specification says, where it was seen to hold on architectures other than that of the lent models.
+    /// Returns the estimate by a formula of the specification, if the models are from another architecture.
     pub(super) fn specified(
         &self,
         family: &dyn Family,
@@ -108,7 +106,7 @@ impl Lent {
         if self.other { family.specified(call, ctx, spec) } else { None }
     }
 
-    /// Estimates of lent models, beside a formula of the specification where one was seen to hold on other architectures.
+    /// Blends estimates of transferred models with those of formulas of the specification that were observed to hold on other architectures.
     pub(super) fn beside_formulas(
         &self,
         family: &'static dyn Family,
@@ -130,9 +128,9 @@ impl Lent {
         models.into_iter().zip(calls).map(blended).collect()
     }
 
-    /// Estimates of lent models, as other GPUs have shown that they are off. `again` tells the estimates before in other contexts.
+    /// Corrects estimates of transferred models by their errors on other GPUs. `again` returns the earlier estimates in other contexts.
     ///
-    /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown.
+    /// The corrections were learnt for the work: they are not applied to a kernel that is little more than a launch.
     pub(super) fn corrected(
         &self,
         family: &'static dyn Family,
@@ -159,5 +157,5 @@ impl Lent {
     }
 }
 
-/// So many times the shortest kernel's time are a launch, whatever it works on.
+/// Multiple of the shortest kernel's time that counts as a launch, whatever the kernel works on.
 const LAUNCHES: f64 = 2.0;

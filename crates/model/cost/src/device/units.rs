@@ -1,18 +1,19 @@
-//! What a GPU's units cannot do, and what none can do faster.
+//! Limits of a GPU's units: unsupported operations, and least times.
 
 use steptime_aten::kernel::{Attention, AttentionKind, Precision};
 use steptime_aten::{Kernel, KernelCall};
 
 use super::spec::DeviceSpec;
 
-/// The same call as this GPU runs it. `None` where it runs as it is.
+/// Returns the call as this GPU runs it. `None` if it runs unchanged.
 #[must_use]
 pub(super) fn as_run(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     without_tf32(call, spec).or_else(|| with_own_attention(call, spec))
 }
 
-/// PyTorch (2.11) takes cuDNN's attention on Hopper and Blackwell alone. Elsewhere it takes FlashAttention, which has no mask, and from
-/// Ampere on; else the memory-efficient kernels.
+/// Replaces the kind of attention. PyTorch (2.11) uses cuDNN's attention on Hopper and Blackwell alone. Elsewhere it uses FlashAttention, without a
+/// mask
+/// and from Ampere on; else the memory-efficient kernels.
 fn with_own_attention(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     let Kernel::Attention(attention) = &call.kernel else { return None };
     let [major, minor] = spec.compute_capability;
@@ -25,7 +26,7 @@ fn with_own_attention(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall
     Some(KernelCall { kernel, ..call.clone() })
 }
 
-/// The same call as a GPU without TF32 runs it: in full precision. `None` where it runs as it is.
+/// Returns the call as a GPU without TF32 runs it: in full precision. `None` if it runs unchanged.
 fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     if spec.peak.tf32_tflop_s > 0.0 {
         return None;
@@ -45,7 +46,7 @@ fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     Some(call)
 }
 
-/// The rate of a call's arithmetic, TFLOP/s.
+/// Returns the rate of a call's arithmetic, TFLOP/s.
 #[must_use]
 pub(super) fn tflop_s(call: &KernelCall, spec: &DeviceSpec) -> f64 {
     match &call.kernel {
@@ -57,13 +58,13 @@ pub(super) fn tflop_s(call: &KernelCall, spec: &DeviceSpec) -> f64 {
     }
 }
 
-/// Products of small filters by transforms take fewer operations than counted: at most so many times fewer.
+/// Greatest factor by which transforms reduce the counted operations of products of small filters.
 const BY_TRANSFORM: f64 = 2.25;
 
-/// Rates are those of large products; a short one may run at a higher clock.
+/// Greatest factor of the clock: rates are those of large products, and a short one may run at a higher clock.
 const HIGHER_CLOCK: f64 = 1.25;
 
-/// The least time of a product, µs: its operations at the rate that large ones reach.
+/// Returns the least time of a product, µs: its operations at the rate of large ones.
 #[must_use]
 pub(super) fn least_us(call: &KernelCall, spec: &DeviceSpec) -> f64 {
     let (precision, fewer) = match &call.kernel {

@@ -1,17 +1,17 @@
-//! Which variant of a family a call is: calls of one variant err alike.
+//! Variants of calls within a family: calls of one variant have similar errors.
 
 use steptime_aten::kernel::{
     AttentionKind, GatherKind, Layout, NormKind, Pass, PoolKind, RowOptimizer, ScatterKind,
 };
 use steptime_aten::{Kernel, KernelCall};
 
-/// The name of a call's variant: an op or pass, and the type, `add:f32`.
+/// Returns the name of a call's variant: an op or pass, and the type, such as `add:f32`.
 #[must_use]
 pub fn variant(call: &KernelCall) -> String {
     format!("{}:{}", operation(&call.kernel), call.dtype.name())
 }
 
-/// The op where the family holds many, else the pass or kind.
+/// Returns the op if the family has many, else the pass or kind.
 fn operation(kernel: &Kernel) -> &'static str {
     match kernel {
         Kernel::Gemm(gemm) => match gemm.precision {
@@ -39,7 +39,7 @@ fn operation(kernel: &Kernel) -> &'static str {
         Kernel::EmbeddingBag(bag) => pass(bag.pass),
         Kernel::TableBatched(tables) => pass(tables.pass),
         Kernel::FusedBags(bags) => match bags.update {
-            // The type is that of bytes, of eight or of two times four bits.
+            // The type is that of bytes: of eight bits, or of two times four.
             None if bags.element_bits == 4 => "forward_int4",
             None => "forward",
             Some(RowOptimizer::Sgd) => "sgd",

@@ -1,6 +1,6 @@
-//! Captured steps: what the profiler adds to the launch of a CUDA graph and between its nodes.
+//! Captured steps: the profiler's addition to the launch of a CUDA graph and to the time between its nodes.
 //!
-//! The profiler hooks every node when a graph is launched, and puts time between a cleared buffer and the kernels
+//! The profiler hooks every node when a graph is launched, and adds time between a cleared buffer and the kernels
 //! around it. Both are measured by `lab/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
 //! without the profiler.
 
@@ -13,21 +13,21 @@ use steptime_trace::{ActivityKind, Nanos};
 use super::own;
 use super::robust::quiet_mean;
 
-/// What a graph costs besides its nodes' own time, in microseconds.
+/// Costs of a graph in addition to its nodes' own time, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Captured {
-    /// Launching any graph.
+    /// Host time of launching any graph.
     pub call_us: f64,
-    /// Launching it, for each node.
+    /// Host time of launching it, per node.
     pub node_us: f64,
-    /// Launching any graph under the profiler.
+    /// Host time of launching any graph under the profiler.
     pub profiled_call_us: f64,
-    /// Launching it under the profiler, for each node.
+    /// Host time of launching it under the profiler, per node.
     pub profiled_node_us: f64,
-    /// Between two nodes of one stream, at most.
+    /// Time between two nodes of one stream, at most.
     pub between_us: f64,
-    /// Between a cleared buffer and its neighbours, at most.
+    /// Time between a cleared buffer and its neighbours, at most.
     pub clear_us: f64,
 }
 
@@ -44,20 +44,20 @@ impl Default for Captured {
     }
 }
 
-/// When parts of captured graphs may begin, where that is known better than of other launches.
+/// Delays of parts of captured graphs, if known better than those of other launches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CapturedDelays {
-    /// Calls whose first activity begins so long after the call's beginning, while the call still runs.
+    /// Calls whose first activity begins while the call still runs, with its delay from the call's beginning.
     pub leads: Vec<(CallId, Nanos)>,
-    /// Activities that begin so long after the one before them on their stream.
+    /// Activities with their delay after the one before them on their stream.
     pub between: Vec<(ActivityId, Nanos)>,
 }
 
-/// The share of a launch after which a graph's first node begins, where no recording says.
+/// Share of a launch after which a graph's first node begins, if no recording shows it.
 const LEAD: f64 = 0.5;
 
 impl Captured {
-    /// Its fields by name.
+    /// Returns its fields by name.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 6] {
         [
             ("call_us", self.call_us),
@@ -69,18 +69,18 @@ impl Captured {
         ]
     }
 
-    /// Launching a graph of so many nodes.
+    /// Returns the launch time of a graph of `nodes` nodes, µs.
     fn launch_us(&self, nodes: usize) -> f64 {
         self.call_us + self.node_us * nodes as f64
     }
 
-    /// A launch without the profiler over one with it.
+    /// Returns the ratio of a launch without the profiler to one with it.
     fn ratio(&self, nodes: usize) -> f64 {
         let profiled = self.profiled_call_us + self.profiled_node_us * nodes as f64;
         if profiled > 0.0 { (self.launch_us(nodes) / profiled).min(1.0) } else { 1.0 }
     }
 
-    /// Takes the profiler's cost of CUDA graphs off costs that come from a recording. The cost of a launch of many nodes
+    /// Subtracts the profiler's cost of CUDA graphs from costs that come from a recording. The cost of a launch of many nodes
     /// is unlike that of other calls, so it starts from the recorded time of the launch.
     pub fn take_off(
         &self,
@@ -102,7 +102,7 @@ impl Captured {
         }
     }
 
-    /// Costs of a host that was not recorded.
+    /// Sets the costs of an unrecorded host.
     pub fn apply(&self, graph: &StepGraph, gaps: &mut TiSlice<MarkId, Nanos>, delays: &mut CapturedDelays) {
         for (at, call) in graphs(graph).filter(|(_, call)| call.blocking == Blocking::Never) {
             let launch = Nanos::from_micros_f64(self.launch_us(call.activities().len()));
@@ -112,7 +112,7 @@ impl Captured {
         }
     }
 
-    /// The most time between the nodes of a graph.
+    /// Adds the times between the nodes of a graph: as recorded, up to the constants.
     fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(ActivityId, Nanos)>) {
         for at in call.activities().skip(1) {
             let (one, two) = (&graph.activities[at.previous()], &graph.activities[at]);
@@ -127,13 +127,13 @@ impl Captured {
     }
 }
 
-/// Launches of graphs of several nodes.
+/// Returns the launches of graphs of several nodes.
 fn graphs(graph: &StepGraph) -> impl Iterator<Item = (CallId, &Call)> {
     let calls = graph.calls.iter_enumerated();
     calls.filter(|(_, call)| call.kind == ApiKind::GraphLaunch && call.activities().len() > 1)
 }
 
-/// How long after a launch's beginning the first node of its graph began, where it did before the launch was over:
+/// Returns the delay of the first node of each graph after the launch's beginning, if it began before the launch was over:
 /// the median over the steps.
 pub(super) fn recorded_leads(graph: &StepGraph) -> Vec<(CallId, Nanos)> {
     let samples = &graph.samples;

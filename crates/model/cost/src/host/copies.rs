@@ -1,40 +1,39 @@
-//! What the host pays to stage a pageable copy, by its size.
+//! Host time of staging a pageable copy, by its size.
 
 use serde::{Deserialize, Serialize};
 use steptime_trace::{Bytes, Nanos};
 
-/// The time of a smaller copy is mostly that of the call, and does not show how fast the host copies.
+/// Size below which the time of a copy is mostly that of the call, and does not show the host's copy rate.
 const SHOWS_RATE: u64 = 128 << 10;
 /// Gigabytes a second at which a host copies into its staging buffer: a usual rate, and bounds for one thread of any
 /// processor.
 const USUAL_GB_S: f64 = 8.0;
 const SLOWEST_GB_S: f64 = 3.0;
 const FASTEST_GB_S: f64 = 25.0;
-/// No copy is priced longer, whatever its size: times are added up.
+/// Longest price of a copy, µs, whatever its size: times are added up.
 const LONGEST_US: f64 = 1e9;
 
-/// What a staged copy costs the host.
+/// Host time of a staged copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Staging {
-    /// The time.
     pub time: Nanos,
-    /// Whether the copy is larger than all that were measured: its time is then known to a factor of two.
+    /// Whether the copy is larger than all measured ones: its time is then known to a factor of two.
     pub guessed: bool,
 }
 
-/// Host time of a staged copy at sizes that were measured; linear between. A smaller copy costs what the smallest
-/// did. What a larger one has more is copied at the rate of the larger half of the sizes, where these are large
-/// enough to show one, and at a usual rate where they are not.
+/// Host time of a staged copy at measured sizes; linear between. A smaller copy costs the same as the smallest.
+/// The excess of a larger one is copied at the rate of the larger half of the sizes, if these are large
+/// enough to show one, and at a usual rate otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CopyCost {
-    /// Size in bytes and time in microseconds, by rising size.
+    /// Pairs of size in bytes and time in microseconds, by rising size.
     points: Vec<(u64, f64)>,
 }
 
 impl CopyCost {
-    /// From observations of single copies: the median of each size; where a larger copy was measured cheaper,
-    /// both get their mean, weighted by how often they were seen (isotonic regression).
+    /// Fits observations of single copies: the median of each size; if a larger copy was measured cheaper,
+    /// both get their mean, weighted by their counts (isotonic regression).
     pub fn fit(observations: &[(Bytes, Nanos)]) -> CopyCost {
         let mut sorted: Vec<(u64, i64)> = observations.iter().map(|&(b, t)| (b.0, t.0)).collect();
         sorted.sort_unstable();
@@ -61,7 +60,7 @@ impl CopyCost {
         CopyCost { points }
     }
 
-    /// The host time of a copy; `None` where nothing was measured.
+    /// Returns the host time of a copy; `None` if nothing was measured.
     pub fn of(&self, bytes: Bytes) -> Option<Staging> {
         let size = bytes.0 as f64;
         let (&first, &last) = (self.points.first()?, self.points.last()?);
@@ -74,12 +73,12 @@ impl CopyCost {
         Some(Staging { time: Nanos::from_micros_f64(us.min(LONGEST_US)), guessed: bytes.0 > last.0 })
     }
 
-    /// How fast larger copies than those measured go on, gigabytes a second.
+    /// Returns the rate at which larger copies than those measured continue, in gigabytes per second.
     fn rate_gb_s(&self) -> f64 {
         let Some(&last) = self.points.last().filter(|last| last.0 >= SHOWS_RATE) else { return USUAL_GB_S };
         let Some(&base) = self.points.iter().rfind(|point| point.0 <= last.0 / 4) else { return USUAL_GB_S };
         let us = (last.1 - base.1).max(0.0);
-        // Of a time that does not grow the division is infinite, and bounded like any other.
+        // If the time does not grow, the quotient is infinite, and bounded like any other.
         ((last.0 - base.0) as f64 / (1e3 * us)).clamp(SLOWEST_GB_S, FASTEST_GB_S)
     }
 
@@ -117,12 +116,12 @@ mod tests {
             let seen: Vec<(Bytes, Nanos)> = points.iter().map(|&(b, t)| (Bytes(b), us(t))).collect();
             CopyCost::fit(&seen).of(Bytes(bytes)).unwrap()
         };
-        // Small copies tell no rate, however steep: 8 GB/s.
+        // Small copies show no rate, however steep: 8 GB/s.
         let guess = of(&[(256, 12), (512, 15)], 8_000_512);
         assert_eq!(guess, Staging { time: us(1015), guessed: true });
-        // Large ones do: 300 KB in 30 us, 10 GB/s.
+        // Large ones do: 300 KB in 30 µs, 10 GB/s.
         assert_eq!(of(&[(100_000, 10), (400_000, 40)], 1_400_000).time, us(140));
-        // But for rates that no host has: 0.3 GB/s counts as 3, and no time at all as 25.
+        // Impossible rates are bounded: 0.3 GB/s counts as 3, and no time at all as 25.
         assert_eq!(of(&[(100_000, 10), (400_000, 1010)], 3_400_000).time, us(2010));
         assert_eq!(of(&[(100_000, 10), (400_000, 10)], 25_400_000).time, us(1010));
         assert_eq!(of(&[(400_000, 40)], 8_400_000).time, us(1040));

@@ -8,22 +8,22 @@ use steptime_trace::Nanos;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coupling {
-    /// From the end of a launching call to the start of its kernel on an idle stream, microseconds.
+    /// Delay from the end of a launching call to the start of its kernel on an idle stream, microseconds.
     pub launch_to_start_us: f64,
-    /// Between two queued activities of a stream, microseconds.
+    /// Gap between two queued activities of a stream, microseconds.
     pub queue_gap_us: f64,
-    /// The time of a synchronising call that has nothing to wait for, microseconds.
+    /// Duration of a synchronising call that has nothing to wait for, microseconds.
     pub sync_own_us: f64,
-    /// From the end of the device's work to the return of the call that waits for it, microseconds.
+    /// Delay from the end of the device's work to the return of the call that waits for it, microseconds.
     pub sync_return_us: f64,
-    /// From the beginning of a chunked pageable copy's call to its start on an idle device, microseconds.
+    /// Delay from the beginning of a chunked pageable copy's call to its start on an idle device, microseconds.
     pub copy_lead_us: f64,
-    /// Launches that a stream can hold before the host has to wait.
+    /// Number of launches that a stream can hold before the host has to wait.
     pub queue_depth: u32,
 }
 
 impl Default for Coupling {
-    /// One H200 host, as measured.
+    /// Measured values of one H200 host.
     fn default() -> Self {
         Coupling {
             launch_to_start_us: 2.2,
@@ -36,13 +36,13 @@ impl Default for Coupling {
     }
 }
 
-/// A stream counts as idle, or as queued, only by at least this margin.
+/// Least margin for a stream to count as idle, or as queued.
 const CLEARLY: Nanos = Nanos(10_000);
-/// At least this many observations are needed.
+/// Least number of observations.
 const ENOUGH: usize = 5;
 
 impl Coupling {
-    /// Its fields by name, without the depth of the queue.
+    /// Returns its fields by name, without the depth of the queue.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
         [
             ("launch_to_start_us", self.launch_to_start_us),
@@ -53,7 +53,7 @@ impl Coupling {
         ]
     }
 
-    /// Measures the delays in a graph's samples. What too few samples show keeps its value in `fallback`.
+    /// Measures the delays in a graph's samples. Delays with too few samples keep their value in `fallback`.
     pub fn measure(graph: &StepGraph, fallback: &Coupling) -> Coupling {
         let (mut idle, mut queued) = (Vec::new(), Vec::new());
         let (mut own, mut back) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl Coupling {
                 else {
                     continue;
                 };
-                // Giving memory back has work of its own: it says nothing of waiting.
+                // Freeing memory has work of its own: it does not show the wait.
                 if let (Blocking::Streams(set), true) = (call.blocking, call.kind != ApiKind::Free) {
                     let latest = match set {
                         StreamSet::All => stream_end.iter().flatten().max().copied(),
@@ -114,7 +114,7 @@ fn observed(mut delays: Vec<Nanos>, fallback: f64) -> f64 {
     }
 }
 
-/// To the clock's nanosecond.
+/// Rounds to the clock's nanosecond.
 fn round(us: f64) -> f64 {
     (us * 1000.0).round() / 1000.0
 }

@@ -1,21 +1,21 @@
 //! The key of a host gap: the marks on both sides, and their context.
 //!
-//! A gap lies between two marks (an op or a call begins or ends). The same pair of marks costs about the same in every
-//! model, so a table of pairs prices models that it was not measured on. The two marks before and the op around make the
+//! A gap is between two marks (an op or a call begins or ends). The same pair of marks costs about the same in every
+//! model, so a table of pairs also prices models outside of the measurements. The two marks before and the op around make the
 //! key narrower. If a narrow key is unknown, a wider one is used.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ApiKind, MarkId, MarkKind, StepGraph, TiVec};
 use steptime_trace::{NameId, Strings};
 
-/// How much of its context a key holds: the levels of the table, narrowest first.
+/// Number of levels of the table: amounts of context in a key, narrowest first.
 pub const LEVELS: usize = 6;
 
-/// The levels by name, for output: how an estimate was found.
+/// Names of the levels for output: the source of an estimate.
 pub const LEVEL_NAMES: [&str; LEVELS] =
     ["in context", "after the same mark", "same pair", "op before", "op after", "class"];
 
-/// A gap's narrowest key, as text: what a profile file holds.
+/// Narrowest key of a gap, as text in a profile file.
 ///
 /// A mark reads `aten::t{` where an op begins and `aten::t}` where it ends; calls have round brackets,
 /// annotations square ones.
@@ -23,31 +23,31 @@ pub const LEVEL_NAMES: [&str; LEVELS] =
 pub struct EdgeKey {
     /// Two marks before the gap's left side.
     pub before_that: String,
-    /// The mark before the left side.
+    /// Mark before the left side.
     pub before: String,
-    /// The mark where the gap begins.
+    /// Mark where the gap begins.
     pub left: String,
-    /// The mark where it ends.
+    /// Mark where the gap ends.
     pub right: String,
-    /// The op around: `-` for none; led by `~` where another thread takes over, by `^` between steps.
+    /// Op around: `-` for none; with the prefix `~` if another thread takes over, `^` between steps.
     pub within: String,
 }
 
-/// The narrowest keys of all gaps of a graph, as indices into a list of distinct keys. Each text stands once.
+/// Narrowest keys of all gaps of a graph, as indices into a list of distinct keys. Each text is stored once.
 #[derive(Debug, Clone)]
 pub struct Edges {
     /// Distinct keys, in order of appearance.
     keys: Vec<[NameId; 5]>,
     names: Strings,
-    /// For each mark: the key of the gap that ends there.
+    /// Key of the gap that ends at each mark.
     pub of_mark: TiVec<MarkId, u32>,
 }
 
 impl Edges {
-    /// Names every gap of a graph.
+    /// Finds the key of every gap of a graph.
     pub fn of_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
-        // By the name, and what begins or ends.
+        // By the name, and the kind of beginning or end.
         let mut known: Vec<[Option<NameId>; BRACKETS.len()]> =
             vec![[None; BRACKETS.len()]; graph.names.len()];
         let mut labelled = |mark: MarkId| {
@@ -81,7 +81,7 @@ impl Edges {
         Edges { keys, names, of_mark }
     }
 
-    /// The distinct keys, in order of appearance.
+    /// Returns the distinct keys, in order of appearance.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = EdgeKey> {
         self.keys.iter().map(|key| {
             let [before_that, before, left, right, within] = key.map(|name| self.names.get(name).to_owned());
@@ -89,19 +89,19 @@ impl Edges {
         })
     }
 
-    /// The distinct keys, as names of a list of texts.
+    /// Returns the distinct keys, as names of a list of texts.
     pub(super) fn named(&self) -> (&[[NameId; 5]], &Strings) {
         (&self.keys, &self.names)
     }
 
-    /// Of each distinct key the marks on both sides, and the sign before the op around: what level 2 keeps.
+    /// Returns for each distinct key the marks on both sides, and the sign before the op around: the context of level 2.
     pub fn pairs(&self) -> impl Iterator<Item = (NameId, NameId, &str)> {
         self.keys.iter().map(|&[_, _, left, right, within]| (left, right, turn(self.names.get(within))))
     }
 }
 
 impl EdgeKey {
-    /// The key with as much context as a level keeps: what is left out is empty.
+    /// Returns the key with the context of a level; the other parts are empty.
     pub fn at_level(&self, level: usize) -> [&str; 5] {
         let (left, right) = (self.left.as_str(), self.right.as_str());
         match level {
@@ -115,22 +115,22 @@ impl EdgeKey {
     }
 }
 
-/// The sign before the op around: `~` for another thread, `^` for another step, empty for neither.
+/// Returns the sign before the op around: `~` for another thread, `^` for another step, empty for neither.
 pub(super) fn turn(within: &str) -> &str {
     let signed = within.starts_with(['~', '^']);
     &within[..usize::from(signed)]
 }
 
-/// A key as names: these are compared faster than a list of them.
+/// A key as names, which compare faster than a list of them.
 type Key = (NameId, NameId, NameId, NameId, NameId);
 
-/// What stands before the op around: nothing, another thread, another step.
+/// Signs before the op around: none, another thread, another step.
 const SIGNS: [&str; 3] = ["", "~", "^"];
 
-/// What a mark's label may end in.
+/// Possible last characters of a mark's label.
 const BRACKETS: [char; 6] = ['[', ']', '{', '}', '(', ')'];
 
-/// What a mark's label ends in: what begins there, or ends. A place in [`BRACKETS`].
+/// Returns the index in [`BRACKETS`] of the last character of a mark's label, by the kind of beginning or end.
 fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
     match graph.marks[mark].kind {
         MarkKind::OpBegin(op) if graph.ops[op].annotation => 0,
@@ -142,7 +142,7 @@ fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
     }
 }
 
-/// The class of a mark: what kind of thing begins or ends.
+/// Returns the class of a mark: the kind of beginning or end.
 pub(super) fn class(label: &str) -> &'static str {
     let Some(bracket) = label.chars().last() else { return "?" };
     let launches =

@@ -1,44 +1,43 @@
-//! Why the text of a host profile or of a probe is refused.
+//! Errors of the text of a host profile or of a probe.
 
 use super::versions;
 
-/// Why a text is not a host profile that this version can use.
+/// Reason why a text is not a host profile that this version can use.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// It is no TOML, or a field is missing, unknown or of another type. The message names line and field.
+    /// The text is not TOML, or a field is missing, unknown or of another type. The message names line and field.
     #[error("{0}")]
     Toml(#[source] Box<toml::de::Error>),
-    /// It has no version.
+    /// The text has no version.
     #[error("no `version`: not a host profile")]
     NoVersion,
-    /// It is of another version.
+    /// The text is of another version.
     #[error("version {0}, but this steptime reads version {version}", version = versions::PROFILE)]
     Version(u32),
-    /// A number is negative, infinite or no number.
+    /// A number is negative, infinite or not a number.
     #[error("{field} is {value}, and must be a number of 0 or more")]
     Number {
-        /// The field, with its table.
+        /// Field, with its table.
         field: String,
-        /// What it holds.
         value: f64,
     },
-    /// The points of copies do not rise in size, or one has a time that cannot be.
+    /// The points of copies do not rise in size, or one has an impossible time.
     #[error("`staged_copy_us` must hold rising sizes, each with a time of 0 or more")]
     Copies,
 }
 
-/// Why the file of a probe is not usable.
+/// Reason why the file of a probe is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// It is of another version.
+    /// The probe is of another version.
     #[error("probe of version {0}, but this steptime reads version {version}", version = versions::PROBE)]
     Version(i64),
-    /// Its version is no whole number.
-    #[error("`probe_version` is no whole number: measure the host again with `python -m steptime.probe`")]
+    /// The version is not a whole number.
+    #[error("`probe_version` is not a whole number: measure the host again with `python -m steptime.probe`")]
     NoVersion,
-    /// It lacks what only a machine with a GPU can measure.
+    /// The probe lacks the pieces that only a machine with a GPU can measure.
     #[error("the probe has no launches, hand-offs or copies: measure it on the machine with the GPU")]
     Incomplete,
 }

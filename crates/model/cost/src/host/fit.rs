@@ -19,37 +19,35 @@ use crate::error::Error;
 use delays::{copies, coupling};
 use factors::Factors;
 
-/// A recording to fit on.
+/// A recording for a fit.
 #[derive(Debug, Clone)]
 pub struct Training<'g> {
-    /// Its name.
     pub name: String,
-    /// Its execution graph.
     pub graph: &'g StepGraph,
-    /// Whether it is known to be out of line: it is listed, but not fitted on.
+    /// Whether it is known to be out of line: it is listed, but not in the fit.
     pub excluded: bool,
-    /// Whether it was made on the host that the profile is for. Others add gaps, brought to that host's speed.
+    /// Whether it was made on the host of the profile. Other recordings add gaps, scaled to that host's speed.
     pub home: bool,
-    /// What its host's probe measured.
+    /// Values of its host's probe.
     pub probe: Option<Probe>,
-    /// What a pulse between two of its profiled steps took: it is in the trace, and in no step.
+    /// Duration of a pulse between two of its profiled steps: it is in the trace, and in no step.
     pub between: Nanos,
 }
 
-/// Of more gaps than these ...
+/// Number of gaps above which ...
 const MANY: usize = 3000;
-/// ... those with less weight are left out: a wider key knows as much, and a profile is read at every start.
+/// ... those below this weight are left out: a wider key is as accurate, and a profile is read at every start.
 const RARE: f64 = 2.0;
-/// A host's speed is never taken to be known better than this (relative, half-width of 90 %).
+/// Least uncertainty of a host's speed (relative, half-width of 90 %).
 const LEAST_SPREAD: f64 = 0.06;
 
 /// Fits a profile: `gap = slowness of the recording x time when warm x factor of warmth`.
 ///
-/// A recording made while its host was slow gets a high slowness and does not bend the times. `profiler` is taken off
+/// A recording made while its host was slow gets a high slowness and does not bend the times. `profiler` is subtracted from
 /// the gaps; `profiler_fresh` is kept for predictions of processes that were never profiled.
 ///
 /// # Errors
-/// Where no recording has a measured step.
+/// If no recording has a measured step.
 pub fn fit(
     recordings: &[Training<'_>],
     profiler: &ProfilerCost,
@@ -90,7 +88,7 @@ pub fn fit(
     })
 }
 
-/// The gaps of a profile, sorted by key.
+/// Returns the gaps of a profile, sorted by key.
 fn worth_keeping(factors: Factors) -> Vec<Gap> {
     let weights = factors.weights();
     let Factors { keys, base, .. } = factors;
@@ -105,13 +103,13 @@ fn worth_keeping(factors: Factors) -> Vec<Gap> {
     gaps
 }
 
-/// The slowness of the recordings that were made on the profile's host; of all, where none of these is left.
+/// Returns the slowness of the recordings from the profile's host; of all, if none of these is left.
 fn at_home(used: &[&Training<'_>], slowness: &[f64]) -> Vec<f64> {
     let anywhere = !used.iter().any(|r| r.home);
     used.iter().zip(slowness).filter(|(r, _)| r.home || anywhere).map(|(_, &s)| s).collect()
 }
 
-/// What a probe would measure on the profile's host: each piece as probes found it, over how slow their hosts were.
+/// Returns the probe of the profile's host: each piece from the recordings' probes, divided by the slowness of their hosts.
 fn reference(used: &[&Training<'_>], slowness: &[f64]) -> Probe {
     let scaled: Vec<[f64; 5]> = used
         .iter()
@@ -141,7 +139,7 @@ fn median_of(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
-/// Nine of ten hosts lie within this of the typical one.
+/// Returns the distance from the typical host that covers nine of ten hosts.
 fn spread(slowness: &[f64]) -> f64 {
     let mut away: Vec<f64> = slowness.iter().map(|s| s.ln().abs()).collect();
     away.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The gaps of a profile, and how they are looked up.
+//! The gaps of a profile, and their look-up.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -11,15 +11,15 @@ use super::edge::{EdgeKey, Edges, LEVELS, class, turn};
 /// One kind of gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gap {
-    /// Its narrowest key.
+    /// Narrowest key.
     pub key: EdgeKey,
     /// Time when warm, microseconds.
     pub us: f64,
-    /// Sum of the warmth factors it was measured at: its weight.
+    /// Weight: the sum of the warmth factors of its measurements.
     pub weight: f64,
 }
 
-/// The gaps of a profile, sorted by key, and how they are looked up.
+/// The gaps of a profile, sorted by key, with a table for look-ups.
 #[derive(Debug, Default)]
 pub struct Gaps {
     rows: Vec<Gap>,
@@ -27,13 +27,13 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Those of rows that are sorted by key.
+    /// Creates it from rows that are sorted by key.
     #[must_use]
     pub fn new(rows: Vec<Gap>) -> Gaps {
         Gaps { rows, table: OnceLock::new() }
     }
 
-    /// The same by key at every level, made when it is first asked for.
+    /// Returns the gaps by key at every level; the table is made on the first call.
     pub fn table(&self) -> &GapTable {
         self.table.get_or_init(|| GapTable::new(&self.rows))
     }
@@ -53,26 +53,26 @@ impl PartialEq for Gaps {
     }
 }
 
-/// What a gap takes on a profile's host, and how that was found.
+/// Time of a gap on a profile's host, and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Usual {
-    /// Its time, as warm as it is in this step, microseconds.
+    /// Time at the warmth of this step, microseconds.
     pub us: f64,
-    /// How much of its context the profile knew: an index into [`super::edge::LEVEL_NAMES`].
+    /// Level of context that the profile has: an index into [`super::edge::LEVEL_NAMES`].
     pub level: usize,
 }
 
-/// A text of a table; [`Texts::NONE`] where the table has none like it.
+/// Number of a text in a table; [`Texts::NONE`] if the table does not have it.
 type Text = u32;
 
-/// A profile's gaps by key at every level: sums of time and of weight.
+/// Gaps of a profile by key at every level: sums of time and of weight.
 #[derive(Debug, Clone, Default)]
 pub struct GapTable {
     texts: Texts,
     levels: [FxHashMap<[Text; 5], (f64, f64)>; LEVELS],
 }
 
-/// The texts of a table's keys.
+/// Texts of a table's keys.
 #[derive(Debug, Clone, Default)]
 struct Texts(FxHashMap<String, Text>);
 
@@ -94,7 +94,7 @@ impl Texts {
 }
 
 impl GapTable {
-    /// That of a profile's gaps.
+    /// Creates the table of a profile's gaps.
     fn new(gaps: &[Gap]) -> GapTable {
         let mut table = GapTable::default();
         for gap in gaps {
@@ -108,11 +108,11 @@ impl GapTable {
         table
     }
 
-    /// The time when warm of each distinct gap of a graph, under the narrowest key that is known.
+    /// Returns the time when warm of each distinct gap of a graph, by the narrowest known key.
     pub(super) fn find_all(&self, edges: &Edges) -> Vec<Option<Usual>> {
         let (keys, names) = edges.named();
         let empty = self.texts.find("");
-        // Of each name: itself, its class and its turn.
+        // For each name: itself, its class and its turn.
         let texts: Vec<[Text; 3]> = (0..names.len())
             .map(|at| names.get(NameId::from(at)))
             .map(|name| [name, class(name), turn(name)].map(|text| self.texts.find(text)))

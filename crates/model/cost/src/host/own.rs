@@ -9,15 +9,15 @@ use super::robust::{mean_of_ranks, quiet_mean, steps_of_ranks};
 use super::speed::{Elasticity, Speed, times};
 use super::stalls::Stalls;
 
-/// The time of each gap, mark by mark, with the profiler's cost taken off. `None` where no step measured it.
+/// Returns the time of each gap, mark by mark, without the profiler's cost. `None` if no step measured it.
 ///
-/// Waiting for the device is no cost of the host: the end of a blocking call has a gap of `None`. A launch that always
-/// found its queue full is given the time of launches of the same name that did not.
+/// Waiting for the device is not a cost of the host: the end of a blocking call has a gap of `None`. A launch that always
+/// found its queue full gets the time of launches of the same name that did not.
 pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> TiVec<MarkId, Option<Nanos>> {
     corrected(graph, profiler, |_| [1.0, 1.0])
 }
 
-/// The same, scaled from the host's speed while profiled to its speed in the predicted steps.
+/// Returns the same, scaled from the host's speed while profiled to its speed in the predicted steps.
 pub fn gaps_at(
     graph: &StepGraph,
     profiler: &ProfilerCost,
@@ -32,14 +32,14 @@ pub fn gaps_at(
     gaps
 }
 
-/// A gap without the recorder's pulse, which runs on the main thread between two profiled steps.
+/// Subtracts the recorder's pulse, which runs on the main thread between two profiled steps, from a gap.
 pub(super) fn take_off_pulse(graph: &StepGraph, mark: MarkId, gap: Nanos, pulse: Nanos) -> Nanos {
     let row = &graph.marks[mark];
     let between_steps = row.wraps && graph.threads[row.thread].role == Role::Main;
     if between_steps { ProfilerCost::take_off(gap, pulse) } else { gap }
 }
 
-/// Takes the profiler's cost, times the first factor of a mark, off each gap, and multiplies the rest by the second.
+/// Subtracts the profiler's cost, times the first factor of a mark, from each gap, and multiplies the rest by the second.
 fn corrected(
     graph: &StepGraph,
     profiler: &ProfilerCost,
@@ -59,9 +59,9 @@ fn corrected(
         .collect()
 }
 
-/// The time of each gap of a typical step, the profiler's cost left in: the mean over the steps whose periods are
-/// the middle ones, so that the gaps add up to what such a step took. Where the host ran ahead of the device they are
-/// the short ones: the long ones hold waits for the device. `None` as in [`gaps`].
+/// Returns the time of each gap of a typical step, the profiler's cost left in: the mean over the steps with the middle
+/// periods, so that the gaps add up to the duration of such a step. If the host ran ahead of the device these are
+/// the short ones: the long ones include waits for the device. `None` as in [`gaps`].
 pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     let ranks = if graph.samples.clock() == Clock::Device { (0.0, 0.4) } else { (0.4, 0.6) };
     let middle = match unlike(graph) {
@@ -70,20 +70,20 @@ pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     };
     let all: Vec<StepId> = graph.samples.steps().collect();
     let typical = located(graph, &middle, |column| mean_of_ranks(column, 0.0, 1.0));
-    // What none of these measured is taken from the others.
+    // Gaps that none of these measured are taken from the other steps.
     let missing = typical.iter().any(Option::is_none);
     let others =
         if missing { located(graph, &all, |column| mean_of_ranks(column, 0.3, 0.7)) } else { TiVec::new() };
     typical.into_iter_enumerated().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
 }
 
-/// Whether the steps do not do the same. A mean over them is no step that ever was: the times of the typical step are taken as
-/// they are.
+/// Whether the steps differ in their ops. A mean over them is not any real step: the times of the typical step are used
+/// instead.
 fn unlike(graph: &StepGraph) -> bool {
     graph.is_measured() && !graph.coverage.steps_are_alike()
 }
 
-/// The location of each gap's samples in some of the steps.
+/// Returns the location of each gap's samples in some of the steps.
 fn located(
     graph: &StepGraph,
     steps: &[StepId],
@@ -102,7 +102,7 @@ fn located(
                 (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, steps, &mut column),
                 _ => collect_of(graph, mark, steps, &mut column),
             }
-            // The wait for a batch does not follow the speed of the host: its median over all steps is taken.
+            // The wait for a batch does not depend on the speed of the host: its median over all steps is used.
             if graph.waits_for_input(mark) {
                 collect(graph, mark, &mut column);
                 return median(&mut column);
@@ -112,7 +112,7 @@ fn located(
         .collect()
 }
 
-/// The samples of a call's own time from the steps in which its queue had room; where it never had, those of
+/// Collects the samples of a call's own time from the steps in which its queue had room; if it never had, those of
 /// all calls of the same name.
 fn unstalled(graph: &StepGraph, stalls: &Stalls, call: CallId, steps: &[StepId], column: &mut Vec<Nanos>) {
     let end = graph.calls[call].end;
@@ -132,14 +132,14 @@ fn unstalled(graph: &StepGraph, stalls: &Stalls, call: CallId, steps: &[StepId],
     }
 }
 
-/// All samples of a gap.
+/// Collects all samples of a gap.
 pub fn collect(graph: &StepGraph, mark: MarkId, column: &mut Vec<Nanos>) {
     let row = &graph.marks[mark];
     column.clear();
     column.extend(graph.samples.steps().filter_map(|step| graph.samples.gap(step, mark, row)));
 }
 
-/// The samples of a gap in some of the steps.
+/// Collects the samples of a gap in some of the steps.
 fn collect_of(graph: &StepGraph, mark: MarkId, steps: &[StepId], column: &mut Vec<Nanos>) {
     let row = &graph.marks[mark];
     column.clear();

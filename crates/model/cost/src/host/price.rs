@@ -13,65 +13,65 @@ use super::speed::{Elasticity, Speed, times};
 use super::usual::UsualGaps;
 use super::{own, release};
 
-/// The host side of a step, priced.
+/// Priced host side of a step.
 #[derive(Debug, Clone)]
 pub struct HostCosts {
-    /// The time of each gap, mark by mark; inside calls that wait for the device what they do once it is done, and zero inside
+    /// Time of each gap, mark by mark; inside calls that wait for the device their own work after the device is done, and zero inside
     /// copies that wait.
     pub gaps: TiVec<MarkId, Nanos>,
     /// Delays between host and device.
     pub coupling: Coupling,
     /// Whether the delays of single copies and queued activities are the recording's own; else they are those of
-    /// `coupling`, but for delays too long to be overhead.
+    /// `coupling`, except for delays too long to be overhead.
     pub recorded_delays: bool,
-    /// The profiler's part of the recorded lead of a pageable copy.
+    /// Profiler's part of the recorded lead of a pageable copy.
     pub lead_excess: Nanos,
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
-    /// Where the times came from.
+    /// Sources of the times.
     pub found: Found,
-    /// When parts of captured graphs may begin.
+    /// Delays of parts of captured graphs.
     pub captured: CapturedDelays,
 }
 
-/// Staged copies larger than any that a profile was fitted on.
+/// Staged copies larger than any in a profile's fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Guessed {
-    /// How many.
+    /// Number of copies.
     pub copies: usize,
-    /// What they cost together, known to a factor of two.
+    /// Their cost together, known to a factor of two.
     pub time: Nanos,
 }
 
-/// How many gaps were priced from what.
+/// Number of gaps by source of their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {
-    /// From the recording's own samples.
+    /// Gaps from the recording's own samples.
     pub own: usize,
-    /// From a profile, by how much of the context agreed ([`super::edge::LEVEL_NAMES`]).
+    /// Gaps from a profile, by level of the matching context ([`super::edge::LEVEL_NAMES`]).
     pub profile: [usize; LEVELS],
-    /// Neither from samples nor from the profile: they cost nothing in the simulation.
+    /// Gaps with neither samples nor a profile entry: they take no time in the simulation.
     pub unpriced: usize,
-    /// Copies larger than any that the profile was fitted on.
+    /// Copies larger than any in the profile's fit.
     pub guessed: Guessed,
 }
 
-/// Half-width of the 90 % interval of a step's host time when it comes from the recording itself: the host's
-/// drift between the profiled and the un-profiled steps, and what is not known of the profiler's cost.
+/// Half-width of the 90 % interval of a step's host time if it comes from the recording itself: the host's
+/// drift between the profiled and the un-profiled steps, and the uncertainty of the profiler's cost.
 const OWN_SPREAD: f64 = 0.06;
 
-/// A gap up to so many times as long as expected, and so much longer, is an ordinary one.
+/// Greatest ratio to the expected time, and greatest excess over it, of an ordinary gap.
 const ORDINARY: f64 = 3.0;
 const ORDINARY_US: f64 = 30.0;
 
 impl HostCosts {
-    /// From the recording's own samples, the profiler's cost taken off.
+    /// Prices from the recording's own samples, without the profiler's cost.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
         HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
     }
 
-    /// The same, scaled from the host's speed while profiled to its speed in the predicted steps.
+    /// Prices from the same, scaled from the host's speed while profiled to its speed in the predicted steps.
     pub fn own_at(
         graph: &StepGraph,
         profiler: &ProfilerCost,
@@ -84,7 +84,7 @@ impl HostCosts {
         HostCosts::of_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
     }
 
-    /// A typical step as it was recorded, the profiler's cost left in.
+    /// Prices a typical step as recorded, the profiler's cost left in.
     pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
         HostCosts::of_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
     }
@@ -98,7 +98,7 @@ impl HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let work = release::own_work(graph, &coupling);
         let mut found = Found::default();
-        let gaps = gaps
+        let mut gaps: TiVec<MarkId, Nanos> = gaps
             .into_iter_enumerated()
             .map(|(mark, gap)| match gap {
                 Some(gap) => {
@@ -109,7 +109,7 @@ impl HostCosts {
                     MarkKind::CallEnd(call) => work.get(&call).copied().unwrap_or(Nanos::ZERO),
                     _ => Nanos::ZERO,
                 },
-                // Of a single step nothing is known of the gap to the next.
+                // A single step has no gap to the next.
                 None if graph.marks[mark].wraps && graph.samples.steps().len() == 1 => Nanos::ZERO,
                 None => {
                     found.unpriced += 1;
@@ -117,23 +117,25 @@ impl HostCosts {
                 }
             })
             .collect();
+        // Collected in place: half of it is room of what may be missing.
+        gaps.shrink_to_fit();
         let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
         HostCosts { gaps, coupling, recorded_delays: true, lead_excess, spread: OWN_SPREAD, found, captured }
     }
 
-    /// From a profile: no overhead of the graph's own samples is used.
+    /// Prices from a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
         HostCosts::from_usual(graph, profile, process, &UsualGaps::of(graph, profile))
     }
 
-    /// The same, of what the profile says of each gap.
+    /// Prices from a profile's values of each gap.
     pub fn from_usual(
         graph: &StepGraph,
         profile: &HostProfile,
         process: Process,
         usual: &UsualGaps,
     ) -> HostCosts {
-        // A process that was never profiled has none of the cost that a finished profiler leaves behind.
+        // A process that was never profiled has none of the cost that a finished profiler leaves in a process.
         let left = match process {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
             Process::Fresh => profile.attached.of_gaps(graph),
@@ -179,14 +181,14 @@ impl HostCosts {
         }
     }
 
-    /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.
+    /// Returns the ratio of the graph's own gaps to these costs: the slowness of its host.
     ///
     /// Outside 0.85 to 1.15 the host was fast or slow while recording. `None` without samples.
     pub fn slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
         self.slowness_where(graph, profiler, |_, _| true)
     }
 
-    /// The same of ordinary gaps alone: one that is far longer than here is work, or a sleep, that the profile does not know.
+    /// Returns the same for ordinary gaps alone: a far longer one is work, or a sleep, that the profile does not contain.
     pub fn ordinary_slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
         self.slowness_where(graph, profiler, |own, gap| own <= ORDINARY * gap + ORDINARY_US)
     }

@@ -1,4 +1,4 @@
-//! A host's speed by the pieces that steps are made of, as the recorder's probe measures them.
+//! Speed of a host by the pieces of steps, as measured by the recorder's probe.
 
 use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkId, MarkKind, StepGraph};
@@ -8,37 +8,37 @@ use super::error::ProbeError;
 use super::speed::Pace;
 use super::versions;
 
-/// What pieces of host work take in a process that no profiler ever ran in, microseconds.
+/// Durations of pieces of host work in a process without any profiler, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// A small training step on the CPU: ops and their autograd.
+    /// Small training step on the CPU: ops and their autograd.
     pub step_cpu_us: f64,
-    /// The same on the GPU, where there is one: launches too.
+    /// The same step on the GPU, if there is one: with launches.
     pub step_gpu_us: f64,
-    /// A kernel's launch with the op around it.
+    /// Launch of a kernel with the op around it.
     pub launch_us: f64,
-    /// To the thread of the backward pass and back.
+    /// Hand-off to the thread of the backward pass and back.
     pub hand_offs_us: f64,
-    /// A pageable copy of 64 KiB to the GPU.
+    /// Pageable copy of 64 KiB to the GPU.
     pub copy_us: f64,
 }
 
 impl Default for Probe {
-    /// The host that the shipped profile is for, found by what its gaps take beside those of hosts with a probe.
+    /// Values for the host of the shipped profile, from its gaps relative to those of hosts with a probe.
     fn default() -> Probe {
         Probe { step_cpu_us: 714.0, step_gpu_us: 1430.0, launch_us: 4.6, hand_offs_us: 129.0, copy_us: 6.4 }
     }
 }
 
-/// How the pieces of a probe follow the pace of a host: the exponent on a pulse's time.
+/// Exponent of a probe's pieces on a pulse's time.
 const FOLLOWS: f64 = 0.65;
 
-/// The size of a pageable copy that a probe is asked for.
+/// Size of the probe's pageable copy, bytes.
 const COPY_BYTES: f64 = 65536.0;
 
 impl Probe {
-    /// Its fields by name.
+    /// Returns its fields by name.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
         [
             ("step_cpu_us", self.step_cpu_us),
@@ -49,13 +49,13 @@ impl Probe {
         ]
     }
 
-    /// From its fields, in the order of [`numbers`](Probe::numbers).
+    /// Creates it from its fields, in the order of [`numbers`](Probe::numbers).
     pub(crate) fn of_array([step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us]: [f64; 5]) -> Probe {
         Probe { step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us }
     }
 
-    /// From what a recorder wrote, at the pace that its pulses show for un-profiled steps, else at that of the whole
-    /// probe: a probe alone sees the host for a moment. `None` where a piece is missing: a machine without a GPU has no
+    /// Creates it from a recorder's numbers, at the pace of its pulses for un-profiled steps, else at that of the whole
+    /// probe: a probe alone sees the host for a moment. `None` if a piece is missing: a machine without a GPU has no
     /// launches.
     pub fn of_numbers(numbers: &Numbers, pulses: &Numbers) -> Option<Probe> {
         let slower = pace_of_steps(numbers, pulses).powf(FOLLOWS);
@@ -76,10 +76,10 @@ impl Probe {
         })
     }
 
-    /// From the file that `python -m steptime.probe` writes; `None` where the text is no such file.
+    /// Reads the file of `python -m steptime.probe`; `None` if the text is not such a file.
     ///
     /// # Errors
-    /// What is wrong with the file, and what to do.
+    /// The defect of the file, and the remedy.
     pub fn parse(text: &str) -> Option<Result<Probe, ProbeError>> {
         let table: toml::Table = toml::from_str(text).ok()?;
         let version = table.get("probe_version")?;
@@ -104,7 +104,7 @@ impl Probe {
         Some(probe.ok_or(ProbeError::Incomplete))
     }
 
-    /// How much longer this host takes than another.
+    /// Returns the factors by which this host takes longer than another.
     pub fn relative_to(&self, reference: &Probe) -> HostPace {
         let steps =
             (self.step_cpu_us * self.step_gpu_us / (reference.step_cpu_us * reference.step_gpu_us)).sqrt();
@@ -117,7 +117,7 @@ impl Probe {
     }
 }
 
-/// How much slower a host was while it ran steps than while the first phase of its probe ran; 1 where nothing tells.
+/// Returns the slowness of a host during steps relative to the first phase of its probe; 1 without data.
 fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
     let loops = |phase: &str| {
         probe.get(&format!("{phase}.loop_us")).and_then(|us| us.first().copied()).filter(|&us| us > 0.0)
@@ -128,16 +128,16 @@ fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
     steps.unwrap_or(phases.iter().sum::<f64>() / phases.len() as f64) / first
 }
 
-/// Factors on the gaps of a profile, by what they are.
+/// Factors on the gaps of a profile, by kind of gap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostPace {
-    /// Of what lies between calls.
+    /// Factor on gaps between calls.
     pub between: f64,
-    /// Of launching calls.
+    /// Factor on launching calls.
     pub launch: f64,
-    /// Of hand-offs between threads.
+    /// Factor on hand-offs between threads.
     pub hand_off: f64,
-    /// Of staged copies.
+    /// Factor on staged copies.
     pub copy: f64,
 }
 
@@ -148,7 +148,7 @@ impl Default for HostPace {
 }
 
 impl HostPace {
-    /// All of them times a factor.
+    /// Multiplies all factors.
     #[must_use]
     pub fn slowed(&self, times: f64) -> HostPace {
         HostPace {
@@ -159,7 +159,7 @@ impl HostPace {
         }
     }
 
-    /// The factor of a gap.
+    /// Returns the factor of a gap.
     pub fn of_gap(&self, graph: &StepGraph, mark: MarkId) -> f64 {
         match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => self.hand_off,

@@ -1,4 +1,4 @@
-//! What the profiler itself costs on the host, and how it is taken off the gaps it lengthened.
+//! Cost of the profiler itself on the host, and its subtraction from the gaps that it lengthened.
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::is_compiled;
@@ -11,10 +11,10 @@ use steptime_trace::Nanos;
 /// on, profiled or not. Training that is never profiled is faster than the un-profiled steps of one that was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Process {
-    /// A profiler has run in it, and runs no more.
+    /// A profiler has run in the process, and does not run any more.
     #[default]
     Profiled,
-    /// No profiler has ever run in it.
+    /// No profiler has ever run in the process.
     Fresh,
 }
 
@@ -24,27 +24,27 @@ pub enum Process {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfilerCost {
-    /// For an op.
+    /// Cost of an op.
     pub op_us: f64,
-    /// For an annotation.
+    /// Cost of an annotation.
     pub annotation_us: f64,
-    /// For a call that launches, records an event or waits.
+    /// Cost of a call that launches, records an event or waits.
     pub launch_us: f64,
-    /// For any other call.
+    /// Cost of any other call.
     pub call_us: f64,
-    /// For the mark between two steps.
+    /// Cost of the mark between two steps.
     pub step_us: f64,
-    /// For a copy from or to pageable memory: its call, or the lead of one that goes in chunks.
+    /// Cost of a copy from or to pageable memory: its call, or the lead of one that goes in chunks.
     pub copy_us: f64,
-    /// Before an op that is a kernel of Inductor: its arguments are written down.
+    /// Cost before an op that is a kernel of Inductor: its arguments are recorded.
     pub compiled_us: f64,
-    /// Inside a call that asks what a kernel needs: the profiler's hooks see each of the questions that it asks the driver.
+    /// Cost inside a call that queries a kernel's requirements: the profiler's hooks see each of its queries to the driver.
     #[serde(default)]
     pub query_us: f64,
 }
 
 impl ProfilerCost {
-    /// No cost: gaps are left as the profiler saw them.
+    /// No cost: gaps stay as the profiler saw them.
     pub const NONE: ProfilerCost = ProfilerCost {
         op_us: 0.0,
         annotation_us: 0.0,
@@ -56,7 +56,7 @@ impl ProfilerCost {
         query_us: 0.0,
     };
 
-    /// Relative to a process in which a profiler has run before.
+    /// Cost relative to a process in which a profiler has run before.
     pub const PROFILED: ProfilerCost = ProfilerCost {
         op_us: 0.64,
         annotation_us: 0.9,
@@ -67,7 +67,7 @@ impl ProfilerCost {
         ..ProfilerCost::NONE
     };
 
-    /// Relative to a process in which none ever ran.
+    /// Cost relative to a process in which none ever ran.
     pub const FRESH: ProfilerCost = ProfilerCost {
         op_us: 1.8,
         annotation_us: 0.9,
@@ -79,11 +79,11 @@ impl ProfilerCost {
         query_us: 2.0,
     };
 
-    /// What a profiler that ran once leaves in a process, in which the gaps of profiles were measured.
+    /// Cost that a finished profiler leaves in a process; the gaps of profiles were measured in such a process.
     pub const ATTACHED: ProfilerCost =
         ProfilerCost { op_us: 0.36, launch_us: 2.73, call_us: 0.13, query_us: 0.3, ..ProfilerCost::NONE };
 
-    /// The same on a host that is `factor` times as slow: recording an event is host work like any other.
+    /// Returns the cost on a host that is `factor` times as slow: recording an event is host work like any other.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> ProfilerCost {
         let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us, query_us] =
@@ -91,7 +91,7 @@ impl ProfilerCost {
         ProfilerCost { op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us, query_us }
     }
 
-    /// Its fields by name.
+    /// Returns its fields by name.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 8] {
         [
             ("op_us", self.op_us),
@@ -108,10 +108,10 @@ impl ProfilerCost {
     /// Shares of an event's cost before and after its beginning, before and after its end.
     const SPREAD: [f64; 4] = [0.35, 0.35, 0.15, 0.15];
 
-    /// No gap loses more than this share.
+    /// Greatest share that a gap loses.
     const MOST: f64 = 0.8;
 
-    /// The profiler's part of each gap, mark by mark.
+    /// Returns the profiler's part of each gap, mark by mark.
     pub fn of_gaps(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
         let sides: TiVec<MarkId, [f64; 2]> =
             graph.marks.iter().map(|mark| self.sides(graph, mark.kind)).collect();
@@ -125,13 +125,13 @@ impl ProfilerCost {
             .collect()
     }
 
-    /// A gap without the profiler's part of it.
+    /// Returns a gap without the profiler's part of it.
     pub fn take_off(gap: Nanos, part: Nanos) -> Nanos {
         let most = Nanos((gap.0.max(0) as f64 * Self::MOST) as i64);
         gap - part.min(most)
     }
 
-    /// Cost just before and just after a mark, microseconds.
+    /// Returns the cost just before and just after a mark, microseconds.
     fn sides(&self, graph: &StepGraph, kind: MarkKind) -> [f64; 2] {
         let (cost, begins) = match kind {
             MarkKind::OpBegin(op) => (self.of_op(graph, op), true),
@@ -143,7 +143,7 @@ impl ProfilerCost {
         [cost * spread[0] + self.before(graph, kind), cost * spread[1] + self.inside(graph, kind)]
     }
 
-    /// Cost inside a call, behind its beginning.
+    /// Returns the cost inside a call, after its beginning.
     fn inside(&self, graph: &StepGraph, kind: MarkKind) -> f64 {
         match kind {
             MarkKind::CallBegin(call) if graph.calls[call].kind == ApiKind::FunctionQuery => self.query_us,
@@ -151,7 +151,7 @@ impl ProfilerCost {
         }
     }
 
-    /// Cost before an event that no event shows: the profiler writes down the arguments of a compiled kernel.
+    /// Returns the cost before an event that no event shows: the profiler records the arguments of a compiled kernel.
     fn before(&self, graph: &StepGraph, kind: MarkKind) -> f64 {
         match kind {
             MarkKind::OpBegin(op) if is_compiled(graph.op_name(op)) => self.compiled_us,

@@ -1,7 +1,7 @@
-//! The own time of calls that wait for the whole device: `cudaFree`, `cudaDeviceSynchronize`.
+//! Own time of calls that wait for the whole device: `cudaFree`, `cudaDeviceSynchronize`.
 //!
-//! Every waiting call returns a few microseconds after the device is done ([`Coupling`]). These do work of their own besides:
-//! memory is unmapped, a context is looked through. How long, only the recording says, call by call.
+//! Every waiting call returns a few microseconds after the device is done ([`Coupling`]). These calls also have work of their own:
+//! memory is unmapped, a context is traversed. Its duration is only in the recording, call by call.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ApiKind, Blocking, CallId, StepGraph, StreamId, TiVec, median};
@@ -9,10 +9,10 @@ use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
 
-/// Less than this is the noise of waiting.
+/// Own work below this is the noise of waiting.
 const NOISE: Nanos = Nanos(10_000);
 
-/// For each call that waits for the whole device and has work of its own: the median of that work over the steps.
+/// Returns for each call that waits for the whole device and has work of its own the median of that work over the steps.
 pub(super) fn own_work(graph: &StepGraph, coupling: &Coupling) -> FxHashMap<CallId, Nanos> {
     let works = |call: &CallId| {
         let row = &graph.calls[*call];

@@ -3,7 +3,7 @@
 use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
-/// The mean of the ranks from 10 % to 50 %: what a gap takes while the host is undisturbed.
+/// Mean of the ranks from 10 % to 50 %: the time of a gap while the host is undisturbed.
 ///
 /// Slow phases of a host only lengthen gaps, so the upper half of the ranks is left out. The lowest tenth is left out
 /// because it holds the profiler's rounding. `None` without samples. Sorts its argument.
@@ -11,10 +11,10 @@ pub fn quiet_mean(samples: &mut [Nanos]) -> Option<Nanos> {
     mean_of_ranks(samples, 0.1, 0.5)
 }
 
-/// The steps whose periods on the host have the ranks from `low` to `high` (shares), at least one, in order; all of
-/// them where no period is known.
+/// Returns the steps whose periods on the host have the ranks from `low` to `high` (shares), at least one, in order; all of
+/// them if no period is known.
 ///
-/// The mean of each gap over *steps* adds up to what those steps took. The quiet mean of each gap does not: where
+/// The mean of each gap over *steps* adds up to the duration of those steps. The quiet mean of each gap does not: if
 /// gaps have long tails every step has some of them, and the sum undercuts them all.
 pub fn steps_of_ranks(graph: &StepGraph, low: f64, high: f64) -> Vec<StepId> {
     let samples = &graph.samples;
@@ -32,7 +32,7 @@ pub fn steps_of_ranks(graph: &StepGraph, low: f64, high: f64) -> Vec<StepId> {
     steps
 }
 
-/// The mean of the ranks from `low` to `high` (shares); at least one rank. Sorts its argument.
+/// Mean of the ranks from `low` to `high` (shares); at least one rank. Sorts its argument.
 pub fn mean_of_ranks(samples: &mut [Nanos], low: f64, high: f64) -> Option<Nanos> {
     if samples.is_empty() {
         return None;

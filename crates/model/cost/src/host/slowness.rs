@@ -1,4 +1,4 @@
-//! How slow a recording's host was while it was profiled, measured by its gaps.
+//! Slowness of a recording's host while it was profiled, measured by its gaps.
 
 use steptime_graph::{Role, StepGraph};
 
@@ -8,18 +8,18 @@ use super::profiler::ProfilerCost;
 pub use super::speed::Slowness;
 use super::usual::UsualGaps;
 
-/// A gap counts if the profile knows it at this level or a narrower one, ...
+/// Level at which the profile must know a gap for it to count, or a narrower one.
 const KNOWN_LEVEL: usize = 2;
-/// ... and if it is this short, microseconds.
+/// Greatest duration of a gap that counts, microseconds.
 const SHORT_US: f64 = 15.0;
-/// Half of the gaps that count must take this long together, microseconds.
+/// Least sum of half of the gaps that count, microseconds.
 const FEWEST_US: f64 = 50.0;
 
 impl Slowness {
-    /// That of a graph's own host while it was profiled: the median of its gaps, the profiler's part left in, over what
-    /// the profile's host takes for the same with the profiler on.
+    /// Measures the slowness of a graph's own host while it was profiled: the median of its gaps, the profiler's part left in, over the
+    /// times on the profile's host with the profiler on.
     ///
-    /// Only short gaps that the profile knows by their neighbours count: what they do is the same in every model.
+    /// Only short gaps that the profile knows by their neighbours count: their work is the same in every model.
     pub fn while_profiled(graph: &StepGraph, profile: &HostProfile, usual: &UsualGaps) -> Slowness {
         let parts = profile.profiler.of_gaps(graph);
         let mut ratios: [Vec<Ratio>; 2] = Default::default();
@@ -40,13 +40,13 @@ impl Slowness {
     }
 }
 
-/// How much longer a gap took than expected; it counts by the time expected.
+/// Ratio of a gap's measured to its expected time, weighted by the expected time.
 struct Ratio {
     slower: f64,
     weight: f64,
 }
 
-/// The weighted median; `None` of too little time.
+/// Returns the weighted median; `None` for too little time.
 fn median(mut ratios: Vec<Ratio>) -> Option<f64> {
     ratios.sort_by(|a, b| a.slower.total_cmp(&b.slower));
     let half = ratios.iter().map(|ratio| ratio.weight).sum::<f64>() / 2.0;

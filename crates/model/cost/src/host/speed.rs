@@ -1,28 +1,28 @@
-//! The speed of the host while it was profiled, and in the steps that are predicted.
+//! Speed of the host while it was profiled, and in the predicted steps.
 
 use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkId, MarkKind, Role, StepGraph};
 use steptime_trace::{Nanos, Numbers};
 
-/// How host work follows the speed of its core, as a pulse shows it: exponents on the pulse's time.
+/// Dependence of host work on the speed of its core, as measured by a pulse: exponents on the pulse's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Elasticity {
-    /// A pulse's loop where a step's short gaps take what the profile says, and the profiler what is known of it,
+    /// Time of a pulse's loop on a host whose short gaps take the profile's times, and whose profiler costs the known values,
     /// microseconds.
     pub loop_us: f64,
-    /// Of what lies between calls.
+    /// Exponent of gaps between calls.
     pub between: f64,
-    /// Of launching calls.
+    /// Exponent of launching calls.
     pub launch: f64,
-    /// Of hand-offs between threads.
+    /// Exponent of hand-offs between threads.
     pub hand_off: f64,
-    /// Of the profiler's own cost.
+    /// Exponent of the profiler's own cost.
     pub profiler: f64,
 }
 
 impl Elasticity {
-    /// Its fields by name.
+    /// Returns its fields by name.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
         [
             ("loop_us", self.loop_us),
@@ -41,29 +41,29 @@ impl Default for Elasticity {
     }
 }
 
-/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
+/// Slowness of short gaps on the main thread and on that of the backward pass, relative to a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Slowness {
-    /// On the main thread; `None` where too few were measured.
+    /// Slowness on the main thread; `None` if too few gaps were measured.
     pub main: Option<f64>,
-    /// On the thread of the backward pass.
+    /// Slowness on the thread of the backward pass.
     pub backward: Option<f64>,
 }
 
-/// How many times as long a pulse's loop takes that is run once, right after a step, as one that is repeated.
+/// Ratio of a pulse's loop that runs once, right after a step, to a repeated one.
 const RIGHT_AFTER: f64 = 1.2;
 
 /// Times of a pulse's loop on the main thread and on that of the backward pass, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// On the main thread.
+    /// Time on the main thread.
     pub main: f64,
-    /// On the thread of the backward pass.
+    /// Time on the thread of the backward pass.
     pub backward: f64,
 }
 
 impl Pace {
-    /// That of the pulses taken `before` any profiler or among `profiled` steps; `None` without any.
+    /// Returns the pace of the pulses taken `before` any profiler or among `profiled` steps; `None` without any.
     pub(crate) fn of_pulses(pulses: &Numbers, when: &str) -> Option<Pace> {
         let main = mean(pulses.get(&format!("{when}_loop_us")))?;
         let backward = mean(pulses.get(&format!("{when}_backward_loop_us"))).unwrap_or(main);
@@ -72,18 +72,18 @@ impl Pace {
         Some(Pace { main, backward }.times(repeated))
     }
 
-    /// What pulses would have taken on a host whose gaps are this slow; as long as usual where nothing is known.
+    /// Returns the pulses' pace on a host with this slowness of gaps; the usual one if nothing is known.
     fn of_gaps(slowness: &Slowness, elasticity: &Elasticity) -> Pace {
         let main = slowness.main.or(slowness.backward).unwrap_or(1.0);
         Pace { main, backward: slowness.backward.unwrap_or(main) }.times(elasticity.loop_us)
     }
 
-    /// One for both threads.
+    /// Returns one value for both threads.
     pub(crate) fn typical(self) -> f64 {
         (self.main * self.backward).sqrt()
     }
 
-    /// Half way between two, as factors go.
+    /// Returns the geometric mean of two.
     fn between(self, other: Pace) -> Pace {
         Pace { main: (self.main * other.main).sqrt(), backward: (self.backward * other.backward).sqrt() }
     }
@@ -93,20 +93,20 @@ impl Pace {
     }
 }
 
-/// The host's pace while it was profiled, and in the steps that are predicted.
+/// Pace of the host while it was profiled, and in the predicted steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed {
-    /// Of the profiled steps.
+    /// Pace of the profiled steps.
     pub profiled: Pace,
-    /// Of the un-profiled steps before them.
+    /// Pace of the un-profiled steps before them.
     pub wanted: Pace,
-    /// The pulse between two profiled steps: it is in the trace, and in no step.
+    /// Duration of the pulse between two profiled steps: it is in the trace, and in no step.
     pub between: Nanos,
 }
 
 impl Speed {
-    /// From a recording's pulses, and the slowness of its gaps: of the pace while profiling both tell, and err for
-    /// reasons of their own. `None` without pulses.
+    /// Computes the speed from a recording's pulses, and the slowness of its gaps: both measure the pace while profiling, with
+    /// independent errors. `None` without pulses.
     pub fn of_pulses(pulses: &Numbers, slowness: &Slowness, elasticity: &Elasticity) -> Option<Speed> {
         let (wanted, profiled) = (Pace::of_pulses(pulses, "before")?, Pace::of_pulses(pulses, "profiled")?);
         Some(Speed {
@@ -116,25 +116,25 @@ impl Speed {
         })
     }
 
-    /// A host that kept the pace that its gaps tell.
+    /// Speed of a host that kept the pace of its gaps.
     pub fn steady(slowness: &Slowness, elasticity: &Elasticity) -> Speed {
         let pace = Pace::of_gaps(slowness, elasticity);
         Speed { profiled: pace, wanted: pace, between: Nanos::ZERO }
     }
 
-    /// How far the pace that is wanted lies from that while profiling: the larger of both threads' ratios, as the
+    /// Returns the distance between the pace to predict and that while profiling: the larger of both threads' ratios, as the
     /// logarithm of a factor.
     pub fn distance(&self) -> f64 {
         let away = |wanted: f64, profiled: f64| (wanted / profiled).ln().abs();
         away(self.wanted.main, self.profiled.main).max(away(self.wanted.backward, self.profiled.backward))
     }
 
-    /// How many times as long the profiler's events took on the thread of a gap.
+    /// Returns the factor on the profiler's events on the thread of a gap.
     pub fn of_profiler(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         (self.pick(graph, mark, self.profiled) / elasticity.loop_us).powf(elasticity.profiler)
     }
 
-    /// What to multiply a gap by, once the profiler's cost is off.
+    /// Returns the factor on a gap without the profiler's cost.
     pub fn of_gap(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         let exponent = match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => elasticity.hand_off,
@@ -152,15 +152,15 @@ impl Speed {
     }
 }
 
-/// What a pulse between two profiled steps took.
+/// Returns the duration of a pulse between two profiled steps.
 pub fn between_steps(pulses: &Numbers) -> Nanos {
-    // The recorder's first version took the main thread's loop alone between profiled steps.
+    // The recorder's first version ran only the main thread's loop between profiled steps.
     let whole = middle(pulses.get("profiled_whole_us"));
     let us = whole.or_else(|| middle(pulses.get("between_profiled_loop_us"))).unwrap_or(0.0);
     Nanos::from_micros_f64(us)
 }
 
-/// A pulse that takes more than this many times the median was interrupted: the two speeds of a core are 1.7 apart.
+/// Ratio to the median above which a pulse was interrupted: the two speeds of a core are 1.7 apart.
 const INTERRUPTED: f64 = 2.5;
 
 /// Mean of times above zero, without those of interrupted pulses.
@@ -177,7 +177,7 @@ fn middle(times: Option<&Vec<f64>>) -> Option<f64> {
     usable.get(usable.len() / 2).copied()
 }
 
-/// A time multiplied.
+/// Multiplies a time.
 pub(crate) fn times(gap: Nanos, factor: f64) -> Nanos {
     Nanos((gap.0 as f64 * factor).round() as i64)
 }

@@ -1,14 +1,14 @@
-//! Launches that found their stream's queue full. The time they waited is no cost of the host.
+//! Launches that found their stream's queue full. Their wait is not a cost of the host.
 
 use steptime_graph::{CallId, StepGraph, StepId, StreamId, TiVec};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
 
-/// A queue counts as full this many launches below its depth, because the driver reserves some.
+/// Number of launches below its depth from which a queue counts as full, because the driver reserves some.
 const RESERVE: usize = 24;
 
-/// Which launches, step by step, were made into a full queue.
+/// Launches, step by step, that were made into a full queue.
 #[derive(Debug, Clone)]
 pub struct Stalls {
     calls: usize,
@@ -17,7 +17,7 @@ pub struct Stalls {
 
 impl Stalls {
     /// Counts, for every launch, the activities of its stream that were launched before and not yet done.
-    /// `None` where no queue ever filled up, the ordinary case.
+    /// `None` if no queue ever filled up, which is usual.
     pub fn find(graph: &StepGraph, coupling: &Coupling) -> Option<Stalls> {
         let depth = (coupling.queue_depth as usize).saturating_sub(RESERVE).max(1);
         let samples = &graph.samples;
@@ -26,7 +26,7 @@ impl Stalls {
         }
         let order = graph.calls_by_time();
         let mut full = vec![false; samples.steps().len() * graph.calls.len()];
-        // Ends of all activities launched so far, stream by stream; they rise, for a stream is a queue.
+        // Ends of all activities launched so far, stream by stream; they rise, because a stream is a queue.
         let mut ends: TiVec<StreamId, Vec<Nanos>> = vec![Vec::new(); graph.streams.len()].into();
         for step in samples.steps() {
             for &call in &order {

@@ -1,4 +1,4 @@
-//! What a profile knows of the gaps of a graph.
+//! A profile's values for the gaps of a graph.
 
 use steptime_graph::{MarkId, StepGraph, TiVec};
 
@@ -7,7 +7,7 @@ use super::gaps::Usual;
 use super::profile::HostProfile;
 use super::warmth;
 
-/// What each gap of a graph takes on a profile's host, mark by mark; `None` where not even its class is known.
+/// Time of each gap of a graph on a profile's host, mark by mark; `None` if not even its class is known.
 ///
 /// Used twice for a recording's own step: for the slowness of its host, and for its prices.
 #[derive(Debug, Clone)]

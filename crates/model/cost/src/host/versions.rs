@@ -1,6 +1,6 @@
-//! Versions of the files about hosts that are read.
+//! Supported versions of the files about hosts.
 
 /// Version of a host profile; raised whenever a field is added or changes its meaning.
 pub const PROFILE: u32 = 3;
-/// Version of a probe, as `python -m steptime.probe` writes it.
+/// Version of the probe that `python -m steptime.probe` writes.
 pub(super) const PROBE: i64 = 1;

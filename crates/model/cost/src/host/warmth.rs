@@ -1,8 +1,8 @@
-//! Warmth: the same gap costs more when its code was not run for a while, or never in this step.
+//! Warmth: the same gap costs more if its code was not run for a while, or never in this step.
 //!
 //! Instruction caches, branch predictors and the allocator's lists are warm right after a gap of the same kind
-//! and cool down over the marks that follow. Two numbers tell how warm a gap is: how many marks ago the same
-//! gap was last taken, and how often it was taken in this step so far.
+//! and cool down over the marks that follow. Two numbers measure the warmth of a gap: the number of marks since the same
+//! gap, and the number of such gaps in this step so far.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use steptime_graph::{MarkId, StepGraph, TiSlice, TiVec};
 
 use super::edge::Edges;
 
-/// Upper bounds of the classes of distance, in marks; one more class lies above.
+/// Upper bounds of the classes of distance, in marks; there is one more class above.
 pub const DISTANCES: [usize; 5] = [50, 150, 400, 1000, 2500];
-/// Upper bounds of the classes of occurrence within the step; one more class lies above.
+/// Upper bounds of the classes of occurrence within the step; there is one more class above.
 pub const OCCURRENCES: [usize; 5] = [1, 2, 4, 8, 16];
 /// Factors on the time of a gap: one for each class of distance times one for each class of occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warmth {
-    /// By distance.
+    /// Factors by distance.
     pub by_distance: [f64; DISTANCES.len() + 1],
-    /// By occurrence.
+    /// Factors by occurrence.
     pub by_occurrence: [f64; OCCURRENCES.len() + 1],
 }
 
@@ -31,13 +31,13 @@ impl Default for Warmth {
 }
 
 impl Warmth {
-    /// The factor of a class.
+    /// Returns the factor of a class.
     pub fn of(&self, class: Class) -> f64 {
         self.by_distance[class.distance as usize] * self.by_occurrence[class.occurrence as usize]
     }
 }
 
-/// How warm a gap is.
+/// Warmth of a gap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Class {
     /// Index into [`Warmth::by_distance`].
@@ -46,9 +46,9 @@ pub struct Class {
     pub occurrence: u8,
 }
 
-/// The class of warmth of every gap, steps running one after the other.
+/// Returns the class of warmth of every gap, steps running one after the other.
 pub fn classes(graph: &StepGraph, edges: &Edges) -> TiVec<MarkId, Class> {
-    // The same gap, for this purpose, is one between the same two marks, whatever the context.
+    // The same gap, for this purpose, is one between the same two marks, in any context.
     let mut kinds: FxHashMap<_, u32> = FxHashMap::default();
     let kind_of_key: Vec<u32> = edges
         .pairs()
@@ -76,7 +76,7 @@ pub fn classes(graph: &StepGraph, edges: &Edges) -> TiVec<MarkId, Class> {
     classes
 }
 
-/// Marks in the order of the template step: each thread's own order, merged as measured; at the hand-offs, where
+/// Returns marks in the order of the template step: each thread's own order, merged as measured; or by hand-offs, if
 /// nothing was measured.
 fn by_time(graph: &StepGraph) -> Vec<MarkId> {
     let Some(step) = graph.complete_step() else { return by_hand_offs(graph) };
@@ -85,7 +85,7 @@ fn by_time(graph: &StepGraph) -> Vec<MarkId> {
     order
 }
 
-/// Each thread runs until it waits for a mark of another that has not come.
+/// Runs each thread until it waits for a mark of another that has not come.
 fn by_hand_offs(graph: &StepGraph) -> Vec<MarkId> {
     let mut order = Vec::with_capacity(graph.marks.len());
     let mut passed: TiVec<MarkId, bool> = vec![false; graph.marks.len()].into();
@@ -107,7 +107,7 @@ fn by_hand_offs(graph: &StepGraph) -> Vec<MarkId> {
             break;
         }
     }
-    // What waits for itself has no place of its own.
+    // Marks that wait for themselves come last.
     order.extend(graph.marks.keys().filter(|&mark| !passed[mark]));
     order
 }

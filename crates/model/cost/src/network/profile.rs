@@ -1,4 +1,4 @@
-//! The curves of collectives by GPU, as data.
+//! Curves of collectives by GPU, as data.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -6,54 +6,54 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use steptime_graph::CollectiveKind;
 
-/// What was fitted.
+/// File of fitted curves.
 const FITTED: &str = include_str!("../../../../../profiles/collectives.toml");
 
-/// A node of GPUs, and what joins it to others.
+/// A node of GPUs, and its connection to others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// The GPU, as it was named.
+    /// Name of the GPU.
     pub name: String,
-    /// What joins the GPUs of a node.
+    /// Link between the GPUs of a node.
     pub link: String,
-    /// What a GPU's link moves in one direction, by specification, GB/s.
+    /// Rate of a GPU's link in one direction, by specification, GB/s.
     pub link_gbs: f64,
-    /// What its network moves in one direction, a GPU, by specification, GB/s.
+    /// Rate of the network per GPU in one direction, by specification, GB/s.
     pub network_gbs: f64,
-    /// GPUs of a node.
+    /// Number of GPUs per node.
     pub gpus: u32,
     /// Whether the curves are those of another GPU.
     pub borrowed: bool,
     curves: BTreeMap<(CollectiveKind, u32), Curve>,
 }
 
-/// How long an operation takes by what goes over each link.
+/// Duration of an operation by the bytes over each link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Curve {
     pub alpha_us: f64,
-    /// For each square root of a KiB.
+    /// Time per square root of a KiB, µs.
     pub root_us: f64,
     pub gbs: f64,
     pub half_width: f64,
 }
 
-/// Why there are no curves.
+/// Reason why there are no curves.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The GPU is not known.
-    #[error("how GPUs `{name}` are joined is not known; known are {}", known.join(", "))]
+    /// The GPU is unknown.
+    #[error("unknown links and network of GPU `{name}`; known GPUs: {}", known.join(", "))]
     Unknown {
-        /// As it was named.
+        /// Name as given.
         name: String,
-        /// Those that are.
+        /// Known names.
         known: Vec<String>,
     },
 }
 
-/// What a collective takes in a training step, as a multiple of what nccl-tests take for it, and the half-width of 90 % of that
-/// (logarithm): medians of 55 collectives in eleven recorded jobs on 2 and 4 H200s. Once the last rank has come an exchange goes
-/// faster than all at once, for part of the data is on its way; sums are slower, for kernels of the backward pass run beside them.
+/// Ratio of a collective's time in a training step to that in nccl-tests, and the half-width of 90 % of that
+/// (logarithm): medians of 55 collectives in eleven recorded jobs on 2 and 4 H200s. Once the last rank has arrived an exchange is
+/// faster than all at once, because part of the data is on its way; sums are slower, because kernels of the backward pass run at the same time.
 pub(super) fn in_step(kind: CollectiveKind) -> [f64; 2] {
     match kind {
         CollectiveKind::AllToAll => [0.74, 0.15],
@@ -63,7 +63,7 @@ pub(super) fn in_step(kind: CollectiveKind) -> [f64; 2] {
     }
 }
 
-/// One GPU's part of the file.
+/// Part of the file about one GPU.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -79,21 +79,21 @@ struct Row {
 
 fn file() -> &'static BTreeMap<String, Row> {
     static FILE: OnceLock<BTreeMap<String, Row>> = OnceLock::new();
-    // A test reads it: what is compiled in is well-formed.
+    // A test reads it: the compiled-in file is well-formed.
     FILE.get_or_init(|| toml::from_str(FITTED).unwrap_or_default())
 }
 
-/// The GPUs that have curves.
+/// Returns the GPUs that have curves.
 #[must_use]
 pub fn systems() -> Vec<&'static str> {
     file().keys().map(String::as_str).collect()
 }
 
 impl Topology {
-    /// The usual node of a GPU: by the name of its profile, or as its driver calls it (`NVIDIA H200`).
+    /// Returns the usual node of a GPU: by the name of its profile, or of its driver (`NVIDIA H200`).
     ///
     /// # Errors
-    /// Where it is not known.
+    /// If the GPU is unknown.
     pub fn of(name: &str) -> Result<Topology, NetworkError> {
         let wanted: String = name.to_ascii_lowercase().replace([' ', '_'], "-");
         let fits = |known: &&String| {
@@ -132,13 +132,13 @@ impl Topology {
         })
     }
 
-    /// The same GPUs in nodes of so many.
+    /// Returns the same GPUs in nodes of `gpus`.
     #[must_use]
     pub fn in_nodes_of(self, gpus: u32) -> Topology {
         Topology { gpus: gpus.max(1), ..self }
     }
 
-    /// The curve of an operation among so many ranks of a node, and whether it reaches beyond those it was fitted for.
+    /// Returns the curve of an operation among `ranks` ranks of a node, and whether it is extended beyond the fitted ranks.
     pub(super) fn curve(&self, op: CollectiveKind, ranks: u32) -> (Curve, bool) {
         let of = |at: u32| self.curves.get(&(op, at)).copied();
         if let Some(curve) = of(ranks) {
@@ -153,7 +153,7 @@ impl Topology {
                 (low.towards(&high, share), false)
             }
             (Some((last, from)), None) => {
-                // The way there and back grows with each rank as it did between the last two.
+                // The round trip grows with each rank as it did between the last two.
                 let before = known.iter().copied().filter(|&at| at < from).max();
                 let each =
                     before.and_then(|at| Some((last.alpha_us - of(at)?.alpha_us) / f64::from(from - at)));
@@ -161,7 +161,7 @@ impl Topology {
                 (Curve { alpha_us: last.alpha_us + more, ..last }, true)
             }
             (None, Some((first, _))) => (first, true),
-            // An operation without a table, as on a GPU of which only all-reduce is known: half of an all-reduce's latency.
+            // An operation without a table, such as on a GPU with all-reduce alone: half of an all-reduce's latency.
             (None, None) if op != CollectiveKind::AllReduce => {
                 let (sum, _) = self.curve(CollectiveKind::AllReduce, ranks);
                 (Curve { alpha_us: 0.6 * sum.alpha_us, ..sum }, true)

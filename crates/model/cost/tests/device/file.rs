@@ -1,4 +1,4 @@
-//! The folder of a profile.
+//! Folders of profiles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use steptime_cost::device::{Context, DeviceProfile, ModelChoice};
 use crate::fitted::profile;
 use crate::synthetic::observations;
 
-/// A folder of its own for a test, gone when it is done.
+/// Temporary folder of a test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -87,7 +87,7 @@ fn damaged_files_are_refused_with_reasons() {
     assert!(DeviceProfile::read(&place).is_ok(), "line ends do not matter");
 }
 
-/// Every state that a writer passes through, as a folder: none, some and all of its steps taken.
+/// Every state that a writer passes through, as a folder: none, some and all of its steps done.
 #[test]
 fn whenever_a_writer_is_killed_the_old_profile_or_the_new_one_is_there() {
     let folder = Folder::new("killed");

@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 
 use crate::synthetic::{elementwise, gemm, observations, spec};
 
-/// A profile on made-up rows, fitted once for all tests.
+/// A profile on synthetic rows, fitted once for all tests.
 pub fn profile() -> &'static DeviceProfile {
     static PROFILE: OnceLock<DeviceProfile> = OnceLock::new();
     PROFILE.get_or_init(|| fit(&observations(1500), &spec(), &FitOptions::default()).unwrap())
@@ -77,7 +77,7 @@ fn a_specification_alone_prices_by_formula_and_says_so() {
     assert!(estimate.time > Nanos(1_200));
 }
 
-/// A backward pass over so many tables of a million rows and 64 columns, with so many lookups in each.
+/// A backward pass over `tables` tables of a million rows and 64 columns, with `lookups` lookups in each.
 fn fused_bags(tables: u64, lookups: u64) -> KernelCall {
     let bags = lookups / 10;
     let kernel = FusedBags {
@@ -114,7 +114,7 @@ fn a_family_that_a_profile_lacks_is_priced_by_formula_and_says_so() {
         assert_eq!((estimate.own, estimate.shared), (unfitted.own, unfitted.shared));
     }
     assert_eq!(profile().price(&call, &ctx, ModelChoice::Paper).source, Source::Paper);
-    // Beside a call of a fitted family, too.
+    // The same next to a call of a fitted family.
     let known = gemm(500, 300, 700);
     let known_ctx = Context::cold(&known);
     let both = profile().price_all(&[(&known, &known_ctx), (&call, &ctx)], ModelChoice::Best);

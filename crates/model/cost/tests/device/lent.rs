@@ -1,4 +1,4 @@
-//! Models of one GPU, lent to others.
+//! Models of one GPU, transferred to others.
 
 use steptime_aten::KernelCall;
 use steptime_cost::device::profile::header::{Header, Spread};
@@ -22,7 +22,7 @@ fn of(spec: DeviceSpec) -> DeviceProfile {
     DeviceProfile::new(Header::of_spec("other", spec, unfitted), Vec::new()).unwrap()
 }
 
-/// A GPU of another architecture with so many times the memory rate.
+/// A GPU of another architecture with `factor` times the memory rate.
 fn other(factor: f64) -> DeviceSpec {
     let mut spec = spec();
     spec.name = format!("Other {factor}");
@@ -68,7 +68,7 @@ fn what_passes_the_cache_takes_what_memory_takes_on_another_architecture() {
     let time = price(&lent, &large).time.as_micros();
     assert!((0.98..1.03).contains(&(time / of_memory)), "{time} {of_memory}");
     assert_eq!(price(&lent, &large).source, Source::Transferred);
-    // Models say what a small one takes, and on their own architecture what a large one does: the made-up times are 1.2 of the formula.
+    // Models predict a small one, and on their own architecture a large one: the synthetic times are 1.2 of the formula.
     let alike = DeviceSpec { architecture: self::spec().architecture, ..spec };
     let alike = profile().clone().lend(of(alike), worth(), None);
     let modelled = price(&alike, &large).time.as_micros();
@@ -100,7 +100,7 @@ fn what_the_host_adds_to_times_of_calls_is_taken_off() {
     assert!((rows[40].time.as_micros() - 2975.0).abs() < 0.1);
 }
 
-/// What lent models say of made-up rows, times a factor: what a GPU takes of which nothing was fitted.
+/// Prices of synthetic rows by transferred models, times a factor: the times of a GPU without a fit.
 fn rows(profile: &DeviceProfile, factor: i64, seed: usize) -> Vec<Observation> {
     let mut rows = observations(2100);
     rows.retain(|row| row.case as usize / 3 % 3 == seed);
@@ -134,7 +134,7 @@ fn what_three_gpus_show_holds_on_a_fourth_of_another_architecture_alone() {
         "a formula says it: {}",
         ratio(&large, other(0.5))
     );
-    // Two GPUs are too few to say what a third does.
+    // Two GPUs are too few to predict a third.
     assert!(fit_across(&elsewhere[..2], profile(), &FitOptions::default()).unwrap().families().is_empty());
 }
 

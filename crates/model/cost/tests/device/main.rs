@@ -1,4 +1,4 @@
-//! Device profiles from end to end, on times that are made up but behave like a GPU's.
+//! Device profiles from end to end, on synthetic times that behave like a GPU's.
 
 mod file;
 mod fitted;

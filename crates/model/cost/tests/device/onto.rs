@@ -7,7 +7,7 @@ use steptime_cost::device::{Context, DeviceProfile, FitOptions, ModelChoice, Obs
 use crate::fitted::profile;
 use crate::synthetic::{elementwise, gemm, observations};
 
-/// Made-up rows by later cases, misaligned ones taking half as long again as the others: a kind that nobody had seen.
+/// Synthetic rows of later cases, in which misaligned ones take half as long again as the others: a new kind.
 fn later() -> Vec<Observation> {
     let mut rows: Vec<Observation> = observations(2300).into_iter().filter(|row| row.case >= 1500).collect();
     for row in rows.iter_mut().filter(|row| row.case % 2 == 1) {
@@ -24,7 +24,7 @@ fn improved() -> &'static DeviceProfile {
     PROFILE.get_or_init(|| fit_onto(&later(), profile().clone(), &FitOptions::default()).unwrap())
 }
 
-/// The mean error and the share inside of the interval.
+/// Mean error, and share inside the interval.
 fn judged(profile: &DeviceProfile, rows: &[&Observation]) -> (f64, f64) {
     let (mut error, mut inside) = (0.0, 0);
     for row in rows {
@@ -68,7 +68,7 @@ fn calls_unlike_all_rows_cost_what_they_cost() {
         let price = |profile: &DeviceProfile| profile.price(&call, &Context::warm(&call), ModelChoice::Best);
         assert_eq!(price(&improved), price(profile()));
     }
-    // And far from its sizes little of what was learnt is left.
+    // Far from its sizes, little of the correction is left.
     let far = elementwise("relu", 1 << 44);
     let price = |profile: &DeviceProfile| profile.price(&far, &Context::cold(&far), ModelChoice::Best);
     let (before, after) = (price(profile()), price(&improved));

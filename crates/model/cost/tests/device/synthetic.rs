@@ -1,4 +1,4 @@
-//! Made-up measurements.
+//! Synthetic measurements.
 
 use smallvec::smallvec;
 use steptime_aten::kernel::{Elementwise, Epilogue, Gemm, Layout, Precision, Work};
@@ -9,7 +9,7 @@ use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, T
 use steptime_cost::device::{Context, DeviceSpec, Observation, families};
 use steptime_trace::Nanos;
 
-/// A GPU that does not exist.
+/// A fictitious GPU.
 pub fn spec() -> DeviceSpec {
     let source = || "made up".to_owned();
     DeviceSpec {
@@ -93,7 +93,7 @@ pub fn elementwise(op: &'static str, numel: u64) -> KernelCall {
     KernelCall { kernel: Kernel::Elementwise(kernel), dtype: Dtype::F32, operands, flops: numel, launches: 1 }
 }
 
-/// Cases in a cold and a warm state. Times follow the formula, times something that trees can learn, times noise.
+/// Cases in a cold and a warm state. Times are the formula, times a factor that trees can learn, times noise.
 pub fn observations(cases: u32) -> Vec<Observation> {
     let spec = spec();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Where a gap was never seen, one with less of its context serves: the narrowest that is known.
+//! A gap that was never seen is priced by one with less of its context: the narrowest known.
 
 use std::sync::Arc;
 use steptime_cost::host::edge::{EdgeKey, Edges, LEVELS};
@@ -10,7 +10,7 @@ use steptime_trace::Nanos;
 
 use crate::recordings::{fit, small};
 
-/// The mark whose gap is looked up: from the end of `aten::add` to the beginning of `aten::mul`.
+/// Mark whose gap is looked up: from the end of `aten::add` to the beginning of `aten::mul`.
 const MARK: MarkId = MarkId(2);
 
 fn key(graph: &StepGraph) -> EdgeKey {
@@ -32,7 +32,7 @@ fn agreeing_from(key: &EdgeKey, level: usize) -> EdgeKey {
     other
 }
 
-/// A profile with these gaps, and nothing else that matters.
+/// A profile with these gaps, and default values otherwise.
 fn profile(graph: &StepGraph, gaps: Vec<(EdgeKey, f64)>) -> HostProfile {
     let mut profile = fit(&[("small", graph)]);
     profile.warmth = steptime_cost::host::warmth::Warmth::default();
@@ -64,7 +64,7 @@ fn the_narrowest_level_known_is_used() {
     }
 }
 
-/// Levels 3 and 4 look to one side each; the others hold less and less.
+/// Levels 3 and 4 use one side each; the others have less and less context.
 fn agrees(made_for: usize, level: usize) -> bool {
     match made_for {
         3 => level == 3 || level == 5,

@@ -1,4 +1,4 @@
-//! Recordings to fit on.
+//! Recordings for fits.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn graph(trace: &Trace) -> StepGraph {
     StepGraph::build(trace, &Options::default()).expect("a graph")
 }
 
-/// A small recording of two like steps, without a device.
+/// A small recording of two equal steps, without a device.
 pub fn small() -> StepGraph {
     let mut events = Vec::new();
     for step in 0..2 {
@@ -47,7 +47,7 @@ pub fn slower(mut trace: Trace, times: i64) -> Trace {
     trace
 }
 
-/// Fits on recordings as they are, nothing taken off for the profiler.
+/// Fits recordings as they are, with nothing subtracted for the profiler.
 pub fn fit(recordings: &[(&str, &StepGraph)]) -> HostProfile {
     let training: Vec<Training<'_>> = recordings
         .iter()

@@ -1,4 +1,4 @@
-//! A host that was slow while recording is known for it, and does not bend the profile.
+//! A host that was slow while recording is detected, and does not bend the profile.
 
 use steptime_cost::{HostCosts, Probe, Process};
 use steptime_graph::StepGraph;

@@ -54,9 +54,9 @@ fn with(begins: &str, line: &str) -> String {
     TEXT.lines().map(|l| if l.starts_with(begins) { line } else { l }).collect::<Vec<_>>().join("\n")
 }
 
-/// What is wrong with a text, as a user sees it.
+/// Error message of a text, as a user sees it.
 fn complaint(text: &str) -> String {
-    // Tests run side by side: each text has a folder of its own.
+    // Tests run in parallel: each text has its own folder.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let own = format!("steptime-profile-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = std::env::temp_dir().join(own);
@@ -76,7 +76,7 @@ fn another_version_is_refused_with_the_remedy() {
     assert!(error.contains("version 999") && error.contains("steptime host fit"), "{error}");
 }
 
-/// Texts that are no profile, and what is wrong with each.
+/// Texts that are not profiles, and the message for each.
 fn unusable() -> Vec<(&'static str, String)> {
     let row = TEXT.lines().find(|l| l.starts_with("  [")).expect("a row");
     let without_numbers = row.rsplitn(3, ", ").last().expect("names");

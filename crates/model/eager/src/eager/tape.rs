@@ -1,46 +1,46 @@
-//! The tape: what takes the gradients of the tensors made so far.
+//! The tape: backward functions of the tensors made so far.
 
 use super::Eager;
 use crate::tensor::{GradId, Tensor};
 
-/// From the gradient of a function's result to those of its arguments. `needed` says which are wanted.
+/// Computes the gradients of the arguments from that of the result; `needed` marks the needed ones.
 pub(crate) type Apply = Box<dyn FnOnce(&mut Eager, &Tensor, &[bool]) -> Vec<Option<Tensor>>>;
 
-/// From the gradients of all results of a function to that of its argument.
+/// Computes the gradient of the argument from those of all results.
 pub(crate) type Join = Box<dyn FnOnce(&mut Eager, &[Tensor]) -> Tensor>;
 
 /// A function of the backward pass.
 pub(crate) struct GradFn {
     pub(crate) name: &'static str,
-    /// The shape of the gradient that it takes.
+    /// Shape of the incoming gradient.
     pub(crate) shape: Vec<i64>,
     pub(crate) kind: GradKind,
 }
 
-/// What a function does with a gradient.
+/// Kind of a backward function.
 pub(crate) enum GradKind {
-    /// Makes those of the arguments of the op that it belongs to.
+    /// Computes the gradients of the arguments of its op.
     Function {
-        /// Its number in the order of ops.
+        /// Sequence number of the op.
         sequence: i64,
         apply: Option<Apply>,
-        /// Where the gradient of each argument goes.
+        /// The next function for the gradient of each argument.
         next: Vec<Option<GradId>>,
     },
-    /// Makes that of the argument of an op with several results, once the gradients of all are there.
+    /// Computes the gradient of the argument of an op with several results, once the gradients of all are ready.
     Join {
-        /// Its number in the order of ops.
+        /// Sequence number of the op.
         sequence: i64,
         apply: Option<Join>,
         next: GradId,
     },
-    /// Hands it to such a function: that of one result, by its place among them.
+    /// Passes the gradient of one result to such a function, with the index of the result.
     Part { of: GradId, place: usize },
-    /// Keeps it for a parameter, by its place among them.
+    /// Stores the gradient with a parameter, given by its index.
     Accumulate(usize),
 }
 
-/// The functions of a step, and the next number.
+/// The functions of a step, and the next sequence number.
 #[derive(Default)]
 pub(crate) struct Tape {
     pub(crate) functions: Vec<GradFn>,

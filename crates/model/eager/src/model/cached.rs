@@ -1,4 +1,4 @@
-//! Rows that come to a table on the GPU, and go from it, where all its rows lie in the host's memory.
+//! Rows that move between a cache on the GPU and the host memory with all rows of a table.
 
 use steptime_aten::Dtype;
 
@@ -6,20 +6,20 @@ use crate::eager::Eager;
 use crate::ops::copy::fetch_;
 use crate::tensor::{Tensor, contiguous};
 
-/// What moves before a table is looked up: a cache makes room, then brings what the batch wants and it does not hold.
+/// Transfers before a lookup in a table: the cache evicts rows, then loads the missing rows of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// Rows that come, and as many that go: once a cache is full each takes the place of one that was changed.
+    /// Number of loaded rows, and of evicted rows: in a full cache each loaded row replaces a changed one.
     pub(super) rows: i64,
-    /// Numbers that are kept of each element: itself, and the optimizer's.
+    /// Numbers per element: the element itself, and its optimizer states.
     pub(super) numbers: i64,
 }
 
 impl Moved {
-    /// Of a table that lies on the GPU.
+    /// No transfers, for a table on the GPU.
     pub(super) const NONE: Moved = Moved { rows: 0, numbers: 0 };
 
-    /// Writes rows back, then brings others, on the stream of the lookups, which wait for them. Memory of the host is pinned.
+    /// Writes rows back, then loads others, on the stream of the lookups, which wait for them. Host memory is pinned.
     pub(super) fn run(&self, e: &mut Eager, table: &Tensor) {
         let rows = self.rows.min(table.size(0));
         if rows < 1 {

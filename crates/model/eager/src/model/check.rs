@@ -1,20 +1,19 @@
-//! What a description must hold to be a model.
+//! Checks of descriptions.
 
 use super::file::{Architecture, Description, Interaction, Tower};
 use super::placed;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
-/// The most tables, layers and features of a model.
+/// Maximum number of tables, layers and features of a model.
 const MANY: i64 = 10_000;
-/// The most of anything else: products of two are still whole numbers.
+/// Maximum of other numbers: a product of two fits in a 128-bit integer.
 const MOST: i64 = 1 << 40;
-/// What is wrong with more than [`MOST`].
-const TOO_MANY: &str = "it is too much for a model: 1099511627776 at most";
-/// The most elements of a tensor.
+/// Message for numbers above [`MOST`].
+const TOO_MANY: &str = "the maximum is 1099511627776";
+/// Maximum number of elements of a tensor.
 const LARGEST: i128 = 1 << 44;
 
-/// Checks a description.
 pub(super) fn check(of: &Description) -> Result<(), Problem> {
     numbers(of)?;
     optimizer(of)?;
@@ -42,7 +41,13 @@ fn numbers(of: &Description) -> Result<(), Problem> {
         for (at, &width) in widths.iter().enumerate() {
             between(&format!("{key}[{at}]"), width, 1, MOST, "a layer is one unit wide or wider")?;
         }
-        between(&format!("{key} (its length)"), widths.len() as i64, 0, MANY, "fewer layers, please")?;
+        between(
+            &format!("{key} (its length)"),
+            widths.len() as i64,
+            0,
+            MANY,
+            "an MLP has up to 10,000 layers",
+        )?;
     }
     if of.tables.is_empty() {
         let wanted = "one embedding table or more, `tables = [{ rows = 1000, columns = 16, lookups = 1 }]`";
@@ -54,13 +59,7 @@ fn numbers(of: &Description) -> Result<(), Problem> {
         between(&key("rows"), table.rows, 1, MOST, "a table has one row or more")?;
         between(&key("columns"), table.columns, 1, MOST, "a table has one column or more")?;
         between(&key("lookups"), table.lookups, 1, MOST, "a sample looks up one row or more")?;
-        between(
-            &key("count"),
-            table.count,
-            1,
-            MANY,
-            "from 1 to 10,000 tables alike; leave out what is not there",
-        )?;
+        between(&key("count"), table.count, 1, MANY, "from 1 to 10,000 equal tables")?;
         count = count.saturating_add(table.count);
     }
     between("tables (all together)", count, 1, MANY, "up to 10,000 tables")?;
@@ -82,11 +81,11 @@ fn optimizer(of: &Description) -> Result<(), Problem> {
     };
     let name = format!("{:?}", updates.name).to_lowercase();
     Err(Problem::Conflict(format!(
-        "`sparse = true` and optimizer {name}: it {why}; say sparse = false, or name = \"sgd\""
+        "`sparse = true` and optimizer {name}: it {why}; set sparse = false, or name = \"sgd\""
     )))
 }
 
-/// A model that ends in one number a sample.
+/// Checks a model with one output per sample.
 fn one_output(of: &Description) -> Result<(), Problem> {
     let model = of.model.name();
     let foreign =
@@ -103,7 +102,7 @@ fn one_output(of: &Description) -> Result<(), Problem> {
     foreign("cross_layers", !crosses && of.cross_layers.is_some())?;
     foreign("cross_rank", !crosses && of.cross_rank.is_some())?;
     if !of.bottom_mlp.is_empty() && of.dense == 0 {
-        let wanted = "how many dense features go into its bottom MLP";
+        let wanted = "the number of dense features for its bottom MLP";
         return Err(Problem::Missing { model, key: "dense", wanted });
     }
     if of.model == Architecture::Dlrm {
@@ -115,17 +114,17 @@ fn one_output(of: &Description) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A DLRM's vectors: those that are multiplied are of one width.
+/// Checks the vectors of a DLRM: multiplied vectors need one width.
 fn dlrm(of: &Description) -> Result<(), Problem> {
     let meets = matches!(of.interaction, None | Some(Interaction::Dot | Interaction::Fm));
     if meets && of.dense > 0 && of.bottom_mlp.is_empty() {
-        let wanted = "widths of the layers that dense features go through, the last as wide as the tables";
+        let wanted = "widths of the layers for dense features, the last as wide as the tables";
         return Err(Problem::Missing { model: "dlrm", key: "bottom_mlp", wanted });
     }
     let features = of.each_table().count() + usize::from(of.dense > 0);
     if meets && features < 2 {
         return Err(Problem::Conflict(
-            "one feature alone cannot meet another: add tables, or dense features".into(),
+            "a single feature has no other to interact with: add tables, or dense features".into(),
         ));
     }
     Ok(())
@@ -166,7 +165,7 @@ fn two_towers(of: &Description) -> Result<(), Problem> {
     }
 }
 
-/// Whether the largest tensors can be counted: weights of layers, tables, and activations.
+/// Checks that the largest tensors are not too large: weights of layers, tables, and activations.
 fn sizes(of: &Description) -> Result<(), Problem> {
     let wide = |a: i64, b: i64| i128::from(a) * i128::from(b);
     let columns: i128 = of.each_table().map(|table| i128::from(table.columns)).sum();
@@ -175,7 +174,7 @@ fn sizes(of: &Description) -> Result<(), Problem> {
     let features = of.each_table().count() as i128 + 1;
     let multiplies =
         of.model == Architecture::Dlrm && matches!(of.interaction, None | Some(Interaction::Dot));
-    // The width of the features together, the input of the layers after them.
+    // The width of all features together, the input of the layers after them.
     let features = if multiplies { features * features } else { columns + i128::from(of.dense) };
     let widest = layer.max(features);
     let crosses = of.model == Architecture::DcnV2 || of.interaction == Some(Interaction::Cross);

@@ -1,4 +1,4 @@
-//! DLRM: dense features through an MLP, tables, an interaction, an MLP. DCN-v2 is one whose interaction is a cross network.
+//! DLRM: dense features through an MLP, tables, an interaction, an MLP. DCN-v2 is a DLRM with a cross network as interaction.
 
 use super::file::{Architecture, Description, Interaction};
 use super::interaction::Meeting;
@@ -12,7 +12,7 @@ pub(super) struct Dlrm {
     of: Description,
     bottom: Mlp,
     tables: Tables,
-    /// Brings rows that are not as wide as the others to their width.
+    /// Projections of rows with another width to the common width.
     projections: Vec<Option<Linear>>,
     meeting: Meeting,
     top: Mlp,

@@ -1,4 +1,4 @@
-//! The description of a model, as it stands in the file.
+//! The description of a model, in the layout of the file.
 
 use serde::Deserialize;
 
@@ -6,28 +6,28 @@ use super::parallel::Parallel;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
-/// A model and how it is trained.
+/// A model and its training.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
-    /// What to call it.
+    /// Name of the model.
     pub(super) name: Option<String>,
     pub(super) model: Architecture,
-    /// Samples a step.
+    /// Samples per step.
     pub(super) batch: i64,
-    /// Numbers that come with a sample, not looked up.
+    /// Dense features per sample.
     #[serde(default)]
     pub(super) dense: i64,
-    /// Widths of the layers that dense numbers go through.
+    /// Widths of the layers for dense features.
     #[serde(default)]
     pub(super) bottom_mlp: Vec<i64>,
-    /// Widths of the layers after the interaction; of two towers, of each.
+    /// Widths of the layers after the interaction, or of each of two towers.
     #[serde(default)]
     pub(super) top_mlp: Vec<i64>,
     pub(super) interaction: Option<Interaction>,
-    /// Layers of a cross network.
+    /// Number of layers of a cross network.
     pub(super) cross_layers: Option<i64>,
-    /// Width of the narrow side of their weights; full weights where there is none.
+    /// Rank of its low-rank weights; `None` for full weights.
     pub(super) cross_rank: Option<i64>,
     #[serde(default)]
     pub(super) loss: Option<Loss>,
@@ -35,27 +35,27 @@ pub(super) struct Description {
     pub(super) precision: Precision,
     #[serde(default)]
     pub(super) pooling: Pooling,
-    /// Whether gradients of tables hold the looked-up rows alone.
+    /// Whether gradients of tables hold only the looked-up rows.
     pub(super) sparse: Option<bool>,
     pub(super) tables: Vec<Table>,
     pub(super) optimizer: Option<Updates>,
-    /// The GPUs that train it together.
+    /// The GPUs of the job.
     pub(super) parallel: Option<Parallel>,
 }
 
-/// Embedding tables, one or several alike.
+/// Embedding tables of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub(super) rows: i64,
     pub(super) columns: i64,
-    /// Lookups a sample.
+    /// Lookups per sample.
     #[serde(default = "one")]
     pub(super) lookups: i64,
-    /// How many there are.
+    /// Number of such tables.
     #[serde(default = "one")]
     pub(super) count: i64,
-    /// Of two towers, whose it is.
+    /// Tower of the table, in a model with two.
     pub(super) tower: Option<Tower>,
 }
 
@@ -63,7 +63,7 @@ fn one() -> i64 {
     1
 }
 
-/// The optimizer.
+/// The optimizer, with its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Updates {
@@ -72,7 +72,7 @@ pub(super) struct Updates {
     pub(super) form: Form,
 }
 
-/// What kind of model it is.
+/// Kind of model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Architecture {
@@ -96,13 +96,13 @@ impl Architecture {
     }
 }
 
-/// How features meet.
+/// Interaction of features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Interaction {
     /// Products of all pairs.
     Dot,
-    /// Side by side.
+    /// Concatenation.
     Cat,
     /// A cross network (DCN-v2).
     Cross,
@@ -110,7 +110,6 @@ pub(super) enum Interaction {
     Fm,
 }
 
-/// What is made small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Loss {
@@ -118,7 +117,7 @@ pub(super) enum Loss {
     BceWithLogits,
 }
 
-/// The type that numbers are computed in.
+/// Floating-point type of the computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Precision {
@@ -126,7 +125,7 @@ pub(super) enum Precision {
     Fp32,
 }
 
-/// What a bag does with its rows.
+/// Pooling of the rows of a bag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pooling {
@@ -135,7 +134,7 @@ pub(super) enum Pooling {
     Mean,
 }
 
-/// A side of a model with two.
+/// A tower of a model with two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Tower {
@@ -144,7 +143,7 @@ pub(super) enum Tower {
 }
 
 impl Description {
-    /// Its tables one by one.
+    /// All tables, one by one.
     pub(super) fn each_table(&self) -> impl Iterator<Item = Table> {
         self.tables.iter().flat_map(|table| (0..table.count.max(0)).map(|_| *table))
     }
@@ -153,7 +152,7 @@ impl Description {
         self.optimizer.unwrap_or(Updates { name: Rule::Sgd, form: Form::Foreach })
     }
 
-    /// Whether gradients of tables are sparse; where nothing is said, if the optimizer takes such.
+    /// Whether gradients of tables are sparse; by default, if the optimizer supports it.
     pub(super) fn has_sparse_gradients(&self) -> bool {
         let updates = self.updates();
         self.sparse.unwrap_or(updates.name == Rule::Sgd && updates.form != Form::Fused)
@@ -164,13 +163,12 @@ impl Description {
     }
 }
 
-/// Reads the text.
 pub(super) fn parse(text: &str) -> Result<Description, Problem> {
     toml::from_str(text)
         .map_err(|error| Problem::Toml { nearest: nearest(error.message()), text: error.to_string() })
 }
 
-/// Of "unknown field `a`, expected one of `b`, `c`", the word that is nearly the first.
+/// The word most similar to the first one in "unknown field `a`, expected one of `b`, `c`".
 fn nearest(message: &str) -> Option<String> {
     let mut words = message.split('`').skip(1).step_by(2);
     let found = words.next().filter(|_| message.starts_with("unknown"))?;

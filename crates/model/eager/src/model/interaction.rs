@@ -1,4 +1,4 @@
-//! How the vectors of features meet.
+//! Interactions of the features' vectors.
 
 use steptime_aten::Dtype;
 
@@ -15,13 +15,13 @@ use crate::tensor::Tensor;
 /// An interaction with its parameters.
 pub(super) struct Meeting {
     kind: Kind,
-    /// How wide its result is.
+    /// Width of the result.
     pub(super) width: i64,
 }
 
 enum Kind {
     Dot {
-        /// Places of pairs in the matrix of all products.
+        /// Indices of pairs in the matrix of all products.
         rows: Tensor,
         columns: Tensor,
         width: i64,
@@ -33,14 +33,14 @@ enum Kind {
     Cross(Vec<Cross>),
 }
 
-/// A cross layer: one weight, or two with a narrow side between.
+/// A cross layer: one full weight, or two of low rank.
 struct Cross {
     narrow: Option<Linear>,
     wide: Linear,
 }
 
 impl Meeting {
-    /// Of features of these widths. Where dense features are among them, they come first.
+    /// An interaction of features of these widths. Dense features, if any, come first.
     pub(super) fn new(e: &mut Eager, kind: Interaction, of: &Description, widths: &[i64]) -> Meeting {
         let features = widths.len() as i64;
         let all: i64 = widths.iter().sum();
@@ -61,7 +61,7 @@ impl Meeting {
         }
     }
 
-    /// Tensors that it keeps and does not learn.
+    /// Untrained tensors of the interaction.
     pub(super) fn buffers(&self) -> Vec<Tensor> {
         match &self.kind {
             Kind::Dot { rows, columns, .. } => vec![rows.clone(), columns.clone()],
@@ -69,7 +69,7 @@ impl Meeting {
         }
     }
 
-    /// The vectors met: `[batch, width]`.
+    /// The result of the interaction, `[batch, width]`.
     pub(super) fn forward(&self, e: &mut Eager, dense: Option<Tensor>, rows: Vec<Tensor>) -> Tensor {
         let all: Vec<Tensor> = dense.iter().cloned().chain(rows).collect();
         let side_by_side = if all.len() == 1 { all[0].clone() } else { cat(e, &all) };
@@ -98,7 +98,7 @@ impl Cross {
     }
 }
 
-/// `x = x0 * (W x + b) + x`, layer by layer.
+/// The cross network: `x = x0 * (W x + b) + x`, layer by layer.
 fn crossed(e: &mut Eager, layers: &[Cross], first: Tensor) -> Tensor {
     let mut x = first.clone();
     for layer in layers {
@@ -110,7 +110,7 @@ fn crossed(e: &mut Eager, layers: &[Cross], first: Tensor) -> Tensor {
     x
 }
 
-/// Half of the square of the sum less the sum of the squares: the sum of products of all pairs, `[batch, width]`.
+/// Half of the difference of squared sum and sum of squares: the sum of products of all pairs, `[batch, width]`.
 pub(super) fn machine(e: &mut Eager, side_by_side: &Tensor, width: i64) -> Tensor {
     let vectors = view(e, side_by_side, &[side_by_side.size(0), -1, width]);
     let total = sum(e, &vectors, 1, false);

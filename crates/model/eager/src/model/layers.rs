@@ -1,4 +1,4 @@
-//! What models are made of: layers and tables.
+//! Components of models: layers and tables.
 
 use steptime_aten::Dtype;
 
@@ -12,7 +12,7 @@ use crate::ops::embedding_bag::{Bags, embedding_bag};
 use crate::ops::linear::linear;
 use crate::tensor::Tensor;
 
-/// A linear layer: its weight `[out, in]`, and its bias where it has one, by their places among parameters.
+/// A linear layer: its weight `[out, in]`, and its bias where it has one, by their indices among parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Linear {
     weight: usize,
@@ -32,11 +32,11 @@ impl Linear {
     }
 }
 
-/// Linear layers with rectifiers between them.
+/// Linear layers with ReLUs between them.
 #[derive(Debug, Clone)]
 pub(super) struct Mlp {
     layers: Vec<Linear>,
-    /// Whether a rectifier follows the last.
+    /// Whether a ReLU follows the last layer.
     pub(super) rectified: bool,
     pub(super) width: i64,
 }
@@ -64,31 +64,31 @@ impl Mlp {
     }
 }
 
-/// Embedding tables, each with its bags: all, or what a rank has of them.
+/// Embedding tables with their bags: all tables, or a rank's parts of them.
 #[derive(Debug, Clone)]
 pub(super) struct Tables {
     own: Vec<Own>,
     /// The widths of all tables' rows.
     columns: Vec<i64>,
-    /// How the bags of several ranks come together.
+    /// The exchange of pooled rows between ranks.
     spread: Option<Spread>,
 }
 
 /// A table, or a part of one.
 #[derive(Debug, Clone)]
 struct Own {
-    /// Its place among parameters.
+    /// Index among parameters.
     parameter: usize,
-    /// Lookups, and bags, of a step.
+    /// Lookups per step, and bags per step.
     lookups: i64,
     batch: i64,
     bags: Bags,
-    /// What moves between it and the host's memory before lookups.
+    /// Transfers from and to host memory before lookups.
     moved: Moved,
 }
 
 impl Tables {
-    /// Tables with their numbers in the description.
+    /// Tables with their indices in the description.
     pub(super) fn new(
         e: &mut Eager,
         of: &Description,
@@ -116,7 +116,7 @@ impl Tables {
                 parameter: if everywhere { e.parameter(&shape) } else { e.own_parameter(&shape) },
                 lookups: piece.lookups.max(1),
                 batch,
-                // Averages of sparse gradients are not to be had.
+                // Sparse gradients cannot be averaged.
                 bags: Bags { sparse: bags.sparse && !everywhere, ..bags },
                 moved: Moved { rows: piece.moved, numbers: 1 + of.updates().name.moments() },
             }
@@ -124,17 +124,17 @@ impl Tables {
         Tables { own: own.collect(), columns, spread: Some(spread) }
     }
 
-    /// The same, whose sums are given table by table.
+    /// The same tables, with pooled rows returned table by table.
     pub(super) fn apart(self) -> Tables {
         Tables { spread: self.spread.map(Spread::apart), ..self }
     }
 
-    /// The widths of their rows.
+    /// The widths of the tables' rows.
     pub(super) fn columns(&self) -> impl Iterator<Item = i64> {
         self.columns.iter().copied()
     }
 
-    /// Brings lookups to the device, then where bags begin.
+    /// Copies lookups to the device, then offsets of bags.
     pub(super) fn inputs(&self, e: &mut Eager) -> Lookups {
         let mut bring = |size: i64| {
             let there = e.host(&[size], Dtype::I64);
@@ -145,7 +145,7 @@ impl Tables {
         Lookups { lookups, offsets }
     }
 
-    /// The sums of all bags, table by table: `[batch, columns]` each; of several ranks, side by side.
+    /// The pooled rows of all bags, `[batch, columns]` per table; for several ranks, concatenated.
     pub(super) fn forward(&self, e: &mut Eager, at: &Lookups) -> Vec<Tensor> {
         let each = self.own.iter().zip(at.lookups.iter().zip(&at.offsets));
         let pooled = each
@@ -162,7 +162,7 @@ impl Tables {
     }
 }
 
-/// Which rows a batch looks up.
+/// Lookups and offsets of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Lookups {
     lookups: Vec<Tensor>,

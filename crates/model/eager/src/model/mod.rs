@@ -1,4 +1,4 @@
-//! Models: a description in TOML, and how each runs.
+//! Models: descriptions in TOML, and their execution.
 
 mod cached;
 mod check;
@@ -23,7 +23,7 @@ use self::parallel::Parallel;
 pub use self::parallel::{Cache, Cutting, Home, Part};
 use crate::error::{Error, Problem};
 
-/// A model and how it is trained: all that a step takes.
+/// A model and its training: everything that a step needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     description: Description,
@@ -32,63 +32,63 @@ pub struct Model {
 /// An embedding table of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSize {
-    /// Its rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Elements of a row.
+    /// Elements per row.
     pub columns: i64,
-    /// Lookups a sample.
+    /// Lookups per sample.
     pub lookups: i64,
 }
 
-/// The longest description that is read, in bytes.
+/// Maximum size of a description, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 impl Model {
     /// Reads a description.
     ///
     /// # Errors
-    /// Where the file cannot be read, or describes no model.
+    /// Where the file cannot be read, or does not describe a model.
     pub fn read(path: &Path) -> Result<Model, Error> {
         let text = steptime_trace::read_text(path, LONGEST)
             .map_err(|source| Error::Read { path: path.into(), source })?;
         Model::parse(&text).map_err(|source| Error::Description { path: path.into(), source })
     }
 
-    /// Reads the text of a description.
+    /// Parses the text of a description.
     ///
     /// # Errors
-    /// Where it describes no model.
+    /// Where it does not describe a model.
     pub fn parse(text: &str) -> Result<Model, Problem> {
         let description = file::parse(text)?;
         check::check(&description)?;
         Ok(Model { description })
     }
 
-    /// Samples a step.
+    /// Samples per step.
     #[must_use]
     pub fn batch(&self) -> u64 {
         self.description.batch as u64
     }
 
-    /// What it is called, where the description says.
+    /// Name of the model, where the description has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.description.name.as_deref()
     }
 
-    /// How many parameters it has.
+    /// Number of parameters.
     #[must_use]
     pub fn parameters(&self) -> u64 {
         script::parameters(&self.description)
     }
 
-    /// The step that PyTorch eager would have recorded; of a job, that of its first rank.
+    /// The step that PyTorch eager would have recorded; for a job, that of the first rank.
     #[must_use]
     pub fn record(&self) -> ExecutionTrace {
         self.record_rank(0)
     }
 
-    /// How many GPUs train it, one rank on each.
+    /// Number of GPUs, with one rank on each.
     #[must_use]
     pub fn gpus(&self) -> u32 {
         self.description.gpus()
@@ -100,44 +100,48 @@ impl Model {
         script::record(&self.description, i64::from(rank))
     }
 
-    /// Ranks that do the same work: each list has those that hold parts of the same sizes, the lists in the order of their first.
+    /// Ranks with the same work: each list has the ranks whose parts have the same sizes; lists are ordered by their first ranks.
     #[must_use]
     pub fn alike(&self) -> Vec<Vec<u32>> {
         self.description.alike()
     }
 
-    /// In how many machines its GPUs are, as many in each; `None` where the description does not say.
+    /// Number of nodes, each with the same number of GPUs; `None` where the description does not have it.
     #[must_use]
     pub fn nodes(&self) -> Option<u32> {
         self.description.parallel.as_ref()?.nodes.and_then(|nodes| u32::try_from(nodes).ok())
     }
 
-    /// The same job in so many machines. A model on one GPU is no job, and is in one.
+    /// The same job on this number of nodes. A model on one GPU is not a job, and runs on one node.
     ///
     /// # Errors
-    /// Where its GPUs cannot lie in them evenly.
+    /// Where its GPUs cannot be divided evenly among them.
     pub fn in_nodes(&self, nodes: u32) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         match &mut description.parallel {
             Some(parallel) => parallel.nodes = Some(i64::from(nodes)),
             None if nodes == 1 => {}
-            None => return Err(Problem::Conflict(format!("1 GPU cannot lie in {nodes} nodes: take one"))),
+            None => {
+                return Err(Problem::Conflict(format!(
+                    "1 GPU cannot be divided among {nodes} nodes: use 1 node"
+                )));
+            }
         }
         check::check(&description)?;
         Ok(Model { description })
     }
 
-    /// What a rank's work is told by: ranks with the same numbers record the same step, in this job or in one whose tables lie
-    /// elsewhere, of the same model on as many GPUs.
+    /// Key of a rank's work: ranks with equal keys record the same step, in this job or in one with other table placements, of the same model on the
+    /// same number of GPUs.
     #[must_use]
     pub fn work(&self, rank: u32) -> Vec<i64> {
         self.description.work(rank)
     }
 
-    /// Some tables trained as this model trains its own, with next to nothing else in the step.
+    /// Some tables trained like the tables of this model, with almost nothing else in the step.
     ///
     /// # Errors
-    /// Where a table is none.
+    /// Where a table has no rows, columns or lookups.
     pub fn tables_alone(&self, tables: &[TableSize]) -> Result<Model, Problem> {
         let table = |size: &TableSize| file::Table {
             rows: size.rows,
@@ -163,7 +167,7 @@ impl Model {
         Ok(Model { description })
     }
 
-    /// Its tables one by one.
+    /// All tables, one by one.
     #[must_use]
     pub fn tables(&self) -> Vec<TableSize> {
         let size = |table: file::Table| TableSize {
@@ -174,7 +178,7 @@ impl Model {
         self.description.each_table().map(size).collect()
     }
 
-    /// What a table of a size takes of a GPU's memory: weights, the optimizer's state, a step's gradient, lookups and sums.
+    /// Device memory of a table of a given size: weights, optimizer state, gradient of a step, lookups and pooled rows, in bytes.
     #[must_use]
     pub fn table_bytes(&self, size: &TableSize) -> u64 {
         let of = &self.description;
@@ -188,23 +192,23 @@ impl Model {
         (floats.saturating_mul(4)).saturating_add(looked_up.saturating_mul(16)).max(0) as u64
     }
 
-    /// What a table of a size takes of a host's memory, where its rows lie there: weights and the optimizer's state.
+    /// Host memory of a table of a given size with its rows there: weights and optimizer state, in bytes.
     #[must_use]
     pub fn kept_bytes(&self, rows: i64, columns: i64) -> u64 {
         let numbers = 1 + self.description.updates().name.moments();
         rows.saturating_mul(columns).saturating_mul(4 * numbers).max(0) as u64
     }
 
-    /// Where the rows of each table are.
+    /// Placement of each table.
     #[must_use]
     pub fn homes(&self) -> Vec<Home> {
         self.description.homes()
     }
 
-    /// The same model on so many GPUs, its tables there.
+    /// The same model on this number of GPUs, with the given table placements.
     ///
     /// # Errors
-    /// Where GPUs cannot share the batch, or tables cannot lie so.
+    /// Where the batch cannot be divided among the GPUs, or tables cannot be placed like this.
     pub fn on(&self, gpus: u32, homes: Vec<Home>) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
@@ -213,11 +217,11 @@ impl Model {
         Ok(Model { description })
     }
 
-    /// The same model on so many GPUs, tables as the description places them on any number: those that it does not name one after
-    /// the other. On one GPU it is no job: it runs in no process group.
+    /// The same model on this number of GPUs. Tables keep placements that work on any number of GPUs; the others are placed on the GPUs in turn. On
+    /// one GPU it is not a job: it runs without a process group.
     ///
     /// # Errors
-    /// Where GPUs cannot share the batch.
+    /// Where the batch cannot be divided among the GPUs.
     pub fn on_gpus(&self, gpus: u32) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
@@ -226,10 +230,10 @@ impl Model {
         Ok(Model { description })
     }
 
-    /// The same model with another number of samples a step, of all GPUs together.
+    /// The same model with another number of samples per step, of all GPUs together.
     ///
     /// # Errors
-    /// Where GPUs cannot share them.
+    /// Where the samples cannot be divided among the GPUs.
     pub fn with_batch(&self, batch: u64) -> Result<Model, Problem> {
         let batch = i64::try_from(batch).unwrap_or(i64::MAX);
         let description = Description { batch, ..self.description.clone() };

@@ -1,4 +1,4 @@
-//! What all models do: bring inputs to the device, and make a loss of them.
+//! Common parts of all models: inputs on the device, and the loss.
 
 use steptime_aten::Dtype;
 
@@ -11,25 +11,25 @@ use crate::ops::loss;
 use crate::tensor::Tensor;
 
 impl Description {
-    /// Samples a step of one rank.
+    /// Samples per step of one rank.
     pub(super) fn share(&self) -> i64 {
         self.batch / i64::from(self.gpus()).max(1)
     }
 }
 
-/// A model whose parameters are there.
+/// A model with allocated parameters.
 pub(super) trait Network {
-    /// Runs it on a new batch, and gives the loss.
+    /// Runs the model on a new batch, and returns the loss.
     fn loss(&self, e: &mut Eager) -> Tensor;
 }
 
-/// A tensor of floats, brought to the device.
+/// A tensor of floats, copied to the device.
 pub(super) fn floats(e: &mut Eager, shape: &[i64]) -> Tensor {
     let there = e.host(shape, Dtype::F32);
     to_device(e, &there)
 }
 
-/// What comes with a batch: dense features `[batch, dense]` where there are some, lookups, a label for each sample.
+/// The inputs of a batch: dense features `[batch, dense]`, if any, lookups, a label per sample.
 pub(super) fn batch(e: &mut Eager, of: &Description, tables: &Tables) -> (Option<Tensor>, Lookups, Tensor) {
     e.label("## to_device ##", |e| {
         let dense = (of.dense > 0).then(|| floats(e, &[of.share(), of.dense]));
@@ -38,7 +38,7 @@ pub(super) fn batch(e: &mut Eager, of: &Description, tables: &Tables) -> (Option
     })
 }
 
-/// What a model with one output a sample gives: a logit, or where squares are made small its logistic.
+/// Output of a model with one output per sample: the logit, or its logistic for a squared loss.
 pub(super) fn output(e: &mut Eager, of: &Description, logit: Tensor) -> Tensor {
     match of.loss() {
         Loss::Mse => sigmoid(e, &logit),

@@ -1,32 +1,32 @@
-//! How a model is spread over GPUs: where the rows of its tables are.
+//! Placement of a model on GPUs: the rows of its tables.
 
 use serde::Deserialize;
 
-/// The GPUs of a job, as they stand in the file. Dense layers are on all of them.
+/// The GPUs of a job, in the layout of the file. Dense layers are replicated on all of them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parallel {
-    /// How many, one rank on each.
+    /// Number of GPUs, with one rank on each.
     pub(super) gpus: i64,
-    /// For each GPU the tables that lie on it, by their numbers. A table that lies on several is cut into columns.
+    /// For each GPU the indices of its tables. A table on several GPUs is cut by columns.
     pub(super) placement: Option<Vec<Vec<i64>>>,
-    /// Tables whose rows are cut into as many parts as there are GPUs.
+    /// Tables whose rows are cut over all GPUs.
     #[serde(default)]
     pub(super) row_wise: Vec<i64>,
     /// Tables that every GPU has.
     #[serde(default)]
     pub(super) data_parallel: Vec<i64>,
-    /// Tables cut into groups of columns, the rows of each over some GPUs.
+    /// Tables cut into groups of columns, with the rows of each group cut over some GPUs.
     #[serde(default)]
     pub(super) grid: Vec<Grid>,
-    /// How many machines they are in, as many in each.
+    /// Number of nodes, each with the same number of GPUs.
     pub(super) nodes: Option<i64>,
-    /// Where tables are, however that was found.
+    /// Placement of all tables, where it is given directly.
     #[serde(skip)]
     pub(super) homes: Option<Vec<Home>>,
 }
 
-/// A table, and for each group of its columns the GPUs over which their rows are cut.
+/// A table, with the GPUs of each group of its columns, over which their rows are cut.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grid {
@@ -34,64 +34,64 @@ pub(super) struct Grid {
     pub(super) gpus: Vec<Vec<i64>>,
 }
 
-/// Where the rows of a table are.
+/// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Home {
-    /// On every GPU, all of them.
+    /// The whole table on every GPU.
     Everywhere,
-    /// In parts.
+    /// Cut into parts.
     Parts(Vec<Part>),
 }
 
-/// How a table is cut.
+/// Kind of placement of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cutting {
-    /// Every GPU has all of it.
+    /// The whole table on every GPU.
     Copies,
-    /// It lies whole on one GPU.
+    /// The whole table on one GPU.
     Whole,
-    /// Into columns.
+    /// Cut by columns.
     Columns,
-    /// Into rows over all GPUs.
+    /// Cut by rows over all GPUs.
     Rows,
-    /// Into rows over some GPUs; into columns before that, where there are several groups of GPUs.
+    /// Cut by rows over some GPUs; with several groups of GPUs, first by columns.
     Grid,
 }
 
 /// A part of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The GPU that it lies on.
+    /// GPU of the part.
     pub gpu: u32,
-    /// Its first row and its first column.
+    /// First row and first column.
     pub offset: [i64; 2],
-    /// How many rows and columns it has.
+    /// Number of rows and columns.
     pub size: [i64; 2],
-    /// What of its rows the GPU holds, where all lie in its host's memory; `None` where the GPU has them.
+    /// Cache on the GPU, where all rows are in host memory; `None` where the GPU has the rows.
     pub cache: Option<Cache>,
-    /// Lookups of a step in its rows, all ranks together; `None`: in proportion to its rows, as where all rows are equally popular, or
-    /// popular ones are scattered.
+    /// Lookups per step in its rows, of all ranks together; `None`: in proportion to its rows, as for equally popular rows, or scattered popular
+    /// ones.
     pub wanted: Option<i64>,
 }
 
-/// Rows of a part in the GPU's memory, where all lie in the host's: those that batches wanted of late.
+/// Rows of a part cached on the GPU, with all rows in host memory: the recently looked-up ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cache {
-    /// How many rows it holds.
+    /// Number of cached rows.
     pub rows: i64,
-    /// How many rows a step wants that it does not hold: they come from the host, and as many that were changed go back.
+    /// Looked-up rows per step that are not cached: they are loaded from the host, and the same number of changed rows is written back.
     pub misses: i64,
 }
 
 impl Part {
-    /// Lookups of a step in it, of `all` in a table of `rows` rows.
+    /// Lookups per step in the part, given `all` lookups in a table of `rows` rows.
     #[must_use]
     pub fn lookups(&self, all: i64, rows: i64) -> i64 {
         let in_proportion = i128::from(all) * i128::from(self.size[0]) / i128::from(rows.max(1));
         self.wanted.unwrap_or_else(|| i64::try_from(in_proportion).unwrap_or(all)).clamp(0, all)
     }
 
-    /// How many rows of it are in the GPU's memory.
+    /// Number of its rows in the GPU's memory.
     #[must_use]
     pub fn held(&self) -> i64 {
         self.cache.map_or(self.size[0], |cache| cache.rows)
@@ -99,7 +99,7 @@ impl Part {
 }
 
 impl Parallel {
-    /// So many GPUs; what is said of tables stays where it can.
+    /// A placement on this number of GPUs; settings of tables stay where they can.
     pub(super) fn of(gpus: u32, old: Option<Parallel>) -> Parallel {
         let (row_wise, data_parallel, nodes) = match old {
             Some(old) => {
@@ -114,13 +114,13 @@ impl Parallel {
 }
 
 impl Home {
-    /// On one GPU.
+    /// The whole table on one GPU.
     #[must_use]
     pub fn whole(gpu: u32, rows: i64, columns: i64) -> Home {
         Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns], cache: None, wanted: None }])
     }
 
-    /// Columns cut as evenly as they go, in multiples of four where that leaves something to each.
+    /// Columns cut as evenly as possible, in multiples of four where every GPU then gets some.
     #[must_use]
     pub fn by_columns(gpus: &[u32], rows: i64, columns: i64) -> Home {
         let grain = if columns / 4 >= gpus.len() as i64 { 4 } else { 1 };
@@ -133,13 +133,13 @@ impl Home {
         Home::Parts(gpus.iter().zip(cuts).map(part).collect())
     }
 
-    /// Rows cut over all GPUs, each having as many but the last.
+    /// Rows cut over all GPUs, with the same number on each except the last ones.
     #[must_use]
     pub fn by_rows(gpus: u32, rows: i64, columns: i64) -> Home {
         Home::by_grid(&[(0..gpus).collect()], rows, columns)
     }
 
-    /// Columns cut over groups of GPUs, the rows of each over the GPUs of its group.
+    /// Columns cut over groups of GPUs, with the rows of each group cut over its GPUs.
     #[must_use]
     pub fn by_grid(groups: &[Vec<u32>], rows: i64, columns: i64) -> Home {
         let firsts: Vec<u32> = (0..).take(groups.len()).collect();
@@ -162,7 +162,7 @@ impl Home {
         Home::Parts(bands.iter().zip(groups).flat_map(band).collect())
     }
 
-    /// The same, each part in its host's memory behind a cache, as it is told of it; none where it is told of none. Copies stay.
+    /// The same placement, with the cache that `of` returns for each part; `None` for a part on the GPU. Replicated tables stay.
     #[must_use]
     pub fn cached(self, of: impl Fn(&Part) -> Option<Cache>) -> Home {
         match self {
@@ -173,7 +173,7 @@ impl Home {
         }
     }
 
-    /// Its parts that lie in hosts' memory, each with its cache.
+    /// The parts in host memory, each with its cache.
     pub fn caches(&self) -> impl Iterator<Item = (&Part, Cache)> {
         let parts = match self {
             Home::Everywhere => &[][..],
@@ -182,7 +182,7 @@ impl Home {
         parts.iter().filter_map(|part| Some((part, part.cache?)))
     }
 
-    /// The same, with the lookups of a step in each part. Copies stay.
+    /// The same placement, with the lookups per step of each part. Replicated tables stay.
     #[must_use]
     pub fn wanted(self, of: impl Fn(&Part) -> Option<i64>) -> Home {
         match self {
@@ -193,7 +193,7 @@ impl Home {
         }
     }
 
-    /// How it is cut, in a job of so many GPUs.
+    /// Kind of placement, in a job of this number of GPUs.
     #[must_use]
     pub fn cutting(&self, gpus: u32) -> Cutting {
         let Home::Parts(parts) = self else { return Cutting::Copies };
@@ -207,7 +207,7 @@ impl Home {
         }
     }
 
-    /// Into how many parts the rows of a part's columns are cut.
+    /// Number of parts into which the rows of a part's columns are cut.
     #[must_use]
     pub fn over(&self, of: &Part) -> i64 {
         match self {
@@ -217,7 +217,7 @@ impl Home {
     }
 }
 
-/// Where each of so many even pieces begins, and how long it is.
+/// Begins and lengths of a number of even pieces.
 fn cuts(length: i64, pieces: usize) -> impl Iterator<Item = (i64, i64)> {
     let pieces = pieces.max(1) as i64;
     (0..pieces).map(move |at| {

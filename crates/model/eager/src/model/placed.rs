@@ -1,4 +1,4 @@
-//! Where the tables of a description are, and what is wrong with what it says of that.
+//! Placement of the tables of a description, and its checks.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,16 @@ use super::file::{Description, Table};
 use super::parallel::{Cache, Cutting, Home, Parallel, Part};
 use crate::error::Problem;
 
-/// The most GPUs of a job.
+/// Maximum number of GPUs of a job.
 const MOST: i64 = 1 << 16;
 
 impl Description {
-    /// How many GPUs train it.
     pub(super) fn gpus(&self) -> u32 {
         let gpus = self.parallel.as_ref().map_or(1, |parallel| parallel.gpus);
         u32::try_from(gpus.max(1)).unwrap_or(1)
     }
 
-    /// Ranks whose parts are of the same sizes, the lists in the order of their first.
+    /// Ranks whose parts have the same sizes; lists are ordered by their first ranks.
     pub(super) fn alike(&self) -> Vec<Vec<u32>> {
         let tables: Vec<Table> = self.each_table().collect();
         let mut own: Vec<Vec<[i64; 7]>> = vec![Vec::new(); self.gpus() as usize];
@@ -47,16 +46,16 @@ impl Description {
         lists
     }
 
-    /// What a rank's work is told by: the parts that it has, then what comes from which rank, in which order.
+    /// Key of a rank's work: its parts, then the origin and order of received vectors.
     pub(super) fn work(&self, rank: u32) -> Vec<i64> {
         let tables: Vec<Table> = self.each_table().collect();
         let mut work = Vec::new();
-        // What comes from others, then what is added over all, then what every rank has: as vectors lie before they are ordered.
+        // Exchanged, then reduced, then replicated tables: the order of vectors before any reordering.
         let [mut moved, mut added, mut copied] = [const { Vec::new() }; 3];
         for (at, (table, home)) in (0..).zip(tables.iter().zip(self.homes())) {
             let cutting = home.cutting(self.gpus());
             let tower = table.tower.map_or(0, |tower| 1 + tower as i64);
-            // Of a model with weights beside its vectors these lie with the first column.
+            // In a model with separate weights, these are stored with the first column.
             let mut own =
                 |[rows, columns]: [i64; 2], [over, wanted]: [i64; 2], first: bool, told: [i64; 2]| {
                     let lookups = [table.lookups, wanted];
@@ -86,7 +85,7 @@ impl Description {
         let in_order = |firsts: bool| {
             come.iter().filter(|part| !firsts || part.2 == 0).map(|part| (part.1, part.2)).is_sorted()
         };
-        // Vectors of one width are brought into order by their places, whichever these are.
+        // Vectors of one width are reordered by indices, with the same ops for any order.
         let of_one_width = come.windows(2).all(|pair| pair[0].3 == pair[1].3);
         let of_one_side = tables.windows(2).all(|pair| pair[0].tower == pair[1].tower);
         let plain = of_one_width && of_one_side && come.iter().all(|part| part.4 == 1);
@@ -98,7 +97,7 @@ impl Description {
         work
     }
 
-    /// Where each table is: as said, else one after the other on the GPUs in turn.
+    /// Placement of each table: as given, else on the GPUs in turn.
     pub(super) fn homes(&self) -> Vec<Home> {
         let tables: Vec<Table> = self.each_table().collect();
         let Some(parallel) = &self.parallel else {
@@ -139,15 +138,15 @@ impl Description {
     }
 }
 
-/// Of a part that the GPU has all rows of.
+/// Cache numbers of a part with all rows on the GPU.
 const NOT_CACHED: [i64; 2] = [-1, 0];
 
-/// What a part's work is told by besides its size: rows that the GPU holds, and those that come and go.
+/// Further numbers in the key of a part's work: rows in the cache, and rows that move per step.
 fn told(part: &Part) -> [i64; 2] {
     part.cache.map_or(NOT_CACHED, |cache| [cache.rows, cache.misses])
 }
 
-/// Checks what is said of GPUs.
+/// Checks the placement on GPUs.
 pub(super) fn check(of: &Description) -> Result<(), Problem> {
     let Some(parallel) = &of.parallel else { return Ok(()) };
     let gpus = parallel.gpus;
@@ -157,7 +156,7 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
     }
     if of.batch % gpus != 0 {
         return Err(Problem::Conflict(format!(
-            "`batch` is {}, which {gpus} GPUs cannot share evenly: it is that of all GPUs together; take a multiple of {gpus}",
+            "`batch` is {}, which cannot be divided evenly among {gpus} GPUs: it is the batch of all GPUs together; use a multiple of {gpus}",
             of.batch
         )));
     }
@@ -165,7 +164,7 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
         && (nodes < 1 || gpus % nodes != 0)
     {
         return Err(Problem::Conflict(format!(
-            "`parallel.nodes` is {nodes}, over which {gpus} GPUs cannot lie evenly: every node has as many; take a divisor of {gpus}"
+            "`parallel.nodes` is {nodes}, among which {gpus} GPUs cannot be divided evenly: use a divisor of {gpus}"
         )));
     }
     let tables: Vec<Table> = of.each_table().collect();
@@ -180,14 +179,14 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Every table that is named is there, and named once.
+/// Checks that every named table exists, and is named once.
 fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
     let mut seen = vec![0_u32; usize::try_from(tables).unwrap_or(0)];
     if let Some(placement) = &parallel.placement
         && placement.len() as i64 != parallel.gpus
     {
         return Err(Problem::Conflict(format!(
-            "`parallel.placement` lists the tables of {} GPUs, `parallel.gpus` is {}: one list a GPU, which may be empty",
+            "`parallel.placement` lists the tables of {} GPUs, but `parallel.gpus` is {}: give one list per GPU, which may be empty",
             placement.len(),
             parallel.gpus
         )));
@@ -204,7 +203,7 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
         for (place, &table) in list.iter().enumerate() {
             let known = usize::try_from(table).ok().and_then(|table| seen.get_mut(table));
             let Some(seen) = known else {
-                let wanted = "tables are numbered from 0 in the order of `tables`, each of `count` with a number of its own";
+                let wanted = "tables are numbered from 0 in the order of `tables`, and each of `count` tables has its own number";
                 return Err(Problem::Number { key: key.into(), found: table, wanted });
             };
             if list[..place].contains(&table) || (alone == 1 && *seen > 0) {
@@ -218,12 +217,12 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The GPUs of each group of columns are there, and none of them is without any.
+/// Checks that the GPUs of each group of columns exist, and that no group is empty.
 fn groups(parallel: &Parallel) -> Result<(), Problem> {
     for grid in &parallel.grid {
         if grid.gpus.is_empty() || grid.gpus.iter().any(Vec::is_empty) {
             return Err(Problem::Conflict(format!(
-                "`parallel.grid` of table {}: every group of columns lies on some GPUs, as in gpus = [[0, 1], [2, 3]]",
+                "`parallel.grid` of table {}: every group of columns needs at least one GPU, as in gpus = [[0, 1], [2, 3]]",
                 grid.table
             )));
         }
@@ -235,13 +234,16 @@ fn groups(parallel: &Parallel) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The parts of a table are all of it, each element once: groups of columns side by side, in each its rows one after the other.
+/// Checks that the parts of a table cover each element once: groups of columns, each with consecutive rows.
 fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Problem> {
     let conflict = |why: String| {
         Err(Problem::Conflict(format!("table {at} of {} x {}: {why}", table.rows, table.columns)))
     };
     if let Some(part) = parts.iter().find(|part| i64::from(part.gpu) >= gpus) {
-        return conflict(format!("a part lies on GPU {}, and there are {gpus}, numbered from 0", part.gpu));
+        return conflict(format!(
+            "a part is on GPU {}, but there are {gpus} GPUs, numbered from 0",
+            part.gpu
+        ));
     }
     if parts.iter().any(|part| part.size[1] < 1 || part.size[0] < 0) {
         return conflict("a part of it is empty: place it on fewer GPUs".into());
@@ -249,7 +251,7 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
     let odd = |cache: &Cache| cache.rows < 1 || cache.misses < 0 || cache.misses > cache.rows;
     if let Some(cache) = parts.iter().filter_map(|part| part.cache).find(odd) {
         return conflict(format!(
-            "a cache of {} rows for {} that come in a step: it holds one row or more, and all that come",
+            "a cache of {} rows for {} rows loaded per step: it must hold at least one row, and all rows loaded in a step",
             cache.rows, cache.misses
         ));
     }
@@ -258,7 +260,7 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
         bands.entry([part.offset[1], part.size[1]]).or_default().push([part.offset[0], part.size[0]]);
     }
     let rule = "parts are columns, and of these rows: each group of columns has all rows";
-    // Of columns first, then of the rows of each group of them.
+    // Columns first, then the rows of each group of columns.
     let columns: Vec<[i64; 2]> = bands.keys().copied().collect();
     let rows = bands.into_values().map(|mut rows| {
         rows.sort_unstable();
@@ -280,7 +282,7 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
     on.sort_unstable();
     on.dedup();
     if on.len() != parts.len() {
-        return conflict("two parts of it lie on one GPU: put them together".into());
+        return conflict("two parts of it are on one GPU: merge them".into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The script that trains: two steps, of which the second is written down.
+//! The training script: two steps, of which the second is recorded.
 
 use steptime_trace::ExecutionTrace;
 
@@ -20,18 +20,18 @@ fn network(e: &mut Eager, of: &Description) -> Box<dyn Network> {
     }
 }
 
-/// How many parameters a model has.
+/// Number of parameters of a model.
 pub(super) fn parameters(of: &Description) -> u64 {
-    // Of a job all tables count once, wherever they lie.
+    // In a job, all tables count once, independent of their placement.
     let of = &Description { parallel: None, ..of.clone() };
     let mut e = Eager::new(None);
     network(&mut e, of);
     e.parameters.iter().map(|parameter| parameter.tensor.numel() as u64).sum()
 }
 
-/// Trains a step on a rank to fill memory as it stays, then the one that is written down.
+/// Trains a step on a rank to reach the steady state of memory, then the recorded one.
 pub(super) fn record(of: &Description, rank: i64) -> ExecutionTrace {
-    // A job of one rank is one too.
+    // A job of one rank is a job, too.
     let ranks = of.parallel.as_ref().map(|_| i64::from(of.gpus()));
     let mut e = Eager::new(ranks.map(|ranks| World::new(ranks, rank)));
     let network = network(&mut e, of);

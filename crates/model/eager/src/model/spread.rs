@@ -1,9 +1,9 @@
-//! Tables that lie on several ranks: what each looks up for the whole batch, and how every rank gets what its samples need.
+//! Tables on several ranks: lookups of each rank for the whole batch, and the exchange of their results.
 //!
-//! Whole tables and columns: each rank looks up for all samples, and an all-to-all brings each sample's vectors to its rank. Rows
-//! over all ranks: each rank adds up what it has for all samples, and a reduce-scatter adds these sums. Rows over some ranks: their
-//! sums come by the all-to-all, too, and each rank adds up those of its own samples. (TorchRec's `table_row_wise` and `grid_shard` add
-//! them within a node first, which sends less over the network.) Tables that every rank has need neither.
+//! Whole tables and columns: each rank looks up for all samples, and an all-to-all sends each sample's vectors to its rank. Rows over all ranks: each
+//! rank pools its rows for all samples, and a reduce-scatter adds these sums. Rows over some ranks: their sums are sent by the all-to-all, too, and
+//! each rank adds those of its own samples. (TorchRec's `table_row_wise` and `grid_shard` add them within a node first, which sends less over the
+//! network.) Replicated tables need neither.
 
 use steptime_aten::Dtype;
 
@@ -15,43 +15,43 @@ use crate::ops::views::{cat, split, view};
 use crate::ops::{exchange, index};
 use crate::tensor::Tensor;
 
-/// What a rank has of a table.
+/// A rank's part of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// The rank; `None` where each has one.
+    /// The rank; `None` where each rank has one.
     pub(super) gpu: Option<i64>,
     pub(super) rows: i64,
     pub(super) columns: i64,
-    /// Lookups in it of a step, all ranks together; of a piece that each rank has, of its own samples.
+    /// Lookups per step, of all ranks together; for a replicated piece, of the rank's own samples.
     pub(super) lookups: i64,
-    /// The number of pieces that have rows of its columns.
+    /// Number of pieces with rows of its columns.
     pub(super) over: i64,
-    /// Rows that come from the host's memory in a step, and as many that go back.
+    /// Rows loaded from host memory per step, and the number of rows written back.
     pub(super) moved: i64,
-    /// The table, and the first column: where its vector belongs.
+    /// The table and the first column: position of its vector.
     place: (usize, i64),
 }
 
 /// Tables over the ranks of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Spread {
-    /// What is exchanged rank by rank, in the order of ranks.
+    /// Pieces exchanged by the all-to-all, in the order of ranks.
     moved: Vec<Piece>,
-    /// What is added over ranks.
+    /// Pieces reduced over ranks.
     added: Vec<Piece>,
-    /// What every rank has.
+    /// Replicated pieces.
     copied: Vec<Piece>,
     ranks: i64,
     rank: i64,
-    /// Samples of a rank.
+    /// Samples per rank.
     share: i64,
     /// The widths of all tables.
     columns: Vec<i64>,
-    /// On a rank that sends nothing, what takes the gradient of that: the way back is an exchange too.
+    /// On a rank that sends nothing, an empty parameter that takes the gradient: the backward pass exchanges, too.
     nothing: Option<usize>,
-    /// Where each vector that comes belongs, where their order is another.
+    /// Positions of the received vectors, where these are in another order.
     order: Option<Tensor>,
-    /// Whether vectors are wanted one by one.
+    /// Whether vectors are returned one by one.
     apart: bool,
 }
 
@@ -81,7 +81,7 @@ impl Spread {
                     added.push(Piece { rows, lookups, over: ranks, moved, ..whole });
                 }
                 home @ Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
-                    // Of a model with weights beside its vectors, these are one column wide.
+                    // In a model with separate weights, these have one column.
                     let columns = part.size[1].min(table.columns - part.offset[1]);
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
                     let (rows, over, moved) = (part.held().max(1), home.over(part), moved_of(part));
@@ -105,28 +105,28 @@ impl Spread {
         spread
     }
 
-    /// The same, whose vectors are given one by one.
+    /// The same tables, with vectors returned one by one.
     pub(super) fn apart(self) -> Spread {
         Spread { apart: true, ..self }
     }
 
-    /// What a rank has, in the order in which it looks them up.
+    /// The pieces of a rank, in the order of lookups.
     pub(super) fn of_rank(&self, rank: i64) -> impl Iterator<Item = Piece> {
         let own: Vec<Piece> = self.moved.iter().filter(|piece| piece.gpu == Some(rank)).copied().collect();
         own.into_iter().chain(self.added.clone()).chain(self.copied.clone())
     }
 
-    /// Every vector of a sample, in the order in which they come.
+    /// The vectors of a sample, in the order of arrival.
     fn pieces(&self) -> Vec<Piece> {
         self.moved.iter().chain(&self.added).chain(&self.copied).copied().collect()
     }
 
-    /// Whether sums come of which several make a vector.
+    /// Whether several received sums make up a vector.
     fn has_sums(&self) -> bool {
         self.moved.iter().any(|piece| piece.over > 1)
     }
 
-    /// Every vector of a rank's samples in the order of tables, those that came in several sums added up.
+    /// The vectors of a rank's samples in the order of tables, with partial sums added.
     fn added_up(&self, e: &mut Eager, came: &[Tensor]) -> Tensor {
         let mut pieces = self.pieces().into_iter().peekable();
         let mut parts: Vec<((usize, i64), Tensor)> = Vec::new();
@@ -157,7 +157,7 @@ impl Spread {
         self.pieces().windows(2).all(|pair| pair[0].place < pair[1].place)
     }
 
-    /// From the sums of a rank's pieces to the vectors of its own samples, table by table side by side.
+    /// Converts the pooled rows of a rank's pieces to the vectors of its own samples, concatenated table by table.
     pub(super) fn together(&self, e: &mut Eager, pooled: Vec<Tensor>) -> Vec<Tensor> {
         let mut left = pooled.into_iter();
         let own = self.moved.iter().filter(|piece| piece.gpu == Some(self.rank)).count();
@@ -178,7 +178,7 @@ impl Spread {
         if self.apart { split(e, &whole, &self.columns, 1) } else { vec![whole] }
     }
 
-    /// Brings each sample's vectors to its rank: what each rank sent.
+    /// Sends each sample's vectors to its rank; returns what each rank sent.
     fn exchanged(&self, e: &mut Eager, own: &[Tensor]) -> Vec<Tensor> {
         if self.moved.is_empty() {
             return Vec::new();

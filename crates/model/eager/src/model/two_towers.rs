@@ -1,4 +1,4 @@
-//! Two towers: queries and items become vectors, each query is told its item from all others of the batch.
+//! Two towers: queries and items become vectors, and each query is classified against all items of the batch.
 
 use super::file::{Description, Table, Tower};
 use super::layers::{Lookups, Mlp, Tables};

@@ -1,5 +1,4 @@
-//! Wide & Deep, and DeepFM: a linear model of all features beside an MLP of their vectors; in DeepFM, a factorization
-//! machine too.
+//! Wide & Deep, and DeepFM: a linear model of all features parallel to an MLP of their vectors; DeepFM also has a factorization machine.
 
 use super::file::{Architecture, Description, Table};
 use super::interaction::machine;
@@ -13,7 +12,7 @@ use crate::tensor::Tensor;
 
 pub(super) struct WideAndDeep {
     of: Description,
-    /// A weight for each row of each table.
+    /// One weight per row of each table.
     weights: Tables,
     /// Weights of dense features.
     dense: Option<Linear>,

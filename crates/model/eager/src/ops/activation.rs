@@ -4,7 +4,6 @@ use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::tensor::Tensor;
 
-/// The positive part.
 pub(crate) fn relu(e: &mut Eager, x: &Tensor) -> Tensor {
     let result =
         e.op("aten::relu", inputs![x], |e| e.op("aten::clamp_min", inputs![x, Input::Int(0)], |e| e.like(x)));
@@ -15,7 +14,7 @@ pub(crate) fn relu(e: &mut Eager, x: &Tensor) -> Tensor {
     })
 }
 
-/// The logistic function.
+/// Logistic function.
 pub(crate) fn sigmoid(e: &mut Eager, x: &Tensor) -> Tensor {
     let result = e.op("aten::sigmoid", inputs![x], |e| e.like(x));
     let kept = result.clone();

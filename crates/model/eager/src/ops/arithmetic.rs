@@ -1,4 +1,4 @@
-//! Arithmetic on elements.
+//! Elementwise arithmetic.
 
 use steptime_aten::Dtype;
 
@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 
 const ONE: Input<'static> = Input::Int(1);
 
-/// One tensor added to another in its memory.
+/// Adds one tensor to another in place.
 pub(crate) fn add_into(e: &mut Eager, to: &Tensor, x: &Tensor) -> Tensor {
     e.op("aten::add_.Tensor", inputs![to, x, ONE], |_| to.clone())
 }
@@ -26,7 +26,6 @@ pub(crate) fn add(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     })
 }
 
-/// A difference.
 pub(crate) fn sub(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     let result = e.op("aten::sub.Tensor", inputs![a, b, ONE], |e| e.empty(&a.shape, a.dtype));
     e.track(result, "SubBackward0", &[a, b], |e, grad, needed| {
@@ -35,7 +34,7 @@ pub(crate) fn sub(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     })
 }
 
-/// A product of elements.
+/// An elementwise product.
 pub(crate) fn mul(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     let result = product(e, a, b);
     let (left, right) = (a.clone(), b.clone());
@@ -45,30 +44,29 @@ pub(crate) fn mul(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     })
 }
 
-/// A product of elements, without gradient.
+/// An elementwise product, without gradient.
 pub(crate) fn product(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     let shape = if a.numel() >= b.numel() { &a.shape } else { &b.shape };
     e.op("aten::mul.Tensor", inputs![a, b], |e| e.empty(shape, a.dtype))
 }
 
-/// A quotient of elements, without gradient.
+/// An elementwise quotient, without gradient.
 pub(crate) fn quotient(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     e.op("aten::div.Tensor", inputs![a, b], |e| e.empty(&a.shape, a.dtype))
 }
 
-/// The negative.
 pub(crate) fn neg(e: &mut Eager, x: &Tensor) -> Tensor {
     e.op("aten::neg", inputs![x], |e| e.like(x))
 }
 
-/// Times a number, which Python hands on as a tensor.
+/// Product with a number, which Python passes as a tensor.
 pub(crate) fn scale(e: &mut Eager, x: &Tensor) -> Tensor {
     let factor = e.host(&[], Dtype::F64);
     let result = product(e, x, &factor);
     e.track(result, "MulBackward0", &[x], move |e, grad, _| vec![Some(product(e, grad, &factor))])
 }
 
-/// Divided by a number.
+/// Quotient by a number.
 pub(crate) fn divide(e: &mut Eager, x: &Tensor) -> Tensor {
     let by = e.host(&[], Dtype::F64);
     let result = quotient(e, x, &by);

@@ -5,17 +5,16 @@ use crate::eager::Eager;
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// Copies elements.
 pub(crate) fn copy_(e: &mut Eager, to: &Tensor, from: &Tensor) {
     e.op("aten::copy_", inputs![to, from, false], |_| to.clone());
 }
 
-/// Copies elements between device and pinned host memory; the host goes on.
+/// Copies elements between device and pinned host memory; the host does not wait.
 pub(crate) fn fetch_(e: &mut Eager, to: &Tensor, from: &Tensor) {
     e.op("aten::copy_", inputs![to, from, true], |_| to.clone());
 }
 
-/// An input of the step brought to the device: `x.to("cuda")`.
+/// Copies an input of the step to the device: `x.to("cuda")`.
 pub(crate) fn to_device(e: &mut Eager, x: &Tensor) -> Tensor {
     let (dtype, layout, none) = (code(x.dtype), Input::Int(0), Input::None);
     let list = inputs![x, dtype, layout, Input::Device("cuda"), none, false, false, none];
@@ -29,12 +28,12 @@ pub(crate) fn to_device(e: &mut Eager, x: &Tensor) -> Tensor {
     })
 }
 
-/// A tensor asked for in the type that it has: nothing happens.
+/// Converts a tensor to its own type, which does nothing.
 pub(crate) fn to_same(e: &mut Eager, x: &Tensor) {
     e.composite("aten::to.dtype", inputs![x, code(x.dtype), false, false, Input::None], |_| x.clone());
 }
 
-/// A tensor asked for on the device where it is: nothing happens.
+/// Moves a tensor to its own device, which does nothing.
 pub(crate) fn to_here(e: &mut Eager, x: &Tensor) {
     let none = Input::None;
     e.composite("aten::to.dtype_layout", inputs![x, none, none, CUDA, none, false, false, none], |_| {

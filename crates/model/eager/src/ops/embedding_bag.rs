@@ -1,4 +1,4 @@
-//! Embedding bags: rows of a table, looked up and added up by bag.
+//! Embedding bags: looked-up rows of a table, pooled by bag.
 
 use steptime_aten::Dtype;
 
@@ -7,19 +7,19 @@ use crate::eager::Eager;
 use crate::ops::{copy, fill, reduce, sparse, views};
 use crate::tensor::Tensor;
 
-/// What a bag does with its rows, and what its gradient is.
+/// Pooling of a bag, and form of its gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bags {
-    /// Whether rows are averaged, rather than added.
+    /// Whether rows are averaged instead of summed.
     pub(crate) mean: bool,
-    /// Whether the gradient holds the looked-up rows alone.
+    /// Whether the gradient holds only the looked-up rows.
     pub(crate) sparse: bool,
 }
 
-/// How many lookups of a row are added up together for a dense gradient.
+/// Lookups of a row that are summed in one segment of a dense gradient.
 const SEGMENT: i64 = 10;
 
-/// The bags of a table `[rows, columns]`: lookups `[n]`, and where each bag begins `[bags]`.
+/// Pools the bags of a table `[rows, columns]`: lookups `[n]`, and offsets of bags `[bags]`.
 pub(crate) fn embedding_bag(
     e: &mut Eager,
     table: &Tensor,
@@ -54,13 +54,13 @@ pub(crate) fn embedding_bag(
     sums
 }
 
-/// What the backward pass needs.
+/// Tensors saved for the backward pass.
 struct Kept {
     lookups: Tensor,
     offsets: Tensor,
     /// The bag of each lookup.
     bag: Tensor,
-    /// How many lookups each bag has.
+    /// Number of lookups in each bag.
     size: Tensor,
     largest: Tensor,
     rows: i64,
@@ -85,7 +85,7 @@ impl Kept {
         })
     }
 
-    /// A row for each lookup: that of its bag.
+    /// The sparse gradient: for each lookup, the row of its bag.
     fn sparse(&self, e: &mut Eager, grad: &Tensor) -> Tensor {
         let mut of_lookups = rows_of(e, grad, &self.bag);
         if self.of.mean {
@@ -101,7 +101,7 @@ impl Kept {
         })
     }
 
-    /// Rows divided by how many lookups their bag has.
+    /// Divides rows by the number of lookups in their bag.
     fn averaged(&self, e: &mut Eager, rows: Tensor) -> Tensor {
         let count = e.op("aten::index_select", inputs![&self.size, Input::Int(0), &self.bag], |e| {
             fill::empty_then_resized(e, &self.bag.shape, Dtype::I64)
@@ -110,7 +110,7 @@ impl Kept {
         e.op("aten::div_.Tensor", inputs![&rows, &column], |_| rows.clone())
     }
 
-    /// The whole table: lookups are sorted, those of a row are added in segments.
+    /// The dense gradient: lookups are sorted, and those of a row are summed in segments.
     fn dense(&self, e: &mut Eager, grad: &Tensor) -> Tensor {
         let (n, columns) = (self.lookups.size(0), grad.size(1));
         fill::empty_like(e, &self.lookups);

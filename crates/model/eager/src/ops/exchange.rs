@@ -1,4 +1,4 @@
-//! What ranks do together, as `torch.distributed` runs it over NCCL.
+//! Collectives, as run by `torch.distributed` over NCCL.
 
 use steptime_aten::Dtype;
 use steptime_aten::derive::exchange::{self, NOTE};
@@ -10,7 +10,7 @@ use crate::ops::fill;
 use crate::recorder::{Exchange, LABEL, OP};
 use crate::tensor::Tensor;
 
-/// Averages a bucket of gradients over all ranks, on a stream of its own.
+/// Averages a bucket of gradients over all ranks, on a separate stream.
 pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
     let list = std::slice::from_ref(bucket);
     let asked = inputs![list, Input::None, Input::None, Input::None, true, -1_i64];
@@ -18,7 +18,7 @@ pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
     run(e, asked, told, &Input::Tensors(list), None);
 }
 
-/// Brings the first rank's values to all, on a stream of its own.
+/// Broadcasts the first rank's values, on a separate stream.
 pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     let list = std::slice::from_ref(x);
     let asked = inputs![list, Input::None, 0_i64, 0_i64, true, -1_i64];
@@ -26,12 +26,12 @@ pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     run(e, asked, told, &Input::Tensors(list), None);
 }
 
-/// Lets what follows wait for the last exchange.
+/// Makes later ops wait for the last collective.
 pub(crate) fn wait(e: &mut Eager) {
     e.node(NOTE, OP, &[], |_| ());
 }
 
-/// Sends each rank its part of a flat tensor, and gives the parts that came, one after the other. The script waits for it.
+/// Sends each rank its part of a flat tensor, and returns the received parts, concatenated. The script waits for it.
 pub(crate) fn all_to_all(e: &mut Eager, x: &Tensor, sent: &[i64], received: &[i64]) -> Tensor {
     let result = exchanged(e, "A2A", x, sent, received);
     let (sent, received) = (sent.to_vec(), received.to_vec());
@@ -52,7 +52,7 @@ fn exchanged_in(e: &mut Eager, x: &Tensor, sent: &[i64], received: &[i64]) -> Te
     result
 }
 
-/// Adds up what all ranks have of `[ranks * n, columns]` and gives each rank its `[n, columns]`.
+/// Sums `[ranks * n, columns]` over all ranks, and returns this rank's `[n, columns]`.
 pub(crate) fn reduce_scatter(e: &mut Eager, x: &Tensor, ranks: i64) -> Tensor {
     let shape = [x.size(0) / ranks.max(1), x.size(1)];
     let result = e.node("ReduceScatter", OP, inputs![x], |e| {
@@ -66,7 +66,7 @@ pub(crate) fn reduce_scatter(e: &mut Eager, x: &Tensor, ranks: i64) -> Tensor {
     e.track(result, "ReduceScatterBackward", &[x], move |e, grad, _| vec![Some(all_gather(e, grad, &whole))])
 }
 
-/// Puts side by side what all ranks have.
+/// Concatenates the tensors of all ranks.
 fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
     let x = &crate::ops::views::contiguous_of(e, x);
     let result = fill::new_empty(e, x, whole);
@@ -76,10 +76,10 @@ fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
     result
 }
 
-/// What is told of an exchange.
+/// Attributes of a collective.
 struct Told {
     kind: CollectiveKind,
-    /// As NCCL's hooks call it.
+    /// Name in NCCL's hooks.
     operation: &'static str,
     elements: [i64; 2],
     dtype: Dtype,
@@ -89,7 +89,7 @@ fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> To
     Told { kind, operation, elements, dtype: Dtype::F32 }
 }
 
-/// The op that asks for an exchange, and in it what NCCL notes of it.
+/// Runs the op that requests a collective, and inside it NCCL's notes.
 fn run(e: &mut Eager, asked: &[Input<'_>], told: Told, data: &Input<'_>, splits: Option<[&[i64]; 2]>) {
     let ranks = e.world.as_ref().map_or(1, |world| world.ranks);
     let dtype = if told.dtype == Dtype::I64 { "Long" } else { "Float" };

@@ -1,4 +1,4 @@
-//! New tensors: empty, of zeros, of ones, of numbers in their order.
+//! New tensors: empty, of zeros, of ones, of consecutive integers.
 
 use steptime_aten::Dtype;
 
@@ -7,27 +7,26 @@ use crate::eager::Eager;
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// PyTorch's number for contiguous memory.
+/// PyTorch's code for contiguous memory.
 pub(crate) const CONTIGUOUS: Input<'static> = Input::Int(0);
-/// PyTorch's number for the memory order of the argument.
+/// PyTorch's code for the memory order of the argument.
 pub(crate) const PRESERVE: Input<'static> = Input::Int(1);
-/// PyTorch's number for the dense layout.
+/// PyTorch's code for the dense layout.
 const STRIDED: Input<'static> = Input::Int(0);
 
-/// An empty tensor.
 pub(crate) fn empty(e: &mut Eager, shape: &[i64], dtype: Dtype, order: Input<'_>) -> Tensor {
     e.op("aten::empty.memory_format", inputs![shape, code(dtype), STRIDED, CUDA, Input::None, order], |e| {
         e.empty(shape, dtype)
     })
 }
 
-/// An empty tensor with these strides.
+/// An empty tensor with the strides of another.
 pub(crate) fn empty_strided(e: &mut Eager, like: &Tensor) -> Tensor {
     let list = inputs![&like.shape, &like.strides, code(like.dtype), STRIDED, CUDA, Input::None];
     e.op("aten::empty_strided", list, |e| e.like(like))
 }
 
-/// A tensor that gets its memory when its size is known.
+/// A tensor that is allocated once its size is known.
 pub(crate) fn empty_then_resized(e: &mut Eager, shape: &[i64], dtype: Dtype) -> Tensor {
     let none = empty(e, &[0], dtype, Input::None);
     resized(e, &none, shape)
@@ -41,13 +40,13 @@ pub(crate) fn resized(e: &mut Eager, tensor: &Tensor, shape: &[i64]) -> Tensor {
     })
 }
 
-/// An empty tensor like another, contiguous.
+/// An empty contiguous tensor with the shape of another.
 pub(crate) fn empty_like(e: &mut Eager, like: &Tensor) -> Tensor {
     let list = inputs![like, Input::None, Input::None, Input::None, Input::None, CONTIGUOUS];
     e.op("aten::empty_like", list, |e| empty(e, &like.shape, like.dtype, CONTIGUOUS))
 }
 
-/// An empty tensor like another, in its order.
+/// An empty tensor with the shape and memory order of another.
 pub(crate) fn empty_like_ordered(e: &mut Eager, like: &Tensor) -> Tensor {
     let list = inputs![like, Input::None, Input::None, Input::None, Input::Bool(false), PRESERVE];
     e.op("aten::empty_like", list, |e| empty_strided(e, like))
@@ -66,7 +65,6 @@ pub(crate) fn zero_(e: &mut Eager, tensor: &Tensor) {
     });
 }
 
-/// Zeros.
 pub(crate) fn zeros(e: &mut Eager, shape: &[i64], dtype: Dtype) -> Tensor {
     e.op("aten::zeros", inputs![shape, code(dtype), STRIDED, CUDA, Input::None], |e| {
         let tensor = empty(e, shape, dtype, Input::None);
@@ -75,7 +73,7 @@ pub(crate) fn zeros(e: &mut Eager, shape: &[i64], dtype: Dtype) -> Tensor {
     })
 }
 
-/// Zeros like another tensor.
+/// Zeros with the shape of another tensor.
 pub(crate) fn zeros_like(e: &mut Eager, like: &Tensor) -> Tensor {
     let none = Input::None;
     e.op("aten::zeros_like", inputs![like, none, none, none, none, CONTIGUOUS], |e| {
@@ -86,13 +84,13 @@ pub(crate) fn zeros_like(e: &mut Eager, like: &Tensor) -> Tensor {
     })
 }
 
-/// An empty tensor of another shape, of the type of a tensor.
+/// An empty tensor of another shape, with the type of a tensor.
 pub(crate) fn new_empty(e: &mut Eager, of: &Tensor, shape: &[i64]) -> Tensor {
     let list = inputs![of, shape, code(of.dtype), STRIDED, CUDA, Input::None];
     e.op("aten::new_empty", list, |e| empty(e, shape, of.dtype, Input::None))
 }
 
-/// Zeros of another shape, of the type of a tensor.
+/// Zeros of another shape, with the type of a tensor.
 pub(crate) fn new_zeros(e: &mut Eager, of: &Tensor, shape: &[i64]) -> Tensor {
     let list = inputs![of, shape, code(of.dtype), STRIDED, CUDA, Input::None];
     e.op("aten::new_zeros", list, |e| {
@@ -102,7 +100,7 @@ pub(crate) fn new_zeros(e: &mut Eager, of: &Tensor, shape: &[i64]) -> Tensor {
     })
 }
 
-/// Ones like another tensor.
+/// Ones with the shape of another tensor.
 pub(crate) fn ones_like(e: &mut Eager, like: &Tensor) -> Tensor {
     let list = inputs![like, Input::None, Input::None, Input::None, Input::Bool(false), PRESERVE];
     e.op("aten::ones_like", list, |e| {
@@ -112,7 +110,7 @@ pub(crate) fn ones_like(e: &mut Eager, like: &Tensor) -> Tensor {
     })
 }
 
-/// The whole numbers below `end`.
+/// The integers from 0 to `end - 1`.
 pub(crate) fn arange(e: &mut Eager, end: i64) -> Tensor {
     e.op("aten::arange", inputs![end, code(Dtype::I64), STRIDED, CUDA, Input::None], |e| {
         let none = empty(e, &[0], Dtype::I64, Input::None);

@@ -1,4 +1,4 @@
-//! Pairs of a batch of square matrices, picked by two lists of indices: `x[:, rows, columns]`.
+//! Elements of a batch of square matrices, selected by two lists of indices: `x[:, rows, columns]`.
 
 use steptime_aten::Dtype;
 
@@ -7,7 +7,7 @@ use crate::eager::Eager;
 use crate::ops::{arithmetic, copy, fill, reduce, views};
 use crate::tensor::Tensor;
 
-/// The elements of each matrix at some places.
+/// The elements of each matrix at the given rows and columns.
 pub(crate) fn pairs(e: &mut Eager, x: &Tensor, rows: &Tensor, columns: &Tensor) -> Tensor {
     let shape = [x.size(0), rows.size(0)];
     let at = [None, Some(rows.clone()), Some(columns.clone())];
@@ -42,7 +42,7 @@ pub(crate) fn reordered(e: &mut Eager, x: &Tensor, order: &Tensor) -> Tensor {
     })
 }
 
-/// Adds values at places. Places are sorted, so that those which are the same come together.
+/// Adds values at positions. Positions are sorted, so that equal ones are adjacent.
 fn put(e: &mut Eager, to: &Tensor, at: &[Option<Tensor>], values: &Tensor) {
     let yes = Input::Bool(true);
     e.op("aten::_index_put_impl_", inputs![to, Input::Options(at), values, yes, yes], |e| {
@@ -68,7 +68,7 @@ fn put(e: &mut Eager, to: &Tensor, at: &[Option<Tensor>], values: &Tensor) {
     });
 }
 
-/// Arithmetic with a number: one overload makes a tensor of it for the other.
+/// Arithmetic with a number: the scalar overload calls the tensor overload with a host tensor.
 fn with_number(e: &mut Eager, op: &str, x: &Tensor) -> Tensor {
     e.op(&format!("{op}.Scalar"), inputs![x, Input::Int(1)], |e| {
         let number = e.host(&[], Dtype::I64);
@@ -76,7 +76,7 @@ fn with_number(e: &mut Eager, op: &str, x: &Tensor) -> Tensor {
     })
 }
 
-/// Places divided by the size of what lies at one, in place.
+/// Divides positions in place by the size of one indexed item.
 fn divide(e: &mut Eager, x: &Tensor) {
     let (one, rounding) = (Input::Int(1), Input::Text("trunc"));
     e.composite("aten::divide_.Scalar_mode", inputs![x, one, rounding], |e| {

@@ -16,7 +16,7 @@ pub(crate) fn linear(e: &mut Eager, x: &Tensor, weight: &Tensor, bias: Option<&T
     })
 }
 
-/// The product of two matrices, by the op that takes any rank.
+/// The product of two matrices, by the op for any rank.
 pub(crate) fn matmul(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     e.composite("aten::matmul", inputs![a, b], |e| {
         let result = mm(e, a, b);
@@ -33,7 +33,7 @@ fn addmm(e: &mut Eager, bias: &Tensor, a: &Tensor, b: &Tensor) -> Tensor {
     let shape = [a.size(0), b.size(1)];
     let list = inputs![bias, a, b, Input::Int(1), Input::Int(1)];
     let result = e.op("aten::addmm", list, |e| {
-        // cuBLASLt adds the bias, but for products with a vector.
+        // cuBLASLt adds the bias, except for products with a vector.
         if b.shape.contains(&1) {
             reduce::expand(e, bias, &shape);
         }
@@ -52,7 +52,7 @@ fn first_gradient(e: &mut Eager, grad: &Tensor, right: &Tensor) -> Tensor {
     mm(e, grad, &turned)
 }
 
-/// In the order of the second factor: that of a transposed weight is a transpose.
+/// The gradient in the memory order of the second factor: for a transposed weight it is a transpose.
 fn second_gradient(e: &mut Eager, grad: &Tensor, left: &Tensor, right: &Tensor) -> Tensor {
     if right.strides[0] == 1 && right.strides[1] == right.size(0) {
         let turned = views::t(e, grad);
@@ -67,7 +67,7 @@ fn mm(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     e.op("aten::mm", inputs![a, b], |e| e.empty(&[a.size(0), b.size(1)], a.dtype))
 }
 
-/// Products of matrices, one each of a batch.
+/// A batch of products of matrices.
 pub(crate) fn bmm(e: &mut Eager, a: &Tensor, b: &Tensor) -> Tensor {
     let result = product_of_each(e, a, b);
     let (left, right) = (a.clone(), b.clone());

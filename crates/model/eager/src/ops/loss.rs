@@ -1,4 +1,4 @@
-//! Losses: one number of a batch.
+//! Losses: one number per batch.
 
 use steptime_aten::Dtype;
 
@@ -8,7 +8,7 @@ use crate::ops::{copy, fill, views};
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// PyTorch's number for the mean of all losses.
+/// PyTorch's code for the mean of all losses.
 const MEAN: Input<'static> = Input::Int(1);
 
 /// The mean of squared differences.
@@ -100,7 +100,7 @@ fn mean(e: &mut Eager, x: &Tensor) -> Tensor {
     })
 }
 
-/// The mean cross-entropy of rows of logits `[batch, classes]`, by the class of each row.
+/// The mean cross-entropy of rows of logits `[batch, classes]`, given the class of each row.
 pub(crate) fn cross_entropy(e: &mut Eager, x: &Tensor, classes: &Tensor) -> Tensor {
     let (none, ignored) = (Input::None, Input::Int(-100));
     let list = inputs![x, classes, none, MEAN, ignored, Input::Float(0.0)];

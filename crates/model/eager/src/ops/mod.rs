@@ -1,4 +1,4 @@
-//! Ops as PyTorch runs them on a GPU: which others they call, and what takes their gradients. One file a kind.
+//! Ops as PyTorch runs them on a GPU: their inner ops and their backward functions. One file per kind.
 
 pub(crate) mod activation;
 pub(crate) mod arithmetic;

@@ -8,7 +8,7 @@ use crate::ops::{arithmetic, fill, reduce};
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// The rows of a matrix, each of length one.
+/// The rows of a matrix, normalized to length one.
 pub(crate) fn normalize(e: &mut Eager, x: &Tensor) -> Tensor {
     let length = vector_norm(e, x);
     let least = clamp_min(e, &length);

@@ -1,11 +1,11 @@
-//! Sums over dimensions, and dimensions repeated: each is the gradient of the other.
+//! Sums over dimensions, and expanded dimensions: each is the gradient of the other.
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::ops::views;
 use crate::tensor::Tensor;
 
-/// The sum over a dimension, which is kept with size one or goes.
+/// The sum over a dimension, which is kept with size one or removed.
 pub(crate) fn sum(e: &mut Eager, x: &Tensor, dim: usize, kept: bool) -> Tensor {
     let result = summed(e, x, &[dim as i64], kept);
     let shape = x.shape.clone();
@@ -26,7 +26,7 @@ fn summed(e: &mut Eager, x: &Tensor, dims: &[i64], kept: bool) -> Tensor {
     e.op("aten::sum.dim_IntList", inputs![x, dims, kept, Input::None], |e| e.empty(&shape, x.dtype))
 }
 
-/// Dimensions of one repeated.
+/// Expands dimensions of size one.
 pub(crate) fn expand(e: &mut Eager, x: &Tensor, shape: &[i64]) -> Tensor {
     let added = shape.len() - x.shape.len();
     let strides: Vec<i64> = (0..shape.len())
@@ -41,7 +41,7 @@ pub(crate) fn expand(e: &mut Eager, x: &Tensor, shape: &[i64]) -> Tensor {
     e.track(result, "ExpandBackward0", &[x], move |e, grad, _| vec![Some(to_shape(e, grad.clone(), &before))])
 }
 
-/// A gradient summed over the dimensions along which its tensor was repeated.
+/// Sums a gradient over the dimensions along which its tensor was expanded.
 pub(crate) fn to_shape(e: &mut Eager, grad: Tensor, shape: &[i64]) -> Tensor {
     if grad.shape == shape {
         return grad;

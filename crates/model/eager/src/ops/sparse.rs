@@ -10,10 +10,10 @@ use crate::ops::fill;
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// PyTorch's number for the sparse layout.
+/// PyTorch's code for the sparse layout.
 const SPARSE: Input<'static> = Input::Int(1);
 
-/// A sparse tensor of indices `[1, n]` and values `[n, columns]`. Its parts are its own from then on.
+/// A sparse tensor of indices `[1, n]` and values `[n, columns]`, which it owns from then on.
 fn with_parts(e: &mut Eager, parts: &[Tensor; 2], shape: &[i64]) -> Tensor {
     let [indices, values] = parts;
     let (dims, none) = (Input::Int(1), Input::None);
@@ -28,7 +28,7 @@ fn with_parts(e: &mut Eager, parts: &[Tensor; 2], shape: &[i64]) -> Tensor {
     })
 }
 
-/// A sparse tensor; `told` is whether its type is said again.
+/// A sparse tensor; `told` is set where the type is passed explicitly.
 pub(crate) fn coo(e: &mut Eager, indices: Tensor, values: Tensor, shape: &[i64], told: bool) -> Tensor {
     let none = Input::None;
     let [dtype, layout, device] = if told { [code(values.dtype), SPARSE, CUDA] } else { [none; 3] };
@@ -54,7 +54,7 @@ fn part(e: &mut Eager, op: &str, x: &Tensor, at: usize) -> Tensor {
     })
 }
 
-/// Another sparse tensor of the same parts: how a gradient is left with its parameter.
+/// Another sparse tensor with the same parts: the stored gradient of a parameter.
 pub(crate) fn share(e: &mut Eager, grad: &Tensor) -> Tensor {
     for _ in 0..2 {
         indices(e, grad);

@@ -1,4 +1,4 @@
-//! Views: another shape or order on the same memory.
+//! Views: another shape or memory order on the same memory.
 
 use crate::argument::{CUDA, Input, inputs};
 use crate::eager::Eager;
@@ -20,7 +20,7 @@ pub(crate) fn as_strided(
     })
 }
 
-/// Two dimensions exchanged.
+/// A view with two dimensions swapped.
 pub(crate) fn transpose(e: &mut Eager, x: &Tensor, a: usize, b: usize) -> Tensor {
     let result = transposed(e, x, a, b);
     e.track(result, "TransposeBackward0", &[x], move |e, grad, _| vec![Some(transpose(e, grad, a, b))])
@@ -33,13 +33,13 @@ fn transposed(e: &mut Eager, x: &Tensor, a: usize, b: usize) -> Tensor {
     e.op("aten::transpose.int", inputs![x, a as i64, b as i64], |e| as_strided(e, x, &shape, &strides, None))
 }
 
-/// A matrix transposed.
+/// A transposed matrix.
 pub(crate) fn t(e: &mut Eager, x: &Tensor) -> Tensor {
     let result = e.op("aten::t", inputs![x], |e| transposed(e, x, 0, 1));
     e.track(result, "TBackward0", &[x], |e, grad, _| vec![Some(t(e, grad))])
 }
 
-/// Another shape of a contiguous tensor. `asked` is what the caller wrote, which may leave one size open (-1).
+/// A contiguous tensor in another shape. `asked` is the caller's argument, in which one size may be -1.
 pub(crate) fn view(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
     let result = viewed(e, x, asked);
     let shape = x.shape.clone();
@@ -58,7 +58,7 @@ fn viewed(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
     e.op("aten::view", inputs![x, asked], |e| e.view(x, &shape, &strides, x.offset))
 }
 
-/// Another shape; what is not contiguous is copied.
+/// A tensor in another shape; one that is not contiguous is copied.
 pub(crate) fn reshape(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
     e.composite("aten::reshape", inputs![x, asked], |e| {
         let whole = if x.is_contiguous() { x.clone() } else { clone_as(e, x, Input::Int(0)) };
@@ -66,7 +66,7 @@ pub(crate) fn reshape(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
     })
 }
 
-/// A new dimension of one.
+/// A view with a new dimension of size one.
 pub(crate) fn unsqueeze(e: &mut Eager, x: &Tensor, dim: usize) -> Tensor {
     let (mut shape, mut strides) = (x.shape.clone(), x.strides.clone());
     let stride = if dim < shape.len() { shape[dim] * strides[dim] } else { 1 };
@@ -75,7 +75,7 @@ pub(crate) fn unsqueeze(e: &mut Eager, x: &Tensor, dim: usize) -> Tensor {
     e.op("aten::unsqueeze", inputs![x, dim as i64], |e| as_strided(e, x, &shape, &strides, None))
 }
 
-/// Some columns, as the gradient of a concatenation takes them.
+/// Some columns, as in the gradient of a concatenation.
 pub(crate) fn narrow(e: &mut Eager, x: &Tensor, start: i64, length: i64) -> Tensor {
     narrowed(e, x, 1, start, length)
 }
@@ -96,7 +96,7 @@ fn narrowed(e: &mut Eager, x: &Tensor, dim: usize, start: i64, length: i64) -> T
     })
 }
 
-/// Columns side by side.
+/// Concatenates columns.
 pub(crate) fn cat(e: &mut Eager, parts: &[Tensor]) -> Tensor {
     let widths: Vec<i64> = parts.iter().map(|part| part.size(1)).collect();
     let result = joined(e, parts, 1);
@@ -112,7 +112,7 @@ pub(crate) fn cat(e: &mut Eager, parts: &[Tensor]) -> Tensor {
     })
 }
 
-/// Cuts a tensor along a dimension into views of these sizes.
+/// Splits a tensor along a dimension into views of these sizes.
 pub(crate) fn split(e: &mut Eager, x: &Tensor, sizes: &[i64], dim: usize) -> Vec<Tensor> {
     let parts = e.op("aten::split_with_sizes", inputs![x, sizes, dim as i64], |e| {
         let mut start = x.offset;
@@ -128,14 +128,14 @@ pub(crate) fn split(e: &mut Eager, x: &Tensor, sizes: &[i64], dim: usize) -> Vec
     e.track_all(parts, "SplitWithSizesBackward0", x, move |e, grads| joined(e, grads, dim))
 }
 
-/// Tensors one after the other along a dimension.
+/// Concatenates tensors along a dimension.
 pub(crate) fn joined(e: &mut Eager, parts: &[Tensor], dim: usize) -> Tensor {
     let mut shape = parts[0].shape.clone();
     shape[dim] = parts.iter().map(|part| part.size(dim)).sum();
     e.op("aten::cat", inputs![parts, dim as i64], |e| e.empty(&shape, parts[0].dtype))
 }
 
-/// A copy, contiguous or in the same order.
+/// A copy, contiguous or in the same memory order.
 pub(crate) fn clone_as(e: &mut Eager, x: &Tensor, order: Input<'_>) -> Tensor {
     e.op("aten::clone", inputs![x, order], |e| {
         let list = inputs![x, code(x.dtype), Input::Int(0), CUDA, Input::None, fill::CONTIGUOUS];
@@ -145,7 +145,7 @@ pub(crate) fn clone_as(e: &mut Eager, x: &Tensor, order: Input<'_>) -> Tensor {
     })
 }
 
-/// The same tensor where it is contiguous, else a copy that is.
+/// The tensor itself where it is contiguous, else a contiguous copy.
 pub(crate) fn contiguous_of(e: &mut Eager, x: &Tensor) -> Tensor {
     if x.is_contiguous() {
         return x.clone();

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 
 const NUMBER: Input<'static> = Input::Float(0.1);
 
-/// Updates all parameters, of which none has a sparse gradient.
+/// Updates all parameters, none of which has a sparse gradient.
 pub(super) fn step(e: &mut Eager, form: Form, state: &State) {
     let (parameters, grads) = learnt(e);
     let sums = &state.moments[0];

@@ -1,4 +1,4 @@
-//! Adam, and AdamW, which shrinks weights first.
+//! Adam, and AdamW, which decays weights first.
 
 use super::Form;
 use super::state::{State, count_all, fresh_over, learnt, number, over, read};

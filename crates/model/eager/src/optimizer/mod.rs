@@ -1,4 +1,4 @@
-//! Optimizers: what `optimizer.step()` runs.
+//! Optimizers: the ops of `optimizer.step()`.
 
 mod adagrad;
 mod adam;
@@ -11,7 +11,7 @@ use steptime_graph::names::EventName;
 
 use crate::eager::Eager;
 
-/// How a parameter is updated.
+/// Update rule of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Rule {
@@ -22,7 +22,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// How many numbers it keeps of each parameter.
+    /// Number of states per parameter element.
     pub(crate) fn moments(self) -> i64 {
         match self {
             Rule::Sgd => 0,
@@ -32,20 +32,20 @@ impl Rule {
     }
 }
 
-/// How parameters are gone over.
+/// Form of the update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
-    /// One by one.
+    /// One parameter at a time.
     Loop,
-    /// Op by op over lists of them; PyTorch's default.
+    /// Op by op over lists of parameters; PyTorch's default.
     #[default]
     Foreach,
-    /// One op for all.
+    /// One op for all parameters.
     Fused,
 }
 
-/// An optimizer with the state that it keeps of parameters.
+/// An optimizer with its states.
 pub(crate) struct Optimizer {
     rule: Rule,
     form: Form,
@@ -57,7 +57,7 @@ impl Optimizer {
         Optimizer { rule, form, state: state::State::new(e, rule, form) }
     }
 
-    /// Its class.
+    /// Name of its class.
     fn class(&self) -> &'static str {
         match self.rule {
             Rule::Sgd => "SGD",
@@ -67,7 +67,7 @@ impl Optimizer {
         }
     }
 
-    /// Forgets the gradients of the last step.
+    /// Drops the gradients of the previous step.
     pub(crate) fn zero_grad(&self, e: &mut Eager) {
         let class = self.class();
         e.label(&EventName::optimizer(class, "zero_grad"), |e| {

@@ -1,4 +1,4 @@
-//! Gradients of some rows, added to a table.
+//! Sparse gradients added to a table.
 
 use steptime_aten::Dtype;
 
@@ -8,7 +8,7 @@ use crate::ops::{copy, sparse, views};
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// `to.add_(x, alpha=times)`, of a dense or a sparse `x`.
+/// `to.add_(x, alpha=times)`, for a dense or a sparse `x`.
 pub(super) fn add_(e: &mut Eager, to: &Tensor, x: &Tensor, times: Input<'static>) {
     e.op("aten::add_.Tensor", inputs![to, x, times], |e| {
         if x.sparse.is_some() {

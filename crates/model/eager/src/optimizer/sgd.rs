@@ -36,7 +36,7 @@ pub(super) fn step(e: &mut Eager, form: Form) {
             ];
             over(e, "aten::_fused_sgd_", list);
         }
-        // Lists do not take sparse gradients.
+        // Lists do not support sparse gradients.
         Form::Loop | Form::Foreach => {
             for (parameter, grad) in parameters.iter().zip(&grads) {
                 rows::add_(e, parameter, grad, RATE);

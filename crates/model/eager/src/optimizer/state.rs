@@ -1,4 +1,4 @@
-//! What an optimizer keeps of parameters between steps.
+//! Optimizer states, which are kept between steps.
 
 use steptime_aten::Dtype;
 
@@ -8,11 +8,11 @@ use crate::eager::Eager;
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
-/// Lists with one tensor a parameter.
+/// Lists with one tensor per parameter.
 pub(super) struct State {
-    /// Of a parameter's shape: sums of gradients or of their squares.
+    /// Sums of gradients or of their squares, with the shapes of the parameters.
     pub(super) moments: Vec<Vec<Tensor>>,
-    /// Counts of steps, in host memory but for fused forms.
+    /// Step counts, in host memory except for fused forms.
     pub(super) steps: Vec<Tensor>,
 }
 
@@ -31,13 +31,13 @@ impl State {
     }
 }
 
-/// Parameters and their gradients.
+/// Parameters with gradients, and these gradients.
 pub(super) fn learnt(e: &Eager) -> (Vec<Tensor>, Vec<Tensor>) {
     let all = e.parameters.iter();
     all.filter_map(|parameter| Some((parameter.tensor.clone(), parameter.grad.clone()?))).unzip()
 }
 
-/// One more step counted for all parameters, on the host: lists add a tensor of one.
+/// Increments the step counts of all parameters on the host: a tensor of one is added to a list.
 pub(super) fn count_all(e: &mut Eager, steps: &[Tensor]) {
     let one = e.host(&[], Dtype::F32);
     let none: &[i64] = &[];
@@ -60,23 +60,23 @@ pub(super) fn count_all(e: &mut Eager, steps: &[Tensor]) {
     });
 }
 
-/// A number, which Python hands to arithmetic as a tensor in host memory.
+/// A number, which Python passes to arithmetic as a tensor in host memory.
 pub(super) fn number(e: &mut Eager) -> Tensor {
     e.host(&[], Dtype::F64)
 }
 
-/// A count read as a number.
+/// Reads a step count as a number.
 pub(super) fn read(e: &mut Eager, step: &Tensor) {
     let value = Input::Float(1.0);
     e.composite("aten::item", inputs![step], |e| e.op("aten::_local_scalar_dense", inputs![step], |_| value));
 }
 
-/// An op over lists that changes the first.
+/// An op over lists that changes the first list.
 pub(super) fn over(e: &mut Eager, op: &str, inputs: &[Input<'_>]) {
     e.op(op, inputs, |_| ());
 }
 
-/// An op over lists that gives a new one.
+/// An op over lists that returns a new list.
 pub(super) fn fresh_over(e: &mut Eager, op: &str, like: &[Tensor], inputs: &[Input<'_>]) -> Vec<Tensor> {
     e.op(op, inputs, |e| {
         like.iter().map(|tensor| crate::ops::fill::empty_strided(e, tensor)).collect::<Vec<_>>()

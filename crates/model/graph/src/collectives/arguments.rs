@@ -8,10 +8,10 @@ use super::{Collective, Group};
 use crate::execution::NodeId;
 use crate::names::{COLLECTIVE_NOTE, CollectiveKind};
 
-/// The operation of notes that wait.
+/// Operation of notes that wait.
 const WAIT: &str = "wait";
 
-/// Collectives of notes that have no attributes, by the node of the note. Waiting for one is none.
+/// Returns the collectives of notes without attributes, by the node of the note. Waiting for a collective does not count as one.
 pub(crate) fn find(trace: &ExecutionTrace) -> Vec<(NodeId, Collective)> {
     let Some(note) = trace.names.find(COLLECTIVE_NOTE) else { return Vec::new() };
     let mut groups = Groups { trace, seen: BTreeMap::new() };
@@ -19,7 +19,7 @@ pub(crate) fn find(trace: &ExecutionTrace) -> Vec<(NodeId, Collective)> {
     notes.filter_map(|row| Some((NodeId::at(row), groups.collective(row)?))).collect()
 }
 
-/// The notes that wait for a collective, by the note of the collective: those of which both say the same sequence number.
+/// Returns the notes that wait for a collective, by the note of the collective: both have the same sequence number.
 pub(crate) fn awaited(trace: &ExecutionTrace) -> BTreeMap<NodeId, NodeId> {
     let Some(note) = trace.names.find(COLLECTIVE_NOTE) else { return BTreeMap::new() };
     let mut under_way: BTreeMap<i64, NodeId> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(crate) fn awaited(trace: &ExecutionTrace) -> BTreeMap<NodeId, NodeId> {
     awaited
 }
 
-/// A sequence number by itself, or before whether it is one of messages.
+/// Returns a sequence number: a plain number, or the first of a pair with a flag for point-to-point messages.
 fn sequence(trace: &ExecutionTrace, value: Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(number),
@@ -53,13 +53,13 @@ fn sequence(trace: &ExecutionTrace, value: Value) -> Option<i64> {
 /// The process groups of a trace.
 struct Groups<'t> {
     trace: &'t ExecutionTrace,
-    /// Groups known by their address, which is another on every rank: counted as they come.
+    /// Groups known only by their address, which differs between ranks: numbered in order of first use.
     seen: BTreeMap<i64, usize>,
 }
 
 impl Groups<'_> {
-    /// The collective of a note. Its arguments are the tensors sent, a sequence number, the process group, the rank, the
-    /// operation, the splits, and at the end the ranks of the group: in later schemas the first and the stride, in all their number.
+    /// Returns the collective of a note. Its arguments are the sent tensors, a sequence number, the process group, the rank, the
+    /// operation, the splits, and at the end the ranks of the group: in later schemas the first rank, the stride and the number of ranks.
     fn collective(&mut self, row: usize) -> Option<Collective> {
         let trace = self.trace;
         let inputs = trace.inputs(row);
@@ -90,7 +90,7 @@ impl Groups<'_> {
         })
     }
 
-    /// The group by its name or address, and by what follows the operation.
+    /// Returns the group, from its name or address and from the arguments after the operation.
     fn group(&mut self, group: Option<Value>, after: &[Value]) -> Group {
         let trace = self.trace;
         let name = match group {
@@ -124,16 +124,16 @@ impl Groups<'_> {
     }
 }
 
-/// The ranks of a group from its first and the distance between them.
+/// Returns the ranks of a group from the first rank and the stride.
 fn strided(first: i64, stride: i64, size: u32) -> Vec<u32> {
-    /// More ranks than this in a group are not listed.
+    /// Largest group whose ranks are listed.
     const MOST: u32 = 1 << 16;
     let size = if stride > 0 && first >= 0 { size.min(MOST) } else { 0 };
     let rank = |at: u32| u32::try_from(first.checked_add(stride.checked_mul(i64::from(at))?)?).ok();
     (0..size).map(rank).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Bytes of all tensors among some values.
+/// Returns the bytes of all tensors among some values.
 fn bytes(trace: &ExecutionTrace, values: &[Value]) -> Bytes {
     let tensors = values.iter().flat_map(|&value| trace.tensors(value));
     Bytes(
@@ -143,7 +143,7 @@ fn bytes(trace: &ExecutionTrace, values: &[Value]) -> Bytes {
     )
 }
 
-/// The numbers of a list; none where anything else is in it.
+/// Returns the numbers of a list; empty if it contains anything else.
 fn whole_numbers(trace: &ExecutionTrace, list: Value) -> Vec<i64> {
     let Value::List(range) = list else { return Vec::new() };
     let number = |value: &Value| match value {

@@ -1,4 +1,4 @@
-//! Collectives of process groups that note none, as PyTorch's fake one: read from the ops that ask for them.
+//! Collectives of process groups that record no notes, such as PyTorch's fake one: read from the ops that request them.
 
 use steptime_trace::{Bytes, ExecutionTrace, ProcessGroup};
 
@@ -6,7 +6,7 @@ use super::{Collective, Group};
 use crate::execution::{ExecutionGraph, NodeId};
 use crate::names::{CollectiveKind, PROCESS_GROUP};
 
-/// Collectives of ops in which none is noted. The arguments do not say which group it is: its size is known where the trace lists
+/// Returns the collectives of ops that contain no note. The arguments do not name the group: its size is known only if the trace lists
 /// groups of a single size.
 pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeId, Collective)> {
     let mut groups = trace.process_groups.iter();
@@ -18,7 +18,7 @@ pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeI
     requests.filter_map(|node| Some((node, collective(graph, node, group)?))).collect()
 }
 
-/// The collective of an op. Received tensors come first among its arguments, then sent ones, unless these are the same memory.
+/// Returns the collective of an op. Received tensors come first among its arguments, then sent ones, unless both are the same memory.
 fn collective(graph: &ExecutionGraph, node: NodeId, group: &ProcessGroup) -> Option<Collective> {
     let kind = CollectiveKind::of_operation(graph.node_name(node).strip_prefix(PROCESS_GROUP)?);
     if kind == CollectiveKind::Other || group.size.is_some_and(|size| size < 2) {

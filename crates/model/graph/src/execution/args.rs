@@ -1,56 +1,56 @@
-//! What operators take and give, with types.
+//! Typed arguments and returns of operators.
 
 use super::ids::TensorId;
 use steptime_trace::{NameId, Value};
 
-/// Some consecutive arguments, see [`Args::get`].
+/// Range of arguments, see [`Args::get`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArgRange {
     start: u32,
     end: u32,
 }
 
-/// Some consecutive tensors of a list, see [`Args::tensor_list`].
+/// Range of tensors in a list, see [`Args::tensor_list`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TensorRange {
     start: u32,
     end: u32,
 }
 
-/// A number or a truth value.
+/// Number or truth value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A truth value.
+    /// Truth value.
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Floating-point number.
     Float(f64),
 }
 
 /// One argument or return.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
-    /// Absent.
+    /// Absent argument.
     None,
-    /// A tensor.
+    /// Single tensor.
     Tensor(TensorId),
-    /// A list of nothing but tensors.
+    /// List that contains only tensors.
     TensorList(TensorRange),
-    /// A number or a truth value.
+    /// Number or truth value.
     Scalar(Scalar),
-    /// Text.
+    /// Text value.
     Str(NameId),
-    /// A device, `cuda:0`.
+    /// Device, for example `cuda:0`.
     Device(NameId),
     /// Any other list.
     List(ArgRange),
-    /// What the reader could not make sense of.
+    /// Value that the reader could not interpret.
     Unknown,
 }
 
 impl Arg {
-    /// A value that has nothing inside.
+    /// Returns the argument of a value without nested values.
     pub(super) fn plain(value: Value) -> Arg {
         match value {
             Value::None => Arg::None,
@@ -64,7 +64,7 @@ impl Arg {
     }
 }
 
-/// All arguments and returns.
+/// Arguments and returns of all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Args {
     args: Vec<Arg>,
@@ -72,25 +72,25 @@ pub struct Args {
 }
 
 impl Args {
-    /// The arguments of a range.
+    /// Returns the arguments of a range.
     ///
     /// # Panics
-    /// When the range is of another graph and out of bounds.
+    /// If the range is of another graph and out of bounds.
     #[must_use]
     pub fn get(&self, range: ArgRange) -> &[Arg] {
         &self.args[range.start as usize..range.end as usize]
     }
 
-    /// The tensors of a list.
+    /// Returns the tensors of a list.
     ///
     /// # Panics
-    /// When the range is of another graph and out of bounds.
+    /// If the range is of another graph and out of bounds.
     #[must_use]
     pub fn tensor_list(&self, range: TensorRange) -> &[TensorId] {
         &self.tensors[range.start as usize..range.end as usize]
     }
 
-    /// Every tensor among the arguments, with the position of the argument it is or is in.
+    /// Returns every tensor among the arguments, with the position of the argument that it is or that contains it.
     pub fn tensors(&self, range: ArgRange) -> impl Iterator<Item = (usize, TensorId)> {
         let mut todo: Vec<(usize, Arg)> = self.get(range).iter().copied().enumerate().rev().collect();
         let mut list: (usize, &[TensorId]) = (0, &[]);
@@ -111,14 +111,14 @@ impl Args {
         })
     }
 
-    /// Keeps the items of one list, or of one node.
+    /// Stores the items of one list, or of one node.
     pub(super) fn push(&mut self, items: &[Arg]) -> ArgRange {
         let start = position(self.args.len());
         self.args.extend_from_slice(items);
         ArgRange { start, end: position(self.args.len()) }
     }
 
-    /// Keeps a list: of tensors when it has nothing else.
+    /// Stores a list: as a tensor list if it contains only tensors.
     pub(super) fn push_list(&mut self, items: &[Arg]) -> Arg {
         let start = self.tensors.len();
         self.tensors.extend(items.iter().map_while(|item| match item {
@@ -133,7 +133,7 @@ impl Args {
     }
 }
 
-/// A length as a position; the reader counts values in `u32` too.
+/// Converts a length to a position; the reader counts values in `u32` too.
 fn position(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What must come before what, by the memory that operators share.
+//! Order of operators, from the memory that they share.
 
 use super::edges::Lists;
 use super::ids::{NodeId, StorageId, TensorId};
@@ -7,24 +7,24 @@ use super::operands::Operands;
 use super::schema::{Access, Schema, Schemas};
 use super::tree::Tree;
 
-/// Why one operator must come before another. Where there are several reasons, the first of these.
+/// Reason why one operator must come before another. If there are several, the first of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DependencyKind {
-    /// The later reads what the earlier wrote.
+    /// The later one reads memory that the earlier one wrote.
     #[default]
     ReadAfterWrite,
     /// Both write the same memory.
     WriteAfterWrite,
-    /// The later overwrites what the earlier reads.
+    /// The later one overwrites memory that the earlier one reads.
     WriteAfterRead,
-    /// The later takes a tensor that the earlier made, but not its contents: a view of it.
+    /// The later one takes a tensor that the earlier one made, but does not read its contents: a view of it.
     Handle,
 }
 
 /// Predecessors of each node; they always come before it in id order.
 ///
-/// An operator stands for all that is inside it, so none depends on what is inside it or around it. Readers
-/// depend on the outermost operator that wrote; a dependency of an inner operator need not be repeated by the
+/// An operator represents all operators inside it, so it depends on none inside or around it. Readers
+/// depend on the outermost operator that wrote; a dependency of an inner operator is not necessarily repeated on the
 /// operators around it, see [`Dependencies::lift`]. Views neither read nor write. Of operators that ran at the
 /// same time on several threads, those that ended last count as writers.
 #[derive(Clone, Debug, Default)]
@@ -64,52 +64,52 @@ impl Dependencies {
         Dependencies { edges: Lists::from_pairs(nodes, pairs), nodes }
     }
 
-    /// What must come before a node, in id order, and why.
+    /// Returns the predecessors of a node in id order, each with the reason.
     #[must_use]
     pub fn predecessors(&self, node: NodeId) -> &[(NodeId, DependencyKind)] {
         self.edges.get(node.index())
     }
 
-    /// How many dependencies there are.
+    /// Returns the number of dependencies.
     #[must_use]
     pub fn len(&self) -> usize {
         self.edges.items().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no dependencies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.items().is_empty()
     }
 
-    /// How many of one kind.
+    /// Returns the number of dependencies of one kind.
     #[must_use]
     pub fn count(&self, kind: DependencyKind) -> usize {
         self.edges.items().iter().filter(|&&(_, other)| other == kind).count()
     }
 
-    /// All dependencies as `(predecessor, successor, kind)`, successors in id order.
+    /// Returns all dependencies as `(predecessor, successor, kind)`, successors in id order.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, NodeId, DependencyKind)> {
         let nodes = (0..self.nodes).map(NodeId::at);
         nodes.flat_map(|node| self.predecessors(node).iter().map(move |&(before, kind)| (before, node, kind)))
     }
 
-    /// The same dependencies between the nodes that `to` maps them to, each once. Dependencies within one node
-    /// go, and those against the order, which only threads that run side by side have.
+    /// Returns the same dependencies between the nodes that `to` maps them to, each once. Drops dependencies within one node,
+    /// and dependencies against the id order, which occur only between concurrent threads.
     #[must_use]
     pub fn map(&self, to: impl Fn(NodeId) -> Option<NodeId>) -> Dependencies {
         let mapped = self.iter().filter_map(|(before, after, kind)| Some((to(after)?, to(before)?, kind)));
         Dependencies::from_edges(self.nodes, mapped.filter(|(after, before, _)| before < after).collect())
     }
 
-    /// The same dependencies between top-level operators.
+    /// Returns the same dependencies between top-level operators.
     #[must_use]
     pub fn lift(&self, nodes: &Nodes) -> Dependencies {
         self.map(|node| nodes.top_level.get(node.index()).copied().flatten())
     }
 }
 
-/// Successor, predecessor, why.
+/// Successor, predecessor, reason.
 type Edge = (NodeId, NodeId, DependencyKind);
 
 struct Found<'a> {
@@ -118,9 +118,9 @@ struct Found<'a> {
     schemas: &'a Schemas,
     operands: &'a Operands,
     edges: Vec<Edge>,
-    /// Who wrote each storage last.
+    /// Last writer of each storage.
     writer: Vec<Option<NodeId>>,
-    /// Who read each storage since.
+    /// Readers of each storage since its last write.
     readers: Vec<Vec<NodeId>>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Found<'a> {
         for (position, tensor) in self.operands.output_tensors(node) {
             let storage = self.storage(tensor);
             let writes = match schema {
-                // An input returned as it was, or a view that the schema does not tell.
+                // An input returned unchanged, or a view that the schema does not declare.
                 Some(schema) => {
                     schema.output(position) == Access::Plain && read.binary_search(&storage).is_err()
                 }
@@ -183,7 +183,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Adds a reader, which stands for those inside it.
+    /// Adds a reader, which replaces readers inside it.
     fn read(&mut self, node: NodeId, storage: StorageId) {
         let readers = &mut self.readers[storage.index()];
         while readers.pop_if(|inner| self.tree.encloses(node, *inner)).is_some() {}
@@ -208,8 +208,8 @@ impl<'a> Found<'a> {
         self.schemas.get(self.nodes.schema[node.index()])
     }
 
-    /// What an operator does with each argument. Kernels without a schema do not say what they write: when they
-    /// give nothing, all that they take.
+    /// Returns the access of an operator to each argument. Kernels without a schema do not declare writes: if they
+    /// return nothing, they count as writing all arguments.
     fn access(&self, node: NodeId) -> impl Fn(usize) -> Access + use<'a> {
         let schema = self.schema(node);
         let otherwise = match self.operands.output_tensors(node).next() {

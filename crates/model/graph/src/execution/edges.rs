@@ -3,7 +3,7 @@
 /// One list of `T` per index, stored end to end.
 #[derive(Clone, Debug)]
 pub(super) struct Lists<T> {
-    /// Where each list starts; one more entry than there are lists.
+    /// Start of each list; one more entry than there are lists.
     starts: Vec<u32>,
     items: Vec<T>,
 }
@@ -33,7 +33,7 @@ impl<T: Copy + Default> Lists<T> {
         Lists { starts, items }
     }
 
-    /// The list at `index`; empty past the end.
+    /// Returns the list at `index`; empty past the end.
     pub(super) fn get(&self, index: usize) -> &[T] {
         match self.starts.get(index..index + 2) {
             Some(&[start, end]) => &self.items[start as usize..end as usize],
@@ -41,7 +41,7 @@ impl<T: Copy + Default> Lists<T> {
         }
     }
 
-    /// All items, list after list.
+    /// Returns all items, list after list.
     pub(super) fn items(&self) -> &[T] {
         &self.items
     }

@@ -1,10 +1,10 @@
-//! Small execution traces for tests, written as the profiler writes them.
+//! Small execution traces for tests, in the profiler's format.
 
 use super::ExecutionGraph;
 use std::fmt::Write;
 use steptime_trace::{ExecutionTrace, read_execution_trace};
 
-/// One node to be.
+/// Node of a trace to build.
 #[derive(Clone, Default)]
 pub(crate) struct Node {
     id: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// An operator named by its schema. The process is node 1, its first thread node 2.
+    /// Returns an operator named by its schema. The process is node 1, its first thread node 2.
     pub(crate) fn op(id: u64, parent: u64, schema: &str) -> Node {
         let name = schema.split(['.', '(']).next().unwrap_or_default().to_owned();
         Node { id, parent, name, schema: schema.to_owned(), thread: 1, ..Node::default() }
@@ -95,7 +95,7 @@ fn tensors(list: &str) -> String {
     format!(r#"{{"values":[{values}],"shapes":[{shapes}],"types":[{types}]}}"#)
 }
 
-/// A trace of a process, one thread and these nodes, as the reader gives it.
+/// Returns a trace of a process, one thread and these nodes, as the reader returns it.
 pub(crate) fn trace(nodes: &[Node]) -> ExecutionTrace {
     let process = Node::op(1, 1, "").named("[pytorch|profiler|execution_trace|process]");
     let thread = Node::op(2, 1, "").named("[pytorch|profiler|execution_trace|thread]");
@@ -104,7 +104,7 @@ pub(crate) fn trace(nodes: &[Node]) -> ExecutionTrace {
     read_execution_trace(text.as_bytes()).unwrap()
 }
 
-/// The graph of [`trace`].
+/// Returns the graph of [`trace`].
 pub(crate) fn graph(nodes: &[Node]) -> ExecutionGraph {
     ExecutionGraph::new(&trace(nodes))
 }

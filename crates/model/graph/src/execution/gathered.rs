@@ -1,16 +1,16 @@
-//! Memory of parameters that FSDP gathers: it is freed after a block, and made again at the same address before the next pass.
+//! Memory of parameters that FSDP gathers: it is freed after a block, and allocated again at the same address before the next pass.
 
 use steptime_trace::{ExecutionTrace, Tensor, Value};
 
 use super::ids::NodeId;
 use super::tree::Tree;
 
-/// The function that gives parameters their memory and fills it, and the op that fills it: parts, sizes, dimension, parameters.
+/// Function that allocates and fills the memory of parameters, and the op that fills it: parts, sizes, dimension, parameters.
 const COPY_OUT: &str = "FSDP::all_gather_copy_out";
 const FILL: &str = "fsdp::split_with_sizes_copy";
 const FILLED: usize = 3;
 
-/// The parameters whose memory a node makes, flat; none of any other node.
+/// Returns the parameters whose memory a node allocates, as a flat list; empty for any other node.
 pub(super) fn of<'t>(trace: &'t ExecutionTrace, tree: &Tree, node: NodeId) -> Vec<&'t Tensor> {
     let is = |node: NodeId, name: &str| trace.name(trace.nodes.name[node.index()]).starts_with(name);
     if !is(node, COPY_OUT) {

@@ -1,4 +1,4 @@
-//! The whole graph of one execution trace.
+//! Graph of one execution trace.
 
 use super::args::{ArgRange, Args};
 use super::dependencies::Dependencies;
@@ -17,29 +17,29 @@ use crate::nesting::check_nesting;
 use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
-/// Operators, the tensors between them, and what must come before what.
+/// Operators, the tensors between them, and their dependencies.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionGraph {
-    /// Every name, once; the ids are those of the trace.
+    /// All names, each once; the ids are those of the trace.
     pub names: Strings,
-    /// The nodes in id order.
+    /// Nodes in id order.
     pub nodes: Nodes,
-    /// How they nest.
+    /// Nesting of the nodes.
     pub tree: Tree,
     /// Tensors and storages.
     pub tensors: Tensors,
     /// Inputs and outputs of all nodes.
     pub args: Args,
-    /// What must come before what, among operators at every level of nesting.
+    /// Dependencies between operators at every level of nesting.
     pub dependencies: Dependencies,
-    /// Forward operators and backward functions.
+    /// Pairs of forward operators and backward functions.
     pub pairing: Pairing,
-    /// What nodes do together with other ranks.
+    /// Collectives, by the node on which each was recorded.
     pub collectives: BTreeMap<NodeId, Collective>,
-    /// The nodes that wait for a collective, by the collective's own node, where the trace says so.
+    /// Nodes that wait for a collective, by the collective's own node, if the trace has both.
     pub awaited: BTreeMap<NodeId, NodeId>,
-    /// Whether tensors had no memory, as on the `meta` device or under `FakeTensorMode`: which of them share one is
-    /// known by schemas only, and what kernels would call is not recorded.
+    /// Whether tensors had no memory, as on the `meta` device or under `FakeTensorMode`: which tensors share storage is
+    /// known from schemas only, and the kernel launches are not recorded.
     pub fake: bool,
     schemas: Schemas,
     inputs: Vec<ArgRange>,
@@ -47,17 +47,17 @@ pub struct ExecutionGraph {
 }
 
 impl ExecutionGraph {
-    /// Builds the graph of a trace that others wrote, whose ops nest no deeper than [`DEEPEST`](crate::DEEPEST).
+    /// Builds the graph of a trace from an untrusted file, if its ops nest no deeper than [`DEEPEST`](crate::DEEPEST).
     ///
     /// # Errors
-    /// Where they nest deeper.
+    /// If they nest deeper.
     pub fn read(trace: &ExecutionTrace) -> Result<ExecutionGraph, Error> {
         let tree = nested(trace);
         check_nesting(tree.depth())?;
         Ok(ExecutionGraph::of(trace, tree))
     }
 
-    /// Builds the graph, however deep its ops nest. What is out of order is counted in [`Tree::repairs`].
+    /// Builds the graph, for any nesting depth. Nodes out of order are counted in [`Tree::repairs`].
     #[must_use]
     pub fn new(trace: &ExecutionTrace) -> ExecutionGraph {
         ExecutionGraph::of(trace, nested(trace))
@@ -91,64 +91,64 @@ impl ExecutionGraph {
         graph
     }
 
-    /// The name behind an id.
+    /// Returns the name of an id.
     #[must_use]
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id)
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     ///
     /// # Panics
-    /// When the node is of another graph and out of bounds.
+    /// If the node is of another graph and out of bounds.
     #[must_use]
     pub fn node_name(&self, node: NodeId) -> &str {
         self.names.get(self.nodes.name[node.index()])
     }
 
-    /// What a node takes, one a declared argument, for [`Args::get`].
+    /// Returns the inputs of a node, one per declared argument, for [`Args::get`].
     ///
     /// # Panics
-    /// When the node is of another graph and out of bounds.
+    /// If the node is of another graph and out of bounds.
     #[must_use]
     pub fn inputs(&self, node: NodeId) -> ArgRange {
         self.inputs[node.index()]
     }
 
-    /// What a node gives, one a return, for [`Args::get`].
+    /// Returns the outputs of a node, one per return, for [`Args::get`].
     ///
     /// # Panics
-    /// When the node is of another graph and out of bounds.
+    /// If the node is of another graph and out of bounds.
     #[must_use]
     pub fn outputs(&self, node: NodeId) -> ArgRange {
         self.outputs[node.index()]
     }
 
-    /// The tensors a node takes, each with the position of its argument.
+    /// Returns the input tensors of a node, each with the position of its argument.
     pub fn input_tensors(&self, node: NodeId) -> impl Iterator<Item = (usize, TensorId)> {
         self.args.tensors(self.inputs(node))
     }
 
-    /// The tensors a node gives, each with the position of its return.
+    /// Returns the output tensors of a node, each with the position of its return.
     pub fn output_tensors(&self, node: NodeId) -> impl Iterator<Item = (usize, TensorId)> {
         self.args.tensors(self.outputs(node))
     }
 
-    /// What a node's schema says about memory; `None` when it has none.
+    /// Returns the schema of a node, with the memory that it shares or writes; `None` if it has none.
     ///
     /// # Panics
-    /// When the node is of another graph and out of bounds.
+    /// If the node is of another graph and out of bounds.
     #[must_use]
     pub fn schema(&self, node: NodeId) -> Option<&Schema> {
         self.schemas.get(self.nodes.schema[node.index()])
     }
 
-    /// All nodes, in id order.
+    /// Returns all nodes, in id order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + Clone + use<> {
         (0..self.nodes.len()).map(NodeId::at)
     }
 
-    /// The operators that no other operator is around, in id order.
+    /// Returns the operators that are not inside another operator, in id order.
     pub fn top_level(&self) -> impl Iterator<Item = NodeId> {
         self.ids().filter(|&node| self.nodes.is_top_level(node))
     }

@@ -1,22 +1,22 @@
-//! The ids of nodes, tensors and storages.
+//! Ids of nodes, tensors and storages.
 
 steptime_trace::ids! {
-    /// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`](steptime_trace::ExecutionTrace::nodes).
+    /// Node, by its position in id order, which is also its row in [`ExecutionTrace::nodes`](steptime_trace::ExecutionTrace::nodes).
     NodeId;
 }
 
 impl NodeId {
-    /// The node at an index; the reader counts in `u32` too.
+    /// Returns the node at an index; the reader counts in `u32` too.
     pub(crate) fn at(index: usize) -> NodeId {
         NodeId(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
 
-/// A tensor from its making to its end; its address may serve others later.
+/// Tensor from creation to end of life; its address may be reused by others later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TensorId(pub u32);
 
-/// A piece of memory from its allocation to its release; views share it.
+/// Block of memory from allocation to release; views share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageId(pub u32);
 

@@ -11,35 +11,35 @@ use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Trace};
 use typed_index_collections::TiVec;
 
-/// How many nodes without a counterpart to name.
+/// Maximum number of unmatched nodes that are listed.
 const SAMPLES: usize = 8;
 
-/// Which recorded host operator each node is.
+/// Recorded host operator of each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
-    /// For each node, the op recorded for it.
+    /// Op recorded for each node.
     pub node_to_op: TiVec<NodeId, Option<TraceOp>>,
-    /// Nodes found by the id of the call that both traces recorded.
+    /// Nodes matched by the call id that both traces recorded.
     pub by_rf_id: usize,
-    /// Nodes found by their place among the names on their thread.
+    /// Nodes matched by their position among the names on their thread.
     pub by_order: usize,
-    /// Those of them whose thread fits as well elsewhere, as in a trace of several equal steps.
+    /// Nodes matched by order whose thread fits as well elsewhere, as in a trace of several equal steps.
     pub ambiguous: usize,
     /// Nodes that can have a counterpart: all but those for the process, its threads and process groups, and the
     /// profiler's step marks.
     pub joinable: usize,
-    /// The first few joinable nodes that were not found.
+    /// First few joinable nodes that were not matched.
     pub unmatched: Vec<NodeId>,
 }
 
 impl Join {
-    /// How many nodes were found.
+    /// Returns the number of matched nodes.
     #[must_use]
     pub fn joined(&self) -> usize {
         self.by_rf_id + self.by_order
     }
 
-    /// The share of joinable nodes that were found, 0 to 1; 1 when there are none.
+    /// Returns the share of joinable nodes that were matched, 0 to 1; 1 if there are none.
     #[must_use]
     pub fn coverage(&self) -> f64 {
         match self.joinable {
@@ -49,9 +49,9 @@ impl Join {
     }
 }
 
-/// Joins the two traces of one step: by `rf_id` and name where both have one, and what is left by the order of
-/// names, each thread of one with the thread of the other that it shares most names with. Autograd's sequence
-/// numbers, where both have them, say which of several equal steps it is.
+/// Joins the two traces of one step: by `rf_id` and name if both have one, and the remaining nodes by the order of
+/// names, pairing the threads of both traces by the number of names they share. Autograd's sequence
+/// numbers, if both traces have them, select one of several equal steps.
 #[must_use]
 pub fn join(et: &ExecutionTrace, kineto: &Trace) -> Join {
     let mut joiner = Joiner::new(et, kineto);
@@ -65,7 +65,7 @@ struct Joiner<'a> {
     kineto: &'a Trace,
     /// Rows that can have a counterpart, ascending.
     joinable: Vec<usize>,
-    /// The name of each node among those of the other trace; `None` when it is not there.
+    /// Name of each node in the other trace's name table; `None` if it does not occur there.
     names: Vec<Option<NameId>>,
     node_to_op: TiVec<NodeId, Option<TraceOp>>,
     taken: Vec<bool>,
@@ -95,7 +95,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Ids of another recording can agree by chance, but then most names do not: that is no match at all.
+    /// Ids of another recording can agree by chance, but then most names differ: no node is matched by id in that case.
     fn by_rf_id(&mut self) {
         let ops = &self.kineto.ops;
         let mut by_id = FxHashMap::default();
@@ -141,7 +141,7 @@ impl<'a> Joiner<'a> {
         (Some(self.kineto.ops.name[op]), (sequence >= 0).then_some(sequence))
     }
 
-    /// Nodes without a counterpart, thread by thread, as they began.
+    /// Returns the nodes without a counterpart, per thread, in order of start.
     fn nodes_left(&self) -> Vec<Vec<usize>> {
         let mut threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for &row in self.joinable.iter().filter(|&&row| self.node_to_op[NodeId::at(row)].is_none()) {
@@ -150,8 +150,8 @@ impl<'a> Joiner<'a> {
         threads.into_values().collect()
     }
 
-    /// Recorded operators without a node, thread by thread, as they began. Ids grow along a thread and decide
-    /// where times are equal; without them, the longer is the outer and began first.
+    /// Returns the recorded operators without a node, per thread, in order of start. Ids grow along a thread and decide
+    /// if times are equal; without ids, the longer one is the outer one and began first.
     fn ops_left(&self) -> Vec<Vec<usize>> {
         let ops = &self.kineto.ops;
         let mut threads: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -190,7 +190,7 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// Pairs threads by how many names they share, most first; each thread at most once.
+/// Pairs threads by the number of names they share, most first; each thread at most once.
 fn pair_threads(nodes: &[Vec<usize>], ops: &[Vec<usize>], joiner: &Joiner<'_>) -> Vec<(usize, usize)> {
     let count = |names: &mut dyn Iterator<Item = NameId>| {
         let mut counts: FxHashMap<NameId, usize> = FxHashMap::default();

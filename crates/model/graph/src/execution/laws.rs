@@ -1,4 +1,4 @@
-//! What holds for every graph, however odd its trace.
+//! Laws that hold for every graph, even of malformed traces.
 
 use super::fixture::{Node, trace};
 use super::{Access, DependencyKind, ExecutionGraph, NodeId, StorageId};
@@ -29,8 +29,8 @@ pub(super) fn check_laws(graph: &ExecutionGraph) {
     }
 }
 
-/// Top-level operators, one by one: whoever wrote what an operator touches, or touched what it writes, comes
-/// before it by way of some dependencies. For traces whose operators take turns.
+/// Checks top-level operators, one by one: every operator that wrote memory that this one accesses, or accessed memory that it writes,
+/// comes before it through some path of dependencies. For traces whose operators do not overlap in time.
 pub(super) fn check_order(graph: &ExecutionGraph) {
     let lifted = graph.dependencies.lift(&graph.nodes);
     let operators: Vec<NodeId> = graph.top_level().collect();
@@ -57,7 +57,7 @@ pub(super) fn check_order(graph: &ExecutionGraph) {
     }
 }
 
-/// The storages that an operator reads, and those it writes, with all that is inside it.
+/// Returns the storages that an operator and all operators inside it read, and those that they write.
 fn touched(graph: &ExecutionGraph, node: NodeId) -> (FxHashSet<StorageId>, FxHashSet<StorageId>) {
     let (mut reads, mut writes) = (FxHashSet::default(), FxHashSet::default());
     for inner in graph.ids().filter(|&inner| graph.tree.encloses(node, inner)) {

@@ -1,7 +1,7 @@
-//! Tells the lives of tensors apart.
+//! Lifetimes of tensors.
 //!
-//! Ids in an execution trace follow addresses, and an address is used again once it is free. Nodes are
-//! replayed as they began and ended: a node's inputs are what was last made at these addresses; an output
+//! Ids in an execution trace are derived from addresses, and an address is reused once it is free. Nodes are
+//! replayed in the order in which they began and ended: a node's inputs are the tensors last made at these addresses; an output
 //! begins a new life unless it is an input, was made inside the node, or is a view by the schema.
 
 use super::addresses::Addresses;
@@ -17,12 +17,12 @@ use super::tree::Tree;
 use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
 
-/// The element type of a tensor that is not one.
+/// Element type of an undefined tensor.
 const UNDEFINED: &str = "nullptr (uninitialized)";
-/// Lists nested deeper than any operator takes them are left out.
+/// Maximum nesting depth of lists; deeper lists are dropped (no operator takes them).
 const DEEPEST_LIST: usize = 16;
 
-/// Tells the tensors of a trace apart, by replaying it.
+/// Distinguishes the tensors of a trace, by replaying it.
 pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas, pairing: &Pairing) -> Operands {
     let mut replay = Replay {
         trace,
@@ -66,11 +66,12 @@ struct Replay<'a> {
     trace: &'a ExecutionTrace,
     tree: &'a Tree,
     pairing: &'a Pairing,
-    /// For each backward function the results of its forward operator that it has taken so far.
+    /// Results of its forward operator that each backward function has taken so far.
     unpacked: FxHashMap<NodeId, Vec<TensorId>>,
-    /// Memory that no operator is seen to make, and the node that does: tensors in it that are first seen inside are of that node.
+    /// Memory whose allocation is not visible in any operator, and the node that allocates it: tensors in it that are first seen inside the node are
+    /// its outputs.
     made_unseen: FxHashMap<StorageId, NodeId>,
-    /// Whether storages say nothing: then each tensor is its own, but for what the schema calls a view.
+    /// Whether storage ids carry no information: then each tensor has its own storage, except for views by the schema.
     fake: bool,
     found: Operands,
     now: Addresses,
@@ -78,7 +79,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Memory that FSDP makes under an address that it had before.
+    /// Adds memory that FSDP allocates at an address that it used before.
     fn gathered(&mut self, node: NodeId) {
         for raw in gathered::of(self.trace, self.tree, node) {
             if raw.storage_id != 0 && !self.fake {
@@ -95,7 +96,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Resolves a node's inputs (`access` gives none) or outputs.
+    /// Resolves a node's inputs (`access` returns `None`) or outputs.
     fn node(&mut self, node: NodeId, values: &[Value], access: impl Fn(usize) -> Option<Access>) -> ArgRange {
         let resolved = values.iter().enumerate();
         let args: Vec<Arg> = resolved.map(|(at, &value)| self.value(node, value, access(at), 0)).collect();
@@ -128,7 +129,7 @@ impl Replay<'_> {
         let saved = if self.fake && output.is_none() { self.saved(node, raw, current) } else { None };
         let current = current.filter(|_| saved.is_none());
         let producer = output.map(|_| node);
-        // Memory without an address belongs to one tensor only.
+        // Memory without an address belongs to a single tensor.
         let addressed = raw.storage_id != 0 && raw.numel != 0 && !self.fake;
         let (storage, is_view) = if addressed {
             self.storage(node, raw, output)
@@ -157,7 +158,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The storage that an output shares with the first tensor of its node, as far as only the schema tells.
+    /// Returns the storage that an output shares with the first tensor of its node, if only the schema shows that.
     fn viewed(&self, node: NodeId, output: Option<Access>) -> Option<StorageId> {
         if !self.fake || output.is_none_or(|access| access == Access::Plain) {
             return None;
@@ -166,8 +167,8 @@ impl Replay<'_> {
         Some(self.found.tensors.get(first.1).storage)
     }
 
-    /// The storage of an operator's result that its backward function takes: autograd gives a saved result another
-    /// identity, which a tensor may have had that is gone. Of several results that look alike each is taken once.
+    /// Returns the storage of an operator's result that its backward function takes: autograd gives a saved result a new
+    /// id, which a freed tensor may have had. Of several equal-looking results, each is taken once.
     fn saved(
         &mut self,
         node: NodeId,
@@ -192,7 +193,7 @@ impl Replay<'_> {
         Some(self.found.tensors.get(tensor).storage)
     }
 
-    /// The storage of a tensor and whether it had another before.
+    /// Returns the storage of a tensor, and whether it existed before.
     fn storage(
         &mut self,
         node: NodeId,
@@ -251,12 +252,13 @@ impl Replay<'_> {
         tensor
     }
 
-    /// The device that tells tensors of one id apart: a fake one is on `meta` while its shape is found, and on its own else.
+    /// Returns the device that distinguishes tensors of one id: a fake tensor is on `meta` while its shape is computed, and on its own device
+    /// otherwise.
     fn device(&self, raw: &steptime_trace::Tensor) -> Option<NameId> {
         self.fake.then_some(raw.device)
     }
 
-    /// Whether a tensor looks as it did.
+    /// Whether a tensor has the same shape, strides, type, offset and device as before.
     fn is_same(&self, tensor: TensorId, raw: &steptime_trace::Tensor) -> bool {
         let known = self.found.tensors.get(tensor);
         let facts = |numel, offset, itemsize, dtype, device| (numel, offset, itemsize, dtype, device);
@@ -267,7 +269,7 @@ impl Replay<'_> {
     }
 }
 
-/// How a new tensor came to be.
+/// Origin of a new tensor.
 struct Life {
     storage: StorageId,
     is_view: bool,

@@ -1,26 +1,26 @@
-//! Whether tensors had memory when they were recorded: those on the `meta` device and fake ones have none.
+//! Detection of tensors without memory: those on the `meta` device and fake ones.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::ExecutionTrace;
 
-/// Of so many tensors, fewer do not tell.
+/// Minimum number of tensors for a decision.
 const FEWEST: usize = 4;
 
-/// Whether most tensors are on the `meta` device. An optimizer's counts of steps are on the CPU all the same.
+/// Whether most tensors are on the `meta` device. An optimizer's step counts are on the CPU even then.
 fn mostly_on_meta(trace: &ExecutionTrace) -> bool {
     let Some(meta) = trace.names.find("meta") else { return false };
     let tensors = trace.values.tensors();
     2 * tensors.iter().filter(|tensor| tensor.device == meta).count() > tensors.len()
 }
 
-/// Whether the storages of a trace say nothing. Tensors without memory all name one storage: nearly all tensors of the
-/// step do, or most of them, of types that one piece of memory does not hold together.
+/// Whether the storage ids of a trace carry no information. Tensors without memory all have the same storage id: nearly all tensors of the
+/// step have it, or most of them, of element types that one storage does not mix.
 pub(super) fn is_fake(trace: &ExecutionTrace) -> bool {
     if mostly_on_meta(trace) {
         return true;
     }
     let mut storage_of = FxHashMap::default();
-    // Numbers are in host memory all the same.
+    // Scalars are in host memory even then.
     let named = trace.values.tensors().iter().filter(|tensor| tensor.storage_id != 0 && tensor.numel > 1);
     for tensor in named {
         storage_of.entry(tensor.tensor_id).or_insert((tensor.storage_id, tensor.itemsize));

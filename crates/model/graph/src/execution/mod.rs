@@ -1,15 +1,15 @@
-//! The execution graph: which operator made which tensor, and who used it.
+//! Execution graph: the operator that made each tensor, and the operators that used it.
 //!
 //! ```text
 //! ExecutionTrace --tree--> parents, children, nesting
 //!                --lifetimes--> tensors and storages, one per life, not per address
-//!                --dependencies--> what must come before what
+//!                --dependencies--> predecessors of each operator, with reasons
 //!                --pairing--> the forward operator of each backward function
 //!        + Trace --join--> the recorded host operator of each node
 //!        + StepGraph --join_step--> the node of each of its ops
 //! ```
 //!
-//! Nodes are known by [`NodeId`], their position in id order, which is the order in which they began.
+//! Nodes are identified by [`NodeId`], their position in id order, which is the order in which they began.
 
 mod addresses;
 mod args;

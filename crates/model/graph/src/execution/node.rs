@@ -1,24 +1,24 @@
-//! What each node is.
+//! Kinds of nodes, and their recorded attributes.
 
 use super::ids::NodeId;
 use super::tree::Tree;
 use crate::names::{EventName, mentions_backward};
 use steptime_trace::{ExecutionTrace, NameId};
 
-/// What a node stands for.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// The process, at the root.
+    /// Process, at the root.
     Process,
-    /// A host thread, directly below the process.
+    /// Host thread, directly below the process.
     Thread,
-    /// An operator: it has a schema, or is a collective or a generated kernel.
+    /// Operator: it has a schema, or is a collective or a generated kernel.
     Operator,
-    /// A label that the user or a library set around a piece of code.
+    /// Label around a piece of code, set by the user or a library.
     Annotation,
-    /// A function of the autograd engine, around the operators of one backward step.
+    /// Function of the autograd engine, around the operators of one backward step.
     Backward,
-    /// The list of process groups, which nothing ran for.
+    /// List of process groups, for which nothing ran.
     ProcessGroups,
     /// Anything else: the engine's own marks, functions without a schema.
     Other,
@@ -67,48 +67,48 @@ impl NodeKind {
         }
     }
 
-    /// Whether something ran that a profiler sees too.
+    /// Whether a profiler records the node as an event too.
     #[must_use]
     pub fn ran(self) -> bool {
         !matches!(self, NodeKind::Process | NodeKind::Thread | NodeKind::ProcessGroups)
     }
 }
 
-/// What the recorder noted of a node beside its name, its thread and what it took and gave.
+/// Recorded attributes of a node, apart from its name, its thread, its inputs and its outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Noted {
-    /// The `Record function id` of the same op in a Kineto trace of the same step; 0 is none.
+    /// `Record function id` of the same op in a Kineto trace of the same step; 0 if there is none.
     pub record_function: u64,
-    /// The number that ties forward to backward; -1 is none.
+    /// Sequence number that links forward and backward; -1 if there is none.
     pub sequence: i64,
     /// PyTorch's `RecordScope`: 0 function, 1 backward function, 7 user scope.
     pub scope: u8,
-    /// For a backward op, the id of the node around its forward op; 0 is none.
+    /// For a backward op, the id of the node around its forward op; 0 if there is none.
     pub forward_parent: u64,
-    /// For a backward op, the thread of its forward op; 0 is none.
+    /// For a backward op, the thread of its forward op; 0 if there is none.
     pub forward_thread: u64,
-    /// Who generated the kernel, `triton`; empty for none.
+    /// Generator of the kernel, for example `triton`; empty if there is none.
     pub kernel_backend: NameId,
-    /// The file of the generated kernel; empty for none.
+    /// File of the generated kernel; empty if there is none.
     pub kernel_file: NameId,
 }
 
-/// Nodes in id order, in columns; how they nest is in [`Tree`].
+/// Nodes in id order, in columns; their nesting is in [`Tree`].
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
-    /// The id in the trace.
+    /// Id in the trace.
     pub id: Vec<u64>,
-    /// What it stands for.
+    /// Kind of the node.
     pub kind: Vec<NodeKind>,
-    /// Operator or label.
+    /// Name of the operator or label.
     pub name: Vec<NameId>,
-    /// The operator's schema; empty for labels.
+    /// Schema of the operator; empty for labels.
     pub schema: Vec<NameId>,
-    /// The host thread, as the profiler counts.
+    /// Host thread, in the profiler's numbering.
     pub thread: Vec<u64>,
-    /// What else was recorded.
+    /// Other recorded attributes.
     pub noted: Vec<Noted>,
-    /// The outermost operator around it, itself included; `None` outside of operators.
+    /// Outermost operator around it, itself included; `None` outside of operators.
     pub top_level: Vec<Option<NodeId>>,
 }
 
@@ -132,13 +132,13 @@ impl Nodes {
         }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.id.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
@@ -150,7 +150,7 @@ impl Nodes {
         self.kind[node.index()] == NodeKind::Operator
     }
 
-    /// Whether the node is an operator that no other operator is around.
+    /// Whether the node is an operator that is not inside another operator.
     #[must_use]
     pub fn is_top_level(&self, node: NodeId) -> bool {
         self.top_level[node.index()] == Some(node)

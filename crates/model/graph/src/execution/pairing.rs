@@ -1,14 +1,14 @@
-//! Which forward operator a backward function belongs to.
+//! Pairs of forward operators and backward functions.
 
 use super::ids::NodeId;
 use super::node::{NodeKind, Nodes};
 use rustc_hash::FxHashMap;
 use steptime_trace::ExecutionTrace;
 
-/// Forward operators and backward functions, paired by the sequence number that autograd gave them.
+/// Forward operators and backward functions, paired by autograd's sequence number.
 ///
-/// The number counts graph nodes on the forward thread, and operators note the next one as they begin. Of all
-/// operators that noted a number, the last made the graph node.
+/// The number counts graph nodes on the forward thread, and operators record the next one when they begin. Of all
+/// operators that recorded a number, the last one made the graph node.
 #[derive(Clone, Debug, Default)]
 pub struct Pairing {
     forward: Vec<Option<NodeId>>,
@@ -17,7 +17,7 @@ pub struct Pairing {
     pub paired: usize,
     /// Backward functions with a sequence number that no forward operator has.
     pub unpaired: usize,
-    /// Backward functions without a sequence number, as those that accumulate gradients.
+    /// Backward functions without a sequence number, such as those that accumulate gradients.
     pub unnumbered: usize,
 }
 
@@ -63,13 +63,13 @@ impl Pairing {
         self.backward[forward.index()].get_or_insert(backward);
     }
 
-    /// The forward operator, innermost, of a backward function.
+    /// Returns the innermost forward operator of a backward function.
     #[must_use]
     pub fn forward(&self, backward: NodeId) -> Option<NodeId> {
         self.forward.get(backward.index()).copied().flatten()
     }
 
-    /// The backward function, the first should there be several, of a forward operator.
+    /// Returns the backward function of a forward operator, the first one if there are several.
     #[must_use]
     pub fn backward(&self, forward: NodeId) -> Option<NodeId> {
         self.backward.get(forward.index()).copied().flatten()

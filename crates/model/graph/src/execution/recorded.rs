@@ -1,4 +1,4 @@
-//! Checks against recordings, where they are at hand.
+//! Checks against recordings, if they are available.
 
 use super::laws::{check_laws, check_order};
 use super::{ExecutionGraph, join, join_step};

@@ -1,9 +1,9 @@
-//! What an operator's schema says about memory: which arguments it writes, which returns are views.
+//! Memory effects of an operator's schema: the arguments that it writes, the returns that are views.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{NameId, Strings};
 
-/// What an operator does with the memory of one argument or return.
+/// Access of an operator to the memory of one argument or return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// No annotation: the argument is read, the return is new.
@@ -15,11 +15,11 @@ pub enum Access {
     Write,
 }
 
-/// Ops that return views without saying so: nobody is to change what they return in place.
+/// Ops that return views although their schema does not declare it: callers must not change their results in place.
 const UNSAID: [&str; 4] =
     ["aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes"];
 
-/// Whether what an op returns shares memory with its first argument though its schema calls it new.
+/// Whether the result of an op shares memory with its first argument although its schema declares it as new.
 #[must_use]
 pub(super) fn is_view_unsaid(op: &str) -> bool {
     UNSAID.contains(&op)
@@ -34,7 +34,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads a schema; what cannot be read has no annotations.
+    /// Parses a schema; unreadable parts count as having no annotations.
     #[must_use]
     pub fn parse(text: &str) -> Schema {
         let Some(open) = text.find('(') else {
@@ -46,13 +46,13 @@ impl Schema {
         Schema { arguments: accesses(arguments), returns: accesses(returns) }
     }
 
-    /// The access of the argument at `index`, keyword arguments included.
+    /// Returns the access of the argument at `index`, keyword arguments included.
     #[must_use]
     pub fn argument(&self, index: usize) -> Access {
         self.arguments.get(index).copied().unwrap_or_default()
     }
 
-    /// The access of the return at `index`.
+    /// Returns the access of the return at `index`.
     #[must_use]
     pub fn output(&self, index: usize) -> Access {
         self.returns.get(index).copied().unwrap_or_default()
@@ -66,7 +66,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Parses every schema that `texts` name; the empty text is no schema.
+    /// Parses every schema in `texts`; the empty text is not a schema.
     #[must_use]
     pub fn parse(names: &Strings, texts: &[NameId]) -> Schemas {
         let mut by_name = FxHashMap::default();
@@ -79,14 +79,14 @@ impl Schemas {
         Schemas { by_name }
     }
 
-    /// The schema of this text; `None` where it is empty or was not among those parsed.
+    /// Returns the schema with this text; `None` if the text is empty or was not parsed.
     #[must_use]
     pub fn get(&self, text: NameId) -> Option<&Schema> {
         self.by_name.get(&text)?.as_ref()
     }
 }
 
-/// What stands between the bracket that `text` starts with and its partner, and what follows.
+/// Returns the text between the opening bracket that `text` starts with and its closing bracket, and the text after it.
 fn bracketed(text: &str) -> (&str, &str) {
     let mut depth = 0usize;
     for (at, byte) in unquoted(text) {
@@ -102,7 +102,7 @@ fn bracketed(text: &str) -> (&str, &str) {
     (text.get(1..).unwrap_or(""), "")
 }
 
-/// The access of each item of a list separated by commas.
+/// Returns the access of each item of a list separated by commas.
 fn accesses(list: &str) -> Vec<Access> {
     let mut found = Vec::new();
     let mut depth = 0usize;
@@ -126,7 +126,7 @@ fn accesses(list: &str) -> Vec<Access> {
     found
 }
 
-/// The annotation of one argument or return; its default value does not count.
+/// Returns the annotation of one argument or return; its default value is ignored.
 fn access(item: &str) -> Access {
     let declared = item.split('=').next().unwrap_or(item);
     match declared.split_once('(') {
@@ -136,7 +136,7 @@ fn access(item: &str) -> Access {
     }
 }
 
-/// The ASCII bytes outside of quoted strings, with their places.
+/// Returns the ASCII bytes outside of quoted strings, with their positions.
 fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8)> {
     let mut quote = None;
     text.bytes().enumerate().filter(move |&(_, byte)| match (quote, byte) {

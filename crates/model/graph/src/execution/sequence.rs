@@ -1,32 +1,32 @@
-//! Lines up two sequences of names of which one is, but for small differences, the other or a part of it.
+//! Alignment of two sequences of names, one of which is equal to the other or to a part of it, except for small differences.
 
 use super::whole;
 use rustc_hash::FxHashMap;
 use std::hash::{BuildHasher, Hash};
 
-/// How far ahead to look for where two sequences agree again.
+/// Number of items searched ahead for a point where two sequences agree again.
 const LOOK_AHEAD: usize = 48;
-/// How many names in a row must agree there.
+/// Number of consecutive names that must agree there.
 const AGREEMENT: usize = 3;
-/// Runs of this many names are tried as anchors, longest first.
+/// Lengths of runs that are tried as anchors, longest first.
 const ANCHOR_LENGTHS: [usize; 3] = [12, 4, 1];
-/// A run found more often than this says nothing about where.
+/// Maximum number of places of a run; a run with more places is not used as an anchor.
 const MOST_PLACES: usize = 64;
 
-/// How two sequences line up.
+/// Alignment of two sequences.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Alignment {
     /// Pairs of equal names `(in short, in long)`, ascending in both.
     pub(super) pairs: Vec<(usize, usize)>,
-    /// Whether the short one fits as well elsewhere, as it does when the long one repeats itself.
+    /// Whether the short one fits as well elsewhere, as it does if the long one repeats itself.
     pub(super) ambiguous: bool,
 }
 
-/// One item: its name, and a number that no later item of that name has, where there is one.
+/// Item: its name, and if available a number that no later item of that name has.
 pub(super) type Item<T> = (T, Option<i64>);
 
-/// Lines up `short` with `long` by name: from end to end where they differ by little, else as a part. Numbers, where
-/// both have them and they fit no worse, say where.
+/// Aligns `short` with `long` by name: from end to end if they differ little, otherwise as a part. Numbers, if
+/// both have them and they match at least as many items, determine the position.
 pub(super) fn align<T: Copy + Eq + Hash>(short: &[Item<T>], long: &[Item<T>]) -> Alignment {
     let names = |items: &[Item<T>]| items.iter().map(|&(name, _)| name).collect::<Vec<T>>();
     let (short_names, long_names) = (names(short), names(long));
@@ -51,14 +51,14 @@ pub(super) fn align<T: Copy + Eq + Hash>(short: &[Item<T>], long: &[Item<T>]) ->
     if by_number.pairs.len() >= by_name.pairs.len() { by_number } else { by_name }
 }
 
-/// Where to begin.
+/// Starting point of an alignment.
 struct Anchor {
     place: (usize, usize),
     tied: bool,
 }
 
-/// The first place of the shift that most runs of `length` agree on, if they begin with something that counts; of
-/// several such shifts the least.
+/// Returns the first place of the shift that most runs of `length` agree on, if `counts` holds for their first item; of
+/// several such shifts the smallest.
 fn anchor<T: Copy + Eq + Hash>(
     short: &[T],
     long: &[T],
@@ -73,7 +73,7 @@ fn anchor<T: Copy + Eq + Hash>(
             places.push(at);
         }
     }
-    // For each shift: how many runs agree, and the first of them.
+    // For each shift: the number of runs that agree, and the first of them.
     let mut shifts: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
     for (at, run) in short.windows(length).enumerate().filter(|(_, run)| counts(&run[0])) {
         let found = places.get(&hasher.hash_one(run)).filter(|found| found.len() <= MOST_PLACES);
@@ -88,7 +88,7 @@ fn anchor<T: Copy + Eq + Hash>(
     Some(Anchor { place: (at, shift + at - short.len()), tied })
 }
 
-/// Walks backwards and forwards from a place.
+/// Extends the alignment backwards and forwards from a place.
 fn spread<T: Copy + Eq>(short: &[T], long: &[T], (s, l): (usize, usize)) -> Vec<(usize, usize)> {
     let reversed = |items: &[T]| items.iter().rev().copied().collect::<Vec<T>>();
     let before = walk(&reversed(&short[..s]), &reversed(&long[..l]));
@@ -97,7 +97,7 @@ fn spread<T: Copy + Eq>(short: &[T], long: &[T], (s, l): (usize, usize)) -> Vec<
     before.chain(after.into_iter().map(|(on, on_long)| (s + on, l + on_long))).collect()
 }
 
-/// Walks both from the start; where they differ, skips the fewest items after which they agree again.
+/// Walks both from the start; at differences, skips the fewest items after which they agree again.
 fn walk<T: Copy + Eq>(short: &[T], long: &[T]) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let (mut s, mut l) = (0, 0);
@@ -181,7 +181,7 @@ mod tests {
         short[2].1 = Some(17 + 5);
         let second = align(&short, &long);
         assert_eq!((second.pairs[0], second.pairs.len(), second.ambiguous), ((0, 20), 14, false));
-        // A number that leads nowhere does not win.
+        // A number that matches elsewhere is outvoted.
         let stray = ('c', Some(5));
         let long = [vec![stray], items(&"?".repeat(LOOK_AHEAD + 9)), items("abcdef")].concat();
         let short = [items("ab"), vec![stray], items("def")].concat();

@@ -1,4 +1,4 @@
-//! Finds the node of each op of a step graph, so that an op that was timed without its arguments has them.
+//! Joins the ops of a timed step with nodes of an execution trace, so that ops timed without arguments get them.
 
 use super::graph::ExecutionGraph;
 use super::ids::NodeId;
@@ -11,17 +11,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use typed_index_collections::{TiSlice, TiVec};
 
-/// Which node each op of a step is.
+/// Node of each op of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepJoin {
-    /// For each op of the step graph, its node.
+    /// Node of each op of the step graph.
     pub op_to_node: TiVec<OpId, Option<NodeId>>,
-    /// Ops that are no annotation and have no node.
+    /// Number of ops, annotations excluded, that have no node.
     pub missing: usize,
 }
 
 /// Joins an execution trace with the template step of a timing trace of the same program, by the order of names
-/// on each thread: the two were recorded in different steps, so that no id is shared.
+/// on each thread: the two were recorded in different steps, so they share no ids.
 #[must_use]
 pub fn join_step(graph: &ExecutionGraph, step: &StepGraph) -> StepJoin {
     let nodes = nodes_by_thread(graph);
@@ -55,7 +55,7 @@ fn nodes_by_thread(graph: &ExecutionGraph) -> Vec<Vec<NodeId>> {
     threads.into_values().collect()
 }
 
-/// Ops in the order in which they begin, thread by thread.
+/// Returns the ops of each thread in the order in which they begin.
 fn ops_by_thread(step: &StepGraph) -> TiVec<HostThreadId, Vec<OpId>> {
     let mut threads: TiVec<HostThreadId, Vec<OpId>> = vec![Vec::new(); step.threads.len()].into();
     for mark in &step.marks {
@@ -66,7 +66,7 @@ fn ops_by_thread(step: &StepGraph) -> TiVec<HostThreadId, Vec<OpId>> {
     threads
 }
 
-/// Pairs threads by how many names they share, most first; each thread at most once.
+/// Pairs threads by the number of names they share, most first; each thread at most once.
 fn pair_threads(
     nodes: &[Vec<NodeId>],
     ops: &TiSlice<HostThreadId, Vec<OpId>>,
@@ -112,7 +112,7 @@ mod tests {
     use std::fmt::Write;
     use steptime_trace::read_kineto;
 
-    /// Blocks of a backward pass whose forward pass is done again, which ends with a nest of ops; `(depth, name)`.
+    /// Blocks of a backward pass with recomputed forward pass, each ending with nested ops; `(depth, name)`.
     const BLOCK: [(u32, &str); 12] = [
         (0, "autograd::engine::evaluate_function: CheckpointBackward"),
         (1, "aten::slice"),
@@ -129,7 +129,7 @@ mod tests {
     ];
     const BLOCKS: usize = 6;
 
-    /// A timed step of ops, each as long as what is inside it.
+    /// Returns a timed step of ops, each as long as the ops inside it.
     fn step(ops: &[(u32, &str)]) -> StepGraph {
         let mut events =
             r#"{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":9999}"#
@@ -152,8 +152,8 @@ mod tests {
         graph(&ops.iter().enumerate().map(node).collect::<Vec<_>>())
     }
 
-    /// Joins a step of equal blocks with an execution trace of blocks changed by `change`, and says which names of
-    /// the step's ops have no node. All others must have the node at their place.
+    /// Joins a step of equal blocks with an execution trace of blocks changed by `change`, and returns the names of
+    /// the step's ops that have no node. All others must have the node at their place.
     fn lacking(change: impl Fn(usize, &mut Vec<(u32, &'static str)>)) -> Vec<String> {
         let timed = step(&BLOCK.repeat(BLOCKS));
         let mut ops = Vec::new();
@@ -165,7 +165,7 @@ mod tests {
         let execution = execution(&ops);
         let joined = join_step(&execution, &timed);
         let mut lacking = Vec::new();
-        // The step's block, and the node's.
+        // Block of the step, and block of the node.
         let mut blocks = (0, 0);
         for (op, node) in joined.op_to_node.iter_enumerated().filter(|(op, _)| !timed.ops[*op].annotation) {
             let name = timed.op_name(op);

@@ -1,4 +1,4 @@
-//! Counts of what is in a graph.
+//! Counts of the contents of a graph.
 
 use super::graph::ExecutionGraph;
 use super::node::NodeKind;
@@ -11,24 +11,24 @@ pub struct Summary {
     pub nodes: usize,
     /// Operators at every level of nesting.
     pub operators: usize,
-    /// Operators that no other operator is around.
+    /// Operators that are not inside another operator.
     pub top_level: usize,
-    /// Tensors.
+    /// Number of tensors.
     pub tensors: usize,
-    /// Storages.
+    /// Number of storages.
     pub storages: usize,
     /// Dependencies among operators at every level of nesting.
     pub dependencies: usize,
-    /// Backward functions whose forward operator is known.
+    /// Backward functions with a known forward operator.
     pub paired: usize,
     /// Backward functions with a sequence number that no forward operator has.
     pub unpaired: usize,
-    /// Nodes whose place had to be repaired.
+    /// Nodes whose parent had to be repaired.
     pub repairs: usize,
 }
 
 impl ExecutionGraph {
-    /// Counts of everything.
+    /// Counts the contents of the graph.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let repairs = &self.tree.repairs;

@@ -1,70 +1,70 @@
-//! Tensors and storages, one for each life.
+//! Tensors and storages, one per lifetime.
 
 use super::edges::Lists;
 use super::ids::{NodeId, StorageId, TensorId};
 use steptime_trace::{Bytes, NameId};
 
-/// A shape or strides, see [`Tensors::dims`].
+/// Shape or strides, see [`Tensors::dims`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DimRange {
     start: u32,
     end: u32,
 }
 
-/// A tensor.
+/// Tensor, from creation to end of life.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor {
-    /// Its id in the trace, which other tensors may have had.
+    /// Id in the trace, which other tensors may have had before or after.
     pub raw_id: u64,
-    /// Its shape, see [`Tensors::shape`].
+    /// Shape, see [`Tensors::shape`].
     pub shape: DimRange,
-    /// Its strides in elements, where recorded.
+    /// Strides in elements, if recorded.
     pub strides: Option<DimRange>,
-    /// The element type, `float`.
+    /// Element type, for example `float`.
     pub dtype: NameId,
-    /// Where it lives, `cuda:0`; empty where not recorded.
+    /// Device, for example `cuda:0`; empty if not recorded.
     pub device: NameId,
-    /// Its memory.
+    /// Memory of its elements.
     pub storage: StorageId,
-    /// Where in the storage it begins, in elements.
+    /// Offset of the first element in the storage, in elements.
     pub offset: u64,
-    /// Bytes an element.
+    /// Bytes per element.
     pub itemsize: u32,
-    /// How many elements it has.
+    /// Number of elements.
     pub numel: u64,
-    /// The innermost node that made it; `None` when it is older than the trace.
+    /// Innermost node that made it; `None` if it is older than the trace.
     pub producer: Option<NodeId>,
-    /// The node that made it, or took it first: the producer, something inside it, or any where there is none.
+    /// Node in which it first occurs: the producer or a node inside it, or any node if there is no producer.
     pub seen: NodeId,
-    /// Whether its storage had another tensor before.
+    /// Whether its storage already had another tensor.
     pub is_view: bool,
 }
 
 impl Tensor {
-    /// The bytes of its elements.
+    /// Returns the bytes of its elements.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         Bytes(self.numel.saturating_mul(u64::from(self.itemsize)))
     }
 }
 
-/// A piece of memory.
+/// Block of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Storage {
-    /// Where it is, `cuda:0`; empty where not recorded.
+    /// Device, for example `cuda:0`; empty if not recorded.
     pub device: NameId,
-    /// Its id in the trace, which follows its address: storages that live one after the other can share it.
+    /// Id in the trace, derived from its address: storages with disjoint lifetimes can share it.
     pub address: u64,
-    /// What its tensors need of it; it may be larger.
+    /// Bytes that its tensors need; the allocation may be larger.
     pub bytes: Bytes,
-    /// The innermost node that allocated it; `None` when it is older than the trace.
+    /// Innermost node that allocated it; `None` if it is older than the trace.
     pub producer: Option<NodeId>,
-    /// The node that allocated it, or used it first: the producer, something inside it, or any where there is
-    /// none.
+    /// Node in which it first occurs: the producer or a node inside it, or any node if there is no
+    /// producer.
     pub seen: NodeId,
 }
 
-/// All tensors and storages of a graph.
+/// Tensors and storages of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors {
     tensors: Vec<Tensor>,
@@ -74,76 +74,76 @@ pub struct Tensors {
 }
 
 impl Tensors {
-    /// How many tensors there are.
+    /// Returns the number of tensors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tensors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
 
-    /// All tensors, by id.
+    /// Returns all tensors, by id.
     #[must_use]
     pub fn all(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// All storages, by id.
+    /// Returns all storages, by id.
     #[must_use]
     pub fn storages(&self) -> &[Storage] {
         &self.storages
     }
 
-    /// One tensor.
+    /// Returns a tensor.
     ///
     /// # Panics
-    /// When the id is of another graph and out of bounds.
+    /// If the id is of another graph and out of bounds.
     #[must_use]
     pub fn get(&self, tensor: TensorId) -> &Tensor {
         &self.tensors[tensor.index()]
     }
 
-    /// One storage.
+    /// Returns a storage.
     ///
     /// # Panics
-    /// When the id is of another graph and out of bounds.
+    /// If the id is of another graph and out of bounds.
     #[must_use]
     pub fn storage(&self, storage: StorageId) -> &Storage {
         &self.storages[storage.index()]
     }
 
-    /// A shape or strides.
+    /// Returns a shape or strides.
     ///
     /// # Panics
-    /// When the range is of another graph and out of bounds.
+    /// If the range is of another graph and out of bounds.
     #[must_use]
     pub fn dims(&self, range: DimRange) -> &[i64] {
         &self.dims[range.start as usize..range.end as usize]
     }
 
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     ///
     /// # Panics
-    /// When the id is of another graph and out of bounds.
+    /// If the id is of another graph and out of bounds.
     #[must_use]
     pub fn shape(&self, tensor: TensorId) -> &[i64] {
         self.dims(self.get(tensor).shape)
     }
 
-    /// The strides of a tensor in elements, where recorded.
+    /// Returns the strides of a tensor in elements, if recorded.
     ///
     /// # Panics
-    /// When the id is of another graph and out of bounds.
+    /// If the id is of another graph and out of bounds.
     #[must_use]
     pub fn strides(&self, tensor: TensorId) -> Option<&[i64]> {
         self.get(tensor).strides.map(|range| self.dims(range))
     }
 
-    /// The nodes that take a tensor, in id order, at every level of nesting.
+    /// Returns the nodes that take a tensor, in id order, at every level of nesting.
     #[must_use]
     pub fn consumers(&self, tensor: TensorId) -> &[NodeId] {
         self.consumers.get(tensor.index())
@@ -164,12 +164,12 @@ impl Tensors {
         TensorId(position(self.tensors.len() - 1))
     }
 
-    /// Notes who made a tensor that nobody was seen to make.
+    /// Sets the producer of a tensor, if it has none yet.
     pub(super) fn claim(&mut self, tensor: TensorId, node: NodeId) {
         self.tensors[tensor.index()].producer.get_or_insert(node);
     }
 
-    /// Notes who allocated a storage that nobody was seen to allocate.
+    /// Sets the allocating node of a storage, if it has none yet.
     pub(super) fn claim_storage(&mut self, storage: StorageId, node: NodeId) {
         self.storages[storage.index()].producer.get_or_insert(node);
     }
@@ -179,13 +179,13 @@ impl Tensors {
         StorageId(position(self.storages.len() - 1))
     }
 
-    /// Sets who takes what, from `(tensor, node)` in node order.
+    /// Sets the consumers of all tensors, from `(tensor, node)` in node order.
     pub(super) fn set_consumers(&mut self, uses: &[(TensorId, NodeId)]) {
         let pairs = uses.iter().map(|&(tensor, node)| (tensor.index(), node));
         self.consumers = Lists::from_pairs(self.tensors.len(), pairs);
     }
 
-    /// How far into its storage a tensor reaches.
+    /// Returns the bytes of its storage that a tensor spans, from the start of the storage.
     fn extent(&self, tensor: &Tensor) -> Bytes {
         if tensor.numel == 0 {
             return Bytes(0);

@@ -1,38 +1,38 @@
-//! How nodes nest: parents that come first, children, and who encloses whom.
+//! Nesting of nodes: parents (which come first), children and ancestors.
 
 use super::edges::Lists;
 use super::ids::NodeId;
 use rustc_hash::FxHashMap;
 
-/// What was out of order in the parents of a trace, counted.
+/// Counts of repaired parents in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
-    /// Nodes whose id an earlier node has; children go to the first.
+    /// Nodes with the id of an earlier node; children of the id go to the first node.
     pub duplicate_ids: usize,
     /// Nodes whose parent is not in the trace; they became roots.
     pub missing_parents: usize,
-    /// Nodes whose parent is themselves or begins after them, as in a cycle; they became roots.
+    /// Nodes that are their own parent or whose parent begins after them, as in a cycle; they became roots.
     pub late_parents: usize,
 }
 
-/// The nesting of nodes. Every parent comes before its children, so there are no cycles.
+/// Nesting of nodes. Every parent comes before its children, so there are no cycles.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     parents: Vec<Option<NodeId>>,
     children: Lists<NodeId>,
-    /// Place in a walk that visits each parent just before its children's subtrees.
+    /// Position in a walk that visits each parent just before its children's subtrees.
     place: Vec<u32>,
-    /// Nodes of the subtree, the node itself included.
+    /// Number of nodes in the subtree, the node itself included.
     size: Vec<u32>,
-    /// The last node, in id order, of the subtree.
+    /// Last node of the subtree, in id order.
     last: Vec<NodeId>,
-    /// What was repaired.
+    /// Counts of repairs.
     pub repairs: Repairs,
 }
 
 impl Tree {
-    /// Nests nodes by their own and their parents' ids. A parent of 0, or a node that `is_root`
-    /// and is its own parent, has none by right.
+    /// Builds the tree from the nodes' ids and their parents' ids. A node with parent 0, or a node for which `is_root`
+    /// holds and that is its own parent, is a root and not counted as a repair.
     #[must_use]
     pub fn new(ids: &[u64], parents: &[u64], is_root: impl Fn(usize) -> bool) -> Tree {
         let mut repairs = Repairs::default();
@@ -85,19 +85,19 @@ impl Tree {
         Tree { parents, children, place, size, last, repairs: Repairs::default() }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
 
-    /// The most nodes around a node, itself included; 0 where there is none.
+    /// Returns the largest nesting depth of a node, itself included; 0 if there are no nodes.
     #[must_use]
     pub fn depth(&self) -> usize {
         let mut depths: Vec<usize> = Vec::with_capacity(self.len());
@@ -107,13 +107,13 @@ impl Tree {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// The node directly around this one.
+    /// Returns the node directly around this one.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.parents[node.index()]
     }
 
-    /// The nodes directly inside this one, in id order.
+    /// Returns the nodes directly inside this one, in id order.
     #[must_use]
     pub fn children(&self, node: NodeId) -> &[NodeId] {
         self.children.get(node.index())
@@ -132,13 +132,13 @@ impl Tree {
         self.encloses(one, other) || self.encloses(other, one)
     }
 
-    /// This node, the one around it, and so on outwards.
+    /// Returns this node, the one around it, and so on outwards.
     pub fn ancestors(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(Some(node), |&node| self.parent(node))
     }
 
-    /// The nodes that end when `node` has begun: itself when nothing is inside it, and each node
-    /// around it of which it is the last; inner before outer.
+    /// Returns the nodes that end once `node` has begun: itself if it has no children, and each ancestor
+    /// of which it is the last node; inner before outer.
     pub fn ending(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.ancestors(node).take_while(move |around| self.last[around.index()] == node)
     }

@@ -1,14 +1,14 @@
-//! Lines up two sequences that are the same but for small differences, from end to end.
+//! End-to-end alignment of two sequences that are equal except for small differences.
 //!
-//! Few edits lead from one to the other, but where names repeat themselves the fewest edits can be made in several
-//! places: then it is not known which item is which, and those items have no partner.
+//! Few edits transform one into the other, but if names repeat, the fewest edits can be made in several
+//! places: then the partner of an item is ambiguous, and those items get no partner.
 
-/// No more than one edit for this many items of the shorter sequence: with more, one is rather a part of the other.
+/// Minimum number of items of the shorter sequence per edit: with more edits, one is more likely a part of the other.
 const ITEMS_AN_EDIT: usize = 4;
-/// No more edits than this: time and memory grow with their square.
+/// Maximum number of edits: time and memory grow with their square.
 const MOST_EDITS: usize = 2000;
 
-/// The pairs that every way with the fewest edits has, ascending; `None` where the two differ by too much.
+/// Returns the pairs that all alignments with the fewest edits have in common, ascending; `None` if the two differ too much.
 pub(super) fn align<T: Copy + Eq>(a: &[T], b: &[T]) -> Option<Vec<(usize, usize)>> {
     if a == b {
         return Some((0..a.len()).map(|at| (at, at)).collect());
@@ -23,11 +23,11 @@ pub(super) fn align<T: Copy + Eq>(a: &[T], b: &[T]) -> Option<Vec<(usize, usize)
     Some(sure(a, b, &from_start, &from_end))
 }
 
-/// How far along each diagonal a number of edits leads: the most items of `a`, for a diagonal of `a` items more
-/// than `b` items. Along a diagonal no point takes fewer edits than the one before, so this says for each point
-/// how many it takes.
+/// Furthest point on each diagonal for a number of edits: the largest number of items of `a`, on the diagonal with that many items of `a` more
+/// than of `b`. Along a diagonal the number of edits never decreases, so this gives the number of edits for each
+/// point.
 struct Reach {
-    /// By edits, then by diagonal, from minus the edits to plus the edits in steps of two; `NOWHERE` is outside.
+    /// By edits, then by diagonal, from minus the edits to plus the edits in steps of two; `NOWHERE` means outside.
     furthest: Vec<Vec<i64>>,
 }
 
@@ -77,12 +77,12 @@ impl Reach {
     }
 }
 
-/// Walks over all points of all ways with the fewest edits; an item is sure of its partner if no such way gives it
-/// another one, or none.
+/// Walks over all points of all alignments with the fewest edits; the partner of an item is certain if no such alignment gives it
+/// another partner, or none.
 fn sure<T: Copy + Eq>(a: &[T], b: &[T], from_start: &Reach, from_end: &Reach) -> Vec<(usize, usize)> {
     let (rows, columns) = (a.len() as i64, b.len() as i64);
     let edits = from_start.edits();
-    // The first point of a diagonal from which this many edits lead to the end.
+    // First point of a diagonal from which this number of edits leads to the end.
     let nearest = |left: i64, diagonal: i64| match from_end.get(left, rows - columns - diagonal) {
         NOWHERE => i64::MAX,
         x => rows - x,
@@ -111,7 +111,7 @@ fn sure<T: Copy + Eq>(a: &[T], b: &[T], from_start: &Reach, from_end: &Reach) ->
 mod tests {
     use super::align;
 
-    /// Those of `a` that have a partner.
+    /// Returns the items of `a` that have a partner.
     fn found(a: &str, b: &str) -> Option<String> {
         let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
         let pairs = align(&a, &b)?;
@@ -136,15 +136,15 @@ mod tests {
         let block = "ltrmvxdjdjTRMbTRS".repeat(6);
         let short = block.replace("ltrmvx", "trv");
         assert_eq!(found(&block, &short).unwrap(), short);
-        // The third of four blocks lacks its `e`.
+        // The third of four blocks has no `e`.
         assert_eq!(found("abcdeabcdeabcdeabcde", "abcdeabcdeabcdabcde").unwrap(), "abcdeabcdeabcdabcde");
     }
 
     #[test]
     fn what_is_ambiguous_is_refused() {
-        // Which of the three is lacking, no one knows.
+        // It is unknown which of the three is missing.
         assert_eq!(found("abcdxxxefgh", "abcdxxefgh").unwrap(), "abcdefgh");
-        // A whole round of a loop: all of its rounds are in doubt, all else is not.
+        // A whole round of a loop is missing: all its rounds are ambiguous, everything else is certain.
         assert_eq!(found("abcdefgxyxyxyhijklmn", "abcdefgxyxyhijklmn").unwrap(), "abcdefghijklmn");
         // Two swapped: each could be the one that stayed.
         assert_eq!(found("abcdxyefgh", "abcdyxefgh").unwrap(), "abcdefgh");
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(found("", "abcd"), None);
     }
 
-    /// All ways with the fewest edits, as sorted pairs.
+    /// Returns all alignments with the fewest edits, as sorted pairs.
     fn ways(a: &[u8], b: &[u8]) -> Vec<Vec<(usize, usize)>> {
         let mut table = vec![vec![(0, vec![Vec::new()]); b.len() + 1]; a.len() + 1];
         for (x, y) in (0..=a.len()).flat_map(|x| (0..=b.len()).map(move |y| (x, y))).skip(1) {

@@ -1,17 +1,17 @@
-//! The process groups of a job, from what each rank recorded of them.
+//! Process groups of a job, from the records of each rank.
 
 use crate::collectives::Group;
 use crate::graph::StepGraph;
 
-/// More ranks than any job has: a size beyond it is not believed.
+/// Maximum number of ranks in a job: a larger recorded size is ignored.
 const MOST_RANKS: u32 = 1 << 20;
 
-/// All groups that ranks recorded; what some left out others fill in.
+/// All recorded groups; gaps in the records of some ranks are filled from others.
 pub(super) struct Groups {
     all: Vec<Group>,
 }
 
-/// The groups of a job's ranks.
+/// Returns the groups of a job's ranks.
 pub(super) fn of(ranks: &[(u32, &StepGraph)]) -> Groups {
     let mut groups = Groups { all: Vec::new() };
     let recorded =
@@ -34,7 +34,7 @@ pub(super) fn of(ranks: &[(u32, &StepGraph)]) -> Groups {
 }
 
 impl Groups {
-    /// The place of a group; the first is that of ranks that recorded none.
+    /// Returns the index of a group; the first is used for ranks that recorded none.
     pub(super) fn of(&self, group: &Group) -> usize {
         let place = self.all.iter().position(|known| same(known, group)).filter(|_| is_told(group));
         place.unwrap_or(0)
@@ -54,7 +54,7 @@ fn same(a: &Group, b: &Group) -> bool {
     a.name == b.name && (a.ranks == b.ranks || a.ranks.is_empty() || b.ranks.is_empty())
 }
 
-/// How many ranks it has: not more than it lists.
+/// Returns the number of ranks: at most the number of listed ones.
 fn believed(group: &Group) -> Option<u32> {
     let listed = u32::try_from(group.ranks.len()).ok().filter(|&listed| listed > 0);
     listed.or(group.size.filter(|&size| size <= MOST_RANKS))

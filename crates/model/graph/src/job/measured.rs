@@ -1,4 +1,4 @@
-//! When ranks came to a rendezvous as recorded, and how long they waited there.
+//! Recorded arrival times of ranks at a rendezvous, and their waiting times.
 
 use steptime_trace::Nanos;
 
@@ -10,23 +10,23 @@ use crate::samples::median;
 /// One rendezvous of one step, as recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Met {
-    /// Each member's, in their order.
+    /// Arrivals of the members, in their order.
     pub arrivals: Vec<Arrival>,
-    /// How long it took once all were there.
+    /// Duration from the arrival of the last rank to the end.
     pub moving: Nanos,
 }
 
-/// A rank at a rendezvous.
+/// Arrival of a rank at a rendezvous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it came, by its own clock.
+    /// Arrival time, by the rank's own clock.
     pub at: Nanos,
-    /// How long it waited for others.
+    /// Waiting time for other ranks.
     pub waited: Nanos,
 }
 
 impl Met {
-    /// The place among the members of the one that came last.
+    /// Returns the index of the member that arrived last.
     #[must_use]
     pub fn last(&self) -> usize {
         let least = self.arrivals.iter().enumerate().min_by_key(|(_, arrival)| arrival.waited);
@@ -35,8 +35,8 @@ impl Met {
 }
 
 impl Job {
-    /// The steps that all ranks recorded, by their place in each rank's samples: those of the same number, or where ranks
-    /// count differently, all from the last one on backwards.
+    /// Returns the steps that all ranks recorded, as indices into each rank's samples: steps of the same number, or if the numbers of the ranks
+    /// have none in common, steps matched backwards from the last one.
     #[must_use]
     pub fn common_steps(ranks: &[&StepGraph]) -> Vec<Vec<StepId>> {
         let Some(first) = ranks.first() else { return Vec::new() };
@@ -59,9 +59,9 @@ impl Job {
         (1..=least).rev().map(from_end).collect()
     }
 
-    /// A rendezvous as it was in a step: `steps` has that of each rank. `None` where a rank's part was not recorded.
+    /// Returns the recorded times of a rendezvous in a step; `steps` has the step of each rank. `None` if a rank's part was not recorded.
     ///
-    /// All ranks leave together, so the one whose part is shortest came last: it waited for nobody. No clock is compared.
+    /// All ranks leave together, so the rank with the shortest part arrived last and did not wait. Clocks of ranks are not compared.
     #[must_use]
     pub fn met(&self, at: RendezvousId, ranks: &[&StepGraph], steps: &[StepId]) -> Option<Met> {
         let parts = |rendezvous: &Rendezvous| -> Option<Vec<(Nanos, Nanos)>> {
@@ -80,7 +80,7 @@ impl Job {
         Some(Met { arrivals, moving })
     }
 
-    /// How long each rendezvous takes once all are there: the median over the steps; `None` where it was not recorded.
+    /// Returns the duration of each rendezvous after the last arrival: the median over the steps; `None` if it was not recorded.
     #[must_use]
     pub fn moving(&self, ranks: &[&StepGraph]) -> Vec<Option<Nanos>> {
         let steps = Job::common_steps(ranks);

@@ -1,15 +1,15 @@
-//! What a runtime or driver call does, by its name.
+//! Kinds of runtime and driver calls, by name.
 
-/// What a call of the CUDA or HIP runtime (or driver) does, as far as a replay must know.
+/// Kind of a CUDA or HIP runtime (or driver) call, as far as a replay needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApiKind {
-    /// Puts one kernel in a stream and returns.
+    /// Launches one kernel into a stream and returns.
     Launch,
     /// Launches a captured graph: one call, many device activities.
     GraphLaunch,
-    /// An asynchronous copy; from or to pageable memory it may block all the same.
+    /// Copies asynchronously; from or to pageable memory it may still block.
     Copy,
-    /// A copy that returns when the data have arrived.
+    /// Copies, and returns when the data have arrived.
     BlockingCopy,
     /// Fills device memory.
     Memset,
@@ -19,13 +19,13 @@ pub enum ApiKind {
     EventSync,
     /// Waits for the whole device.
     DeviceSync,
-    /// Gives memory back, once the whole device is idle.
+    /// Frees memory, once the whole device is idle.
     Free,
     /// Marks a point in a stream.
     EventRecord,
-    /// Makes a stream wait for an event; the host goes on.
+    /// Makes a stream wait for an event; the host continues.
     StreamWait,
-    /// Asks what a kernel needs: many questions to the driver.
+    /// Queries the attributes of a kernel: many driver queries.
     FunctionQuery,
     /// Anything else: other queries, error checks, allocations.
     Other,
@@ -54,7 +54,7 @@ impl ApiKind {
         }
     }
 
-    /// Whether the call puts work on the device.
+    /// Whether the call launches work on the device.
     pub fn launches(self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl ApiKind {
         )
     }
 
-    /// Whether the host waits inside the call until the device has done something.
+    /// Whether the host waits inside the call until the device has completed some work.
     pub fn synchronises(self) -> bool {
         matches!(self, ApiKind::StreamSync | ApiKind::EventSync | ApiKind::DeviceSync | ApiKind::Free)
     }
@@ -78,27 +78,27 @@ pub mod cuda {
     pub const DRIVER_LAUNCH: &str = "cuLaunchKernel";
     /// Launches a kernel with attributes, by the driver.
     pub const DRIVER_LAUNCH_EX: &str = "cuLaunchKernelEx";
-    /// Looks at the last error.
+    /// Reads the last error.
     pub const PEEK: &str = "cudaPeekAtLastError";
-    /// Asks whether a stream is captured.
+    /// Queries whether a stream is being captured.
     pub const CAPTURING: &str = "cudaStreamIsCapturing";
     /// Marks a point in a stream.
     pub const EVENT_RECORD: &str = "cudaEventRecord";
-    /// The same, told what the event is for.
+    /// Marks a point in a stream, with flags.
     pub const EVENT_RECORD_WITH_FLAGS: &str = "cudaEventRecordWithFlags";
-    /// Finds the kernel behind a symbol.
+    /// Returns the kernel of a symbol.
     pub const FUNCTION_BY_SYMBOL: &str = "cudaGetFuncBySymbol";
-    /// What the profiler writes for a call that it has no name for.
+    /// Name that the profiler writes for a call that it has no name for.
     pub const UNNAMED: &str = "INVALID";
     /// Makes a stream wait for an event.
     pub const STREAM_WAIT: &str = "cudaStreamWaitEvent";
-    /// Asks for an attribute of the device.
+    /// Queries an attribute of the device.
     pub const DEVICE_ATTRIBUTE: &str = "cudaDeviceGetAttribute";
-    /// Asks for the attributes of a kernel.
+    /// Queries the attributes of a kernel.
     pub const FUNCTION_ATTRIBUTES: &str = "cudaFuncGetAttributes";
     /// Sets an attribute of a kernel.
     pub const SET_FUNCTION_ATTRIBUTE: &str = "cudaFuncSetAttribute";
-    /// Asks for the text of an error.
+    /// Returns the text of an error.
     pub const ERROR: &str = "cudaGetErrorString";
     /// Copies asynchronously.
     pub const COPY: &str = "cudaMemcpyAsync";

@@ -1,12 +1,12 @@
-//! What the names of collectives and of their kernels say.
+//! Names of collectives and of their kernels.
 
-/// The start of the names of ops that PyTorch's process groups offer.
+/// Prefix of the names of ops of PyTorch's process groups.
 pub const PROCESS_GROUP: &str = "c10d::";
 
-/// The op that notes what ranks do together, and that waits for it.
+/// Name of the op that records a collective, and of the op that waits for it.
 pub const COLLECTIVE_NOTE: &str = "record_param_comms";
 
-/// What the ranks of a group do together.
+/// Kind of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveKind {
     /// Every rank gets the sum of all.
@@ -17,24 +17,24 @@ pub enum CollectiveKind {
     AllGather,
     /// Every rank sends a part to every other.
     AllToAll,
-    /// One rank's values go to all.
+    /// One rank's values are sent to all.
     Broadcast,
     /// One rank gets the sum of all.
     Reduce,
     /// One rank gets the parts of all.
     Gather,
-    /// One rank's parts go to all.
+    /// One rank's parts are sent to all.
     Scatter,
-    /// From one rank to another.
+    /// One rank sends to another.
     SendReceive,
-    /// Nothing but waiting for each other.
+    /// Ranks only wait for each other.
     Barrier,
-    /// Something else.
+    /// Any other kind.
     Other,
 }
 
 impl CollectiveKind {
-    /// Its name in answers, as in `torch.distributed`.
+    /// Returns the name in answers, as in `torch.distributed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,14 +52,14 @@ impl CollectiveKind {
         }
     }
 
-    /// By the name that PyTorch's hooks give to an operation: `allreduce`, `_allgather_base`, `all_to_allv`.
+    /// Parses the name that PyTorch's hooks give to an operation: `allreduce`, `_allgather_base`, `all_to_allv`.
     #[must_use]
     pub fn of_operation(name: &str) -> CollectiveKind {
         let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
         CollectiveKind::of_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other)
     }
 
-    /// By the name of a kernel of NCCL or RCCL; `None` for any other kernel.
+    /// Parses the name of a kernel of NCCL or RCCL; `None` for any other kernel.
     #[must_use]
     pub fn of_kernel(name: &str) -> Option<CollectiveKind> {
         if !name.contains("nccl") && !name.contains("rccl") {
@@ -69,7 +69,7 @@ impl CollectiveKind {
         Some(CollectiveKind::of_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other))
     }
 
-    /// The first that fits wins: `reduce` is part of `allreduce` and of `reducescatter`.
+    /// Returns the kind of the first match: `reduce` is part of `allreduce` and of `reducescatter`.
     fn of_letters(name: &str) -> Option<CollectiveKind> {
         const PARTS: [(&str, CollectiveKind); 14] = [
             ("allreduce", CollectiveKind::AllReduce),
@@ -91,7 +91,7 @@ impl CollectiveKind {
     }
 }
 
-/// Bytes of an element, by its type as NCCL's hooks write it: `Float`, `BFloat16`, `Long`.
+/// Returns the bytes per element, from the type name in NCCL's hooks: `Float`, `BFloat16`, `Long`.
 pub(crate) fn element_bytes(dtype: &str) -> Option<u64> {
     Some(match dtype.to_ascii_lowercase().as_str() {
         "byte" | "char" | "bool" | "int8" | "uint8" => 1,

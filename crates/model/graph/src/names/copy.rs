@@ -1,41 +1,41 @@
-//! What the name of a copy on the device says.
+//! Names of device copies.
 
-/// Between which memories a copy goes.
+/// Source and destination of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CopyDirection {
     /// From the host to the device.
     HostToDevice,
     /// From the device to the host.
     DeviceToHost,
-    /// Within a device, or anything that is not known.
+    /// Within a device, or unknown.
     DeviceToDevice,
 }
 
-/// The host memory that a copy reads or writes.
+/// Host memory that a copy reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HostMemory {
-    /// Ordinary memory: the driver stages the copy through a buffer of its own.
+    /// Ordinary memory: the driver stages the copy through its own buffer.
     Pageable,
     /// Page-locked memory.
     Pinned,
-    /// None, or the name does not say.
+    /// No host memory, or not known from the name.
     Unknown,
 }
 
-/// A copy by its name.
+/// Parsed name of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CopyName {
-    /// Where it goes.
+    /// Source and destination.
     pub direction: CopyDirection,
-    /// What it reads or writes on the host.
+    /// Host memory that it reads or writes.
     pub host: HostMemory,
 }
 
-/// What Kineto calls a memset.
+/// Kineto's name of a memset.
 pub const MEMSET: &str = "Memset (Device)";
 
 impl CopyName {
-    /// Reads a name of CUDA, `Memcpy HtoD (Pageable -> Device)`, or of HIP, `CopyHostToDevice`.
+    /// Parses a name of CUDA, `Memcpy HtoD (Pageable -> Device)`, or of HIP, `CopyHostToDevice`.
     pub fn of(name: &str) -> CopyName {
         let direction = if name.contains("HtoD") || name.contains("HostToDevice") {
             CopyDirection::HostToDevice
@@ -54,7 +54,7 @@ impl CopyName {
         CopyName { direction, host }
     }
 
-    /// The name that Kineto gives to such a copy on CUDA.
+    /// Returns Kineto's name of such a copy on CUDA.
     pub fn text(self) -> &'static str {
         match (self.direction, self.host) {
             (CopyDirection::HostToDevice, HostMemory::Pinned) => "Memcpy HtoD (Pinned -> Device)",

@@ -1,23 +1,23 @@
-//! What the name of a host event says, where PyTorch itself gave it.
+//! Names of host events that PyTorch itself creates.
 
 use steptime_trace::STEP_MARK;
 
-/// A host event by its name.
+/// Parsed name of a host event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventName<'a> {
-    /// One step as the profiler marks it, `ProfilerStep#3`, with its number; 0 where there is none to read.
+    /// Profiler's mark of a step, `ProfilerStep#3`, with its number; 0 if it has none.
     ProfilerStep(u32),
-    /// An optimizer's update of the parameters: `Optimizer.step#Adam.step`.
+    /// Optimizer's update of the parameters: `Optimizer.step#Adam.step`.
     OptimizerStep,
-    /// An optimizer forgets the gradients: `Optimizer.zero_grad#Adam.zero_grad`.
+    /// Optimizer's reset of the gradients: `Optimizer.zero_grad#Adam.zero_grad`.
     ZeroGrad,
-    /// Anything else an optimizer marks.
+    /// Any other event of an optimizer.
     Optimizer,
-    /// A data loader makes the next batch: `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
+    /// Data loader's creation of the next batch: `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
     DataLoader,
-    /// The autograd engine around one function, `autograd::engine::evaluate_function: MulBackward0`; the function.
+    /// Autograd engine's event around one function, `autograd::engine::evaluate_function: MulBackward0`; holds the function.
     Engine(&'a str),
-    /// A function of the backward pass, `AddmmBackward` or `torch::autograd::AccumulateGrad`; without the namespace.
+    /// Function of the backward pass, `AddmmBackward` or `torch::autograd::AccumulateGrad`; without the namespace.
     BackwardFunction(&'a str),
     /// Any other op or annotation.
     Other(&'a str),
@@ -31,11 +31,11 @@ const AUTOGRAD: &str = "torch::autograd::";
 const BACKWARD: &str = "Backward";
 const ACCUMULATE: &str = "AccumulateGrad";
 
-/// The function that adds a gradient to that of a parameter.
+/// Function that accumulates the gradient of a parameter.
 pub const ACCUMULATE_GRAD: &str = "torch::autograd::AccumulateGrad";
 
 impl<'a> EventName<'a> {
-    /// Reads a name.
+    /// Parses a name.
     pub fn of(name: &'a str) -> EventName<'a> {
         if let Some(number) = after(name, STEP_MARK) {
             EventName::ProfilerStep(number.parse().unwrap_or(0))
@@ -58,61 +58,61 @@ impl<'a> EventName<'a> {
         }
     }
 
-    /// The name that the engine gives to its event around a function of the backward pass.
+    /// Returns the name of the engine's event around a function of the backward pass.
     pub fn engine(function: &str) -> String {
         format!("{ENGINE}{EVALUATE}{function}")
     }
 
-    /// The name that an optimizer of a class gives to its event around a method: `Optimizer.step#Adam.step`.
+    /// Returns the name of an optimizer's event around a method: `Optimizer.step#Adam.step`.
     pub fn optimizer(class: &str, method: &str) -> String {
         format!("{OPTIMIZER}{method}#{class}.{method}")
     }
 
-    /// The class of the optimizer that marks an event of such a name, `Adam` of `Optimizer.step#Adam.step`.
+    /// Returns the class of the optimizer in the name of its event, `Adam` of `Optimizer.step#Adam.step`.
     pub fn optimizer_class(name: &str) -> Option<&str> {
         let (_, marked) = name.strip_prefix(OPTIMIZER)?.split_once('#')?;
         Some(marked.rsplit_once('.').map_or(marked, |(class, _)| class))
     }
 
-    /// Whether the profiler marks a step with it.
+    /// Whether it is the profiler's mark of a step.
     pub fn is_step(self) -> bool {
         matches!(self, EventName::ProfilerStep(_))
     }
 
-    /// Whether it is of the autograd engine itself.
+    /// Whether it is an event of the autograd engine itself.
     pub fn is_engine(self) -> bool {
         matches!(self, EventName::Engine(_))
     }
 
-    /// Whether it is of the backward pass: of the engine, or a function as traces had them before the engine was named.
+    /// Whether it belongs to the backward pass: an engine event, or a function as in traces from before the engine recorded events.
     pub fn is_backward(self) -> bool {
         matches!(self, EventName::Engine(_) | EventName::BackwardFunction(_))
     }
 
-    /// Whether an optimizer marks it.
+    /// Whether it is an event of an optimizer.
     pub fn is_optimizer(self) -> bool {
         matches!(self, EventName::OptimizerStep | EventName::ZeroGrad | EventName::Optimizer)
     }
 
-    /// Whether an optimizer updates parameters within it.
+    /// Whether it is an optimizer's update of parameters.
     pub fn is_optimizer_step(self) -> bool {
         self == EventName::OptimizerStep
     }
 
-    /// Whether it adds a gradient to that of a parameter: the function itself, not what the engine has around it.
+    /// Whether it accumulates the gradient of a parameter: the function itself, not the engine's event around it.
     pub fn is_accumulation(self) -> bool {
         self == EventName::BackwardFunction(ACCUMULATE)
     }
 }
 
-/// What follows a prefix of a name. Of most names the first two letters tell that it is another.
+/// Returns the rest of a name after a prefix. The first two letters are compared first, which rules out most names.
 #[inline]
 fn after<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let first = |text: &str| [text.as_bytes().first().copied(), text.as_bytes().get(1).copied()];
     if first(name) == first(prefix) { name.strip_prefix(prefix) } else { None }
 }
 
-/// Whether a name is that of a function of the backward pass, with or without a number at its end.
+/// Whether a name is that of a function of the backward pass, with or without a trailing number.
 fn is_function(name: &str) -> bool {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if !name.ends_with(BACKWARD) {
@@ -123,7 +123,7 @@ fn is_function(name: &str) -> bool {
     word && plain.len() > BACKWARD.len() && plain.starts_with(char::is_uppercase)
 }
 
-/// Whether a name without a scope speaks of the backward pass.
+/// Whether a name without a scope mentions the backward pass.
 pub fn mentions_backward(name: &str) -> bool {
     name.contains(BACKWARD)
 }

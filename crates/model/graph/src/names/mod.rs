@@ -1,6 +1,6 @@
-//! Names that vendors give: of calls, of copies, and of the events that PyTorch itself marks.
+//! Names defined by vendors: of calls, of copies, and of PyTorch's own events.
 //!
-//! Each is read here and nowhere else; above, code matches on the enums.
+//! They are parsed only here; other code matches on the enums.
 
 mod api;
 pub(crate) mod collective;

@@ -5,7 +5,7 @@ use steptime_trace::ActivityKind;
 
 use crate::recording::{MAIN, Recording, us};
 
-/// What the last call of each step waits for, after a kernel on stream 20 and one on stream 7.
+/// Returns the wait of the last call of each step, after a kernel on stream 20 and one on stream 7.
 fn wait(step: impl Fn(&mut Recording, f64)) -> (StepGraph, Blocking) {
     let graph = Recording::of_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at, at + 95.0);
@@ -125,7 +125,7 @@ fn an_activity_tied_to_an_event_call_is_its_launch() {
         recording.call("cudaStreamWaitEvent", at + 17.0, at + 18.0);
         recording.ran("kernel", "k", 20, at + 61.0, at + 70.0);
     });
-    // It begins right after the kernel of stream 7, long after its own launch: that it waited for.
+    // It begins right after the kernel of stream 7, long after its own launch: it waited for that kernel.
     assert_eq!((graph.activities.len(), graph.waits.len()), (3, 1));
     assert_eq!(
         (graph.waits[0].from, graph.waits[0].to, graph.waits[0].wraps),

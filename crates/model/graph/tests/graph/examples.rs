@@ -14,7 +14,7 @@ fn example(name: &str) -> (Trace, StepGraph) {
     (trace, graph)
 }
 
-/// Activities without a call, all of which the device ran before any that has one: the profiler was not yet on
+/// Counts the activities without a call that ran before any activity with a call: the profiler was not yet on
 /// when they were launched.
 fn launched_before_the_trace(trace: &Trace) -> usize {
     let calls: HashSet<u64> = trace.calls.correlation.iter().copied().collect();

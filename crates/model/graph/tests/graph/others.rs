@@ -1,4 +1,4 @@
-//! Recordings of others: steps that lost kernels, warm-up, times of whole microseconds, links without correlation.
+//! Recordings by other tools and versions: steps that lost kernels, warm-up, times of whole microseconds, links without correlation.
 
 use steptime_graph::{ApiKind, StepId, StepSource};
 
@@ -102,7 +102,7 @@ fn launches_into_a_captured_graph_have_no_kernel_to_lose() {
 
 #[test]
 fn in_whole_microseconds_calls_follow_one_another() {
-    // The attributes of a kernel are set in the microsecond of its launch, and either may seem to be the longer.
+    // The attributes of a kernel are set in the microsecond of its launch, and either call may seem to be the longer one.
     let graph = Recording::of_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at + 10.0, at + 50.0);
         let long = if at as u32 == 1100 { 12.0 } else { 0.0 };
@@ -197,7 +197,7 @@ fn kernels_that_begin_late_in_every_step_are_held_back_and_in_one_step_counted()
 fn kernels_that_no_step_launched_are_seen_by_the_witness() {
     let graph = Recording::of_steps(|recording, at| {
         launch(recording, at);
-        // Of a call that was not recorded.
+        // From a call that was not recorded.
         let mut stray = Recording::default();
         stray.ran("kernel", "stray", 9, at + 60.0, at + 95.0);
         recording.append(stray);

@@ -1,9 +1,9 @@
-//! Small recordings, written as the profiler would. Times in microseconds.
+//! Small recordings, in the profiler's format. Times in microseconds.
 
 use steptime_graph::{Error, Options, StepGraph};
 use steptime_trace::Nanos;
 
-/// The thread that the steps are marked on.
+/// Thread on which the steps are marked.
 pub const MAIN: i64 = 1;
 
 /// Microseconds.
@@ -19,12 +19,12 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Three marked steps, numbered from 5 and 100 apart, each written by `step` from its beginning on.
+    /// Returns three marked steps, numbered from 5 and 100 us apart, each written by `step` from its beginning on.
     pub fn of_steps(mut step: impl FnMut(&mut Recording, f64)) -> Recording {
         Recording::of_many(3, |recording, _, at| step(recording, at))
     }
 
-    /// Marked steps, numbered from 5 and 100 apart, each written by `step` from its index and beginning.
+    /// Returns marked steps, numbered from 5 and 100 us apart, each written by `step` from its index and beginning.
     pub fn of_many(count: u32, mut step: impl FnMut(&mut Recording, u32, f64)) -> Recording {
         let mut recording = Recording::default();
         for index in 0..count {
@@ -47,32 +47,32 @@ impl Recording {
         self.event("cpu_op", name, (7, thread), [from, to], "");
     }
 
-    /// A call of the main thread.
+    /// Adds a call of the main thread.
     pub fn call(&mut self, api: &str, from: f64, to: f64) {
         self.correlation += 1;
         let args = format!(r#""correlation": {}"#, self.correlation);
         self.event("cuda_runtime", api, (7, MAIN), [from, to], &args);
     }
 
-    /// What the last call put on the device.
+    /// Adds a device activity of the last call.
     pub fn ran(&mut self, category: &str, name: &str, stream: i64, from: f64, to: f64) {
         let args = format!(r#""correlation": {}, "device": 0, "stream": {stream}"#, self.correlation);
         self.event(category, name, (0, stream), [from, to], &args);
     }
 
-    /// A launch on the main thread and its kernel.
+    /// Adds a launch on the main thread and its kernel.
     pub fn kernel(&mut self, at: [f64; 2], stream: i64, ran: [f64; 2]) {
         self.call("cudaLaunchKernel", at[0], at[1]);
         self.ran("kernel", "k", stream, ran[0], ran[1]);
     }
 
-    /// A pageable copy to the device.
+    /// Adds a pageable copy to the device.
     pub fn copy(&mut self, at: [f64; 2], ran: [f64; 2]) {
         self.call("cudaMemcpyAsync", at[0], at[1]);
         self.ran("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 7, ran[0], ran[1]);
     }
 
-    /// A record that the last call waited for a stream.
+    /// Adds a record that the last call waited for a stream.
     pub fn stream_sync(&mut self, stream: i64, from: f64, to: f64) {
         let args = format!(
             r#""correlation": {}, "device": 0, "stream": {stream}, "cuda_sync_kind": "Stream Synchronize""#,
@@ -105,7 +105,7 @@ impl Recording {
     }
 }
 
-/// Names of the template's ops, in order.
+/// Returns the names of the template's ops, in order.
 pub fn ops(graph: &StepGraph) -> Vec<&str> {
     graph.ops.keys().map(|op| graph.op_name(op)).collect()
 }

@@ -1,4 +1,4 @@
-//! Where steps begin and end, and how steps that differ are matched.
+//! Boundaries of steps, and matching of steps that differ.
 
 use steptime_graph::{ActivityId, Error, MarkId, OpId, Options, StepId, StepSource};
 
@@ -90,7 +90,7 @@ fn a_step_with_one_call_more_keeps_its_other_samples() {
     })
     .graph();
     assert_eq!((graph.coverage.steps_alike, graph.calls.len()), (2, 1));
-    // Of 4, 6 and 4 marks, 12 find their like.
+    // Of 4, 6 and 4 marks, 12 have a match.
     assert_eq!(graph.coverage.marks_matched_permille, 857);
     for mark in 0..4 {
         assert!(graph.samples.mark(StepId(1), MarkId(mark)).is_some(), "mark {mark}");
@@ -199,7 +199,7 @@ fn where_no_two_steps_are_alike_the_warm_up_is_not_the_template() {
     assert_eq!(graph.ops.len(), 3, "{:?}", ops(&graph));
 }
 
-/// A pass over layers: something before, like layers, something after; `passes` of them.
+/// Returns passes over layers: an op before, equal layers, an op after; `passes` of them.
 fn layers(passes: u32, around: bool, optimizer: bool) -> steptime_graph::StepGraph {
     let mut recording = Recording::default();
     let mut at = 1000.0;
@@ -235,7 +235,7 @@ fn a_sweep_of_layers_is_one_step() {
     let graph = layers(4, true, false);
     assert_eq!((graph.step_source, graph.steps.len()), (StepSource::Repeated, 4));
     assert_eq!(graph.ops.len(), 50);
-    // What repeats with nothing around it, or ends with an optimizer, is a loop of steps.
+    // A repetition with nothing around it, or that ends with an optimizer, is a loop of steps.
     assert_eq!(layers(1, false, false).steps.len(), 12);
     assert_eq!(layers(1, true, true).step_source, StepSource::Repeated);
 }

@@ -1,14 +1,14 @@
-//! Which stream waits for which, where the trace does not say.
+//! Dependencies between streams that the trace does not record.
 
 use crate::recording::{MAIN, Recording, us};
 use steptime_graph::{Clock, StepId};
 
-/// (from, to, wraps) of every dependency.
+/// Returns (from, to, wraps) of every dependency.
 fn edges(graph: &steptime_graph::StepGraph) -> Vec<(u32, u32, bool)> {
     graph.waits.iter().map(|w| (w.from.0, w.to.0, w.wraps)).collect()
 }
 
-/// A on stream 7, B on 20 after it, C on 7 after that: thirty each, queued behind the step before.
+/// A on stream 7, B on 20 after it, C on 7 after that: 30 us each, queued behind the previous step.
 fn three(recording: &mut Recording, at: f64, records: bool) {
     recording.op("aten::mm", MAIN, at, at + 60.0);
     for (i, stream) in [7, 20, 7].into_iter().enumerate() {
@@ -30,7 +30,7 @@ fn waits_whose_events_are_not_recorded_get_the_edges_that_records_would_give() {
     assert_eq!(edges(&with), [(0, 1, false), (1, 2, false)]);
     assert_eq!(edges(&without), edges(&with));
     assert_eq!(without.coverage.waits_refuted, 0);
-    // Not learnt once more as a delay.
+    // The waits are not also learned as delays.
     assert_eq!(without.queue_delays, with.queue_delays);
 }
 
@@ -62,7 +62,7 @@ fn streams_that_happen_to_run_side_by_side_wait_for_nothing() {
 
 #[test]
 fn a_device_that_lags_is_the_clock() {
-    // The host launches every hundred; the device takes 130 for it.
+    // The host launches every 100 us; the device takes 130 us.
     let graph = Recording::of_many(6, |recording, index, at| {
         recording.op("aten::mm", MAIN, at, at + 60.0);
         let from = 1010.0 + 130.0 * f64::from(index);

@@ -41,7 +41,7 @@ fn a_step_that_ends_on_the_other_thread_is_handed_over_to_the_next() {
 
 #[test]
 fn threads_that_run_side_by_side_hand_nothing_over() {
-    // The worker's op falls elsewhere among the main thread's in every step.
+    // The worker's op has another position among the main thread's ops in every step.
     let graph = Recording::of_many(10, |recording, index, at| {
         for i in 0..9 {
             let from = at + 1.0 + 10.0 * f64::from(i);
@@ -54,8 +54,8 @@ fn threads_that_run_side_by_side_hand_nothing_over() {
     assert_eq!(graph.coverage.steps_alike, 10);
     assert_eq!(graph.threads.iter().map(|t| t.role).collect::<Vec<_>>(), [Role::Main, Role::Other]);
     assert_eq!(graph.coverage.hand_offs, 0);
-    // But for its first mark: it works once a step, so the main thread paces it. Left to itself it would wait for
-    // as long as a step was, and so set the pace.
+    // Except for its first mark: it works once a step, so the main thread paces it. Otherwise it would wait for
+    // the length of a step, and so set the pace.
     let first = graph.threads.raw[1].first_mark;
     for (at, mark) in graph.marks.iter_enumerated() {
         let thread = if at == first { HostThreadId::MAIN } else { mark.thread };
@@ -144,7 +144,7 @@ fn without_a_copy_there_is_no_input() {
         recording.op("aten::randn", MAIN, at + 1.0, at + 9.0);
         recording.op("aten::mm", MAIN, at + 15.0, at + 20.0);
         recording.kernel([at + 16.0, at + 17.0], 7, [at + 18.0, at + 19.0]);
-        // The loss comes back to the host, and the next batch is fetched early.
+        // The loss is copied back to the host, and the next batch is fetched early.
         recording.op("aten::to", MAIN, at + 30.0, at + 40.0);
         recording.copy([at + 31.0, at + 32.0], [at + 33.0, at + 34.0]);
     })

@@ -1,4 +1,4 @@
-//! Copies of what is the same for every batch: a graph whose nodes are trained, a table of positions.
+//! Copies of tensors that are the same for every batch: a graph whose nodes are trained, a table of positions.
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Device;
@@ -8,8 +8,8 @@ use crate::passes::takes;
 use crate::resize;
 use crate::rule::Facts;
 
-/// Ops of the script that bring something to the device of which no dimension is of the batch. Where the batch is not known, or comes
-/// in nowhere, there is none.
+/// Ops of the script that copy a tensor without a batch dimension to the device. Empty where the batch size is unknown, or where no tensor has a
+/// batch dimension.
 pub(super) fn fixed(step: &Step, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId> {
     let Some(batch) = facts.batch.filter(|&batch| batch > 0) else { return Vec::new() };
     let seeds: FxHashSet<TensorId> =
@@ -19,7 +19,7 @@ pub(super) fn fixed(step: &Step, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId
     if seeds.is_empty() { Vec::new() } else { script.iter().copied().filter(is_fixed).collect() }
 }
 
-/// Whether an op takes what lies on the host alone, and gives it on the device.
+/// Whether an op takes only host tensors, and returns a device tensor.
 fn is_copy(step: &Step, op: OpId) -> bool {
     let Some(call) = step.ops[op].call.as_deref() else { return false };
     let on_device = |tensor: TensorId| step.tensors[tensor].value.device == Device::Cuda;

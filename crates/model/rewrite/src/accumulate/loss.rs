@@ -1,4 +1,4 @@
-//! The loss divided by the number of batches, so that gradients add up to their mean.
+//! Division of the loss by the number of batches, so that accumulated gradients are their mean.
 
 use steptime_aten::{Arg, Device, Tensor};
 use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
@@ -6,7 +6,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 use crate::new_ops::op;
 use crate::passes::Passes;
 
-/// What a backward pass begins with: the gradient of the loss by itself.
+/// First op of a backward pass: it creates the gradient of the loss by itself.
 const BEGINS: &str = "aten::ones_like";
 
 /// The patch that divides each loss; `None` where no backward pass begins with one.
@@ -21,13 +21,13 @@ pub(super) fn divided(step: &Step, rule: &'static str) -> Option<Patch> {
     (!patch.is_empty()).then_some(patch)
 }
 
-/// A loss, and where its backward pass begins.
+/// A loss, and the begin of its backward pass.
 struct Loss {
     begin: OpId,
     loss: TensorId,
-    /// The gradient of the loss.
+    /// Gradient of the loss.
     ones: TensorId,
-    /// The first function, as the engine runs it.
+    /// First backward function, as run by the engine.
     first: OpId,
 }
 
@@ -57,7 +57,7 @@ impl Loss {
         patch.insert.push((Place::Before(self.begin), mean.0));
         let call = Call { inputs: vec![Arg::Tensor(self.ones)], ..Call::default() };
         let function = NewOp::new("DivBackward0", call).with(vec![gradient.0]);
-        // Within what the engine runs first: that waits for the script.
+        // Within the first event of the engine, as that waits for the script.
         let place = match step.ops[self.first].children.first() {
             Some(&inside) => Place::Before(inside),
             None => Place::LastIn(self.first),
@@ -65,7 +65,7 @@ impl Loss {
         patch.insert.push((place, function));
     }
 
-    /// A tensor divided by a number of the host.
+    /// A tensor divided by a scalar on the host.
     fn quotient(&self, step: &Step, patch: &mut Patch, of: TensorId) -> (NewOp, TensorId) {
         let value = step.tensors[of].value.clone();
         let number =

@@ -1,4 +1,4 @@
-//! Gradients of several batches added up before one update.
+//! Accumulation of the gradients of several batches before one update.
 
 mod inputs;
 mod loss;
@@ -15,14 +15,14 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Runs the forward and the backward pass for so many batches, and then the optimizer once.
+/// Runs the forward and the backward pass for a number of batches, and then the optimizer once.
 #[derive(Debug, Clone, Copy)]
 pub struct Accumulate {
-    /// How many batches.
+    /// Number of batches.
     pub batches: u32,
 }
 
-/// More batches than this are refused: each is scheduled op by op.
+/// Maximum number of batches: each is scheduled op by op.
 const MOST: u32 = 1024;
 
 impl Rule for Accumulate {
@@ -72,11 +72,11 @@ impl Rule for Accumulate {
 }
 
 impl Accumulate {
-    /// The patch that runs the pass of the first batch again for each other.
+    /// The patch that repeats the pass of the first batch for each further one.
     fn again(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
         let pass = Pass::of(step, facts)?;
         let mut rounds = Rounds::new(step, self.name());
-        // Each is put right after the first: the last comes to stand last.
+        // Each copy is inserted right after the first batch: the last inserted one comes first.
         for round in (1..self.batches).rev() {
             rounds.add(&pass, round);
         }

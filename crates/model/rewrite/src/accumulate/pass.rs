@@ -1,4 +1,4 @@
-//! What runs for each batch: the forward pass, and the backward pass with it.
+//! Ops that run for each batch: the forward and the backward pass.
 
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
@@ -11,14 +11,14 @@ use crate::rule::Facts;
 
 /// The outermost ops of one batch.
 pub(super) struct Pass {
-    /// Those of the script, up to the end of the backward pass.
+    /// Ops of the script, up to the end of the backward pass.
     pub script: Vec<OpId>,
-    /// Those of the autograd engine's thread; none where it runs on the script's.
+    /// Ops of the autograd engine's thread; empty where it runs on the script's.
     pub engine: Vec<OpId>,
 }
 
 impl Pass {
-    /// Of a step: what takes a gradient comes after it, and so does what comes after an update.
+    /// The pass of a step. It ends before ops that take gradients, and before the first update.
     pub fn of(step: &Step, facts: &Facts<'_>) -> Result<Pass, Error> {
         let Passes { mut script, before_update, forward, backward } = Passes::of(step);
         let is_function = |op: &OpId| step.event(*op).is_engine();
@@ -46,7 +46,7 @@ impl Pass {
         Ok(Pass { script, engine })
     }
 
-    /// All of it, in order.
+    /// All ops, in order.
     pub fn ops(&self) -> Vec<OpId> {
         self.script.iter().chain(&self.engine).copied().collect()
     }

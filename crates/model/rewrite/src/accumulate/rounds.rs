@@ -1,4 +1,4 @@
-//! The ops of further batches: copies of those of the first, with tensors of their own, that add to its gradients.
+//! Ops of further batches: copies of those of the first, with their own tensors, that add to its gradients.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
@@ -8,15 +8,15 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
 use super::pass::Pass;
 use crate::names::{Names, calls, free_storage};
 
-/// What adds a further gradient to that of the first batch.
+/// The op that adds a further gradient to that of the first batch.
 const ADD: &str = "aten::add_";
 
-/// The patch as it grows, round by round.
+/// The patch under construction, round by round.
 pub(super) struct Rounds<'s> {
     step: &'s Step,
     pub patch: Patch,
     next_storage: u32,
-    /// Ops that run again, and gradients that are added to those before.
+    /// Number of ops that run again, and number of gradients that are added to earlier ones.
     pub ops: usize,
     pub adds: usize,
 }
@@ -26,7 +26,7 @@ impl<'s> Rounds<'s> {
         Rounds { step, patch: Patch::new(rule), next_storage: free_storage(step), ops: 0, adds: 0 }
     }
 
-    /// Runs a batch's ops once more, after all rounds before.
+    /// Repeats a batch's ops after all earlier rounds.
     pub fn add(&mut self, pass: &Pass, round: u32) {
         let (step, roots) = (self.step, pass.ops());
         let kept = kept(step, &roots);
@@ -39,13 +39,13 @@ impl<'s> Rounds<'s> {
                 let copy = NewOp::again(step, root, &mut |id| names.of_again(id, &mut self.patch));
                 again.push(self.adding(copy, &kept).in_round(round));
             }
-            // Each is put right after the last: the first comes to stand first.
+            // Each copy is inserted right after the last op: the last inserted one comes first.
             self.patch.insert.extend(again.into_iter().rev().map(|op| (Place::After(last), op)));
         }
         self.next_storage = names.next_storage;
     }
 
-    /// The same op where it adds to a gradient instead of keeping its own.
+    /// The same op, which adds to the gradient of the first batch instead of storing its own.
     fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, Kept>) -> NewOp {
         if let Some(kept) = op.again.and_then(|again| kept.get(&again)) {
             self.adds += 1;
@@ -61,21 +61,21 @@ impl<'s> Rounds<'s> {
     }
 }
 
-/// What a function keeps of a parameter's gradient.
+/// A parameter's gradient, as stored by a function.
 struct Kept {
-    /// The gradient that comes to it.
+    /// The incoming gradient.
     comes: TensorId,
-    /// The tensor that it is from then on: the same seen again, or a copy.
+    /// The stored tensor: a view of the incoming one, or a copy.
     gradient: TensorId,
 }
 
-/// The functions that add a gradient to that of its parameter.
+/// The functions that accumulate gradients of parameters.
 pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
     let within = roots.iter().flat_map(|&root| step.subtree(root));
     within.filter(|&op| step.event(op).is_accumulation()).collect()
 }
 
-/// What each of these keeps.
+/// The gradient stored by each of these functions.
 fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, Kept> {
     let found = functions(step, roots).into_iter().filter_map(|op| {
         let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
@@ -86,7 +86,7 @@ fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, Kept> {
     found.collect()
 }
 
-/// Memory that some ops make: every round has its own.
+/// Memory that some ops allocate: every round has its own.
 fn made(step: &Step, roots: &[OpId]) -> FxHashSet<StorageId> {
     let (mut made, mut older) = (FxHashSet::default(), FxHashSet::default());
     for call in roots.iter().flat_map(|&root| calls(step, root)) {

@@ -1,4 +1,4 @@
-//! Sparse gradients: they have the rows of all batches, and so has the update of their tables.
+//! Sparse gradients: they hold the rows of all batches, and so do the updates of their tables.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -7,23 +7,23 @@ use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use crate::updates;
 
-/// The op that looks at the indices of a sparse tensor, `[1, rows]`.
+/// The op that returns the indices of a sparse tensor, `[1, rows]`.
 const INDICES: &str = "aten::_indices";
-/// Ops that say how many rows they take as a number.
+/// Ops with a number of rows as an argument.
 const CUTS: [&str; 3] = ["aten::narrow", "aten::slice", "aten::arange"];
 
-/// A sparse gradient, as a function keeps it for the optimizer.
+/// A sparse gradient, as stored for the optimizer by a function.
 pub(super) struct Rows {
-    /// What it and the gradient that comes to it are known by.
+    /// Tensors of the stored and of the incoming gradient.
     own: FxHashSet<TensorId>,
     /// Rows of the table.
     all: u64,
-    /// Rows that the gradient of one batch has.
+    /// Rows in the gradient of one batch.
     given: u64,
 }
 
 impl Rows {
-    /// Of a function that keeps a gradient; `None` where that is dense, or does not say how many rows it has.
+    /// The gradient stored by a function; `None` where it is dense, or its number of rows is unknown.
     pub fn of(step: &Step, function: OpId) -> Option<Rows> {
         let calls =
             || step.subtree(function).into_iter().filter_map(|op| Some((op, step.ops[op].call.as_deref()?)));
@@ -36,7 +36,8 @@ impl Rows {
         Some(Rows { own, all: u64::try_from(all).ok()?, given: u64::try_from(given).ok()? })
     }
 
-    /// So many rows are those of so many batches: of rows that differ, as many as differ if each batch draws alike.
+    /// Number of rows of `batches` batches with `rows` rows each. Of distinct rows, it is the expected number of distinct rows if all batches draw
+    /// from the same distribution.
     fn of_batches(&self, rows: u64, distinct: bool, batches: u32) -> u64 {
         let together = rows.saturating_mul(u64::from(batches));
         if !distinct || self.all == 0 {
@@ -48,7 +49,7 @@ impl Rows {
     }
 }
 
-/// The patch that gives the updates of tables the rows of so many batches; `None` where all gradients are dense.
+/// The patch that gives the updates of tables the rows of `batches` batches; `None` where all gradients are dense.
 pub(super) fn grown(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static str) -> Option<Patch> {
     let updates = updates::of(step, rows.iter().map(|rows| rows.own.clone()).collect());
     let within: Vec<FxHashSet<OpId>> =
@@ -92,7 +93,7 @@ pub(super) fn grown(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static s
     (!patch.is_empty()).then_some(patch)
 }
 
-/// What sizes of a table's update become: the rows that its gradient has, and those of them that differ.
+/// New values of the sizes in a table's update: the rows of its gradient, and the distinct ones among them.
 fn sizes(step: &Step, rows: &Rows, ops: &FxHashSet<OpId>, batches: u32) -> FxHashMap<i64, i64> {
     let mut sizes = FxHashMap::default();
     for &op in ops.iter().filter(|&&op| step.ops[op].name == INDICES) {
@@ -108,7 +109,7 @@ fn sizes(step: &Step, rows: &Rows, ops: &FxHashSet<OpId>, batches: u32) -> FxHas
     sizes
 }
 
-/// Indices `[rows]` or `[1, rows]`, or values `[rows, columns]`, of as many rows as there are now. Sparse tensors have the table's shape.
+/// Indices `[rows]` or `[1, rows]`, or values `[rows, columns]`, with the new number of rows. Sparse tensors keep the table's shape.
 fn resized(value: &Tensor, sizes: &FxHashMap<i64, i64>) -> Option<Tensor> {
     let at = match value.shape[..] {
         _ if value.is_sparse() => None,
@@ -119,7 +120,7 @@ fn resized(value: &Tensor, sizes: &FxHashMap<i64, i64>) -> Option<Tensor> {
     let now = *sizes.get(&value.shape[at])?;
     let mut shape = value.shape.clone();
     let mut strides = value.strides.clone();
-    // What lies around the rows is as much further.
+    // Strides of dimensions before the rows grow with them.
     for (dim, stride) in strides.iter_mut().enumerate() {
         if dim < at && *stride == value.shape[at] {
             *stride = now;

@@ -1,4 +1,4 @@
-//! Attention in 16 bits: what the memory-efficient kernels computed in 32, cuDNN's do, as PyTorch prefers since Hopper.
+//! Attention in 16 bits: cuDNN's kernels replace the memory-efficient kernels of 32 bits, as PyTorch prefers since Hopper.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Dtype, Tensor};
@@ -8,17 +8,17 @@ use super::replaced::{op, replace, tensor};
 
 const EFFICIENT: &str = "aten::_scaled_dot_product_efficient_attention";
 const EFFICIENT_BACKWARD: &str = "aten::_scaled_dot_product_efficient_attention_backward";
-/// The widest head that cuDNN's kernels take, and what it must be a multiple of.
+/// Maximum head size of cuDNN's kernels, and its required multiple.
 const WIDEST: i64 = 128;
 const ALIGNED: i64 = 8;
 
-/// Whether a step has any attention that could be another.
+/// Whether a step has any attention that may be replaced.
 pub(super) fn is_in(step: &Step) -> bool {
     step.running().into_iter().any(|op| [EFFICIENT, EFFICIENT_BACKWARD].contains(&&*step.ops[op].name))
 }
 
-/// The patch that puts cuDNN's kernels in the place of the memory-efficient ones, where these would now run in 16 bits. Empty where there
-/// are none. `step` has its types already.
+/// The patch that replaces memory-efficient attention by cuDNN's kernels, where it would now run in 16 bits. Empty where there is none. `step` has
+/// its 16-bit types already.
 pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
     let mut patch = Patch::new(rule);
     let mut sums = FxHashMap::default();
@@ -37,10 +37,10 @@ pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
     patch
 }
 
-/// The logs of sums that were kept for the gradient, and those that take their place: by the result, which the gradient takes too.
+/// The new log-sum-exp tensors for the gradients, by the output of the attention, which the gradient takes too.
 type Sums = FxHashMap<TensorId, TensorId>;
 
-/// Of `(query, key, value, bias, log of sums?, dropout, causal, scale)`. The log of sums that it gives is a new tensor.
+/// The replacement of a call with `(query, key, value, bias, log of sums?, dropout, causal, scale)`. Its log of sums is a new tensor.
 fn forward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 0)?, tensor(call, 1)?);
@@ -61,11 +61,11 @@ fn forward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Opti
     Some(op("aten::_scaled_dot_product_cudnn_attention", outer.concat(), outputs).with(vec![inner]))
 }
 
-/// Of `(gradient, query, key, value, bias, result, log of sums, seed, offset, dropout, mask, causal, scale)`.
+/// The replacement of a call with `(gradient, query, key, value, bias, result, log of sums, seed, offset, dropout, mask, causal, scale)`.
 fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 1)?, tensor(call, 2)?);
-    // Of a forward pass that is not known, they are older than the step.
+    // Where the forward pass is unknown, they are older than the step.
     let sums = *sums.entry(tensor(call, 5)?).or_insert_with(|| log_of_sums(step, query, patch));
     let inputs = [
         vec![arg(0), arg(1), arg(2), arg(3), arg(5), Arg::Tensor(sums), arg(7), arg(8), arg(4)],
@@ -79,7 +79,7 @@ fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Opt
     Some(op("aten::_scaled_dot_product_cudnn_attention_backward", inputs, outputs).with(vec![inner]))
 }
 
-/// `[batch, heads, length]`, of queries `[batch, heads, length, dim]`.
+/// A tensor `[batch, heads, length]`, for queries `[batch, heads, length, dim]`.
 fn log_of_sums(step: &Step, query: TensorId, patch: &mut Patch) -> TensorId {
     let shape: Vec<i64> = step.tensors[query].value.shape.iter().take(3).copied().collect();
     patch.tensor(step, Tensor::contiguous(&shape, Dtype::F32))
@@ -90,7 +90,7 @@ fn lengths(step: &Step, tensors: [TensorId; 2]) -> Vec<Arg<TensorId>> {
     tensors.iter().map(|&tensor| Arg::Int(step.tensors[tensor].value.size(2))).collect()
 }
 
-/// Whether cuDNN takes the query at a place of a call.
+/// Whether cuDNN supports the query at an argument position of a call.
 fn fits(step: &Step, call: &Call, at: usize) -> bool {
     let Some(query) = tensor(call, at) else { return false };
     let query = &step.tensors[query].value;

@@ -1,4 +1,4 @@
-//! The backward pass: gradients are cast where the type of what they are gradients of changed.
+//! The backward pass: gradients are cast where the type of the differentiated tensor changed.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
@@ -8,10 +8,10 @@ use super::lists::Kind;
 use super::needs::{Function, Needs};
 use super::types::{Local, Types};
 
-/// The types that gradients should have when a function is done.
+/// Required types of gradients at the end of a function.
 type Made = FxHashMap<TensorId, Dtype>;
 
-/// Follows types through the functions of the backward pass, in their order, and through ops that run after so many of them.
+/// Propagates types through the functions of the backward pass, in order, and through ops that run after a given number of them.
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(usize, OpId)]) {
     let mut between = between.iter().peekable();
     let needs = Needs::of(types.step, functions, types.narrow);
@@ -36,7 +36,7 @@ pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(
     between.for_each(|(_, op)| types.follow(*op, &Local::default(), false));
 }
 
-/// What a function saved of the forward pass are the tensors that its op took: after autocast's casts.
+/// Tensors saved by the forward pass for a function: the inputs of its op after autocast's casts.
 fn saved(types: &Types<'_>, function: &Function) -> Local {
     let casts = match function.kind {
         Kind::Narrow => &types.saved[0],
@@ -55,7 +55,7 @@ fn saved(types: &Types<'_>, function: &Function) -> Local {
     local
 }
 
-/// Gradients that come in another type are cast for this function alone.
+/// Casts incoming gradients of another type, for this function only.
 fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, local: &mut Local) {
     let Some(want) = want else { return };
     for &tensor in &function.incoming {
@@ -67,7 +67,7 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
     }
 }
 
-/// The terms of a sum of gradients have the type of the sum.
+/// Casts the terms of a sum of gradients to the type of the sum.
 fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
     let Some(call) = &types.step.ops[sum].call else { return };
     let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
@@ -76,7 +76,7 @@ fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
     }
 }
 
-/// Casts a gradient where it should have another type than it came in; all that follows takes the cast.
+/// Casts a gradient where another type is required; all later ops take the cast.
 fn made(types: &mut Types<'_>, tensor: TensorId, place: Place, need: Option<Dtype>) {
     let stands = types.stands(tensor, &Local::default());
     let (Some(need), Some(is)) = (need, types.of(stands)) else { return };

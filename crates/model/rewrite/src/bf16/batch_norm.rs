@@ -1,4 +1,4 @@
-//! Batch norm in bfloat16: PyTorch's own kernels, where those of 32 bits and of float16 are cuDNN's.
+//! Batch norm in bfloat16: PyTorch's own kernels, while 32 bits and float16 use cuDNN's.
 
 use steptime_aten::{Arg, Dtype};
 use steptime_step::{Call, Patch, Step, TensorId};
@@ -11,12 +11,12 @@ const CUDNN_BACKWARD: &str = "aten::cudnn_batch_norm_backward";
 /// The number of arguments of a gradient that was recorded on a GPU: the last is memory that cuDNN reserves.
 const RESERVING: usize = 9;
 
-/// Whether a step has any that could be another.
+/// Whether a step has any batch norm that may be replaced.
 pub(super) fn is_in(step: &Step) -> bool {
     step.running().into_iter().any(|op| [CUDNN, CUDNN_BACKWARD].contains(&&*step.ops[op].name))
 }
 
-/// Puts PyTorch's kernels in the place of cuDNN's, where these would now run in bfloat16. `step` has its types already.
+/// Replaces cuDNN's kernels by PyTorch's, where they would now run in bfloat16. `step` has its 16-bit types already.
 pub(super) fn patch(step: &Step, patch: &mut Patch) {
     for id in step.running() {
         let Some(call) = step.ops[id].call.as_deref().filter(|call| is_bf16(step, call)) else { continue };
@@ -37,7 +37,8 @@ pub(super) fn patch(step: &Step, patch: &mut Patch) {
     }
 }
 
-/// Of `(input, gradient, weight, mean, variance, saved mean, saved deviation, eps, reserve)`, or with `training, eps, mask` at the end.
+/// Inputs of the gradient, from `(input, gradient, weight, mean, variance, saved mean, saved deviation, eps, reserve)`, or with `training, eps, mask`
+/// at the end.
 fn gradient(call: &Call) -> Vec<Arg<TensorId>> {
     let mut inputs = call.inputs.clone();
     if inputs.len() == RESERVING {

@@ -1,4 +1,4 @@
-//! Casts: what `aten::to` runs.
+//! Casts, as the ops run by `aten::to`.
 
 use steptime_aten::{Arg, Dtype, Place as PlaceInMemory, Tensor};
 use steptime_graph::execution::StorageId;
@@ -19,7 +19,7 @@ impl Types<'_> {
         cast
     }
 
-    /// Puts a cast in; `function` where the backward pass does it.
+    /// Inserts a cast; `function` is set where the backward pass runs it.
     pub fn cast(&mut self, tensor: TensorId, to: Dtype, place: Place, function: bool) -> TensorId {
         let Some(value) = self.value(tensor).cloned() else { return tensor };
         let strides = if value.is_dense() { value.strides.clone() } else { Default::default() };
@@ -55,7 +55,7 @@ fn cuda() -> Arg<TensorId> {
     Arg::Text("cuda:0".to_owned())
 }
 
-/// The function of the backward of a cast.
+/// The backward function of a cast.
 fn in_function(tensor: TensorId, cast: NewOp) -> NewOp {
     new_ops::function("ToCopyBackward0", &[tensor], vec![cast])
 }

@@ -1,23 +1,23 @@
-//! CUDA's lists of autocast: which ops it runs in 16 bits, and which in 32. Those of a CPU are others.
+//! CUDA's lists of autocast: ops that it runs in 16 bits and in 32 bits. A CPU has different lists.
 
-/// What autocast does about an op, or about a function of the backward of one.
+/// Autocast's treatment of an op, or of a backward function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Its inputs are cast to 16 bits.
+    /// Inputs are cast to 16 bits.
     Narrow,
-    /// Its inputs are cast to 32 bits.
+    /// Inputs are cast to 32 bits.
     Wide,
-    /// It gives 32 bits. A softmax casts its input to that, unless it is float16.
+    /// The output has 32 bits. A softmax casts its input to 32 bits, unless it is float16.
     WideResult,
-    /// It gives 32 bits, and reads its input as it comes.
+    /// The output has 32 bits, and the input is not cast.
     WideSum,
-    /// Its inputs are cast to the widest type among them.
+    /// Inputs are cast to the widest type among them.
     Promoted,
-    /// It runs in the types that come.
+    /// No cast.
     Any,
 }
 
-/// Run in 16 bits.
+/// Ops that run in 16 bits.
 const NARROW: [&str; 36] = [
     "_convolution",
     "conv1d",
@@ -49,7 +49,7 @@ const NARROW: [&str; 36] = [
     "gru_cell",
     "rnn_tanh_cell",
     "rnn_relu_cell",
-    // What these call is on the list as `_cudnn_rnn`.
+    // Their inner op is on the list as `_cudnn_rnn`.
     "lstm",
     "gru",
     "rnn_tanh",
@@ -58,7 +58,7 @@ const NARROW: [&str; 36] = [
     "scaled_dot_product_attention",
 ];
 
-/// Run in 32 bits.
+/// Ops that run in 32 bits.
 const WIDE: [&str; 53] = [
     "acos",
     "asin",
@@ -115,12 +115,12 @@ const WIDE: [&str; 53] = [
     "_upsample_bicubic2d_aa",
 ];
 
-/// Given `dtype=torch.float32`: they cast what they read to it ...
+/// Ops called with `dtype=torch.float32`: they cast their input to it ...
 const WIDE_RESULT: [&str; 4] = ["softmax", "log_softmax", "cumprod", "cumsum"];
-/// ... or read it as it is.
+/// ... or read it without a cast.
 const WIDE_SUM: [&str; 5] = ["sum", "prod", "norm", "linalg_vector_norm", "linalg_matrix_norm"];
 
-/// Run in the widest type of their inputs.
+/// Ops that run in the widest type of their inputs.
 const PROMOTED: [&str; 10] = [
     "addcdiv",
     "addcmul",
@@ -143,14 +143,14 @@ const LISTS: [(&[&str], Kind); 5] = [
 ];
 
 impl Kind {
-    /// What autocast does about an op.
+    /// Autocast's treatment of an op.
     pub fn of_op(name: &str) -> Kind {
         let Some(name) = name.strip_prefix("aten::") else { return Kind::Any };
         let found = LISTS.iter().find(|(list, _)| list.contains(&name));
         found.map_or(Kind::Any, |&(_, kind)| kind)
     }
 
-    /// What it did about the op that a function such as `AddmmBackward0` is the backward of.
+    /// Autocast's treatment of the op that a function such as `AddmmBackward0` differentiates.
     pub fn of_function(name: &str) -> Kind {
         let Some((name, _)) = name.split_once("Backward") else { return Kind::Any };
         let name = name.to_ascii_lowercase();
@@ -159,7 +159,7 @@ impl Kind {
         }
         let is = |op: &&str| op.replace('_', "") == name;
         let of_list = LISTS.iter().find(|(list, _)| list.iter().any(is)).map(|&(_, kind)| kind);
-        // What `group_norm` calls is on no list.
+        // The op that `group_norm` calls is on no list.
         let inner = || (name == "nativegroupnorm").then_some(Kind::Wide);
         of_list.or_else(inner).unwrap_or(Kind::Any)
     }

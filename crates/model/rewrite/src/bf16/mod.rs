@@ -1,7 +1,7 @@
 //! Matrix products and convolutions in 16 bits, as under `torch.autocast("cuda", dtype=torch.bfloat16)`.
 //!
-//! Types are followed through the ops in the order in which they run: first the forward pass, with autocast's casts, then
-//! the backward pass, whose gradients are cast where the forward pass was.
+//! Types are propagated through the ops in the order in which they run: first the forward pass, with autocast's casts, then the backward pass, whose
+//! gradients are cast where the forward pass was.
 
 mod attention;
 mod backward;
@@ -59,8 +59,8 @@ impl Rule for Bf16 {
     }
 }
 
-/// Autocast to float16, rows of tables too: sums of what is looked up are given, exchanged and joined with all else in 16 bits.
-/// Parameters, their gradients and the optimizer stay in 32 bits.
+/// Autocast to float16, including table lookups: pooled rows are output, exchanged and joined with other tensors in 16 bits. Parameters, their
+/// gradients and the optimizer stay in 32 bits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fp16;
 
@@ -91,7 +91,7 @@ impl Rule for Fp16 {
     }
 }
 
-/// What becomes 16 bits wide.
+/// The patches that convert a step to 16 bits.
 fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Patch>, Error> {
     let step = types.step;
     let rule = types.patch.rule;
@@ -100,7 +100,7 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
         return Err(nothing("ops run in 16 bits already"));
     }
     let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
-    // What runs between functions of the backward pass, after so many of them: ranks exchange gradients.
+    // Ops between functions of the backward pass, with the number of functions before: ranks exchange gradients.
     let mut between: Vec<(usize, OpId)> = Vec::new();
     let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
     for root in roots(step) {
@@ -150,7 +150,7 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
     Ok(vec![patch, kernels])
 }
 
-/// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.
+/// Outermost ops of all threads, thread by thread; annotations other than an optimizer's are replaced by the ops inside.
 fn roots(step: &Step) -> Vec<OpId> {
     let mut roots = Vec::new();
     for thread in &step.threads {
@@ -167,7 +167,7 @@ fn roots(step: &Step) -> Vec<OpId> {
     roots
 }
 
-/// Whether a product gives 16-bit numbers: what is only sent in 16 bits is none.
+/// Whether a product outputs 16-bit numbers. Tensors that are only sent in 16 bits do not count.
 fn is_narrow(step: &Step) -> bool {
     step.running().into_iter().filter(|&op| Kind::of_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
         let call = step.ops[op].call.as_deref();

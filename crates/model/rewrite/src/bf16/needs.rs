@@ -1,4 +1,4 @@
-//! Which type each gradient should have: that of what it is the gradient of.
+//! Required types of gradients: each has the type of the differentiated tensor.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Dtype;
@@ -10,25 +10,25 @@ use super::lists::Kind;
 /// A function of the backward pass.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
-    /// What the engine ran.
+    /// The engine's event.
     pub root: OpId,
-    /// What autocast did about the op of the forward pass.
+    /// Autocast's treatment of the op of the forward pass.
     pub kind: Kind,
-    /// Whether it adds a gradient to that of its parameter.
+    /// Whether it accumulates a gradient into that of its parameter.
     pub is_last: bool,
-    /// The gradients that come to it.
+    /// Incoming gradients.
     pub incoming: Vec<TensorId>,
-    /// Sums of gradients, right inside the root.
+    /// Sums of gradients, directly inside the root.
     pub sums: Vec<OpId>,
-    /// All that is made inside.
+    /// All outputs of ops inside.
     pub given: Vec<TensorId>,
-    /// What is made inside, and not passed on or written to.
+    /// Tensors created inside, excluding those passed on or written to.
     pub fresh: FxHashSet<TensorId>,
 }
 
 impl Function {
-    /// The function that an outermost op is; `None` of others. `earlier` holds what functions before it gave: of one that is not known
-    /// to have been called with anything, the gradients that come are those of these that it takes.
+    /// The function that an outermost op runs; `None` for other ops. `earlier` holds the outputs of earlier functions: where the arguments of a
+    /// function are unknown, its incoming gradients are those of these that it takes.
     pub fn of(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
@@ -72,28 +72,28 @@ impl Function {
     }
 }
 
-/// The types that gradients should have.
+/// The required types of gradients.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// For each function, the type in which it wants what comes to it; `None` where it is all the same.
+    /// For each function, the required type of incoming gradients; `None` where any type is accepted.
     pub wants: Vec<Option<Dtype>>,
-    /// For each function, the types that gradients should have when it is done.
+    /// For each function, the required types of gradients at its end.
     pub made: Vec<FxHashMap<TensorId, Dtype>>,
 }
 
-/// What functions that come later need.
+/// Requirements of later functions.
 #[derive(Debug, Default)]
 struct Later {
-    /// By what functions want: 32 bits where any does.
+    /// Types required by functions: 32 bits where any of them requires it.
     of: FxHashMap<TensorId, Dtype>,
-    /// Gradients of parameters: of 32 bits.
+    /// Gradients of parameters, which have 32 bits.
     last: FxHashSet<TensorId>,
 }
 
 impl Needs {
-    /// From the last function to the first: one that works in any type wants that of the gradients it gives.
+    /// Determines types from the last function to the first: a function that accepts any type requires that of its output gradients.
     ///
-    /// What a function makes anew was another tensor before, also where it has the same identity.
+    /// A tensor that a function creates is a different tensor before it, even where it has the same identity.
     pub fn of(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
         let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
@@ -144,14 +144,14 @@ impl Later {
                 match of.first() {
                     _ if of.contains(&Dtype::F32) => Some(Dtype::F32),
                     Some(&dtype) => Some(dtype),
-                    // The gradient of a table is made of gradients of the table's type.
+                    // The gradient of a table is computed from gradients of the table's type.
                     None => wide().then_some(Dtype::F32),
                 }
             }
         }
     }
 
-    /// The type that a gradient should have where it is made; `None` where it is all the same.
+    /// The required type of a gradient where it is computed; `None` where any type is accepted.
     fn made(&self, tensor: TensorId) -> Option<Dtype> {
         if self.last.contains(&tensor) { Some(Dtype::F32) } else { self.of.get(&tensor).copied() }
     }

@@ -1,9 +1,9 @@
-//! Ops in the place of others that PyTorch does not choose in 16 bits.
+//! Replacement of ops that PyTorch does not choose in 16 bits.
 
 use steptime_aten::Arg;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, TensorId};
 
-/// Puts an op in the place of another.
+/// Replaces an op by another.
 pub(super) fn replace(patch: &mut Patch, op: OpId, new: NewOp) {
     patch.insert.push((Place::After(op), new));
     patch.remove.push(op);
@@ -13,7 +13,7 @@ pub(super) fn op(name: &str, inputs: Vec<Arg<TensorId>>, outputs: Vec<Arg<Tensor
     NewOp::new(name, Call { inputs, outputs, ..Call::default() })
 }
 
-/// The first tensor at a place of a call.
+/// The first tensor at an argument position of a call.
 pub(super) fn tensor(call: &Call, at: usize) -> Option<TensorId> {
     call.inputs.get(at)?.tensors().first().copied()
 }

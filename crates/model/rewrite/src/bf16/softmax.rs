@@ -1,4 +1,4 @@
-//! Softmax of float16: it gives 32 bits without a cast, and its gradient gives float16 again.
+//! Softmax of float16: it outputs 32 bits without a cast, and its gradient outputs float16 again.
 
 use steptime_aten::{Arg, Dtype};
 use steptime_step::{Call, TensorId};
@@ -7,14 +7,14 @@ use super::types::Types;
 
 const FORWARD: [&str; 2] = ["aten::_softmax", "aten::_log_softmax"];
 const BACKWARD: [&str; 2] = ["aten::_softmax_backward_data", "aten::_log_softmax_backward_data"];
-/// Where `_softmax` has `half_to_float`.
+/// Position of `half_to_float` in `_softmax`.
 const TO_SINGLE: usize = 2;
-/// Where the gradient has the result, and the type of what the softmax took.
+/// Positions of the result and of the input type of the softmax in its gradient.
 const RESULT: usize = 1;
 const INPUT_TYPE: usize = 3;
 
 impl Types<'_> {
-    /// Changes a call of a softmax of float16, or of its gradient; the type of what that gives. `None` of others.
+    /// Changes a call of a softmax of float16, or of its gradient; returns the type of its output. `None` for other calls.
     pub(super) fn half_softmax(&mut self, name: &str, call: &mut Call) -> Option<Dtype> {
         if self.narrow != Dtype::F16 {
             return None;

@@ -1,4 +1,4 @@
-//! Memory that an op takes for itself, as of a copy that a library wants: nothing is known of it but its use.
+//! Temporary memory of an op, such as the workspace of a library: only its use is known.
 
 use steptime_aten::Dtype;
 use steptime_step::{Call, OpId, TensorId};
@@ -6,7 +6,7 @@ use steptime_step::{Call, OpId, TensorId};
 use super::types::Types;
 
 impl Types<'_> {
-    /// Whether a tensor was not recorded, no op makes it, and one outermost op alone takes it.
+    /// Whether a tensor was not recorded, no op makes it, and a single outermost op takes it.
     pub(super) fn is_temporary(&self, tensor: TensorId) -> bool {
         let row = self.step.tensors.get(tensor);
         if !row.is_some_and(|row| row.recorded.is_none() && row.storage.is_none()) || self.is_made(tensor) {
@@ -17,7 +17,7 @@ impl Types<'_> {
         takers.all(|taker| Some(taker) == first)
     }
 
-    /// Temporary memory of an op in 16 bits, and of those inside it, is of 16 bits too, where nothing else was said of it.
+    /// Gives temporary memory of an op in 16 bits, and of those inside it, 16 bits too, where its type is not yet known.
     pub(super) fn settle(&mut self, op: OpId, call: &Call, of: Dtype) {
         if of != self.narrow {
             return;

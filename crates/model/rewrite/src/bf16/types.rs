@@ -1,4 +1,4 @@
-//! The type of each tensor, followed through the ops.
+//! The type of each tensor, propagated through the ops.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, Dtype};
@@ -8,33 +8,33 @@ use super::lists::Kind;
 use crate::names::free_storage;
 use crate::updates;
 
-/// Which tensors others stand for, within an op.
+/// Replacements of tensors within an op.
 pub(super) type Local = FxHashMap<TensorId, TensorId>;
 
-/// Types so far, and the patch in the making.
+/// Known types, and the patch under construction.
 pub(super) struct Types<'s> {
     pub step: &'s Step,
     pub patch: Patch,
-    /// The type of 16 bits.
+    /// The 16-bit type.
     pub narrow: Dtype,
-    /// Whether rows that are looked up are given in it.
+    /// Whether looked-up rows are output in it.
     lookups: bool,
     pub(super) uses: Uses,
-    /// Whether an optimizer is there, which tells what is trained.
+    /// Whether the step has an optimizer, which identifies the trained parameters.
     trains: bool,
-    /// Tensors of the step that are in 16 bits, and the types of those that the patch adds.
+    /// Types of tensors of the step that changed, and of those that the patch adds.
     known: FxHashMap<TensorId, Dtype>,
-    /// Results of 32 bits of softmaxes of float16.
+    /// 32-bit results of softmaxes of float16.
     pub(super) of_half: FxHashSet<TensorId>,
-    /// Which tensors others stand for from here on.
+    /// Replacements of tensors from here on.
     pub now: Local,
-    /// Casts that the forward pass made, to 16 and to 32 bits: the backward pass takes them, too.
+    /// Casts of the forward pass, to 16 and to 32 bits: the backward pass takes them, too.
     pub saved: [Local; 2],
-    /// The first memory that no tensor has yet.
+    /// First unused storage id.
     pub(super) next_storage: u32,
-    /// How many ops run in 16 bits because autocast says so.
+    /// Number of ops that run in 16 bits due to autocast.
     pub narrowed: usize,
-    /// How many casts were put in.
+    /// Number of inserted casts.
     pub casts: usize,
 }
 
@@ -57,7 +57,7 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// The patch, with the types of all tensors that have another.
+    /// The patch, with the types of all tensors that changed.
     pub fn into_patch(mut self) -> Patch {
         let mut narrow: Vec<TensorId> = self.known.keys().copied().collect();
         narrow.sort();
@@ -72,17 +72,17 @@ impl<'s> Types<'s> {
         self.patch
     }
 
-    /// What stands for a tensor.
+    /// Replacement of a tensor.
     pub fn stands(&self, tensor: TensorId, local: &Local) -> TensorId {
         *local.get(&tensor).or_else(|| self.now.get(&tensor)).unwrap_or(&tensor)
     }
 
-    /// A tensor as it was recorded, or as the patch added it.
+    /// A tensor as recorded, or as added by the patch.
     pub fn value(&self, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
         self.step.tensors.get(tensor).map(|row| &row.value).or_else(|| self.patch.added(self.step, tensor))
     }
 
-    /// The type of a tensor of the device in 16 or 32 bits; `None` of others.
+    /// The type of a device tensor in 16 or 32 bits; `None` of others.
     pub fn of(&self, tensor: TensorId) -> Option<Dtype> {
         let value = self.value(tensor)?;
         let ours = value.device == Device::Cuda && (value.dtype == Dtype::F32 || value.dtype == self.narrow);
@@ -93,7 +93,7 @@ impl<'s> Types<'s> {
         self.known.insert(tensor, dtype);
     }
 
-    /// Gives the results of an op, and of those inside it, their types.
+    /// Sets the types of the outputs of an op and of the ops inside it.
     pub fn follow(&mut self, op: OpId, local: &Local, autocast: bool) {
         let row = &self.step.ops[op];
         let kind = if autocast { Kind::of_op(&row.name) } else { Kind::Any };
@@ -122,7 +122,7 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// The type to which autocast casts the inputs of an op; `None` where it takes them as they come.
+    /// The type to which autocast casts the inputs of an op; `None` where it does not cast.
     fn target(&self, kind: Kind, name: &str, call: &Call) -> Option<Dtype> {
         match kind {
             Kind::WideResult if self.narrow == Dtype::F16 && name.ends_with("softmax") => None,
@@ -153,7 +153,7 @@ impl<'s> Types<'s> {
         local
     }
 
-    /// `x.float()` copies where it had nothing to do before.
+    /// Inserts a copy for `x.float()`, which was a no-op before.
     fn explicit(&mut self, op: OpId, call: &Call) {
         if is_to_f32(&self.step.ops[op].name, call)
             && let Some(tensor) = call.takes().next()
@@ -166,7 +166,7 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// PyTorch's sums of looked-up rows are cast where 16 bits are asked for.
+    /// Casts PyTorch's pooled rows where lookups in 16 bits are requested.
     fn looked_up(&mut self, op: OpId, call: &Call) {
         if self.lookups
             && self.step.ops[op].name == "aten::embedding_bag"
@@ -178,11 +178,11 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// The results of an op have the widest type of its inputs.
+    /// Sets the outputs of an op to the widest type of its inputs.
     fn results(&mut self, op: OpId, call: &Call, local: &Local) {
         let inner = self.made_inside(op);
         let taken: FxHashSet<TensorId> = call.takes().collect();
-        // What is made anew is what no other stands for.
+        // A new tensor has no replacement yet.
         for tensor in call.gives().filter(|tensor| !taken.contains(tensor) && !inner.contains(tensor)) {
             self.now.remove(&tensor);
         }
@@ -210,19 +210,19 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// What comes from other ranks is of the type of what is sent to them.
+    /// Sets the type of received tensors to that of the sent ones.
     fn exchanged(&mut self, name: &str, call: &Call) {
         let each: Vec<TensorId> = call.takes().collect();
         if let (true, [received, sent]) = (name.starts_with("c10d::"), &each[..])
             && let Some(dtype) = self.of(*sent).filter(|_| self.of(*received).is_some())
         {
-            // A rank that has no table sends nothing, and receives what others look up.
+            // A rank without tables sends nothing, and receives the lookups of others.
             let nothing = self.value(*sent).is_some_and(|sent| sent.numel() == 0);
             self.set(*received, if nothing && self.lookups { self.narrow } else { dtype });
         }
     }
 
-    /// Whether a tensor is older than the step, and trained by its optimizer where it has one.
+    /// Whether a tensor is older than the step, and updated by the optimizer if there is one.
     pub fn is_parameter(&self, tensor: TensorId) -> bool {
         let is_old = self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_none();
         let updated = |&op: &OpId| updates::owner(self.step, op).is_some();
@@ -234,12 +234,12 @@ impl<'s> Types<'s> {
         self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_some()
     }
 
-    /// Whether a type was found for a tensor.
+    /// Whether the type of a tensor is known.
     pub(super) fn is_known(&self, tensor: TensorId) -> bool {
         self.known.contains_key(&tensor)
     }
 
-    /// What ops right inside an op give, and have computed: memory alone has no type yet.
+    /// Tensors computed by ops directly inside an op. Memory alone has no type yet.
     fn made_inside(&self, op: OpId) -> FxHashSet<TensorId> {
         let mut made = FxHashSet::default();
         for &child in &self.step.ops[op].children {
@@ -256,16 +256,16 @@ impl<'s> Types<'s> {
         if is_to_f32(name, call) {
             return Dtype::F32;
         }
-        // Fused tables have a type for what they give (`output_dtype`).
+        // Fused tables have an output type (`output_dtype`).
         if self.lookups && name.starts_with(FUSED_TABLES) {
             return self.narrow;
         }
-        // Statistics, masks and logs of sums stay as they are.
+        // Statistics, masks and logs of sums keep their type.
         let first_alone =
             ["batch_norm", "native_dropout", "attention"].iter().any(|part| name.contains(part));
         let count = if first_alone { 1 } else { usize::MAX };
         let all = || call.takes().take(count);
-        // A number joins any type, and what has no elements was made for what it is joined with.
+        // A scalar joins any type, and an empty tensor was created for the tensors that it is joined with.
         let sized = |tensor: &TensorId| {
             self.value(*tensor).is_some_and(|value| !value.shape.is_empty() && value.numel() > 0)
         };
@@ -284,14 +284,14 @@ impl<'s> Types<'s> {
 /// Ops that look up in fused tables.
 const FUSED_TABLES: &str = "fbgemm::split_embedding_codegen_forward";
 
-/// Whether an op makes a tensor of no other.
+/// Whether an op allocates a tensor without reading another.
 fn is_memory(name: &str) -> bool {
     ["aten::empty", "aten::zeros", "aten::ones", "aten::full", "aten::new_"]
         .iter()
         .any(|start| name.starts_with(start))
 }
 
-/// PyTorch's number of 32-bit floats.
+/// PyTorch's type code of 32-bit floats.
 const F32_CODE: i64 = 6;
 
 fn is_to_f32(name: &str, call: &Call) -> bool {

@@ -6,30 +6,29 @@ use rustc_hash::FxHashMap;
 use steptime_graph::{ModuleId, Modules};
 use steptime_step::{OpId, Step};
 
-/// The blocks that the ops of a forward pass are of.
+/// Assignment of the ops of a forward pass to blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Their names.
     pub names: Vec<String>,
-    /// For each op its block.
+    /// Block of each op.
     pub of: Vec<Option<usize>>,
-    /// Their classes, or what else they are, in words.
+    /// Classes of the blocks, or another description, in words.
     pub what: String,
 }
 
 impl Found {
-    /// No block, of this number of ops.
+    /// No blocks, for a forward pass of this number of ops.
     pub fn none(ops: usize) -> Found {
         Found { of: vec![None; ops], ..Found::default() }
     }
 }
 
-/// A module and those around it.
+/// A module and its ancestors.
 pub(super) fn around(modules: &Modules, at: ModuleId) -> impl Iterator<Item = ModuleId> {
     std::iter::successors(Some(at), |&at| modules.list[at].parent)
 }
 
-/// The class with modules inside of which most modules are; of several the first.
+/// The class with inner modules that has the most modules; of several the first.
 pub(super) fn most_called(modules: &Modules) -> Option<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for at in modules.list.keys() {
@@ -50,7 +49,7 @@ pub(super) fn most_called(modules: &Modules) -> Option<String> {
     counts.iter().find(|(_, count)| *count == most).map(|(class, _)| (*class).to_owned())
 }
 
-/// The ops that the outermost of some modules ran. The model itself is not a block.
+/// The ops run by the outermost modules for which `is` holds. The model itself is not a block.
 pub(super) fn of_modules(
     step: &Step,
     forward: &[OpId],
@@ -80,7 +79,7 @@ pub(super) fn of_modules(
     found
 }
 
-/// Stretches that come again, of a forward pass of this number of ops.
+/// Repeated stretches of a forward pass of this number of ops.
 pub(super) fn of_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
     let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
     for places in stretches {

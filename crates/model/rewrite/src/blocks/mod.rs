@@ -1,4 +1,4 @@
-//! Blocks of a model: modules that are sharded each by itself, or computed again.
+//! Blocks of a model: modules that are sharded or recomputed separately.
 
 mod called;
 
@@ -15,24 +15,24 @@ use crate::error::Error;
 use crate::rule::Facts;
 use crate::selection::{Selection, matches};
 
-/// The blocks of a model: what `fully_shard` is called for, beside the whole, or `checkpoint`.
+/// The blocks of a model: units of `fully_shard`, beside the whole model, or of `checkpoint`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// Those that come again, as each rule finds them.
+    /// Repeated parts, as each rule finds them.
     #[default]
     Repeated,
-    /// The model alone.
+    /// The whole model as one block.
     Whole,
-    /// All modules so deep inside the model: 1 are those that it calls itself.
+    /// All modules at this depth inside the model; 1 selects those that the model calls itself.
     Depth(usize),
-    /// Modules by their paths, `*` for any letters: of those inside one another the outermost.
+    /// Modules by their paths, where `*` matches any letters; of nested ones the outermost.
     Modules(Vec<String>),
 }
 
-/// Words for the model alone, and the beginning of those for a depth.
+/// Text of the whole model, and prefix of a depth.
 const WHOLE: &str = "whole";
 const DEPTH: &str = "depth:";
-/// Several paths are set apart by this.
+/// Separator of paths.
 const AND: char = ',';
 
 impl FromStr for Blocks {
@@ -71,12 +71,11 @@ impl fmt::Display for Blocks {
 }
 
 impl Blocks {
-    /// Those among the ops of the forward pass. Where they are those that come again: modules of the class that is called most often, of
-    /// those with modules inside; where modules are not known, the stretches of the forward pass that come `again`, each with the places
-    /// of its ops.
+    /// Finds the blocks among the ops of the forward pass. Repeated blocks are modules of the most often called class that has inner modules; where
+    /// modules are unknown, they are the stretches of the forward pass that `again` returns, each as the range of its ops.
     ///
     /// # Errors
-    /// Where none are as they are described, or no module of the step is known.
+    /// Where no module matches, or no module of the step is known.
     pub(crate) fn find(
         &self,
         step: &Step,

@@ -1,4 +1,4 @@
-//! The blocks of a model: stretches of the forward pass that come again with the same shapes, each fed by the one before.
+//! The blocks of a model: stretches of the forward pass that repeat with the same shapes, each of which takes a tensor of the previous one.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::rule::Facts;
 
-/// A block has so many ops or more: fewer are a layer.
+/// Minimum number of ops of a block: fewer are a layer.
 const LEAST: usize = 3;
 
-/// The rows of blocks of a forward pass, in order. Those that come again are found by its modules where these are known, else by its ops.
+/// The rows of blocks of a forward pass, in order. Repeated blocks are found by the modules where these are known, else by the ops.
 ///
 /// # Errors
-/// Where no blocks are as they are described, or no module of the step is known.
+/// Where no module matches, or no module of the step is known.
 pub(super) fn find(forward: &Forward<'_>, blocks: &Blocks, facts: &Facts<'_>) -> Result<Vec<Row>, Error> {
     let modules = facts.modules.filter(|modules| !modules.list.is_empty());
     match blocks {
@@ -35,14 +35,14 @@ pub(super) fn find(forward: &Forward<'_>, blocks: &Blocks, facts: &Facts<'_>) ->
     }
 }
 
-/// Stretches that come again.
+/// Repeated stretches of ops.
 pub(super) fn repeated(forward: &Forward<'_>) -> Vec<Row> {
     let keys = keys(forward);
     let found = repeats::find(&keys, 0, LEAST, &|repeat| is_fed(forward, repeat));
     found.iter().map(|repeat| row(forward, repeat)).collect()
 }
 
-/// A number for each op, the same for ops of one name that take and give the same shapes.
+/// A key per op, equal for ops of one name with the same shapes of inputs and outputs.
 fn keys(forward: &Forward<'_>) -> Vec<u32> {
     let mut known: FxHashMap<String, u32> = FxHashMap::default();
     let key = |&op: &steptime_step::OpId| {
@@ -58,7 +58,7 @@ fn keys(forward: &Forward<'_>) -> Vec<u32> {
     forward.roots.iter().map(key).collect()
 }
 
-/// Whether the second of some stretches takes what the first makes.
+/// Whether the second stretch of a repeat takes a tensor of the first.
 fn is_fed(forward: &Forward<'_>, repeat: &Repeat) -> bool {
     let [first, second] = [0, 1].map(|at| {
         let start = repeat.first + at * repeat.length;
@@ -67,7 +67,7 @@ fn is_fed(forward: &Forward<'_>, repeat: &Repeat) -> bool {
     forward.is_fed(&first, &second)
 }
 
-/// The blocks of a repeat: they begin where the least memory goes from one to the next.
+/// The blocks of a repeat: they begin where the least memory passes from one to the next.
 fn row(forward: &Forward<'_>, repeat: &Repeat) -> Row {
     let crossing = |place: usize| -> u64 {
         let crosses = forward.made.iter().filter(|(storage, (made, _))| {
@@ -75,7 +75,7 @@ fn row(forward: &Forward<'_>, repeat: &Repeat) -> Row {
         });
         crosses.map(|(_, (_, bytes))| bytes).sum()
     };
-    // Between the first and the second block: what comes before the first may be of another kind.
+    // Between the first and the second block: memory before the first may be of another kind.
     let best = (0..=repeat.rest).min_by_key(|shift| crossing(repeat.first + repeat.length + shift));
     let first = repeat.first + best.unwrap_or(0);
     let start = |at: usize| first + at * repeat.length;

@@ -1,4 +1,4 @@
-//! The forward pass as a list of ops, and which of them makes and takes each piece of memory.
+//! The forward pass as a list of ops, with the producer and the consumers of each piece of memory.
 
 use std::ops::Range;
 
@@ -16,17 +16,17 @@ pub(super) struct Forward<'s> {
     pub roots: Vec<OpId>,
     /// Functions of the backward pass, in order.
     pub functions: Vec<OpId>,
-    /// For memory that is made in the forward pass, the place of the op that makes it, and its bytes.
+    /// For memory that the forward pass writes: place of the op that writes it, and bytes.
     pub made: FxHashMap<StorageId, (usize, u64)>,
-    /// The place of the op that takes it last.
+    /// Place of the last op that takes the memory.
     pub taken_last: FxHashMap<StorageId, usize>,
-    /// What the backward pass takes of it.
+    /// Memory of the forward pass that the backward pass takes.
     pub saved: FxHashSet<StorageId>,
-    /// The places of the ops that make what the backward pass takes, in order.
+    /// Places of the ops that write saved memory, in order.
     saved_at: Vec<usize>,
-    /// For each place, how many ops before it take what the forward pass makes.
+    /// For each place, the number of ops before it that take memory of the forward pass.
     fed: Vec<usize>,
-    /// For each function, by its place, that of the op that it differentiates, where both have a number.
+    /// For each function, the place of the op that it differentiates, where both have a sequence number.
     places: Vec<Option<usize>>,
 }
 
@@ -88,7 +88,7 @@ impl<'s> Forward<'s> {
         let step = self.step;
         let mut numbers: FxHashMap<i64, usize> = FxHashMap::default();
         for (at, &root) in self.roots.iter().enumerate() {
-            // The last op of a number is the one that the function differentiates.
+            // A function differentiates the last op with its sequence number.
             numbers
                 .extend(step.subtree(root).into_iter().filter_map(|op| Some((step.ops[op].sequence?, at))));
         }
@@ -98,8 +98,8 @@ impl<'s> Forward<'s> {
             self.functions.iter().map(|function| numbers.get(&number(function)?).copied()).collect();
     }
 
-    /// What functions save of a stretch whose ops they differentiate: with the place of the op that makes it. Of functions without
-    /// numbers, what any takes.
+    /// Memory of a stretch that the functions of its ops save, with the place of the op that writes it. Where functions have no sequence numbers,
+    /// memory that any function takes.
     pub fn saved_of(&self, places: &Range<usize>) -> FxHashMap<StorageId, usize> {
         let known = self.places.iter().any(Option::is_some);
         let mut saved = FxHashMap::default();
@@ -116,7 +116,7 @@ impl<'s> Forward<'s> {
         saved
     }
 
-    /// Whether a stretch of the forward pass takes what one before it makes, and the backward pass takes some of that, too.
+    /// Whether a stretch of the forward pass takes memory of an earlier one that the backward pass also takes.
     pub fn is_fed(&self, first: &Range<usize>, second: &Range<usize>) -> bool {
         let saved = self.saved_at.get(self.saved_at.partition_point(|&at| at < first.start));
         if self.fed[second.start] == self.fed[second.end] || saved.is_none_or(|at| !first.contains(at)) {
@@ -126,7 +126,7 @@ impl<'s> Forward<'s> {
         self.roots[second.clone()].iter().flat_map(|&root| self.taken(root)).any(of_first)
     }
 
-    /// Memory that an op takes, and what is inside it.
+    /// Memory taken by an op and by the ops inside it.
     pub fn taken(&self, op: OpId) -> impl Iterator<Item = StorageId> + use<'s> {
         let step = self.step;
         let takes = calls(step, op).flat_map(|call| call.takes().collect::<Vec<TensorId>>());

@@ -1,7 +1,7 @@
-//! What a checkpoint does in Python for every tensor that a function saves, and for every segment.
+//! Python overhead of a checkpoint per saved tensor and per segment.
 //!
-//! Measured on a CPU with PyTorch 2.11, `use_reentrant=False`, over chains of 100 small ops that save one tensor or two each:
-//! time beside that of the same chain without a checkpoint, in times of one such op.
+//! Measured on a CPU with PyTorch 2.11, `use_reentrant=False`, over chains of 100 small ops that save one or two tensors each: additional time over
+//! the same chain without a checkpoint, in units of one such op.
 
 use std::ops::Range;
 
@@ -13,13 +13,12 @@ use super::forward::Forward;
 
 /// A tensor that is not kept.
 const KEEP: f64 = 2.3;
-/// One that is made again, and given to the function that saved it.
+/// A tensor that is recomputed and given to the function that saved it.
 const RESTORE: f64 = 4.8;
-/// A segment in the forward pass, and in the backward pass: random numbers and autocast are kept and restored.
+/// A segment in the forward pass, and in the backward pass: random states and autocast are saved and restored.
 const SEGMENT: [f64; 2] = [29.0, 44.0];
 
-/// The host time that a segment adds to its ops, and to the functions from the place `first` on, in times of a small op with
-/// autograd.
+/// Host time that a segment adds to its ops and to the functions from place `first` on, in units of a small op with autograd.
 pub(super) fn of(forward: &Forward<'_>, places: Range<usize>, first: usize) -> Vec<(OpId, f64)> {
     let roots = &forward.roots[places.clone()];
     let mut seen: FxHashSet<StorageId> = roots.iter().flat_map(|&root| forward.taken(root)).collect();

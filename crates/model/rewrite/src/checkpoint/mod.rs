@@ -1,4 +1,4 @@
-//! Activations computed again in the backward pass, as `torch.utils.checkpoint` does.
+//! Recomputation of activations in the backward pass, as by `torch.utils.checkpoint`.
 
 mod blocks;
 mod forward;
@@ -20,16 +20,16 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Does not keep the activations of blocks: those of a segment are made again right before its gradients.
+/// Does not keep the activations of blocks: those of a segment are recomputed right before its gradients.
 #[derive(Debug, Clone, Default)]
 pub struct Checkpoint {
-    /// Into how many segments a row of blocks is divided; each block is one where it is not said.
+    /// Number of segments per row of blocks; `None`: one per block.
     pub segments: Option<usize>,
     /// The blocks.
     pub blocks: Blocks,
 }
 
-/// The rows of equal blocks of the forward pass, one after the other: the places of the ops of each block.
+/// The repeated blocks of the forward pass in order, each as the range of its ops.
 pub(crate) fn repeated(step: &Step) -> Vec<Range<usize>> {
     blocks::repeated(&Forward::of(step)).into_iter().flatten().collect()
 }
@@ -82,7 +82,7 @@ impl Rule for Checkpoint {
     }
 }
 
-/// Why there is nothing to compute again.
+/// Reason why there is nothing to recompute.
 fn reason(forward: &Forward<'_>, blocks: usize) -> String {
     if forward.functions.is_empty() {
         "the step has no backward pass".to_owned()

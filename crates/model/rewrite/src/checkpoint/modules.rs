@@ -1,4 +1,4 @@
-//! Blocks by the modules of a model: those of one class that are called one after the other.
+//! Blocks by the modules of a model: consecutive modules of one class.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use steptime_graph::{ModuleId, Modules};
 use super::forward::Forward;
 use super::row::Row;
 
-/// The places of the forward pass that each module ran, with those in it.
+/// The places of the forward pass that each module ran, including inner modules.
 struct Called<'m> {
     modules: &'m Modules,
-    /// For each module; empty where it ran no op.
+    /// Range per module; empty where it ran no op.
     places: Vec<Range<usize>>,
-    /// Modules that ran an op themselves, not only through others.
+    /// Modules that ran an op themselves, not only through inner modules.
     runs: FxHashSet<ModuleId>,
 }
 
-/// The rows of blocks, in order: modules of one class in a row that hold others, each fed by the one before. A module that does nothing
-/// but call a row is none.
+/// The rows of blocks, in order: consecutive modules of one class that hold other modules, each of which takes a tensor of the previous one. A module
+/// that only calls a row is not a block.
 pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
     let called = Called::of(forward, modules);
     let mut rows = called.rows(forward, None);
@@ -26,7 +26,7 @@ pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
     rows
 }
 
-/// The model as one block: all that a module ran.
+/// The model as one block: all ops run by a module.
 pub(super) fn whole(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
     let called = Called::of(forward, modules).places.into_iter().filter(|places| places.end > 0);
     let all = called.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
@@ -71,7 +71,7 @@ impl<'m> Called<'m> {
             let (run, after) = rest.split_at(length);
             rest = after;
             let within: Vec<Vec<Row>> = run.iter().map(|&at| self.rows(forward, Some(at))).collect();
-            // What calls a row and runs nothing else is no block, but the row is.
+            // A module that only calls a row is not a block, but the row is.
             let calls_rows =
                 run.iter().all(|at| !self.runs.contains(at)) && within.iter().any(|rows| !rows.is_empty());
             if length == 1 || calls_rows || around.is_none() {
@@ -87,7 +87,7 @@ impl<'m> Called<'m> {
         rows
     }
 
-    /// Whether a module is of the class of another, comes after it and takes what it makes, and both hold others.
+    /// Whether a module is of the same class as another, runs after it and takes a tensor of it, and both hold other modules.
     fn follows(&self, forward: &Forward<'_>, one: ModuleId, next: ModuleId) -> bool {
         let class = |at: ModuleId| &self.modules.list[at].class;
         let holds = |at: ModuleId| self.inside(Some(at)).next().is_some();

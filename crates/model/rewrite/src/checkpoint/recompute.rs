@@ -1,4 +1,4 @@
-//! The ops of a segment once more, in the backward pass.
+//! The ops of a segment again, in the backward pass.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use super::forward::Forward;
 use super::hooks;
 use crate::names::{Names, free_storage};
 
-/// The patch as it grows, segment by segment.
+/// The patch under construction, segment by segment.
 pub(super) struct Recompute<'f> {
     forward: &'f Forward<'f>,
     pub patch: Patch,
-    /// Ops of the backward pass that take what is made again.
+    /// Backward ops that take recomputed memory.
     changed: BTreeMap<OpId, Call>,
     next_storage: u32,
-    /// Ops that run again, and bytes that are not kept.
+    /// Number of ops that run again, and bytes that are not kept.
     pub ops: usize,
     pub bytes: u64,
 }
@@ -30,19 +30,19 @@ impl<'f> Recompute<'f> {
         Recompute { forward, patch, changed: BTreeMap::new(), next_storage, ops: 0, bytes: 0 }
     }
 
-    /// Runs the ops at some places again before the first function that takes what only they and the backward pass need.
-    /// Whether there is such a function.
+    /// Repeats the ops at some places before the first function that takes memory needed only by them and by the backward pass. Returns whether there
+    /// is such a function.
     pub fn segment(&mut self, places: Range<usize>) -> bool {
         let forward = self.forward;
         let needed = forward.saved_of(&places);
-        // What later ops take is kept for them.
+        // Memory that later ops take is kept.
         let is_kept =
             |storage: &StorageId| forward.taken_last.get(storage).is_some_and(|&last| last >= places.end);
         let own: FxHashSet<StorageId> = needed.keys().copied().filter(|storage| !is_kept(storage)).collect();
         let takes = |function: &OpId| forward.taken(*function).any(|storage| own.contains(&storage));
         let Some(first) = forward.functions.iter().position(takes) else { return false };
         let Some(before) = unpacks(forward.step, forward.functions[first], &own) else { return false };
-        // It ends with the last op that makes what is needed.
+        // The repeated stretch ends with the last op that writes needed memory.
         let end = needed.values().map(|at| at + 1).max().unwrap_or(places.start);
         let roots = &forward.roots[places.start..end];
         let remade = forward.made.iter().filter(|(_, (at, _))| (places.start..end).contains(at));
@@ -75,7 +75,7 @@ impl<'f> Recompute<'f> {
     }
 }
 
-/// The op of a function before which what was saved is made again: the outermost inside the function itself.
+/// The op of a function before which saved memory is recomputed: the outermost op inside the function itself.
 fn unpacks(step: &Step, function: OpId, own: &FxHashSet<StorageId>) -> Option<OpId> {
     let takes = |op: &OpId| {
         let call = step.ops[*op].call.as_deref();

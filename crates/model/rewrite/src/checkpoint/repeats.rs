@@ -1,9 +1,8 @@
-//! Stretches of a list that come several times in a row.
+//! Stretches of a list that repeat several times in a row.
 
 use super::same::Same;
 
-/// A stretch of `length` items that comes `count` times in a row, one after the other from `first` on, and after the last
-/// of them the first `rest` items of another.
+/// A stretch of `length` items that occurs `count` times in a row, from item `first` on, followed by the first `rest` items of another repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Repeat {
     pub first: usize,
@@ -18,8 +17,8 @@ impl Repeat {
     }
 }
 
-/// The repeats of a list that hold: the longest first, then those before and after it. Stretches are of `least` items or
-/// more.
+/// The repeats of a list for which `holds` is true: the longest first, then recursively those before and after it. Stretches have at least `least`
+/// items.
 pub(super) fn find(
     keys: &[u32],
     offset: usize,
@@ -29,7 +28,7 @@ pub(super) fn find(
     let same = Same::of(keys);
     let mut all: Vec<Repeat> =
         (least..=keys.len() / 2).flat_map(|length| with_length(keys, &same, offset, length)).collect();
-    // Of those that cover as much, the one with the shortest stretch.
+    // Of repeats that cover the same number of items, the one with the shortest stretch.
     all.sort_by_key(|repeat| (std::cmp::Reverse(repeat.covers()), repeat.length));
     let comes_again = |repeat: &Repeat| {
         let own = &keys[repeat.first - offset..][..repeat.covers()];
@@ -45,8 +44,8 @@ pub(super) fn find(
     repeats
 }
 
-/// The stretches of a list that repeat the `length` items before each item. Each stretch that does so over `length` items has one at a multiple of
-/// `length`: only these are looked at.
+/// The stretches of a list that repeat the `length` items before each item. Each such stretch of at least `length` items contains a multiple of
+/// `length`: only these places are tested.
 fn with_length(keys: &[u32], same: &Same, offset: usize, length: usize) -> Vec<Repeat> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at + length < keys.len() {

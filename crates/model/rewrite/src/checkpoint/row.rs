@@ -1,11 +1,11 @@
-//! A row of equal blocks, and the segments that it is divided into.
+//! A row of equal blocks, and its division into segments.
 
 use std::ops::Range;
 
-/// A row of equal blocks: for each, the places of its ops.
+/// A row of equal blocks, each as the range of its ops.
 pub(super) type Row = Vec<Range<usize>>;
 
-/// The rows of blocks that follow one another directly: `of` is the block of each op, of so many.
+/// The rows of directly consecutive blocks; `of` is the block of each op, `blocks` the number of blocks.
 pub(super) fn of_blocks(of: &[Option<usize>], blocks: usize) -> Vec<Row> {
     let mut places: Vec<Range<usize>> = vec![0..0; blocks];
     for (at, block) in of.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn of_blocks(of: &[Option<usize>], blocks: usize) -> Vec<Row> {
     rows
 }
 
-/// Blocks put together to so many segments, the last of which may be longer; each block is one where no number is asked for.
+/// Blocks merged into `count` segments, the last of which may be longer; without a count, one segment per block.
 pub(super) fn segments(row: &Row, count: Option<usize>) -> Vec<Range<usize>> {
     let count = count.unwrap_or(row.len()).clamp(1, row.len());
     let each = row.len() / count;

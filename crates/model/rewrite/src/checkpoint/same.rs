@@ -1,9 +1,9 @@
-//! How far a list goes on in the same way from two places.
+//! Length of equal stretches of a list from two places on.
 
-/// Sums over the beginnings of a list, by which two stretches are compared at once, whatever their length. Two that differ
-/// have the same sum once in 10^18 times: who takes one compares it item by item.
+/// Prefix hashes of a list, which compare two stretches of any length in constant time. Two different stretches have equal hashes with a probability
+/// of 10^-18: callers verify a match item by item.
 pub(super) struct Same {
-    /// Of the items before each place.
+    /// Hash of the items before each place.
     sums: Vec<u64>,
     /// Powers of the base.
     powers: Vec<u64>,
@@ -27,19 +27,19 @@ impl Same {
         (self.sums[to] + PRIME - times(self.sums[from], self.powers[to - from])) % PRIME
     }
 
-    /// How many items from two places on are the same; `second` is the later one.
+    /// Number of equal items from two places on; `second` is the later one.
     pub fn after(&self, first: usize, second: usize) -> usize {
         let most = self.sums.len() - 1 - second;
         largest(most, |count| self.sum(first, first + count) == self.sum(second, second + count))
     }
 
-    /// How many items before two places are the same; `first` is the earlier one.
+    /// Number of equal items before two places; `first` is the earlier one.
     pub fn before(&self, first: usize, second: usize) -> usize {
         largest(first, |count| self.sum(first - count, first) == self.sum(second - count, second))
     }
 }
 
-/// The largest count up to `most` that is the same, where each smaller one is.
+/// The largest count up to `most` for which `same` holds, where it holds for all smaller counts.
 fn largest(most: usize, same: impl Fn(usize) -> bool) -> usize {
     let (mut known, mut end) = (0, most + 1);
     while end - known > 1 {

@@ -11,12 +11,12 @@ use crate::exchange::{Exchanged, flat, wait};
 use crate::names::free_storage;
 use crate::new_ops::{ints, op};
 
-/// Puts averages into a patch.
+/// Inserts averages into a patch.
 pub(super) struct Averages<'s, 'p> {
     step: &'s Step,
     patch: &'p mut Patch,
     of: DataParallel,
-    /// The stream of the collectives.
+    /// Stream of the collectives.
     stream: u32,
     next_storage: u32,
     /// Each bucket with its gradients.
@@ -28,7 +28,7 @@ impl<'s, 'p> Averages<'s, 'p> {
         Averages { step, patch, of, stream, next_storage: free_storage(step), filled: Vec::new() }
     }
 
-    /// A bucket: each gradient goes to its place as it comes, and with the last of them the bucket to the other ranks.
+    /// Inserts a bucket: each gradient is copied into it as it arrives, and the bucket is averaged after the last.
     pub fn bucket(&mut self, gradients: &[Gradient]) {
         let Some(last) = gradients.last() else { return };
         let elements = gradients.iter().map(|one| one.elements).sum();
@@ -48,7 +48,7 @@ impl<'s, 'p> Averages<'s, 'p> {
         self.filled.push((bucket, gradients.to_vec()));
     }
 
-    /// The backward pass is over: averages go back to the gradients.
+    /// Copies averages back to the gradients at the end of the backward pass.
     pub fn back(&mut self) {
         let Some(last) = last_function(self.step, &self.filled) else { return };
         let mut ops = vec![wait(self.stream)];
@@ -74,7 +74,7 @@ impl<'s, 'p> Averages<'s, 'p> {
                 NewOp::new("torch.distributed.ddp.reducer::copy_bucket_to_grad", call).with(inside)
             }));
         }
-        // Put in one after the other behind the same op, the last would come first.
+        // Ops inserted after the same op come in reverse order.
         self.patch.insert.extend(ops.into_iter().rev().map(|op| (Place::After(last), op)));
     }
 
@@ -97,14 +97,14 @@ impl<'s, 'p> Averages<'s, 'p> {
         Exchanged { kind: CollectiveKind::AllReduce, ranks, sent: memory, received: memory, beside }.op()
     }
 
-    /// A bucket sent in another type: made smaller, divided, averaged, and brought back.
+    /// A bucket sent in another type: cast, divided, averaged, and cast back.
     fn sent_as(&mut self, bucket: TensorId, elements: i64, dtype: Dtype) -> Vec<NewOp> {
         let (small, _) = self.memory(flat(elements, dtype));
         let to = |name: &str| op(name, vec![Arg::Tensor(bucket), Arg::Int(dtype.code())], small);
         let empty = op("aten::empty_strided", vec![ints(&[elements]), ints(&[1])], small);
         let copied = to("aten::_to_copy").with(vec![empty, copy(small, bucket)]);
         let divided = vec![Arg::Tensor(small), Arg::Int(i64::from(self.of.ranks))];
-        // What brings it back is queued behind the collective, on a stream of the callback.
+        // The cast back is queued behind the collective, on the stream of the callback.
         vec![
             to("aten::to").with(vec![copied]),
             op("aten::div_", divided, small),
@@ -113,14 +113,14 @@ impl<'s, 'p> Averages<'s, 'p> {
         ]
     }
 
-    /// Memory that is there before the step.
+    /// Memory allocated before the step.
     fn memory(&mut self, value: Tensor) -> (TensorId, Option<StorageId>) {
         let storage = StorageId(self.next_storage);
         self.next_storage += 1;
         (self.patch.tensor_in(self.step, value, Some(storage)), Some(storage))
     }
 
-    /// A gradient's place in a bucket.
+    /// View of a gradient's part of a bucket.
     fn view(&mut self, gradient: &Gradient, start: i64, storage: Option<StorageId>) -> TensorId {
         let value = self.step.tensors[gradient.tensor].value.clone();
         self.patch.tensor_in(self.step, Tensor { offset: start as u64, ..value }, storage)
@@ -131,7 +131,7 @@ fn copy(to: TensorId, from: TensorId) -> NewOp {
     op("aten::copy_", vec![Arg::Tensor(to), Arg::Tensor(from), Arg::Bool(false)], to)
 }
 
-/// The function after which all gradients are there: the last of the thread of theirs.
+/// The function after which all gradients are ready: the last on the thread of their functions.
 fn last_function(step: &Step, filled: &[(TensorId, Vec<Gradient>)]) -> Option<OpId> {
     let thread = step.ops[filled.first()?.1.first()?.function].thread;
     let engine = |op: &&OpId| step.event(**op).is_engine();

@@ -1,4 +1,4 @@
-//! Tensors that no rank learns, and that all have from the first: running statistics, indices.
+//! Tensors that are not trained, and that the first rank broadcasts to all: running statistics, indices.
 
 use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
@@ -8,10 +8,10 @@ use crate::exchange::{Exchanged, flat, free_stream, wait};
 use crate::new_ops::{ints, op};
 use crate::passes::Passes;
 
-/// Where a norm is told its running mean and variance.
+/// Argument positions of a batch norm's running mean and variance.
 const STATISTICS: [usize; 2] = [3, 4];
 
-/// Lets the first rank's buffers go to all before the forward pass (`broadcast_buffers`); gives how many there are.
+/// Inserts the broadcast of the first rank's buffers before the forward pass (`broadcast_buffers`); returns the number of buffers.
 pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
     let uses = Uses::of(step);
     let passes = Passes::of(step);
@@ -31,7 +31,7 @@ pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
     buffers.len()
 }
 
-/// Running statistics of norms, and whole numbers on the device that are older than the step.
+/// Running statistics of norms, and integer tensors on the device from before the step.
 fn find(step: &Step, uses: &Uses, forward: &[OpId]) -> Vec<TensorId> {
     let mut found: Vec<TensorId> = Vec::new();
     let from_host = forward.iter().any(|&op| copies_inputs(step, op));
@@ -57,7 +57,7 @@ fn is_number(value: &Tensor) -> bool {
     value.dtype == Dtype::I64 && value.device == Device::Cuda
 }
 
-/// Whether an op brings the batch to the device.
+/// Whether an op copies the batch to the device.
 pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
     let on_host = |tensor: TensorId| step.tensors[tensor].value.device != Device::Cuda;
     step.subtree(op)
@@ -66,7 +66,7 @@ pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
         .any(|call| call.takes().any(on_host))
 }
 
-/// Buffers of one type: as one to all, and back.
+/// Broadcasts buffers of one type: flattened into one tensor, sent, and copied back.
 fn broadcast(
     step: &Step,
     patch: &mut Patch,
@@ -107,7 +107,7 @@ fn broadcast(
     }));
 }
 
-/// A part of a flat tensor, through the ops that make it.
+/// A part of a flat tensor, with the ops that create the view.
 fn narrow(whole: TensorId, (start, count): (i64, i64), part: TensorId) -> NewOp {
     let inputs = |last: Vec<i64>| {
         std::iter::once(Arg::Tensor(whole)).chain(last.into_iter().map(Arg::Int)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The gradients of a step, in the order in which they come.
+//! The gradients of a step, in the order in which they arrive.
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
@@ -8,28 +8,26 @@ use steptime_step::{OpId, Step, TensorId};
 use crate::error::Error;
 use crate::passes::Passes;
 
-/// What adds a gradient to that of earlier batches.
+/// The op that adds a gradient to that of earlier batches.
 const ADD: &str = "aten::add_";
 
-/// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gradient {
-    /// The function that adds it to that of its parameter.
+    /// The function that accumulates it into that of its parameter.
     pub function: OpId,
-    /// The gradient.
     pub tensor: TensorId,
     pub elements: i64,
     pub dtype: Dtype,
 }
 
-/// Those that come to parameters, but for those of some functions. Where a rule adds up the gradients of several batches, they are those of
-/// the last, as under `no_sync`.
+/// Gradients of parameters, except those of the functions `apart`. Where a rule accumulates several batches, those of the last batch, as under
+/// `no_sync`.
 ///
 /// # Errors
-/// Where there are none, they come several times, or are sparse.
+/// Where there is no gradient, a parameter has several, or one is sparse.
 pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
-    // Of batches that are accumulated the last averages what all have added up (`no_sync` before it).
+    // Of accumulated batches, the last one averages the sum of all (`no_sync` before it).
     let last = passes.last_round(step);
     if last == 0 && passes.are_several(step) {
         return Err(Error::SeveralPasses);
@@ -47,7 +45,7 @@ pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     for &function in passes.backward.iter().filter(|&&op| comes(op)) {
         let inside = step.subtree(function);
         let taken = |op: &OpId| step.ops[*op].call.as_deref()?.takes().next();
-        // What was added up, else what comes.
+        // The accumulated sum, else the incoming gradient.
         let sum = inside.iter().find(|op| step.ops[**op].name == ADD).and_then(taken);
         let Some(tensor) = sum.or_else(|| inside.iter().find_map(taken)) else { continue };
         let value = &step.tensors[tensor].value;
@@ -65,7 +63,7 @@ pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     Ok(found)
 }
 
-/// Their types, each once.
+/// Distinct types of gradients.
 pub(super) fn dtypes(gradients: &[Gradient]) -> Vec<Dtype> {
     let mut all = Vec::new();
     for gradient in gradients {

@@ -1,8 +1,8 @@
-//! `DistributedDataParallel`: every rank has all parameters, and gradients are averaged while the backward pass goes on.
+//! `DistributedDataParallel`: every rank has all parameters, and gradients are averaged during the backward pass.
 //!
-//! What PyTorch 2.11 was recorded to run is put in: a gradient goes to its bucket as soon as it is there, a full bucket is averaged on a
-//! stream of its own, and at the end of the backward pass averages are copied back. Before the forward pass the first rank's buffers
-//! go to all.
+//! The rule inserts the ops that PyTorch 2.11 was recorded to run: a gradient is copied to its bucket as soon as it is ready, a full bucket is
+//! averaged on a separate stream, and averages are copied back at the end of the backward pass. Before the forward pass, the first rank's buffers are
+//! broadcast.
 
 mod average;
 mod buffers;
@@ -22,38 +22,38 @@ use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// Host time of the script around the forward pass, before and after it, in times of a small op with autograd: medians of three
-/// recordings on one host of an H200 (`benches/worlds.py`) were 23 to 30 before, 18 to 29 after.
+/// Host time of the script before and after the forward pass, in units of a small op with autograd: medians of three recordings on one host of an
+/// H200 (`benches/worlds.py`), which were 23 to 30 before and 18 to 29 after.
 const SCRIPT: [f64; 2] = [25.0, 24.0];
 
-/// One of so many ranks that all have the same parameters.
+/// One rank of a job in which all ranks have the same parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataParallel {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Bytes from which on a bucket is full (`bucket_cap_mb`); `None` for PyTorch's: 1 MiB the first, then 25.
+    /// Capacity of a bucket in bytes (`bucket_cap_mb`); `None` for PyTorch's default: 1 MiB for the first, then 25.
     pub bucket: Option<u64>,
     /// Whether gradients are views of the buckets (`gradient_as_bucket_view`): nothing is copied back.
     pub views: bool,
-    /// The type in which gradients are sent, where it is another (`bf16_compress_hook`, `fp16_compress_hook`).
+    /// Type in which gradients are sent, where it differs (`bf16_compress_hook`, `fp16_compress_hook`).
     pub send: Option<Dtype>,
 }
 
 impl DataParallel {
-    /// One of so many ranks, as PyTorch does without being told more.
+    /// One of `ranks` ranks, with PyTorch's defaults.
     #[must_use]
     pub fn of(ranks: u32) -> DataParallel {
         DataParallel { ranks, bucket: None, views: false, send: None }
     }
 
-    /// What is not known of a hook that sends gradients: three models with one, on two hosts, took 1.04 to 1.48 times as long as this tells.
+    /// Uncertainty of a hook that sends gradients: three models with one, on two hosts, took 1.04 to 1.48 times the predicted time.
     pub(crate) fn hook_doubt(&self) -> Option<(&'static str, f64)> {
         let text = "a hook that sends gradients in another type is run by Python as each bucket is averaged, and its memory is not free at once: \
                     steps were measured to take 1.04 to 1.48 times as long as this tells";
         self.send.map(|_| (text, 0.39))
     }
 
-    /// The patches, where some gradients are not averaged: those of the functions `apart`.
+    /// The patch without the gradients of the functions `apart`.
     pub(crate) fn of_others(
         &self,
         step: &Step,

@@ -1,4 +1,4 @@
-//! Parameters brought together from all ranks, and cut into those of a block.
+//! Parameters gathered from all ranks, and split into those of a block.
 
 use steptime_aten::ops::concat::LISTED_NUMBERS;
 use steptime_aten::{Arg, Device, Dtype, Tensor};
@@ -11,12 +11,12 @@ use super::{ALL_GATHER, COPY_IN, streams_wait};
 use crate::exchange::{Exchanged, flat, wait};
 use crate::new_ops::{ints, op};
 
-/// A function of FSDP, of the block of a name.
+/// Name of an FSDP function, with the name of its block.
 pub(super) fn function(what: &str, name: Option<&str>) -> String {
     name.map_or_else(|| format!("FSDP::{what}"), |name| format!("FSDP::{what} ({name})"))
 }
 
-/// The op that asks for all parts, and the memory that they come to.
+/// The op that gathers all parts, and the memory that receives them.
 pub(super) fn all_gather(
     memory: &mut Memory<'_, '_>,
     shards: &Shards,
@@ -79,7 +79,7 @@ pub(super) fn all_gather(
     (gather, all)
 }
 
-/// The op that cuts what came into parameters, whose memory it makes: `whole` are tensors in it.
+/// The op that splits gathered memory into parameters, which it allocates; `whole` are the tensors of the parameters.
 pub(super) fn copy_out(
     memory: &mut Memory<'_, '_>,
     shards: &Shards,
@@ -114,12 +114,12 @@ pub(super) fn copy_out(
         .taking(hooks::COPY_OUT.of(shards.all.len()))
 }
 
-/// The script's stream waits for another.
+/// Makes the script's stream wait for another.
 pub(super) fn wait_for(stream: u32) -> NewOp {
     wait(stream)
 }
 
-/// What copies over lists bring to the device first: where each part lies.
+/// Ops that copy metadata to the device for copies over lists: the address of each part.
 pub(super) fn listed(memory: &mut Memory<'_, '_>, parameters: usize) -> Vec<NewOp> {
     let count = LISTED_NUMBERS * parameters as i64;
     let host = memory.own(Tensor { device: Device::Pinned, ..flat(count, Dtype::I64) });

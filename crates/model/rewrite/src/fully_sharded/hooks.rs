@@ -1,10 +1,10 @@
-//! What FSDP2 does in Python, in times of a small op with autograd: so much each time, and so much for each parameter.
+//! Host time of FSDP2 in Python, in units of a small op with autograd: a constant per call, and a term per parameter.
 //!
-//! Recorded were steps of a perceptron (2 parameters a block) and of a decoder (12) with PyTorch 2.11 on a host of an H200
-//! (`benches/worlds.py`). Each constant is what its function took there beside the ops inside it, the profiler's cost taken off, less
-//! what host profiles give the op that stands for it. Of a third model, ResNet-50, nothing was used.
+//! Measured on recorded steps of a perceptron (2 parameters per block) and of a decoder (12), with PyTorch 2.11 on a host of an H200
+//! (`benches/worlds.py`). Each constant is the time of its function without the ops inside it and without the profiler's cost, minus the time that
+//! host profiles give the op that represents it. A third model, ResNet-50, was held out.
 
-/// Host time of a function: each time, and for each parameter.
+/// Host time of a function: per call, and per parameter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hook(f64, f64);
 
@@ -31,7 +31,7 @@ pub(super) const RESHARD: Hook = Hook(5.5, 0.23);
 pub(super) const REDUCE: Hook = Hook(53.0, 0.0);
 pub(super) const CHUNK: Hook = Hook(2.1, 0.0);
 pub(super) const ROOT_POST_BACKWARD: Hook = Hook(19.0, 0.0);
-/// An op of the optimizer over lists of `DTensor`, for all tensors in them; one that gives a new list; the optimizer around such ops.
+/// An op of the optimizer over lists of `DTensor`, for all tensors in them; one that returns a new list; the optimizer around such ops.
 pub(super) const LIST: Hook = Hook(21.0, 0.23);
 pub(super) const NEW_LIST: Hook = Hook(22.0, 0.93);
 pub(super) const OPTIMIZER: Hook = Hook(24.0, 0.55);

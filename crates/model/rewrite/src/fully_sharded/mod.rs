@@ -1,8 +1,8 @@
-//! Parameters, gradients and the optimizer's states cut over ranks: FSDP2, `fully_shard` of each block and of the whole.
+//! Parameters, gradients and optimizer states sharded over ranks: FSDP2, `fully_shard` of each block and of the whole model.
 //!
-//! What PyTorch 2.11 was recorded to run is put in: before a block its parameters are gathered on streams of their own and cut into
-//! place, after it they are gone; in the backward pass they are gathered again, those of the next block while one runs; gradients are
-//! added up over ranks, and each rank keeps its part; the optimizer updates parts.
+//! The rule inserts the ops that PyTorch 2.11 was recorded to run: before a block its parameters are gathered on separate streams and copied into
+//! place, after it they are freed; in the backward pass they are gathered again, those of the next block while one runs; gradients are reduced over
+//! ranks, and each rank keeps its part; the optimizer updates parts.
 
 mod gather;
 mod hooks;
@@ -31,31 +31,31 @@ use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// Streams: parts are put together on the first, gathered on the second, gradients reduced on the third.
+/// Streams: the first collects the parts, the second gathers parameters, the third reduces gradients.
 const COPY_IN: u32 = 1;
 const ALL_GATHER: u32 = 2;
 const REDUCE: u32 = 3;
 
-/// One of so many ranks that each have a part of all parameters.
+/// One rank of a job in which each rank has a part of all parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullySharded {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// What is gathered together.
+    /// Modules whose parameters are gathered together.
     pub blocks: Blocks,
-    /// Whether a block's parameters go after its forward pass, and come again for its backward pass (`reshard_after_forward`).
+    /// Whether a block's parameters are freed after its forward pass and gathered again for its backward pass (`reshard_after_forward`).
     pub reshard: bool,
 }
 
 impl FullySharded {
-    /// One of so many ranks, as PyTorch does without being told more.
+    /// One of `ranks` ranks, with PyTorch's defaults.
     #[must_use]
     pub fn of(ranks: u32) -> FullySharded {
         FullySharded { ranks, blocks: Blocks::default(), reshard: true }
     }
 }
 
-/// What lets a stream wait for another.
+/// An op that makes a stream wait for another.
 fn streams_wait(waiting: u32, awaited: u32) -> NewOp {
     NewOp::waiting("cudaStreamWaitEvent", StreamWait { waiting, awaited })
 }
@@ -122,7 +122,7 @@ impl Rule for FullySharded {
     }
 }
 
-/// What `fully_shard` refuses.
+/// Checks for parameters that `fully_shard` refuses.
 fn check(step: &Step, units: &[Unit]) -> Result<(), Error> {
     let parameters = || units.iter().flat_map(|unit| &unit.parameters).map(|&id| &step.tensors[id].value);
     if parameters().next().is_none() {

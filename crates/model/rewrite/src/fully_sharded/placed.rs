@@ -1,4 +1,4 @@
-//! Where in a step parameters are gathered and gradients reduced.
+//! Positions in a step where parameters are gathered and gradients reduced.
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Arg;
@@ -15,7 +15,7 @@ use crate::names::Names;
 use crate::new_ops::{self, op};
 use crate::passes::Passes;
 
-/// The patch as it grows.
+/// The patch under construction.
 pub(super) struct Placed<'a, 's, 'p> {
     memory: Memory<'s, 'p>,
     passes: &'a Passes,
@@ -33,7 +33,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         Placed { memory, passes, units, rule }
     }
 
-    /// Gathers before each block, and lets go of its parameters after it.
+    /// Gathers parameters before each block, and frees them after it.
     pub fn forward(&mut self) {
         let step = self.memory.step;
         let forward = &self.passes.forward;
@@ -45,7 +45,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         let root = NewOp::around("FSDP::root_pre_forward", waits).taking(hooks::ROOT_PRE_FORWARD.of(0));
         self.put(Place::Before(first), root);
         let units = self.units;
-        // That of the whole comes before all blocks.
+        // The gather of the whole model comes before all blocks.
         let whole = units.iter().filter(|(unit, _)| unit.name.is_none());
         for (unit, shards) in whole.chain(units.iter().filter(|(unit, _)| unit.name.is_some())) {
             let Some([begin, end]) = unit.forward else { continue };
@@ -66,7 +66,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         }
     }
 
-    /// What makes the engine call FSDP once the gradient of a block's input is there.
+    /// The op that registers FSDP's callback on the gradient of a block's input.
     fn registered(&mut self, input: TensorId) -> NewOp {
         let row = &self.memory.step.tensors[input];
         let viewed = self.memory.within(row.value.clone(), row.storage);
@@ -77,7 +77,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         NewOp::new("RegisterPostBackwardFunction", call).with(vec![view]).taking(hooks::REGISTER.of(0))
     }
 
-    /// Gathers again before each block's gradients, and reduces them after.
+    /// Gathers parameters again before each block's gradients, and reduces these after.
     pub fn backward(&mut self) {
         let mut order: Vec<usize> =
             (0..self.units.len()).filter(|&at| self.units[at].0.backward.is_some()).collect();
@@ -107,7 +107,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             return;
         };
         let mut inside = Vec::new();
-        // The whole comes last.
+        // The whole model comes last.
         last.sort_by_key(|&at| self.units[at].0.name.is_none());
         for at in last {
             let (unit, shards) = &self.units[at];
@@ -119,13 +119,13 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         let on_thread = |op: &&OpId| self.memory.step.ops[**op].thread == thread;
         let very_last =
             self.passes.backward.iter().rfind(on_thread).copied().unwrap_or(self.passes.backward[end]);
-        // What is put after the same op later comes before it.
+        // Of ops inserted after the same op, the later one comes first.
         let at = self.memory.patch.insert.iter().position(|(place, _)| *place == Place::After(very_last));
         let callback = (Place::After(very_last), callback.taking(hooks::ROOT_POST_BACKWARD.of(0)));
         self.memory.patch.insert.insert(at.unwrap_or(self.memory.patch.insert.len()), callback);
     }
 
-    /// The tensors that functions of the backward pass take: in memory of their own where it was gathered again.
+    /// The tensors that functions of the backward pass take, in new memory where it was gathered again.
     fn names(&mut self) -> Names<'s> {
         let step = self.memory.step;
         let again = self.units.iter().enumerate().filter(|(at, _)| self.is_gathered_again(*at));

@@ -1,4 +1,4 @@
-//! Gradients of a block added up over all ranks, of which each keeps its part.
+//! Gradients of a block summed over all ranks, of which each keeps its part.
 
 use steptime_aten::{Arg, Tensor};
 use steptime_graph::CollectiveKind;
@@ -12,7 +12,7 @@ use super::{REDUCE, streams_wait};
 use crate::exchange::{Exchanged, flat};
 use crate::new_ops::{ints, op};
 
-/// Calls once a unit's gradients are there. The first unit waits for none before it.
+/// Calls after a unit's gradients are ready. The first unit does not wait for an earlier one.
 pub(super) fn after(
     memory: &mut Memory<'_, '_>,
     unit: &Unit,

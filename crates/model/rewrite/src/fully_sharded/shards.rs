@@ -1,4 +1,4 @@
-//! Parameters cut over ranks: each is cut along its first dimension, and a rank has the first part or as many rows.
+//! Parameters sharded over ranks: each is cut along its first dimension. A rank is taken to have the first part, which has the most rows.
 
 use steptime_aten::{Dtype, Place, Tensor};
 use steptime_graph::execution::StorageId;
@@ -7,20 +7,20 @@ use steptime_step::{Patch, Step, TensorId};
 use super::units::Unit;
 use crate::exchange::flat;
 
-/// A parameter and the part of it that a rank keeps.
+/// A parameter, and the part of it that a rank keeps.
 #[derive(Debug, Clone)]
 pub(super) struct Shard {
-    /// The whole, as the forward pass takes it.
+    /// The whole parameter, as an input of the forward pass.
     pub whole: TensorId,
-    /// The part.
+    /// The rank's part.
     pub part: TensorId,
-    /// The same without shape, as it is sent.
+    /// The part, flattened, as it is sent.
     pub sent: TensorId,
     /// Elements of the part.
     pub elements: i64,
-    /// The gradient of the part, ...
+    /// Gradient of the part, ...
     pub gradient: TensorId,
-    /// ... and how it lies in what comes of reducing.
+    /// ... and its layout in the output of the reduction.
     pub lies: Tensor,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Shards {
     /// Elements of all parts together.
     pub elements: i64,
     pub dtype: Dtype,
-    /// What comes of reducing gradients: the parts' gradients lie in it.
+    /// Output of the reduction, which holds the gradients of all parts.
     pub reduced: TensorId,
 }
 
-/// Memory for what a patch puts in.
+/// Memory of tensors that a patch adds.
 pub(super) struct Memory<'s, 'p> {
     pub step: &'s Step,
     pub patch: &'p mut Patch,
@@ -43,13 +43,13 @@ pub(super) struct Memory<'s, 'p> {
 }
 
 impl Memory<'_, '_> {
-    /// A tensor in memory of its own.
+    /// A tensor in new memory.
     pub fn own(&mut self, value: Tensor) -> TensorId {
         let storage = self.storage();
         self.within(value, Some(storage))
     }
 
-    /// A tensor in some memory, which is its place where it has none: caches hold data by place.
+    /// A tensor in given memory. The memory becomes its place where it has none: caches hold data by place.
     pub fn within(&mut self, mut value: Tensor, storage: Option<StorageId>) -> TensorId {
         if let Some(storage) = storage.filter(|_| value.place.key().is_none()) {
             value.place = Place::storage(storage.0, 0);
@@ -73,7 +73,7 @@ impl Memory<'_, '_> {
     }
 }
 
-/// So many rows of each shape are a rank's.
+/// Shape of a rank's part: its rows are rounded up.
 pub(super) fn part_of(shape: &[i64], ranks: u32) -> Vec<i64> {
     let mut part = shape.to_vec();
     if let Some(rows) = part.first_mut() {

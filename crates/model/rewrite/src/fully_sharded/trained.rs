@@ -18,7 +18,7 @@ pub(crate) struct Trained {
 }
 
 impl Trained {
-    /// The parameter and its gradient, as it comes and as it is kept.
+    /// The parameter and its gradient, both the incoming and the stored one.
     pub fn tensors(&self, step: &Step) -> FxHashSet<TensorId> {
         let calls =
             step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
@@ -26,7 +26,7 @@ impl Trained {
         given.chain([self.parameter]).collect()
     }
 
-    /// What the parameter and its gradient lie in.
+    /// Memory of the parameter and of its gradient.
     pub fn memory(&self, step: &Step) -> FxHashSet<StorageId> {
         let calls =
             step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
@@ -35,7 +35,7 @@ impl Trained {
     }
 }
 
-/// Those whose gradients come, in the order in which the forward pass takes them first.
+/// Parameters with gradients, in the order of their first use in the forward pass.
 ///
 /// # Errors
 /// Where there is none.
@@ -47,7 +47,7 @@ pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<Trained
     if all.is_empty() { Err(none()) } else { Ok(all) }
 }
 
-/// Nothing is known to be trained.
+/// Error of a step without known trained parameters.
 pub(super) fn none() -> Error {
     Error::NothingToDo {
         reason: "no parameter is known that the model takes and an optimizer updates: it takes an execution trace of a training step, \

@@ -1,4 +1,4 @@
-//! What is gathered and reduced together: the parameters of a block, and those of none.
+//! Units that are gathered and reduced together: the parameters of a block, and those outside of blocks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Device;
@@ -11,26 +11,26 @@ use crate::data_parallel::Gradient;
 use crate::linked::Linked;
 use crate::passes::{Passes, takes};
 
-/// A block, or what is in none.
+/// A block, or the rest of the model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unit {
-    /// Its name; `None` of the whole.
+    /// Name of the block; `None` for the rest.
     pub name: Option<String>,
-    /// Its parameters, in the order in which they are used first.
+    /// Parameters, in the order of their first use.
     pub parameters: Vec<TensorId>,
-    /// Its gradients, each with the place of its parameter, in the order of these.
+    /// Gradients, each with the index of its parameter, in the order of the parameters.
     pub gradients: Vec<(usize, Gradient)>,
-    /// The places of its first and last op in the forward pass.
+    /// Places of the first and last op in the forward pass.
     pub forward: Option<[usize; 2]>,
-    /// The places of its first and last function in the backward pass.
+    /// Places of the first and last function in the backward pass.
     pub backward: Option<[usize; 2]>,
-    /// The first tensor of the forward pass that it takes.
+    /// The first tensor of the forward pass that the unit takes.
     pub input: Option<TensorId>,
-    /// Whether its input has a gradient: gradients are then reduced as soon as that is there.
+    /// Whether the input has a gradient: the unit's gradients are then reduced as soon as that is ready.
     pub passes_on: bool,
 }
 
-/// The units of a step: those of the blocks in order, then that of all else. Units without parameters are none.
+/// The units of a step: those of the blocks in order, then the rest. Units without parameters are left out.
 pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradient]) -> Vec<Unit> {
     let whole = found.names.len();
     let mut units = vec![Unit::default(); whole + 1];
@@ -40,7 +40,7 @@ pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradi
     let mut of: Vec<usize> = found.of.iter().map(|block| block.unwrap_or(whole)).collect();
     of.resize(passes.forward.len(), whole);
     parameters(step, passes, &of, &mut units);
-    // What comes after the last parameter is not of the model, but of its loss.
+    // Ops after the last use of a parameter belong to the loss, not to the model.
     let trained: FxHashSet<StorageId> =
         units.iter().flat_map(|unit| &unit.parameters).filter_map(|&id| step.tensors[id].storage).collect();
     let uses = |op: OpId| {
@@ -57,7 +57,7 @@ pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradi
         let is_input = |id: &TensorId| made.contains(id) && step.tensors[*id].value.dtype.is_float();
         unit.input = unit.input.or_else(|| takes(step, op).into_iter().find(is_input));
         made.extend(crate::passes::gives(step, op));
-        // The last op of a number is the one that the function differentiates.
+        // A function differentiates the last op with its sequence number.
         numbers.extend(step.subtree(op).into_iter().filter_map(|op| Some((step.ops[op].sequence?, at))));
     }
     functions(step, passes, (&of, end, &numbers), gradients, &mut units);
@@ -65,7 +65,7 @@ pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradi
     units
 }
 
-/// What an optimizer works on, and the forward pass takes without making it.
+/// Finds parameters: tensors that an optimizer updates, and that the forward pass takes without making them.
 fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
     let running = step.running().into_iter();
     let storages =
@@ -82,7 +82,7 @@ fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
         for id in takes(step, op) {
             let row = &step.tensors[id];
             let Some(storage) = row.storage.filter(|storage| updated.contains(storage)) else { continue };
-            // A tensor that the step makes is no parameter. An optimizer may take another at its address.
+            // A tensor made in the step is not a parameter. An optimizer may take another tensor at its address.
             if row.made || row.value.device != Device::Cuda {
                 continue;
             }
@@ -90,7 +90,7 @@ fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
                 order.push(storage);
                 (id, unit)
             });
-            // What several blocks share is of none of them.
+            // A parameter shared by several blocks belongs to none of them.
             if *owner != unit {
                 *owner = whole;
             }
@@ -101,7 +101,7 @@ fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
     }
 }
 
-/// Whose functions those of the backward pass are, and whose gradients come: of the function before.
+/// Assigns functions of the backward pass and arriving gradients to units; a function without a known op belongs to the unit of the one before.
 fn functions(
     step: &Step,
     passes: &Passes,
@@ -130,13 +130,13 @@ fn functions(
     }
 }
 
-/// Tells each unit its gradients: those that an optimizer takes with its parameters. Of others, and of several of a shape, that of the
-/// parameter used first comes last.
+/// Assigns gradients to the parameters that an optimizer updates with them. Of the others, and of several of one shape, the gradient of the parameter
+/// used first comes last.
 fn pair(step: &Step, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
     let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
     let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
     let linked = Linked::of(step, &updates);
-    // A set of several parameters tells them not apart.
+    // A group with several parameters does not identify one.
     let mut owners: FxHashMap<usize, Option<(usize, usize)>> = FxHashMap::default();
     for (at, unit) in units.iter().enumerate() {
         for (place, &parameter) in unit.parameters.iter().enumerate() {

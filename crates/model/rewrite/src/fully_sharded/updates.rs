@@ -14,15 +14,15 @@ use super::units::Unit;
 use crate::linked::Linked;
 use crate::passes::{Passes, takes};
 
-/// What ops on parts take in place of wholes.
+/// Replacements of whole tensors by parts.
 pub(super) struct Parts {
-    /// For the memory of parameters and gradients: the shape of the whole, and the part.
+    /// For the memory of parameters and gradients, the part.
     parts: FxHashMap<StorageId, TensorId>,
-    /// What an optimizer takes together: a parameter, its gradient and its states.
+    /// Groups of tensors that an optimizer takes together: a parameter, its gradient and its states.
     linked: Linked,
-    /// For each such set the shape of its parameter, and of the part; `None` where it has several parameters.
+    /// For each group, the shapes of its parameter and of the part; `None` where it has several parameters.
     cuts: FxHashMap<usize, Option<Cut>>,
-    /// The same by the shape of the parameter, for tensors of which it is not known what they belong to.
+    /// The same by the shape of the parameter, for tensors in no known group.
     shapes: FxHashMap<Vec<i64>, Cut>,
 }
 
@@ -64,7 +64,7 @@ impl Parts {
         all
     }
 
-    /// Puts the changes of optimizers, and of what else the script does with gradients, into a patch.
+    /// Adds the changes of optimizers, and of other ops of the script on gradients, to a patch.
     pub fn update(&self, step: &Step, passes: &Passes, patch: &mut Patch) {
         let own = |op: OpId| {
             let memory = takes(step, op).into_iter().filter_map(|id| step.tensors[id].storage);
@@ -109,7 +109,7 @@ impl Parts {
         patch.reshape.sort_by_key(|(tensor, _)| *tensor);
     }
 
-    /// The cut of a whole: a parameter, its gradient, or a state of its shape.
+    /// The cut of a whole tensor: a parameter, its gradient, or a state of its shape.
     fn cut(&self, step: &Step, tensor: TensorId) -> Option<&Cut> {
         let shape = &step.tensors[tensor].value.shape;
         let found = match self.linked.set(step, tensor).map(|set| self.cuts.get(&set)) {
@@ -120,13 +120,13 @@ impl Parts {
         found.filter(|cut| cut.whole == shape[..])
     }
 
-    /// How many wholes a list has.
+    /// Number of whole tensors in a list.
     fn listed(&self, step: &Step, arg: &Arg<TensorId>) -> usize {
         let Arg::Tensors(list) = arg else { return 0 };
         list.iter().filter(|&&id| self.cut(step, id).is_some()).count()
     }
 
-    /// States and what is made of them have the shapes of parameters.
+    /// Collects optimizer states and temporaries with the shapes of parameters.
     fn reshape(&self, step: &Step, call: &Call, reshaped: &mut FxHashSet<TensorId>) {
         for id in call.takes().chain(call.gives()) {
             let row = &step.tensors[id];

@@ -1,18 +1,18 @@
-//! Ops of several bags side by side: those that do the same for each.
+//! Corresponding ops of several bags.
 
 use rustc_hash::FxHashMap;
 use steptime_step::{OpId, Step, TensorId};
 
 use crate::error::Error;
 
-/// For each op of the first bag, the op of each bag.
+/// For each op of the first bag, the corresponding op of each bag.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Aligned {
     pub rows: Vec<Vec<OpId>>,
 }
 
 impl Aligned {
-    /// Adds an op of each bag with all inside it.
+    /// Adds an op of each bag with all ops inside it.
     pub fn add(&mut self, step: &Step, roots: &[OpId]) -> Result<(), Error> {
         let trees: Vec<Vec<OpId>> = roots.iter().map(|&root| step.subtree(root)).collect();
         let Some(first) = trees.first() else { return Ok(()) };
@@ -26,7 +26,7 @@ impl Aligned {
         Ok(())
     }
 
-    /// For each tensor of the first bag that of each bag.
+    /// For each tensor of the first bag, the corresponding tensor of each bag.
     pub fn tensors(&self, step: &Step) -> Result<FxHashMap<TensorId, Vec<TensorId>>, Error> {
         let mut all: FxHashMap<TensorId, Vec<TensorId>> = FxHashMap::default();
         for row in &self.rows {

@@ -3,20 +3,20 @@
 use steptime_aten::{Arg, Dtype};
 use steptime_step::{OpId, Step, TensorId};
 
-/// An op that looks rows of one table up and adds them.
+/// An op that looks up rows of one table and pools them.
 #[derive(Debug, Clone)]
 pub(super) struct Bag {
     pub op: OpId,
     pub table: TensorId,
-    /// Indices, where each bag begins, and a weight for each index where there are any.
+    /// Indices, offsets of bags, and weights of indices where there are any.
     pub inputs: Vec<TensorId>,
     pub result: TensorId,
-    /// In which bag each index is: its backward takes it.
+    /// Bag of each index, an input of the backward op.
     pub bag_of: TensorId,
     pub kind: Kind,
 }
 
-/// What bags must share to become one.
+/// Properties in which bags must agree to be merged.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     pub width: i64,
@@ -25,16 +25,16 @@ pub(super) struct Kind {
     pub mode: Arg<TensorId>,
     pub sparse: Arg<TensorId>,
     pub weighted: bool,
-    /// Whether the offsets end with the end of the last bag.
+    /// Whether the offsets include the end of the last bag.
     pub has_end: bool,
 }
 
-/// The bags of a step, in the order in which they are looked up.
+/// The bags of a step, in the order of lookup.
 pub(super) fn find(step: &Step) -> Vec<Bag> {
     step.running().into_iter().filter_map(|op| bag(step, op)).collect()
 }
 
-/// Bags that can become one, kind by kind.
+/// Bags that can be merged, grouped by kind.
 pub(super) fn groups(bags: Vec<Bag>) -> Vec<Vec<Bag>> {
     let mut groups: Vec<Vec<Bag>> = Vec::new();
     for bag in bags {
@@ -75,7 +75,7 @@ fn bag(step: &Step, op: OpId) -> Option<Bag> {
     })
 }
 
-/// The tensor that an argument is.
+/// The single tensor of an argument.
 pub(super) fn one(arg: &Arg<TensorId>) -> Option<TensorId> {
     match arg {
         Arg::Tensor(tensor) => Some(*tensor),

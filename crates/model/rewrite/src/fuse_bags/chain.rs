@@ -1,4 +1,4 @@
-//! What runs for one bag: copies of its inputs, the lookup, its gradient, its table's update.
+//! Ops that run for one bag: copies of its inputs, the lookup, its gradient, its table's update.
 
 use rustc_hash::FxHashSet;
 use steptime_step::{OpId, Step, TensorId, Uses};
@@ -10,18 +10,18 @@ use crate::new_ops::accumulates;
 /// The ops of one bag.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
-    /// Ops that run for this bag, outermost ones, in the order that all bags have in common.
+    /// Outermost ops that run for this bag, in an order common to all bags.
     pub roots: Vec<OpId>,
-    /// The function of its backward, where the table is trained.
+    /// Its backward function, where the table is trained.
     pub backward: Option<OpId>,
-    /// The gradient that comes to it.
+    /// The gradient of its output.
     pub gradient: Option<TensorId>,
-    /// The table, and all that is made of its gradient.
+    /// The table, and all tensors computed from its gradient.
     pub tensors: FxHashSet<TensorId>,
 }
 
 impl Chain {
-    /// The ops of a bag, but for those in the optimizer.
+    /// The ops of a bag, except those in the optimizer.
     pub fn of(step: &Step, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
         let mut chain = Chain::default();
         chain.tensors.insert(bag.table);
@@ -47,7 +47,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Adds the ops that make an input: copies of one tensor, back to what is older than the step.
+    /// Adds the ops that make an input: copies of one tensor, back to one that is older than the step.
     fn made_of(&mut self, step: &Step, uses: &Uses, input: TensorId) -> Result<(), Error> {
         let mut found = Vec::new();
         let mut tensor = input;
@@ -76,7 +76,7 @@ impl Chain {
     }
 }
 
-/// The gradient that a backward takes first.
+/// The first gradient that a backward op takes.
 fn gradient(step: &Step, op: OpId) -> Option<TensorId> {
     step.ops[op].call.as_deref()?.inputs.first().and_then(one)
 }

@@ -1,4 +1,4 @@
-//! The patch that makes one bag of several: the first one's ops stay and take the sizes of all.
+//! The patch that merges several bags into one: the ops of the first bag stay, with the sizes of all.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Lowering, OpSet, Tensor};
@@ -13,7 +13,7 @@ use super::sized;
 use crate::error::Error;
 use crate::updates::{self, Updates};
 
-/// The patch, and what it saves in words.
+/// The patch, with a description of its savings.
 pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
     let uses = Uses::of(step);
     let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
@@ -32,12 +32,12 @@ struct Fuse<'s> {
     bags: &'s [Bag],
     grow: Grow,
     patch: Patch,
-    /// Tensors of the first bag that others take its place for, in its own ops: its result, its gradient.
+    /// Replacements of tensors of the first bag in its own ops: its result and its gradient.
     one: FxHashMap<TensorId, TensorId>,
 }
 
 impl Fuse<'_> {
-    /// Lays the ops of the bags side by side; those of all but the first are removed.
+    /// Matches the ops of the bags; the ops of all but the first bag are removed.
     fn align(&mut self, chains: &[Chain], updates: &Updates) -> Result<Aligned, Error> {
         let each: Vec<Vec<OpId>> = chains
             .iter()
@@ -67,7 +67,7 @@ impl Fuse<'_> {
         Ok(aligned)
     }
 
-    /// The fused result and its gradient, and the ops that part and join them.
+    /// The fused result and its gradient, and the ops that split and join them.
     fn new_tensors(&mut self, chains: &[Chain]) -> Result<(), Error> {
         let (step, first) = (self.step, &self.bags[0]);
         let shape = [first.kind.bags * self.bags.len() as i64, first.kind.width];
@@ -92,7 +92,7 @@ impl Fuse<'_> {
         }
     }
 
-    /// Gives the first bag's tensors and arguments the sizes of all.
+    /// Gives the first bag's tensors and arguments the sizes of all bags.
     fn resize(&mut self, aligned: &Aligned, uses: &Uses, updates: &Updates) -> Result<(), Error> {
         let mut tensors = aligned.tensors(self.step)?;
         for (op, places) in lists(updates) {
@@ -129,7 +129,7 @@ impl Fuse<'_> {
         Ok(())
     }
 
-    /// What is saved, in words.
+    /// Describes the savings.
     fn why(&mut self, ops: &OpSet) {
         let removed = self.patch.remove.iter().flat_map(|&op| self.step.subtree(op));
         let [mut all, mut copies, mut kernels] = [0; 3];
@@ -148,7 +148,7 @@ impl Fuse<'_> {
     }
 }
 
-/// Ops on lists that have all bags' tensors, with their places.
+/// Ops on lists with the tensors of all bags, with their positions.
 fn lists(updates: &Updates) -> impl Iterator<Item = (OpId, Vec<usize>)> {
     let all = |(op, places): &(OpId, Vec<Option<usize>>)| {
         Some((*op, places.iter().copied().collect::<Option<_>>()?))

@@ -1,14 +1,14 @@
-//! Sizes of what was several tensors and is one.
+//! Sizes of tensors that are merged into one.
 
 use steptime_aten::Tensor;
 use steptime_step::{Step, TensorId};
 
 use super::bags::Bag;
 
-/// Which sizes add up over the bags: rows of their tables, their indices, the bags themselves.
+/// Sizes that add up over the bags: rows of their tables, their indices, the bags themselves.
 #[derive(Debug, Clone)]
 pub(super) struct Grow {
-    /// The size for each bag, and for all.
+    /// The size for each bag, and the sum.
     sums: Vec<(Vec<i64>, i64)>,
 }
 
@@ -31,12 +31,12 @@ impl Grow {
         Grow { sums }
     }
 
-    /// The size for all of a size for each; `None` where it stays.
+    /// The merged size, given the size for each bag; `None` where it does not change.
     pub fn size(&self, each: &[i64]) -> Option<i64> {
         self.sums.iter().find(|(sizes, _)| sizes == each).map(|(_, sum)| *sum)
     }
 
-    /// Sizes for all of those for each: the first dimension that grows, and no other.
+    /// The merged sizes, given those for each bag: the first dimension that adds up changes, and no other.
     pub fn sizes(&self, each: &[&[i64]]) -> Option<Vec<i64>> {
         let first = *each.first()?;
         let alike = each.iter().all(|sizes| sizes.len() == first.len());
@@ -48,13 +48,13 @@ impl Grow {
         Some(grown)
     }
 
-    /// The tensor for all of one for each; `None` where it stays.
+    /// The merged tensor, given one for each bag; `None` where it does not change.
     pub fn tensor(&self, each: &[&Tensor]) -> Option<Tensor> {
         let shapes: Vec<&[i64]> = each.iter().map(|tensor| &tensor.shape[..]).collect();
         let shape = self.sizes(&shapes)?;
         let first = *each.first()?;
         let mut strides = first.strides.clone();
-        // A row of indices: the stride of its only row spans it.
+        // A single row of indices: its stride spans the row.
         if let ([1, was], [_, now], [outer, _]) = (&first.shape[..], &shape[..], &mut strides[..])
             && *outer == *was
         {

@@ -1,4 +1,4 @@
-//! The ops that part the fused result into those of the bags, and put their gradients together.
+//! The ops that split the fused result into those of the bags, and join their gradients.
 
 use steptime_aten::{Arg, Tensor};
 use steptime_step::{Call, NewOp, Patch, Step, TensorId};
@@ -23,7 +23,7 @@ impl Parts<'_> {
         patch.tensor(step, Tensor::contiguous(&shape, self.kind.dtype))
     }
 
-    /// `view` and `unbind`, which give what the bags gave.
+    /// `view` and `unbind`, whose outputs are the results of the bags.
     pub fn forward(&self, step: &Step, patch: &mut Patch) -> [NewOp; 2] {
         let (bags, width) = (self.kind.bags, self.kind.width);
         let stacked = self.stacked(step, patch);
@@ -44,7 +44,7 @@ impl Parts<'_> {
         [view, NewOp::new("aten::unbind", unbind).with(selects)]
     }
 
-    /// The functions of their backward: the bags' gradients become one, `gradient`.
+    /// Their backward functions, which join the bags' gradients into `gradient`.
     pub fn backward(
         &self,
         each: &[TensorId],

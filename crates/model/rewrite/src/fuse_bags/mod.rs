@@ -15,10 +15,9 @@ use crate::rule::{Facts, Rule};
 use crate::selection::Among;
 use crate::stage::Stage;
 
-/// Puts the tables of all embedding bags of the same width, mode and type below one another, and looks all up at once.
+/// Concatenates the tables of all embedding bags of the same width, mode and type, and looks up all of them at once.
 ///
-/// The first bag's ops stay, from the copies of its indices to its table's update, and take the sizes of all; `view` and
-/// `unbind` part the result.
+/// The first bag's ops stay, from the copies of its indices to its table's update, with the sizes of all bags; `view` and `unbind` split the result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FuseEmbeddingBags;
 
@@ -45,7 +44,7 @@ impl Rule for FuseEmbeddingBags {
 }
 
 impl FuseEmbeddingBags {
-    /// The same of some bags alone.
+    /// Fuses chosen bags only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let mut all = bags::find(step);
         all.retain(|bag| among.has(step, bag.op));

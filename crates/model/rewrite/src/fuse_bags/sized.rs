@@ -6,8 +6,7 @@ use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::grow::Grow;
 
-/// The call of the first op in a row with the sizes of all, and with tensors that others take the place of; `None` where
-/// it stays.
+/// The call of the first op in a row with the merged sizes and the replaced tensors; `None` where it does not change.
 pub(super) fn call(
     step: &Step,
     row: &[OpId],
@@ -17,7 +16,7 @@ pub(super) fn call(
     let calls: Vec<&Call> = row.iter().map(|&op| step.ops[op].call.as_deref()).collect::<Option<_>>()?;
     let first = *calls.first()?;
     let name = &step.ops[*row.first()?].name;
-    // Other ops' numbers are dimensions, types and flags.
+    // Integers of other ops are dimensions, types and flags.
     let counted = name.contains("embedding") || name.contains("nnz");
     let sized = |each: &[&[Arg<TensorId>]]| -> Vec<Arg<TensorId>> {
         let arg = |(at, arg): (usize, &Arg<TensorId>)| {
@@ -36,7 +35,7 @@ pub(super) fn call(
     (call != *first).then_some(call)
 }
 
-/// The lists of numbers that an argument is in each of several calls.
+/// The integer lists at an argument position in each of several calls.
 fn ints<'c>(each: &[&'c [Arg<TensorId>]], at: usize) -> Option<Vec<&'c [i64]>> {
     let list = |args: &&'c [Arg<TensorId>]| match args.get(at)? {
         Arg::Ints(list) => Some(&list[..]),

@@ -1,5 +1,5 @@
-//! Which ops become one: connected elementwise ops over the same number of elements, whose intermediate results no other op of
-//! the forward pass takes before the last of them has run.
+//! Ops that are fused: connected elementwise ops over the same number of elements, whose intermediate results no other op of the forward pass takes
+//! before the last of them has run.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_step::TensorId;
@@ -7,8 +7,8 @@ use steptime_step::TensorId;
 use super::groups::Groups;
 use super::units::{Does, Units};
 
-/// The places of a chain's ops in the forward pass, and of the functions of their gradients; none where these do more than
-/// elementwise ops.
+/// The places of a chain's ops in the forward pass, and of the functions of their gradients; no functions where these contain ops that are not
+/// elementwise.
 pub(super) struct Chain {
     pub forward: Vec<usize>,
     pub backward: Vec<usize>,
@@ -36,12 +36,12 @@ fn kernels(units: &Units, forward: &[usize]) -> usize {
     forward.iter().map(of).sum()
 }
 
-/// Elementwise ops of the forward pass that are connected by what one gives and the other takes, in order: each joins those
-/// before it as long as no other op in between takes what they make.
+/// Connected elementwise ops of the forward pass, in order: each joins the preceding ops whose outputs it takes, as long as no other op in between
+/// takes these.
 fn connected(units: &Units) -> Vec<Vec<usize>> {
     let mut groups = Groups::of(units.forward.len());
     let mut writer: FxHashMap<TensorId, usize> = FxHashMap::default();
-    // The ops that made each tensor, one a group.
+    // The ops that made each tensor, one per group.
     let mut makers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
     for (at, unit) in units.forward.iter().enumerate() {
         if let Does::Elementwise { numel, .. } = unit.does {
@@ -75,7 +75,7 @@ fn connected(units: &Units) -> Vec<Vec<usize>> {
     groups.all()
 }
 
-/// Whether a function of the backward pass between the first and the last of some takes what these make.
+/// Whether a function of the backward pass takes an output of some functions before the last of them has run.
 fn escapes(units: &Units, members: &[usize]) -> bool {
     let Some(&last) = members.last() else { return true };
     let mut made: FxHashSet<TensorId> = FxHashSet::default();

@@ -1,4 +1,4 @@
-//! The patch: one kernel in place of a chain's ops, one in place of their gradients' functions.
+//! The patch: one kernel in place of a chain's ops, and one in place of the functions of their gradients.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use steptime_step::{Call, NewOp, Patch, Place, TensorId};
 use super::chains::Chain;
 use super::units::{Does, Unit, Units};
 
-/// The kernel.
+/// Name of the kernel.
 const KERNEL: &str = "triton_poi_fused";
-/// What runs it: around the function of the forward pass, and the function of either pass.
+/// Names of the events around it: around the function of the forward pass, and the function of either pass.
 const REGION: &str = "Torch-Compiled Region";
 const FUNCTION: [&str; 2] = ["CompiledFunction", "CompiledFunctionBackward"];
-/// Host time of a compiled function above that of its kernels, in the forward and in the backward pass, in times of a small op with
-/// autograd: between those of two recordings, 20 and 42, 15 and 29.
+/// Host time of a compiled function above that of its kernels, in the forward and in the backward pass, in units of a small op with autograd: between
+/// the values of two recordings, 20 and 42, 15 and 29.
 const PYTHON: [f64; 2] = [29.0, 21.0];
 
 type Tensors = BTreeSet<TensorId>;
 
-/// The patch as it grows, chain by chain.
+/// The patch under construction, chain by chain.
 pub(super) struct Compiled<'u> {
     units: &'u Units,
     pub patch: Patch,
-    /// Kernels that became one, of either pass.
+    /// Number of fused kernels in the forward and in the backward pass.
     pub kernels: [usize; 2],
 }
 
@@ -38,7 +38,7 @@ impl<'u> Compiled<'u> {
         let units = self.units;
         let forward: Vec<&Unit> = chain.forward.iter().map(|&at| &units.forward[at]).collect();
         let backward: Vec<&Unit> = chain.backward.iter().map(|&at| &units.backward[at]).collect();
-        // What others take is written; the gradients take what the chain itself takes, and compute the rest again.
+        // Tensors taken by other ops are written; the gradients take the inputs of the chain and recompute the rest.
         let takers = &units.takers;
         let others = |at: usize, members: &[usize]| members.binary_search(&at).is_err();
         let (takes, gives) = between(&forward, |tensor| {
@@ -61,7 +61,7 @@ impl<'u> Compiled<'u> {
         self.replace(&backward, call(&needs, &gradients), 1);
     }
 
-    /// Puts one kernel where the last of some ops stands.
+    /// Inserts one kernel at the position of the last of some ops.
     fn replace(&mut self, members: &[&Unit], call: Call, pass: usize) {
         let Some(last) = members.last() else { return };
         let function = NewOp::around(FUNCTION[pass], vec![NewOp::new(KERNEL, call)]);
@@ -80,7 +80,7 @@ fn call(takes: &Tensors, gives: &Tensors) -> Call {
     Call { inputs: args(takes), outputs: args(gives), settings: Settings::default() }
 }
 
-/// Tensors that some ops take from outside, and those of theirs that `others` take.
+/// Tensors that some ops take from outside, and their outputs for which `others` holds.
 fn between(members: &[&Unit], others: impl Fn(TensorId) -> bool) -> (Tensors, Tensors) {
     let mut made: FxHashSet<TensorId> = FxHashSet::default();
     let mut takes = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! Groups of ops that grow: each op is in one, and two become one.
+//! Disjoint groups of ops that are merged (union-find).
 
 use super::units::Does;
 
-/// The groups of ops, told by any op of theirs.
+/// The groups of ops, each identified by any of its ops.
 pub(super) struct Groups {
-    /// The group that a group became part of; itself where it is one still.
+    /// The group into which a group was merged; itself where it still exists.
     parent: Vec<usize>,
     groups: Vec<Group>,
 }
@@ -14,19 +14,19 @@ struct Group {
     members: Vec<usize>,
     /// The first and the last op.
     ends: [usize; 2],
-    /// Elementwise ops that take what it makes: others than its own are in its way, until they are in it.
+    /// Elementwise ops that take an output of the group: those of other groups prevent a merge, until they are merged into it.
     takers: Vec<usize>,
-    /// Whether an op takes what it makes that will never be in it.
+    /// Whether an op that can never join the group takes an output of it.
     closed: bool,
 }
 
 impl Groups {
-    /// None yet, of so many ops.
+    /// No groups yet, for this number of ops.
     pub fn of(ops: usize) -> Groups {
         Groups { parent: (0..ops).collect(), groups: (0..ops).map(|_| Group::default()).collect() }
     }
 
-    /// A group of one op, the last so far.
+    /// Adds a group of one op, the last so far.
     pub fn add(&mut self, at: usize) {
         self.groups[at] = Group { members: vec![at], ends: [at, at], ..Group::default() };
     }
@@ -50,7 +50,7 @@ impl Groups {
         self.groups[root].ends[0]
     }
 
-    /// An op of each group that some are in, by their last ops.
+    /// One op of each group that contains any of the given ops, ordered by the last ops of the groups.
     pub fn distinct(&mut self, ops: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut roots: Vec<usize> = ops.map(|at| self.root(at)).collect();
         roots.sort_by_key(|&root| self.groups[root].ends[1]);
@@ -58,7 +58,7 @@ impl Groups {
         roots
     }
 
-    /// Puts a group before the last op into the group of the last op, if no op between takes what both make.
+    /// Merges a group before the last op with the group of the last op, unless an op of a third group takes an output of either.
     pub fn join(&mut self, before: usize, last: usize) {
         let both = [self.root(before), self.root(last)];
         if both[0] == both[1] || both.iter().any(|&root| self.is_in_the_way(root, both)) {
@@ -77,7 +77,7 @@ impl Groups {
         self.parent[small] = large;
     }
 
-    /// Whether an op outside of two groups takes what one makes.
+    /// Whether an op outside of two groups takes an output of one of them.
     fn is_in_the_way(&mut self, group: usize, both: [usize; 2]) -> bool {
         if self.groups[group].closed {
             return true;
@@ -90,7 +90,7 @@ impl Groups {
             if own == group {
                 self.groups[group].takers.swap_remove(at);
             } else if !both.contains(&own) {
-                // Found at once when it is asked again.
+                // The next call finds it at once.
                 let last = self.groups[group].takers.len() - 1;
                 self.groups[group].takers.swap(at, last);
                 return true;
@@ -99,7 +99,7 @@ impl Groups {
         false
     }
 
-    /// An op takes what another made before; whether it matters when more do.
+    /// Records that an op takes an output of `maker`; returns whether further takers matter.
     pub fn taken(&mut self, maker: usize, at: usize, does: Does) -> bool {
         let group = self.root(maker);
         if matches!(does, Does::Elementwise { .. }) {

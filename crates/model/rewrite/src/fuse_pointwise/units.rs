@@ -1,4 +1,4 @@
-//! The step as units that run one after the other: outermost ops of the script, functions of the autograd engine.
+//! The step as a sequence of units: outermost ops of the script, functions of the autograd engine.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Lowering;
@@ -10,12 +10,12 @@ use crate::passes::Passes;
 use crate::rule::Facts;
 use crate::selection::Among;
 
-/// What an outermost op does on the device.
+/// Device work of an outermost op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
-    /// So many elementwise kernels over so many elements each.
+    /// A number of elementwise kernels over `numel` elements each.
     Elementwise { kernels: usize, numel: u64 },
-    /// Nothing.
+    /// No device work.
     Nothing,
     /// Anything else.
     Other,
@@ -25,13 +25,13 @@ pub(super) enum Does {
 pub(super) struct Unit {
     pub op: OpId,
     pub does: Does,
-    /// Tensors that it takes from outside, and that it gives.
+    /// Input tensors from outside, and output tensors.
     pub takes: Vec<TensorId>,
     pub gives: Vec<TensorId>,
     sequences: Vec<i64>,
 }
 
-/// All of them.
+/// All units of a step.
 pub(super) struct Units {
     pub forward: Vec<Unit>,
     pub backward: Vec<Unit>,
@@ -57,7 +57,7 @@ impl Takers {
         self.from(0, tensor, from)
     }
 
-    /// The same of the backward pass.
+    /// Units of the backward pass that take a tensor, from a place on.
     pub fn backward(&self, tensor: TensorId, from: usize) -> impl Iterator<Item = usize> {
         self.from(1, tensor, from)
     }
@@ -69,7 +69,7 @@ impl Takers {
 }
 
 impl Units {
-    /// What is not among some ops of the forward pass is of no use to a chain.
+    /// The units of a step. Ops of the forward pass that are not in `among` are never part of a chain.
     pub fn of(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
         let passes = Passes::of(step);
         let unit = |op: OpId| Unit::of(step, op, facts);
@@ -83,9 +83,9 @@ impl Units {
         Units { forward, backward, takers }
     }
 
-    /// For each chain of units of the forward pass the functions that compute its gradients, by their places.
+    /// For each chain of units of the forward pass, the places of the functions that compute its gradients.
     pub fn functions_of(&self, chains: &[Vec<usize>]) -> Vec<Vec<usize>> {
-        // Of ops with one number the last has the gradient.
+        // Of ops with the same sequence number, the last one has the gradient.
         let mut owner: FxHashMap<i64, usize> = FxHashMap::default();
         for (at, unit) in self.forward.iter().enumerate() {
             owner.extend(unit.sequences.iter().map(|&sequence| (sequence, at)));
@@ -116,7 +116,7 @@ impl Unit {
             made.extend(call.gives());
             gives.extend(call.gives());
         }
-        // What is made like another tensor reads nothing of it: it could come before.
+        // An op that only takes the shape of a tensor does not depend on its data: it could run earlier.
         if reads_nothing(step, op, facts) {
             takes.retain(|tensor| gives.contains(tensor));
         }

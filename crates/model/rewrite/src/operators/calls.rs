@@ -1,4 +1,4 @@
-//! What a library makes of a group of lookups.
+//! Calls of a library for a group of lookups.
 
 use steptime_step::{NewOp, TensorId};
 
@@ -6,9 +6,9 @@ use super::views::Views;
 
 /// The calls of a group of lookups.
 pub(super) trait Calls {
-    /// What gives `pooled`.
+    /// Ops that compute `pooled`.
     fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp>;
 
-    /// What takes the gradient of that, and updates the tables by the group's optimizer.
+    /// Ops that take the gradient of `pooled`, and update the tables by the group's optimizer.
     fn backward(&self, views: &mut Views<'_>, gradient: TensorId) -> Vec<NewOp>;
 }

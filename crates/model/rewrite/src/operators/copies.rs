@@ -1,4 +1,4 @@
-//! Copies of a batch from the host that become one.
+//! Merged copies of a batch from the host.
 
 use steptime_aten::{Arg, Tensor};
 use steptime_step::{OpId, TensorId, Uses};
@@ -6,7 +6,7 @@ use steptime_step::{OpId, TensorId, Uses};
 use super::trail::{self, Source};
 use super::views::Views;
 
-/// Copies from the host, of which nobody else takes anything, become one.
+/// Merges copies from the host with no other consumers into one.
 pub(super) fn one_copy(
     views: &mut Views<'_>,
     uses: &Uses,
@@ -34,7 +34,7 @@ pub(super) fn one_copy(
     Some(to)
 }
 
-/// Gives a copy another size.
+/// Resizes a copy.
 pub(super) fn grow(views: &mut Views<'_>, copy: OpId, tensors: [TensorId; 2], count: i64) {
     let was = views.value(tensors[0]);
     for tensor in tensors {

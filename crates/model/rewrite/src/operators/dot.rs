@@ -6,22 +6,22 @@ use steptime_step::{Call, OpId, Step, TensorId, Uses};
 use super::lookups::tensor;
 use super::trail::maker;
 
-/// An interaction by PyTorch's ops.
+/// A dot interaction by PyTorch's ops.
 #[derive(Debug, Clone)]
 pub(super) struct Dot {
-    /// `[B, F, D]`.
+    /// The vectors, `[B, F, D]`.
     pub vectors: TensorId,
     /// The same with the last two dimensions swapped.
     pub turned: TensorId,
-    /// The ops from the vectors to the result, which is that of the last.
+    /// The ops from the vectors to the result, which is the output of the last.
     pub ops: Vec<OpId>,
-    /// Whether the first vector is taken out of the vectors.
+    /// Whether the first vector is selected from the vectors.
     pub is_selected: bool,
-    /// What the products are picked by.
+    /// Indices that select the products.
     pub picked_by: Vec<TensorId>,
 }
 
-/// The interaction that multiplies by this op.
+/// The interaction whose matrix product is this op.
 pub(super) fn dot(step: &Step, uses: &Uses, product: OpId) -> Option<Dot> {
     let call = called(step, product, &["aten::bmm", "aten::matmul"])?;
     let (vectors, turned) = (tensor(&call.inputs, 0)?, tensor(&call.inputs, 1)?);
@@ -62,7 +62,7 @@ pub(super) fn dot(step: &Step, uses: &Uses, product: OpId) -> Option<Dot> {
     Some(Dot { vectors, turned, ops, is_selected, picked_by })
 }
 
-/// The call of an op that no other is around, of one of some names.
+/// The call of an outermost op with one of some names.
 fn called<'s>(step: &'s Step, op: OpId, names: &[&str]) -> Option<&'s Call> {
     let row = &step.ops[op];
     let own = names.contains(&&*row.name) && step.outermost(op) == op && !row.captured;
@@ -78,7 +78,7 @@ fn only_user(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
     if let [one] = users[..] { Some(one) } else { None }
 }
 
-/// Whether a tensor is the first of each sample's vectors, taken out of them for this alone.
+/// Whether a tensor is the first of each sample's vectors, selected for this interaction only.
 fn selects(step: &Step, uses: &Uses, first: TensorId, vectors: TensorId, ops: &mut Vec<OpId>) -> bool {
     let select = maker(step, uses, first).and_then(|op| Some((op, called(step, op, &["aten::select"])?)));
     let Some((op, call)) = select else { return false };

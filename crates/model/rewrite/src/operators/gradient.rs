@@ -1,4 +1,4 @@
-//! The gradient that comes to one call, in the place of those that came to the lookups.
+//! The gradient of the single call, in place of the gradients of the lookups.
 
 use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, Place, TensorId, Uses};
@@ -9,8 +9,7 @@ use super::trail::{self, maker};
 use super::views::Views;
 use crate::new_ops::function;
 
-/// The gradient `[bags, columns]`, and the functions of the backward pass before that of the call; `None` where it does not
-/// come as it is known to.
+/// The gradient `[bags, columns]`, and a backward function to insert before that of the call; `None` where the gradient has an unknown form.
 pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(TensorId, Option<NewOp>)> {
     let first = &group.members[0];
     let own = first.trained.as_ref()?.gradient;
@@ -40,7 +39,7 @@ pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(T
     Some((to, Some(function("ViewBackward0", &[comes], vec![reshape]))))
 }
 
-/// One `narrow` in the place of those of all lookups.
+/// One `narrow` in place of those of all lookups.
 fn part(views: &mut Views<'_>, uses: &Uses, group: &Group, root: OpId) -> Option<TensorId> {
     let step = views.step;
     let own = *step.ops[root].children.first()?;

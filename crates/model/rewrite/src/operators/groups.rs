@@ -1,4 +1,4 @@
-//! Which lookups one call can make: those of as many bags whose results are put side by side.
+//! Groups of lookups for one call: lookups with the same number of bags whose results are concatenated.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
@@ -9,10 +9,10 @@ use super::lookups::{Lookup, described, find};
 use super::trained::{self, Rules, Trained};
 use crate::updates;
 
-/// What a backward pass begins with: the gradient of the loss by itself.
+/// First op of a backward pass: it creates the gradient of the loss by itself.
 const BEGINS: &str = "aten::ones_like";
 
-/// A lookup, and how its table is trained.
+/// A lookup, and the training of its table.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub lookup: Lookup,
@@ -27,16 +27,16 @@ pub(super) struct Group {
     pub joined: Joined,
     /// The operators' name of the optimizer.
     pub optimizer: Option<&'static str>,
-    /// The last lookup of all to run, ...
+    /// The last lookup of the group to run, ...
     pub last: OpId,
-    /// ... the first function of their backward pass, ...
+    /// ... the first function of its backward pass, ...
     pub first: Option<OpId>,
-    /// ... and the op that backward passes of its thread begin with.
+    /// ... and the first op of the backward passes on its thread.
     pub begins: Option<OpId>,
 }
 
 impl Group {
-    /// Lookups that nothing is known of beside what they share.
+    /// A group without the positions of its ops.
     fn new(members: Vec<Member>, joined: Joined, optimizer: Option<&'static str>) -> Group {
         let last = members[0].lookup.op;
         Group { members, joined, optimizer, last, first: None, begins: None }
@@ -47,16 +47,16 @@ impl Group {
         self.optimizer.is_some() && self.trained().next().is_some()
     }
 
-    /// Those of its lookups that are trained.
+    /// The trained lookups of the group.
     pub fn trained(&self) -> impl Iterator<Item = &Trained> {
         self.members.iter().filter_map(|member| member.trained.as_ref())
     }
 }
 
-/// What those of a group share.
+/// Properties shared by a group.
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
-/// The groups in the order of their last lookups, and why other lookups stay as they are; `refuses` says why one does.
+/// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
 pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::of(step);
     let (mut lookups, mut left) = find(step, &uses);
@@ -99,7 +99,7 @@ pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (V
     (groups, left)
 }
 
-/// Puts groups in the order of their last lookups.
+/// Sorts groups by their last lookups.
 fn in_order(step: &Step, groups: &mut [Group]) {
     let (mut place, mut begins) = (FxHashMap::default(), FxHashMap::default());
     for (at, op) in step.running().into_iter().enumerate() {
@@ -136,7 +136,7 @@ fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: O
     }
 }
 
-/// Those of a group that stand side by side, in their order. A `stack` takes all, or each is alone.
+/// Consecutive lookups of a group, in order. A `stack` needs all of its inputs in the group, or each lookup is alone.
 fn runs(step: &Step, mut group: Group) -> Vec<Group> {
     let place = |member: &Member| match member.joined {
         Joined::Cat(_, at) | Joined::Stack(_, at) => at,

@@ -1,4 +1,4 @@
-//! What one call looks up: the indices of all tables, one table after the other, and where each bag begins.
+//! Inputs of one call: the indices of all tables, one table after the other, and the offsets of all bags.
 
 use steptime_aten::{Arg, Dtype};
 use steptime_step::{NewOp, OpId, TensorId, Uses};
@@ -10,21 +10,21 @@ use super::trail::{self, Source};
 use super::views::Views;
 use crate::new_ops::op;
 
-/// What earlier calls have put together.
+/// Inputs made for earlier calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Made {
-    /// Of pieces, or of one matrix whose columns they are.
+    /// Keys are the joined pieces, or one matrix whose columns they are.
     indices: Vec<(Vec<TensorId>, TensorId)>,
     offsets: Vec<(i64, Dtype, TensorId)>,
 }
 
 impl Made {
-    /// How much there is.
+    /// Numbers of stored indices and offsets.
     pub fn counts(&self) -> [usize; 2] {
         [self.indices.len(), self.offsets.len()]
     }
 
-    /// Forgets what came after there was so much.
+    /// Truncates to earlier counts.
     pub fn forget(&mut self, [indices, offsets]: [usize; 2]) {
         self.indices.truncate(indices);
         self.offsets.truncate(offsets);
@@ -35,11 +35,11 @@ impl Made {
 pub(super) struct Inputs {
     pub indices: TensorId,
     pub offsets: TensorId,
-    /// The ops that put them together.
+    /// The ops that join the indices.
     pub ops: Vec<NewOp>,
 }
 
-/// Puts them together; `removed` are the ops that took them.
+/// Makes the inputs; `removed` are the ops that took them before.
 pub(super) fn of(
     views: &mut Views<'_>,
     uses: &Uses,
@@ -64,7 +64,7 @@ pub(super) fn of(
     Inputs { indices, offsets, ops }
 }
 
-/// The indices, one piece after the other.
+/// The concatenated indices.
 fn flat(
     views: &mut Views<'_>,
     uses: &Uses,
@@ -88,7 +88,7 @@ fn flat(
     all
 }
 
-/// The columns of a matrix, one after the other.
+/// The concatenated columns of a matrix.
 fn turned(views: &mut Views<'_>, whole: TensorId, ops: &mut Vec<NewOp>) -> TensorId {
     let count = [views.value(whole).numel() as i64];
     let (transpose, turned) = views.transposed(whole);
@@ -110,7 +110,7 @@ fn row(views: &mut Views<'_>, tensor: TensorId, ops: &mut Vec<NewOp>) -> TensorI
     flat
 }
 
-/// Where each bag begins, and where the last one ends: copied where a bag's were, else as old as the tables.
+/// Offsets of all bags, with the end of the last one: copied to the device where a bag's offsets were, else from before the step like the tables.
 fn offsets(views: &mut Views<'_>, uses: &Uses, group: &Group, removed: &[OpId], made: &mut Made) -> TensorId {
     let step = views.step;
     let each: Vec<TensorId> = group.members.iter().filter_map(|member| member.lookup.offsets).collect();

@@ -1,4 +1,4 @@
-//! Dot interaction: the products of each sample's vectors in pairs, behind the first vector, by one op.
+//! Dot interaction as one op: the pairwise products of each sample's vectors, behind the first vector.
 
 use steptime_aten::Arg;
 use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
@@ -10,7 +10,7 @@ use super::trail::unused;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 
-/// The number by which the op knows what it was compiled for.
+/// Number of the op's compiled plan.
 const PLAN: i64 = 1;
 
 /// A patch for each interaction.
@@ -20,7 +20,7 @@ pub(super) fn patches(step: &Step, rule: &'static str) -> Vec<Patch> {
     found.filter_map(|dot| patch(step, &uses, &dot, rule)).collect()
 }
 
-/// The patch; `None` where the gradients go another way than is known.
+/// The patch; `None` where the gradients take an unknown path.
 fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patch> {
     let mut views = Views { step, patch: Patch::new(rule) };
     let join = *dot.ops.last()?;
@@ -51,7 +51,7 @@ fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patc
     Some(views.patch)
 }
 
-/// Puts the backward op in the place of its functions.
+/// Inserts the backward op in place of its functions.
 fn insert(views: &mut Views<'_>, dot: &Dot, backward: &Backward) {
     let step = views.step;
     let shape = step.tensors[dot.vectors].value.shape.clone();

@@ -1,25 +1,25 @@
-//! The functions of the backward pass that a dot interaction has by PyTorch's ops.
+//! The backward functions of a dot interaction by PyTorch's ops.
 
 use steptime_step::{Call, OpId, Patch, Step, TensorId, Uses};
 
 use super::dot::Dot;
 use super::trail::{self, maker};
 
-/// They, and the gradients that come to them and go on.
+/// The functions, with their incoming and outgoing gradients.
 pub(super) struct Backward {
-    /// In the order in which they run.
+    /// In execution order.
     pub functions: Vec<OpId>,
     /// The gradient of the result.
     pub comes: TensorId,
     /// The gradient of the vectors.
     pub gives: TensorId,
-    /// The op that adds the gradient of the first vector to what comes through all vectors, where there is one.
+    /// The op that adds the gradient of the first vector to that of all vectors, where there is one.
     adds: Option<OpId>,
     /// The gradient of the first vector.
     first: Option<TensorId>,
 }
 
-/// The function that multiplies gradients.
+/// The function of the matrix product.
 fn product(step: &Step, uses: &Uses, dot: &Dot) -> Option<OpId> {
     let takes = uses.consumers(dot.vectors).iter().chain(uses.consumers(dot.turned));
     let mut roots = takes.map(|&op| step.outermost(op));
@@ -31,10 +31,10 @@ pub(super) fn is_trained(step: &Step, uses: &Uses, dot: &Dot) -> bool {
     product(step, uses, dot).is_some()
 }
 
-/// The functions; `None` where the gradients go another way than is known.
+/// The functions; `None` where the gradients take an unknown path.
 pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
     let mut functions = vec![product(step, uses, dot)?];
-    // From the product back to where the gradient of the result comes in.
+    // From the product back to the incoming gradient of the result.
     let comes = loop {
         let comes = trail::gradient(step, uses, *functions.last()?)?;
         let root = functions.last().map(|&root| &*step.ops[root].name)?;
@@ -61,13 +61,13 @@ pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
     Some(Backward { functions, comes, gives, adds, first })
 }
 
-/// Tensors that functions give.
+/// Outputs of functions.
 fn given(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
     let ops = functions.iter().flat_map(|&root| step.subtree(root));
     ops.filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect()
 }
 
-/// The functions of the transpose and of the first vector that come after.
+/// Adds the later functions of the transpose and of the first vector.
 fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
     let known = ["TransposeBackward0", "PermuteBackward0", "SelectBackward0"];
     let given = given(step, functions);
@@ -80,7 +80,7 @@ fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
     }
 }
 
-/// The gradient of the vectors, and that of the first vector where it goes another way.
+/// The gradient of the vectors, and that of the first vector where it is separate.
 fn leaves(step: &Step, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(TensorId, Option<TensorId>)> {
     let outside = |op: OpId| !functions.iter().any(|&root| step.is_within(op, root));
     let mut leaving: Vec<TensorId> = given(step, functions);
@@ -107,7 +107,7 @@ fn adds(step: &Step, uses: &Uses, gradient: TensorId) -> Option<OpId> {
 }
 
 impl Backward {
-    /// Without a gradient of the first vector of its own nothing is added to what comes through all vectors.
+    /// Removes the addition of a separate gradient of the first vector.
     pub fn bypass(&self, uses: &Uses, patch: &mut Patch, step: &Step) {
         let (Some(op), Some(first)) = (self.adds, self.first) else { return };
         let Some(call) = &step.ops[op].call else { return };

@@ -1,4 +1,4 @@
-//! What becomes of the results of lookups.
+//! Consumers of the results of lookups.
 
 use steptime_aten::Arg;
 use steptime_step::{OpId, Step, TensorId, Uses};
@@ -6,18 +6,18 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 use super::lookups::Lookup;
 use super::trained::Trained;
 
-/// What becomes of results.
+/// Use of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// They stand side by side in the list of a `cat`, from this place on.
+    /// Results are consecutive in the list of a `cat`, from this position on.
     Cat(OpId, usize),
-    /// They are all that a `stack` takes; of one, its place.
+    /// Results are all inputs of a `stack`; for a single one, its position.
     Stack(OpId, usize),
-    /// There is one.
+    /// A single result.
     Alone,
 }
 
-/// What becomes of a result: one `cat` or `stack` along the columns takes it, and gives its gradient.
+/// Use of a result: one `cat` or `stack` along the columns takes it, and computes its gradient.
 pub(super) fn joined(step: &Step, uses: &Uses, lookup: &Lookup, trained: Option<&Trained>) -> Joined {
     let users = uses.consumers(lookup.result).iter().filter(|&&op| !step.is_within(op, lookup.op));
     let mut users: Vec<OpId> = users.map(|&op| step.outermost(op)).collect();

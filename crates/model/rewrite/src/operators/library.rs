@@ -1,4 +1,4 @@
-//! Whose operators take the place of PyTorch's.
+//! Libraries whose operators replace PyTorch's.
 
 use steptime_step::Step;
 
@@ -19,13 +19,13 @@ pub(super) enum Library {
     Fbgemm,
 }
 
-/// FBGEMM reads rows four elements at once.
+/// FBGEMM reads rows in vectors of four elements.
 const VECTOR: i64 = 4;
-/// The most columns of its kernels.
+/// Maximum number of columns of its kernels.
 const WIDEST: i64 = 2048;
 
 impl Library {
-    /// Its calls for a group.
+    /// The library's calls for a group.
     pub fn calls<'c>(
         self,
         views: &mut Views<'_>,
@@ -38,7 +38,7 @@ impl Library {
         }
     }
 
-    /// Why the library cannot make a lookup.
+    /// Reason why the library does not support a lookup.
     pub fn refuses(self, step: &Step, lookup: &Lookup) -> Option<String> {
         let fits = lookup.width % VECTOR == 0 && lookup.width <= WIDEST;
         let refuses = self == Library::Fbgemm && !fits;

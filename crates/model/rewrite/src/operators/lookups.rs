@@ -1,4 +1,4 @@
-//! Lookups in embedding tables: rows of one, each for itself or some of them added up.
+//! Lookups in embedding tables: single rows, or pooled rows.
 
 use steptime_aten::{Arg, Device, Dtype};
 use steptime_step::{Call, OpId, Step, TensorId, Uses};
@@ -6,24 +6,24 @@ use steptime_step::{Call, OpId, Step, TensorId, Uses};
 use super::trail;
 use crate::updates;
 
-/// An op that looks rows of one table up.
+/// An op that looks up rows of one table.
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
     pub op: OpId,
     pub table: TensorId,
     pub indices: TensorId,
-    /// Where each bag begins; `None` where each is one row.
+    /// Offsets of the bags; `None` where each bag is one row.
     pub offsets: Option<TensorId>,
     pub mean: bool,
     pub result: TensorId,
-    /// How many bags, or rows.
+    /// Number of bags, or of rows.
     pub bags: i64,
     pub width: i64,
-    /// What its backward op takes and no other's does: in which bag each index is.
+    /// Input that identifies its backward op: the bag of each index.
     pub bag_of: Option<TensorId>,
 }
 
-/// The lookups in the order in which they run, and why others stay as they are.
+/// The lookups in execution order, and the reasons why others stay as they are.
 pub(crate) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for op in step.running() {
@@ -36,12 +36,12 @@ pub(crate) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
     (found, left)
 }
 
-/// All that are what operators can take, but for what they ask of types, layouts and users.
+/// All lookups that operators support, without the checks of types, layouts and consumers.
 pub(crate) fn each(step: &Step) -> Vec<Lookup> {
     step.running().into_iter().filter_map(|op| lookup(step, op)?.ok()).collect()
 }
 
-/// The lookup that an op is; an error where it does what the operators do not.
+/// The lookup that an op performs; an error where the operators do not support it.
 fn lookup(step: &Step, op: OpId) -> Option<Result<Lookup, String>> {
     let row = &step.ops[op];
     let call = row.call.as_deref().filter(|_| step.outermost(op) == op && !row.captured)?;
@@ -88,7 +88,7 @@ fn bags(step: &Step, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
     })
 }
 
-/// Whether the operators can take a lookup's table, indices and offsets.
+/// Checks that the operators support a lookup's table, indices and offsets.
 fn usable(step: &Step, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
     let about = |what: String| Err(format!("{} {what}", described(step, lookup.table)));
     let (table, indices) = (&step.tensors[lookup.table].value, &step.tensors[lookup.indices].value);
@@ -112,7 +112,7 @@ fn usable(step: &Step, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
     }
 }
 
-/// A table in words.
+/// A description of a table.
 pub(crate) fn described(step: &Step, table: TensorId) -> String {
     let shape = &step.tensors[table].value.shape;
     let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
@@ -127,7 +127,7 @@ fn is_on(call: &Call, at: usize) -> bool {
     call.inputs.get(at) == Some(&Arg::Bool(true))
 }
 
-/// The tensor at a place of some arguments.
+/// The tensor at an argument position.
 pub(crate) fn tensor(args: &[Arg<TensorId>], at: usize) -> Option<TensorId> {
     match args.get(at)? {
         Arg::Tensor(tensor) => Some(*tensor),

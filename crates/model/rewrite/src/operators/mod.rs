@@ -1,4 +1,4 @@
-//! Operators of other libraries for PyTorch's: ours, and FBGEMM's for embedding tables.
+//! Replacement of PyTorch's operators: by ours, and by FBGEMM's for embedding tables.
 
 mod calls;
 mod copies;
@@ -31,14 +31,13 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// What any library asks for that trains tables itself.
+/// Risk of any library that updates tables itself.
 const RISK: &str =
     "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up";
 
 /// Embedding bags, rows of embedding tables and dot interaction by the operators of `steptime.operators`.
 ///
-/// Lookups whose results are put side by side become one call, with their gradients and the updates of their tables. Those
-/// of other tables are a call each.
+/// Lookups whose results are concatenated become one call, with their gradients and the updates of their tables. Other tables have one call each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operators;
 
@@ -66,7 +65,7 @@ impl Rule for Operators {
     }
 }
 
-/// Embedding bags and rows of embedding tables by FBGEMM's table-batched embeddings, in calls as those of [`Operators`].
+/// Embedding bags and rows of embedding tables by FBGEMM's table-batched embeddings, grouped into calls as by [`Operators`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fbgemm;
 
@@ -100,11 +99,11 @@ impl Rule for Fbgemm {
     }
 }
 
-/// What one call each made of groups of lookups.
+/// Groups of lookups, each converted to one call.
 struct Lookups {
     draft: Draft,
     patches: Vec<Patch>,
-    /// Why others stay as they are.
+    /// Reasons why other lookups stay as they are.
     left: Vec<String>,
 }
 
@@ -142,7 +141,7 @@ fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups,
     Ok(Lookups { draft, patches, left })
 }
 
-/// The patches with what they leave as it was; `nothing` says what there would have been to change.
+/// The patches, with the reasons of unchanged lookups; `nothing` is the reason where there is neither.
 fn named(mut patches: Vec<Patch>, mut left: Vec<String>, nothing: &str) -> Result<Vec<Patch>, Error> {
     left.dedup();
     match patches.last_mut() {

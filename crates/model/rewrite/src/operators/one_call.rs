@@ -1,4 +1,4 @@
-//! The patch that makes one call of a group of lookups, of their gradients and of their tables' updates.
+//! The patch that replaces a group of lookups, their gradients and their tables' updates by one call.
 
 use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, Step, TensorId};
 
@@ -9,7 +9,7 @@ use super::state::{self, Leaving};
 use super::views::Views;
 use super::{gradient, results, trail};
 
-/// The patch of a group of a draft. `leaving` are the optimizers' lists, which the last of all groups shortens.
+/// The patch of a group of a draft. `leaving` holds the optimizers' lists, which are shortened at the last group.
 pub(super) fn patch(
     draft: &Draft,
     group: &Group,
@@ -48,13 +48,13 @@ pub(super) fn patch(
     Some(views.patch)
 }
 
-/// The tensors that an op and those inside it take.
+/// The input tensors of an op and of the ops inside it.
 fn takes(op: &NewOp) -> Vec<TensorId> {
     let own = op.call.iter().flat_map(Call::takes);
     own.chain(op.children.iter().flat_map(takes)).collect()
 }
 
-/// What is done, in words.
+/// A description of the change.
 fn why(step: &Step, group: &Group, library: Library, patch: &Patch) -> String {
     let ops: usize = patch.remove.iter().map(|&op| step.subtree(op).len()).sum();
     let members = group.members.iter().map(|member| &member.lookup);

@@ -10,9 +10,9 @@ use super::inputs::Inputs;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 
-/// Bits of an element: tables are of 32-bit floats.
+/// Bits per element: tables hold 32-bit floats.
 const BITS: i64 = 32;
-/// The number by which the op knows what it was compiled for.
+/// Number of the op's compiled plan.
 const PLAN: i64 = 1;
 
 /// The calls of a group.
@@ -34,7 +34,7 @@ impl Pool<'_> {
         Arg::Int(i64::from(self.group.members[0].lookup.mean))
     }
 
-    /// The tensor that autograd knows the call by has a gradient that is none: its thread passes it on.
+    /// Inserts `AccumulateGrad` for the anchor tensor of the call, whose gradient is undefined.
     fn anchored(&self, views: &mut Views<'_>) {
         let Some(at) = self.group.begins else { return };
         let accumulate = function(ACCUMULATE_GRAD, &[], Vec::new());
@@ -43,7 +43,7 @@ impl Pool<'_> {
 }
 
 impl Calls for Pool<'_> {
-    /// The lookup, in a function of autograd where it is trained.
+    /// The lookup, in an autograd function where it is trained.
     fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp> {
         let shape = views.value(pooled).shape;
         let inputs =

@@ -5,7 +5,7 @@ use steptime_step::{TensorId, Uses};
 
 use super::views::Views;
 
-/// A tensor of which the pieces are all rows.
+/// A tensor whose rows are the pieces.
 pub(super) fn rows(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Option<TensorId> {
     let mut next = views.value(pieces[0]).offset;
     for &piece in pieces {
@@ -23,7 +23,7 @@ pub(super) fn rows(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Optio
     })
 }
 
-/// A matrix of which the pieces are all columns.
+/// A matrix whose columns are the pieces.
 pub(super) fn columns(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Option<TensorId> {
     let (first, count) = (views.value(pieces[0]), pieces.len() as i64);
     for (at, &piece) in (0..).zip(pieces) {

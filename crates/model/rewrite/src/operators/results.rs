@@ -1,4 +1,4 @@
-//! What one call gives, in the place of what the lookups gave.
+//! Results of the single call, in place of those of the lookups.
 
 use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, TensorId};
@@ -8,7 +8,7 @@ use super::joined::{Joined, list};
 use super::lookups::tensor;
 use super::views::Views;
 
-/// The tensor that the call gives, `[bags, columns]`, and the ops after it.
+/// The output of the call, `[bags, columns]`, and the op after it.
 pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
     let step = views.step;
     let lookups = || group.members.iter().map(|member| &member.lookup);
@@ -28,7 +28,7 @@ pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewO
             shaped(views, first.table, &flat, &apart, given)
         }
         Joined::Cat(op, _) => {
-            // Others may have become one already.
+            // Other lookups of the list may have been merged already.
             let now = list(step, op).unwrap_or_default();
             let at = now.iter().position(|&tensor| tensor == first.result).unwrap_or_default();
             let all = now.len() == group.members.len();
@@ -68,7 +68,7 @@ fn shaped(
     (pooled, Some(view))
 }
 
-/// Puts one tensor in the place of some in an op's list.
+/// Replaces some tensors in an op's list by one.
 fn splice(views: &mut Views<'_>, op: OpId, places: std::ops::Range<usize>, one: TensorId) {
     let Some(mut call) = views.step.ops[op].call.as_deref().cloned() else { return };
     if let Some(Arg::Tensors(list)) = call.inputs.first_mut() {

@@ -1,4 +1,4 @@
-//! Results of lookups that are stacked with other vectors: as a `cat` of them all and a view, so that one call can give its part.
+//! Results of lookups that are stacked with other vectors: converted to a `cat` and a view, so that one call can compute its part.
 
 use steptime_aten::Arg;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
@@ -9,7 +9,7 @@ use super::trail;
 use super::views::Views;
 use crate::new_ops::{function, op};
 
-/// The patches of all stacks of which some vectors, and not all, are results of lookups.
+/// The patches of all stacks in which some vectors, but not all, are results of lookups.
 pub(super) fn patches(step: &Step, uses: &Uses, lookups: &[Lookup], rule: &'static str) -> Vec<Patch> {
     let mut stacks: Vec<OpId> = Vec::new();
     for lookup in lookups {
@@ -22,7 +22,7 @@ pub(super) fn patches(step: &Step, uses: &Uses, lookups: &[Lookup], rule: &'stat
     stacks.into_iter().filter_map(|stack| patch(step, uses, stack, &results, rule)).collect()
 }
 
-/// The patch of one; `None` where it stacks otherwise than along the columns, or its gradients go another way than is known.
+/// The patch of one stack; `None` where it does not stack along the columns, or its gradients take an unknown path.
 fn patch(step: &Step, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'static str) -> Option<Patch> {
     let vectors = list(step, stack)?.to_vec();
     let call = step.ops[stack].call.as_deref()?;
@@ -59,9 +59,9 @@ fn patch(step: &Step, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'st
     Some(views.patch)
 }
 
-/// The function that gives each vector its gradient.
+/// The function that computes the gradient of each vector.
 struct Backward {
-    /// The engine's op around it.
+    /// The engine's event around it.
     root: OpId,
     own: OpId,
     /// In the order of the vectors.
@@ -69,7 +69,7 @@ struct Backward {
 }
 
 impl Backward {
-    /// Of a stack: `Some(None)` without a backward pass, `None` where it is not as it is known.
+    /// The backward of a stack: `Some(None)` without a backward pass, `None` where it has an unknown form.
     fn of(step: &Step, uses: &Uses, stack: OpId, vectors: &[TensorId]) -> Option<Option<Backward>> {
         let number = step.ops[stack].sequence;
         let is_own =

@@ -1,4 +1,4 @@
-//! What optimizers do for tables, and keep of them.
+//! Optimizer updates and states of tables.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::trained;
 use crate::linked::{lists, longest};
 use crate::updates::{self, Updates};
 
-/// Bytes that an optimizer of the operators keeps of a table. They are no tensors of PyTorch's.
+/// Bytes of optimizer state that the operators keep for a table. PyTorch does not allocate them.
 pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
     let kept = match optimizer {
         "adagrad" => 1,
@@ -21,23 +21,23 @@ pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
     table.bytes().saturating_mul(kept)
 }
 
-/// The optimizers that tables leave, group by group. Lists of tensors are shortened once, after the last.
+/// Removes tables from their optimizers, group by group. Lists of tensors are shortened once, after the last group.
 pub(super) struct Leaving {
     updates: Updates,
-    /// The ops inside the op of each list of `updates`, and the places in the list that tables left.
+    /// For each list of `updates`, the ops inside its op, and the positions of removed tables.
     children: Vec<Vec<OpId>>,
     left: Vec<FxHashSet<usize>>,
-    /// Tensors that stood there.
+    /// Removed tensors of the lists.
     gone: FxHashSet<TensorId>,
     owners: BTreeSet<OpId>,
-    /// Number of tables that stayed or left so far: those of `updates` are in the order of groups.
+    /// Number of tables processed so far; those of `updates` are in the order of groups.
     next: usize,
-    /// Number of groups with an optimizer that neither stayed nor left yet.
+    /// Number of unprocessed groups with an optimizer.
     groups: usize,
 }
 
 impl Leaving {
-    /// The optimizers of a step before any group leaves them.
+    /// The optimizers of a step before any table is removed.
     pub(super) fn of(step: &Step, groups: &[Group]) -> Leaving {
         let trained = groups.iter().flat_map(Group::trained);
         let updates = updates::of(step, trained.map(|one| one.own.clone()).collect());
@@ -53,13 +53,13 @@ impl Leaving {
         }
     }
 
-    /// A group whose tables stay with their optimizer, if they have one.
+    /// Keeps the tables of a group in their optimizer, if they have one.
     pub(super) fn stay(&mut self, group: &Group) {
         self.next += group.trained().count();
         self.groups -= usize::from(group.is_updated());
     }
 
-    /// The tables of a group leave. An optimizer that has nothing left goes.
+    /// Removes the tables of a group from their optimizers. An optimizer without any op left is removed.
     pub(super) fn leave(&mut self, patch: &mut Patch, step: &Step, group: &Group) {
         let tables = self.next..self.next + group.trained().count();
         patch.remove.extend(self.updates.alone[tables.clone()].iter().flatten());
@@ -83,7 +83,7 @@ impl Leaving {
         }
     }
 
-    /// Lists without what left them, and optimizers that nothing is left of.
+    /// Shortens lists by their removed tensors, and removes optimizers without any op left.
     pub(super) fn shorten(&mut self, patch: &mut Patch, step: &Step) {
         for ((op, _), left) in self.updates.lists.iter().zip(&mut self.left) {
             let left = std::mem::take(left);
@@ -96,7 +96,7 @@ impl Leaving {
         let mut removed: FxHashSet<OpId> = patch.remove.iter().copied().collect();
         for owner in std::mem::take(&mut self.owners) {
             let children = &step.ops[owner].children;
-            // Counts of steps that are read one by one.
+            // Step counts that are read one by one.
             let reads = |op: &OpId| {
                 let mut takes = step.ops[*op].call.as_deref().into_iter().flat_map(Call::takes).peekable();
                 step.ops[*op].name == "aten::item"

@@ -1,8 +1,8 @@
-//! Where indices and offsets come from: views and copies, back to what is older than the step.
+//! Origin of indices and offsets: views and copies, back to a tensor that is older than the step.
 
 use steptime_step::{OpId, Step, TensorId, Uses};
 
-/// Ops that give what they take, seen otherwise or on another device.
+/// Ops whose output is a view of the input, or a copy on another device.
 const SAME: [&str; 16] = [
     "aten::to",
     "aten::_to_copy",
@@ -22,23 +22,23 @@ const SAME: [&str; 16] = [
     "aten::t",
 ];
 
-/// What a tensor comes from.
+/// Origin of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A tensor that is older than the step.
     Older(TensorId),
-    /// A copy that the step makes to the device.
+    /// A copy to the device within the step.
     Copied {
         /// The op around the copy.
         op: OpId,
-        /// What it copies, on the host and older than the step.
+        /// Source of the copy, on the host and older than the step.
         from: TensorId,
-        /// What it gives.
+        /// Output of the copy.
         to: TensorId,
     },
 }
 
-/// Where a tensor comes from; `None` where the step computes it.
+/// The origin of a tensor; `None` where the step computes it.
 pub(crate) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Source> {
     let mut now = tensor;
     loop {
@@ -64,7 +64,7 @@ fn takes(step: &Step, op: OpId) -> Option<TensorId> {
     step.ops[op].call.as_deref()?.takes().next()
 }
 
-/// Ops on the way to some tensors that nobody else takes anything of; `removed` no longer run.
+/// Ops on the path to some tensors whose outputs have no other consumers; ops in `removed` no longer run.
 pub(crate) fn unused(
     step: &Step,
     uses: &Uses,
@@ -90,7 +90,7 @@ pub(crate) fn unused(
     gone
 }
 
-/// The gradient that a function of the backward pass takes: as it says, else the first inside it that another made.
+/// The incoming gradient of a backward function: its recorded argument, else the first tensor inside it that another function made.
 pub(crate) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId> {
     let own = step.ops[root].children.first()?;
     if let Some(call) = &step.ops[*own].call {

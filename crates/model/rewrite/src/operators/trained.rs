@@ -1,4 +1,4 @@
-//! How a table is trained: its gradient, and the optimizer that takes it.
+//! Training of a table: its gradient, and the optimizer that takes it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
@@ -15,26 +15,26 @@ use crate::updates;
 /// The backward pass of one lookup.
 #[derive(Debug, Clone)]
 pub(crate) struct Trained {
-    /// The function of its backward, and what adds up its gradient.
+    /// Its backward function, and the function that accumulates its gradient.
     pub roots: Vec<OpId>,
-    /// The gradient that comes to it.
+    /// The incoming gradient.
     pub gradient: TensorId,
-    /// The table, and what is made of its gradient.
+    /// The table, and tensors computed from its gradient.
     pub own: FxHashSet<TensorId>,
     /// The table's gradient.
     made: Vec<TensorId>,
-    /// Whether others than the optimizer take it.
+    /// Whether ops other than the optimizer take it.
     pub shared: bool,
 }
 
 impl Trained {
-    /// The function of its backward.
+    /// The backward function.
     pub fn function(&self) -> OpId {
         self.roots[0]
     }
 }
 
-/// For each lookup its backward pass, where it has one. Of lookups that look the same, the last is the first to go back.
+/// The backward pass of each lookup, where it has one. Of identical lookups, the last has the first backward op.
 pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
     let named = |op: &OpId| {
         let name = &*step.ops[*op].name;
@@ -56,7 +56,7 @@ pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Tra
     all
 }
 
-/// Whether a backward op is that of a lookup.
+/// Whether a backward op belongs to a lookup.
 fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
     let Some(call) = &step.ops[op].call else { return false };
     if let Some(bag_of) = lookup.bag_of {
@@ -89,7 +89,7 @@ fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
 /// The rules of optimizers, each read once, with whether there is weight decay.
 pub(crate) type Rules = FxHashMap<OpId, Result<(Update, bool), Error>>;
 
-/// The operators' name of the optimizer that updates a table; an error where they have none like it.
+/// The operators' name of the optimizer that updates a table; an error where they do not support it.
 pub(crate) fn optimizer(
     step: &Step,
     annotation: Option<OpId>,
@@ -119,7 +119,7 @@ pub(crate) fn optimizer(
     }
 }
 
-/// The call of an optimizer's `zero_grad` of the same place among those of its name, for an optimizer's step.
+/// The `zero_grad` call of an optimizer that corresponds to one of its steps, by the order of calls.
 pub(crate) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
     let label = |op: OpId| &*step.ops[op].name;
     let wanted = EventName::optimizer(EventName::optimizer_class(label(annotation))?, "zero_grad");

@@ -1,4 +1,4 @@
-//! Tensors seen otherwise, and the ops that PyTorch runs for it.
+//! Views of tensors, and the ops that PyTorch runs for them.
 
 use smallvec::SmallVec;
 use steptime_aten::{Arg, Tensor};
@@ -6,7 +6,7 @@ use steptime_step::{NewOp, Patch, Step, TensorId};
 
 use crate::new_ops::{ints, op};
 
-/// A patch that is being made, and the step that it is for.
+/// A patch under construction, and its step.
 pub(super) struct Views<'s> {
     pub step: &'s Step,
     pub patch: Patch,
@@ -21,7 +21,7 @@ impl Views<'_> {
             .unwrap_or_else(|| Tensor::contiguous(&[], steptime_aten::Dtype::F32))
     }
 
-    /// A new tensor, one element after the other.
+    /// A new contiguous tensor.
     pub fn tensor(&mut self, shape: &[i64], like: TensorId) -> TensorId {
         let like = self.value(like);
         let value = Tensor { device: like.device, ..Tensor::contiguous(shape, like.dtype) };
@@ -39,7 +39,7 @@ impl Views<'_> {
         self.patch.tensor(self.step, seen)
     }
 
-    /// `view` of what lies one after the other; it gives `to`, or a new tensor.
+    /// `view` of a contiguous tensor; its output is `to`, or a new tensor.
     pub fn view(&mut self, from: TensorId, shape: &[i64], to: Option<TensorId>) -> (NewOp, TensorId) {
         let to = to.unwrap_or_else(|| self.tensor(shape, from));
         (op("aten::view", vec![Arg::Tensor(from), ints(shape)], to), to)
@@ -73,7 +73,7 @@ impl Views<'_> {
         (op("aten::narrow", inputs, to).with(vec![slice.with(vec![strided])]), to)
     }
 
-    /// `reshape`: a view where the layout allows one, else of a copy.
+    /// `reshape`: a view where the layout allows one, else a view of a copy.
     pub fn reshape(&mut self, from: TensorId, shape: &[i64]) -> (NewOp, TensorId) {
         let value = self.value(from);
         let call = || vec![Arg::Tensor(from), ints(shape)];
@@ -97,7 +97,7 @@ impl Views<'_> {
         (op("aten::reshape", call(), to).with(inside), to)
     }
 
-    /// `contiguous`, where a tensor is not: no op else.
+    /// `contiguous`, where a tensor is not; otherwise no op.
     pub fn contiguous(&mut self, from: TensorId) -> (Option<NewOp>, TensorId) {
         let value = self.value(from);
         if value.is_contiguous() {
@@ -109,7 +109,7 @@ impl Views<'_> {
     }
 }
 
-/// `clone` into what lies one after the other.
+/// `clone` into a contiguous tensor.
 fn cloned(from: TensorId, to: TensorId, value: &Tensor) -> NewOp {
     let (tensor, sizes) = (Arg::Tensor(from), ints(&value.shape));
     let empty = op("aten::empty", vec![sizes], to);
@@ -118,7 +118,7 @@ fn cloned(from: TensorId, to: TensorId, value: &Tensor) -> NewOp {
     op("aten::clone", vec![tensor, Arg::Int(0)], to).with(vec![like, copy])
 }
 
-/// The strides with which a tensor's memory has another shape; `None` where it needs a copy.
+/// The strides of a view of a tensor in another shape; `None` where a copy is needed.
 fn strides(value: &Tensor, shape: &[i64]) -> Option<SmallVec<[i64; 5]>> {
     let mut strides: SmallVec<[i64; 5]> = SmallVec::from_elem(0, shape.len());
     let mut dims = value.shape.iter().zip(&value.strides).rev().filter(|(size, _)| **size != 1).peekable();

@@ -1,10 +1,10 @@
-//! Counts of steps in host memory: ops that launch nothing, and take time on the host.
+//! Step counts in host memory: ops that launch nothing, and take host time.
 
 use steptime_aten::optimizer::Form;
 use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_step::{Call, NewOp, Patch, Step, TensorId};
 
-/// The counts of some parameters.
+/// The step counts of some parameters.
 pub(super) struct Counts<'c> {
     pub step: &'c Step,
     pub patch: &'c mut Patch,
@@ -18,7 +18,7 @@ impl Counts<'_> {
         self.patch.tensor(self.step, value)
     }
 
-    /// Adds one to each.
+    /// Adds one to each count.
     pub fn added(&mut self) -> Vec<NewOp> {
         match self.form {
             Form::Loop => (0..self.parameters).map(|_| self.added_alone()).collect(),
@@ -26,7 +26,7 @@ impl Counts<'_> {
         }
     }
 
-    /// A whole number is added to one count: it is made a tensor of the count's type first.
+    /// Adds an integer to one count: it is first converted to a tensor of the count's type.
     fn added_alone(&mut self) -> NewOp {
         let (count, one, cast) = (self.number(), self.number(), self.number());
         let copy = op("aten::_to_copy", &[one], Some(cast)).with(vec![
@@ -37,7 +37,7 @@ impl Counts<'_> {
         op("aten::add_", &[count, one], Some(count)).with(vec![to])
     }
 
-    /// A tensor of one is made, and added to all counts, one after the other.
+    /// Creates a tensor of one, and adds it to each count in turn.
     fn added_together(&mut self) -> Vec<NewOp> {
         let one = self.number();
         let counts: Vec<TensorId> = (0..self.parameters).map(|_| self.number()).collect();
@@ -53,7 +53,7 @@ impl Counts<'_> {
         ]
     }
 
-    /// Reads each count so many times.
+    /// Reads each count `times` times.
     pub fn read(&mut self, times: usize) -> Vec<NewOp> {
         (0..times * self.parameters)
             .map(|_| {

@@ -7,7 +7,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
 use super::lists::{Lists, Read};
 use super::roles::Role;
 
-/// What the op's lists are, in their order.
+/// Roles of the op's lists, in order.
 fn roles(rule: Rule) -> &'static [Role] {
     match rule {
         Rule::Adam { .. } | Rule::AdamW { .. } => {
@@ -17,7 +17,7 @@ fn roles(rule: Rule) -> &'static [Role] {
     }
 }
 
-/// Reads an update by one op for all.
+/// Reads an update in the fused form.
 pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
     let rule = rules.first()?;
     let mut groups = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
     Some(Read { optimizer: optimizer?, groups })
 }
 
-/// The op, after one that counts steps on the device.
+/// The op, after one that increments step counts on the device.
 pub(super) fn write(step: &Step, patch: &mut Patch, optimizer: &Optimizer, lists: &Lists) -> Vec<NewOp> {
     let parameters = lists.get(&Role::Parameter).cloned().unwrap_or_default();
     let described = |&tensor: &TensorId| {

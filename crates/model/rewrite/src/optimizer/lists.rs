@@ -1,4 +1,4 @@
-//! What an optimizer is read as, and written down from.
+//! An optimizer as read from a step, and as written back.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::optimizer::{self, Gradient, Optimizer, Parameter};
@@ -10,15 +10,15 @@ use super::roles::Role;
 /// Parameters that are updated together, with their gradients and states, by role.
 pub(super) type Lists = FxHashMap<Role, Vec<TensorId>>;
 
-/// What an optimizer does.
+/// An optimizer as read from a step.
 #[derive(Debug, Clone)]
 pub(super) struct Read {
     pub optimizer: Optimizer,
-    /// The lists that it goes over, one after the other; tensor by tensor, one parameter each.
+    /// The lists that it updates, in order; in the loop form, one parameter each.
     pub groups: Vec<Lists>,
 }
 
-/// The ops of an update that launch something, for lists of so many parameters.
+/// The ops of an update that launch kernels, for lists of `parameters` parameters.
 pub(super) fn sequence(optimizer: &Optimizer, parameters: usize) -> Vec<OpCall> {
     let tensor = Tensor::contiguous(&[1], Dtype::F32);
     let parameter = Parameter { tensor, gradient: Gradient::Dense };

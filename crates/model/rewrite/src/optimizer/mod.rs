@@ -18,10 +18,10 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Optimizers in another form: `fused=True`, `foreach=True`, or neither.
+/// Converts optimizers to another form: `fused=True`, `foreach=True`, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Optimizer {
-    /// The form that they take.
+    /// The new form.
     pub form: Form,
 }
 
@@ -58,7 +58,7 @@ impl Rule for Optimizer {
         let mut why = Vec::new();
         for at in steps {
             let read = match read::read(step, at) {
-                // It goes tensor by tensor as it is.
+                // Sparse gradients are updated tensor by tensor already.
                 Err(Error::SparseGradients { .. }) if self.form == Form::Loop => continue,
                 read => read?,
             };
@@ -79,7 +79,7 @@ impl Rule for Optimizer {
 }
 
 impl Optimizer {
-    /// Puts the ops of the new form in the place of those inside an annotation; what it did, in words.
+    /// Replaces the ops inside an annotation by those of the new form; returns a description of the change.
     fn rewrite(&self, step: &Step, at: OpId, read: &Read, patch: &mut Patch) -> String {
         let optimizer = steptime_aten::optimizer::Optimizer { form: self.form, ..read.optimizer };
         let groups = match read.optimizer.form {
@@ -102,7 +102,7 @@ impl Optimizer {
     }
 }
 
-/// Parameters that were updated one by one, in lists of the same type.
+/// Parameters that were updated one by one, grouped into lists of the same type.
 fn by_type(step: &Step, groups: &[Lists]) -> Vec<Lists> {
     let mut all: Vec<(Option<Dtype>, Lists)> = Vec::new();
     for lists in groups {
@@ -120,7 +120,7 @@ fn by_type(step: &Step, groups: &[Lists]) -> Vec<Lists> {
     all.into_iter().map(|(_, lists)| lists).collect()
 }
 
-/// What an optimizer does, and whether it decays weights; `annotation` is around its step.
+/// Rule of an optimizer, and whether it decays weights; `annotation` is around its step.
 pub(crate) fn rule_of(step: &Step, annotation: OpId) -> Result<(Update, bool), Error> {
     read::read(step, annotation).map(|read| (read.optimizer.rule, read.optimizer.weight_decay))
 }

@@ -1,4 +1,4 @@
-//! What an optimizer does in a step: its rule, and the tensors that it updates.
+//! Rule of an optimizer in a step, and the tensors that it updates.
 
 use steptime_aten::optimizer::{Form, Optimizer, Rule};
 use steptime_aten::{Arg, Device};
@@ -10,7 +10,7 @@ use super::lists::{Lists, Read, sequence};
 use super::roles::{self, Role};
 use crate::error::Error;
 
-/// The rules that have a name, each with the ways in which it can be set.
+/// The rules of an optimizer class, one per combination of its settings.
 fn named(name: &str) -> &'static [Rule] {
     match name {
         "SGD" => &[
@@ -26,7 +26,7 @@ fn named(name: &str) -> &'static [Rule] {
     }
 }
 
-/// Reads what runs inside an optimizer's annotation.
+/// Reads the ops inside an optimizer's annotation.
 pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
     let label = &step.ops[annotation].name;
     let name = EventName::optimizer_class(label).unwrap_or(label).to_owned();
@@ -51,19 +51,19 @@ pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
     })
 }
 
-/// Whether each parameter has all that the others have.
+/// Whether all parameters have the same kinds of tensors.
 fn even(lists: &Lists) -> bool {
     let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
     parameters > 0 && lists.iter().all(|(role, list)| *role == Role::Divisor || list.len() == parameters)
 }
 
-/// Whether an op works on tensors on the device.
+/// Whether an op works on device tensors.
 fn on_device(step: &Step, op: OpId) -> bool {
     let first = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     first.is_some_and(|first| step.tensors[first].value.device != Device::Cpu)
 }
 
-/// A sequence of ops that repeats, for one list after the other or for one parameter after the other.
+/// Reads a sequence of ops that repeats, once per list or once per parameter.
 fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
     for form in [Form::Foreach, Form::Loop] {
         for (&rule, weight_decay) in rules.iter().flat_map(|rule| [(rule, false), (rule, true)]) {
@@ -82,7 +82,7 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
     None
 }
 
-/// The tensors of an update by what they are, as they first occur.
+/// The tensors of an update by role, in the order of first occurrence.
 fn lists(step: &Step, ops: &[OpId], roles: &[roles::Roles]) -> Lists {
     let mut lists = Lists::default();
     for (&op, (takes, _)) in ops.iter().zip(roles) {

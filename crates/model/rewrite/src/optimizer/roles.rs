@@ -1,29 +1,29 @@
-//! What the tensors of an optimizer's ops are.
+//! Roles of the tensors of an optimizer's ops.
 
 use steptime_aten::OpCall;
 use steptime_aten::optimizer::Rule;
 
-/// What a tensor is to the optimizer.
+/// Role of a tensor in the optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     Parameter,
     Gradient,
-    /// What it sums up: momentum, Adam's first moment, Adagrad's and RMSprop's squares.
+    /// First state: momentum, Adam's first moment, sum of squares of Adagrad and RMSprop.
     First,
     /// Adam's second moment.
     Second,
     /// The largest second moment so far.
     Largest,
-    /// What the parameter is divided by, for this step only.
+    /// Divisor of the update, temporary within the step.
     Divisor,
 }
 
 use Role::{Divisor, First, Gradient, Largest, Parameter, Second};
 
-/// What the tensors of an op are, in their order, and what its result is, where that is a new tensor.
+/// Roles of an op's input tensors in order, and role of its result, where that is a new tensor.
 pub(super) type Roles = (Vec<Role>, Option<Role>);
 
-/// The roles for each op of an update of one parameter, or of one list of them.
+/// Roles for each op of an update of one parameter, or of one list of them.
 pub(super) fn of(rule: Rule, ops: &[OpCall]) -> Vec<Roles> {
     let mut before: Vec<&str> = Vec::new();
     let mut all = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn of(rule: Rule, ops: &[OpCall]) -> Vec<Roles> {
     all
 }
 
-/// An op's name without what says that it works on lists.
+/// An op's name without namespace and `_foreach_` prefix.
 pub(super) fn base(name: &str) -> &str {
     let name = name.strip_prefix("aten::").unwrap_or(name);
     name.strip_prefix("_foreach_").unwrap_or(name)

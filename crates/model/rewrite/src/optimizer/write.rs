@@ -9,7 +9,7 @@ use super::fused;
 use super::lists::{self, Lists};
 use super::roles::{self, Role, Roles};
 
-/// What is needed to write ops down.
+/// State for writing the ops of an update.
 pub(super) struct Writer<'w> {
     pub step: &'w Step,
     pub patch: &'w mut Patch,
@@ -33,7 +33,7 @@ impl Writer<'_> {
         self.patch.tensor(self.step, value)
     }
 
-    /// A sequence of ops on lists, or on one parameter, with the counts of steps around it.
+    /// A sequence of ops on lists, or on one parameter, with the ops on step counts.
     fn update(&mut self, mut lists: Lists) -> Vec<NewOp> {
         let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
         let sequence = lists::sequence(&self.optimizer, parameters);
@@ -51,7 +51,7 @@ impl Writer<'_> {
             _ if adam => counts.read(2),
             _ => Vec::new(),
         };
-        // Numbers that depend on the count are worked out where they are first needed.
+        // Numbers that depend on the count are computed where they are first needed.
         let needed = if adam { "addcmul_" } else { "" };
         if needed.is_empty() {
             ops.extend(items.iter().cloned());
@@ -65,7 +65,7 @@ impl Writer<'_> {
         ops
     }
 
-    /// One op, its tensors by what they are.
+    /// One op, with its tensors by role.
     fn op(&mut self, call: &OpCall, (takes, gives): &Roles, lists: &mut Lists) -> Option<NewOp> {
         let mut roles = takes.iter();
         let mut inputs = Vec::with_capacity(call.inputs.len());
@@ -110,7 +110,7 @@ impl Writer<'_> {
         self.tensor(value)
     }
 
-    /// The op that makes a tensor of a list.
+    /// The op that allocates a tensor of a list.
     fn empty(&self, tensor: TensorId) -> NewOp {
         let value = self.patch.added(self.step, tensor);
         let ints = |sizes: &[i64]| Arg::Ints(sizes.iter().copied().collect());

@@ -1,5 +1,5 @@
-//! Tensors that no link reaches: those made of nothing, and those whose identity was not recorded. Their shape is that of
-//! something around them.
+//! Tensors that no link reaches: those created without inputs, and those whose identity was not recorded. They take the sizes of similar tensors of
+//! surrounding ops.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -10,22 +10,22 @@ use super::form::Form;
 use super::forms::Forms;
 use super::links::{Dim, is_exchange};
 
-/// So many ops around are looked at.
+/// Number of surrounding ops to search.
 const AROUND: usize = 3;
 
-/// What has to agree.
+/// Criterion of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Adopt {
     /// The whole shape.
     Shapes,
-    /// One size.
+    /// A single size.
     Sizes,
 }
 
-/// The ops of a step, and which op each function of the backward pass computes the gradient of.
+/// The ops of a step, and the op that each backward function differentiates.
 #[derive(Debug)]
 pub(super) struct Near {
-    /// Those that run, but for collectives and what is inside them: tensors of other ranks are of their samples.
+    /// Running ops, except collectives and the ops inside them: tensors of other ranks have the samples of those.
     running: Vec<OpId>,
     forward: FxHashMap<i64, OpId>,
 }
@@ -35,7 +35,7 @@ impl Near {
         let mut forward = FxHashMap::default();
         for &op in &running {
             let row = &step.ops[op];
-            // An op that calls others has the number of the first of them that autograd knows: the innermost counts.
+            // An op that calls others has the sequence number of the first of them that autograd records: the innermost counts.
             if let (Some(number), Some(_), false) =
                 (row.sequence, row.arguments(), step.is_in(op, EventName::is_engine))
             {
@@ -47,7 +47,7 @@ impl Near {
         Near { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
     }
 
-    /// The sizes of tensors that are not known, where tensors around say them.
+    /// The unknown sizes of tensors that follow from tensors of surrounding ops.
     pub fn adopt(&self, step: &Step, forms: &Forms, how: Adopt) -> Vec<(Dim, Form)> {
         let mut found = Vec::new();
         for &op in &self.running {
@@ -81,14 +81,14 @@ impl Near {
         found: &mut Vec<(Dim, Form)>,
     ) {
         let value = &step.tensors[tensor].value;
-        // Once what is not known does not grow, all are known.
+        // At this stage unknown sizes do not grow, so all are known.
         let known = |other: &&TensorId| how == Adopt::Sizes || forms.of(**other).iter().all(Option::is_some);
         let others = || around.iter().filter(known).filter(|&&other| other != tensor);
         let alike = others().filter(|&&other| step.tensors[other].value.shape == value.shape);
         if let Some(forms) = agreed(alike.map(|&other| forms.of(other))) {
             return found.extend(all(tensor, &forms));
         }
-        // What has an identity is followed by links alone.
+        // Tensors with an identity are reached by links only.
         if step.tensors[tensor].recorded.is_some() {
             return;
         }
@@ -117,8 +117,8 @@ impl Near {
         }
     }
 
-    /// What an op inside another takes without an identity, as one before it gave it: the last of that shape or, turned, of
-    /// these steps through memory, inside the same op that was recorded.
+    /// Finds the origin of an input without an identity: the last output of an earlier op inside the same recorded op that has its shape or,
+    /// permuted, its sizes and strides.
     fn sibling(&self, step: &Step, op: OpId, tensor: TensorId) -> Option<TensorId> {
         let row = &step.tensors[tensor];
         let takes =
@@ -132,10 +132,10 @@ impl Near {
         given.filter(|&other| other != tensor && turn(step, other, tensor).is_some()).last()
     }
 
-    /// Tensors of the ops around an op, and of the op that it computes the gradient of.
+    /// Tensors of the surrounding ops, and of the op that a function differentiates.
     fn around(&self, step: &Step, op: OpId) -> Vec<TensorId> {
         let outer = step.around(op).skip(1).take(AROUND);
-        // The engine's mark of a function has its number in some recordings, the function itself in all.
+        // In some recordings the engine's event has the sequence number, in all of them the function itself.
         let functions = step.around(op).filter(|&op| step.event(op).is_backward());
         let number = functions.filter_map(|function| step.ops[function].sequence).next();
         let forward = number.and_then(|number| self.forward.get(&number)).copied();
@@ -144,12 +144,12 @@ impl Near {
     }
 }
 
-/// The sizes of a tensor that is another, perhaps in another order.
+/// The sizes of a tensor that is the same as another, possibly permuted.
 fn as_made(step: &Step, forms: &Forms, made: TensorId, tensor: TensorId) -> SmallVec<[Option<Form>; 5]> {
     turned(step, forms, made, tensor).unwrap_or_default()
 }
 
-/// The sizes of a tensor, where those of another in another order step through memory alike.
+/// The sizes of a tensor from those of another, where these are permuted with equal strides.
 fn turned(
     step: &Step,
     forms: &Forms,
@@ -160,7 +160,7 @@ fn turned(
     Some(order.iter().map(|&own| forms.of(other)[own].clone()).collect())
 }
 
-/// For each dimension of a tensor the one of another that steps through memory alike.
+/// For each dimension of a tensor, the dimension of another with the same size and stride.
 fn turn(step: &Step, other: TensorId, tensor: TensorId) -> Option<SmallVec<[usize; 5]>> {
     let (from, to) = (&step.tensors[other].value, &step.tensors[tensor].value);
     if from.shape.len() != to.shape.len() || from.is_sparse() || to.is_sparse() {
@@ -175,7 +175,7 @@ fn turn(step: &Step, other: TensorId, tensor: TensorId) -> Option<SmallVec<[usiz
     once.then_some(order)
 }
 
-/// What all say, if they say the same.
+/// The common sizes of all, if they agree.
 fn agreed<T: AsRef<[Option<Form>]>>(mut all: impl Iterator<Item = T>) -> Option<SmallVec<[Option<Form>; 5]>> {
     let first = all.next()?;
     let same = |(one, other): (&Option<Form>, &Option<Form>)| match (one, other) {

@@ -1,11 +1,11 @@
-//! Ops that call others than before where their arguments have other sizes: a sort only where there is much to sort.
+//! Ops whose inner calls depend on the sizes of their arguments: a sort only runs where there is much to sort.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, OpCall, OpSet};
 use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
 
-/// The patch that removes and puts in what ops of a step call otherwise than before once it is resized by a patch that
-/// changes shapes and arguments alone. Empty where none does.
+/// The patch that removes and inserts inner calls of ops whose calls change after a resize, which changes only shapes and arguments. Empty where no
+/// calls change.
 pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str) -> Patch {
     let resized = Resized::by(resize);
     let mut patch = Patch::new(rule);
@@ -44,7 +44,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
     patch
 }
 
-/// The op inside another that is a call which this one made: of those of its name the one at its place.
+/// The inner op that ran a call of an op: among ops of its name, the one at the same position.
 fn recorded(step: &Step, op: OpId, calls: &[OpCall], at: usize) -> Option<OpId> {
     let name = &calls[at].name;
     let place = calls[..at].iter().filter(|call| call.name == *name).count();
@@ -52,8 +52,7 @@ fn recorded(step: &Step, op: OpId, calls: &[OpCall], at: usize) -> Option<OpId> 
     children.filter(|&child| step.ops[child].name == *name).nth(place)
 }
 
-/// Places of the calls that are gone, and the calls that are new. Calls of one name are told apart by how many dimensions their
-/// tensors have.
+/// Positions of removed calls, and the new calls. Calls of one name are distinguished by the ranks of their tensors.
 fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<usize>, Vec<OpCall>) {
     let ranks = |call: &OpCall| -> Vec<usize> {
         call.inputs.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.len()).collect()
@@ -68,8 +67,8 @@ fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<usize>, Vec<OpCall>) {
     (gone, added)
 }
 
-/// Ops that take another tensor once some ops inside one are gone, that tensor, and the one instead: a copy's source. `None` where one takes
-/// what nothing else gives.
+/// Ops that take an output of removed ops, with that tensor and its replacement: the source of a copy. `None` where an op takes an output without a
+/// replacement.
 fn instead(step: &Step, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpId, TensorId, TensorId)>> {
     let around: Vec<TensorId> =
         step.around(op).filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect();
@@ -95,7 +94,7 @@ fn instead(step: &Step, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpI
     Some(all)
 }
 
-/// What a patch gives other shapes or arguments.
+/// Calls and tensors that a patch changes.
 struct Resized<'p> {
     calls: FxHashMap<OpId, &'p Call>,
     tensors: FxHashMap<TensorId, &'p steptime_aten::Tensor>,
@@ -109,7 +108,7 @@ impl<'p> Resized<'p> {
         }
     }
 
-    /// What an op is called with then; `None` where that is what it was called with.
+    /// The resized call of an op; `None` where it does not change.
     fn call(&self, step: &Step, op: OpId) -> Option<OpCall> {
         let was = step.ops[op].call.as_deref()?;
         let now = self.calls.get(&op).copied();

@@ -1,11 +1,11 @@
-//! Which dimensions grow.
+//! Selection of growing dimensions.
 
-/// Which dimensions of the step's inputs grow with the batch.
+/// Dimensions of the step's inputs that grow with the batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BatchDims {
-    /// Those that a multiple of the batch says: the first of a tensor's.
+    /// The first dimension of each input that is a multiple of the batch.
     #[default]
     Inferred,
-    /// A dimension of every input, where its size is a multiple of the batch: 1 of inputs whose first dimension is time.
+    /// A dimension of every input, where its size is a multiple of the batch: 1 for inputs whose first dimension is time.
     At(usize),
 }

@@ -1,4 +1,4 @@
-//! Where a batch comes into a step, and where it goes.
+//! Propagation of a batch through a step.
 
 use steptime_aten::OpSet;
 use steptime_step::Step;
@@ -8,18 +8,18 @@ use super::forms::Forms;
 use super::seeds::{self, Seeds};
 use super::solve::solve;
 
-/// Where a batch comes into a step, and which dimensions grow with it.
+/// Inputs of a step that depend on the batch, and the dimensions that grow with it.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(super) seeds: Seeds,
     pub(super) forms: Forms,
-    /// Passes whose gradients are added up: each has its share of the batch.
+    /// Passes whose gradients are accumulated: the batch is divided among them.
     pub(super) passes: u64,
 }
 
 impl Followed {
-    /// Follows a batch. Where an input has several dimensions of its size, it is the first, unless ops that know which of theirs
-    /// is of samples say otherwise.
+    /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension
+    /// contradict.
     pub(super) fn of(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Followed {
         let mut seeds = seeds::find(step, ops, batch, dims);
         let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
@@ -27,7 +27,7 @@ impl Followed {
         if passes > 1 {
             seeds = seeds::find(step, ops, from, dims);
         }
-        // Where nothing grows, nothing is followed.
+        // Without growing inputs there is nothing to propagate.
         if seeds.dims.is_empty() {
             return Followed { seeds, forms: Forms::default(), passes };
         }

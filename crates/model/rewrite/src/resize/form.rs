@@ -1,4 +1,4 @@
-//! Sizes as functions of what grows.
+//! Sizes as functions of the growing size.
 
 mod regroup;
 
@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 pub(super) use self::regroup::{Regroup, Size};
 
-/// A factor of a size: `fixed + times * n / over`, where `n` is what grows.
+/// A factor of a size: `fixed + times * n / over`, where `n` is the growing size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Factor {
     fixed: i64,
@@ -14,7 +14,7 @@ pub(super) struct Factor {
     over: i64,
 }
 
-/// A size as the product of its factors, the outermost first: elements of the last one are next to one another.
+/// A size as the product of its factors, the outermost first: elements of the last one are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Form(SmallVec<[Factor; 2]>);
 
@@ -23,7 +23,7 @@ impl Factor {
         Factor { fixed: size, times: 0, over: 1 }
     }
 
-    /// So many times what grows.
+    /// A multiple of the growing size.
     pub const fn times(times: i64) -> Factor {
         Factor { fixed: 0, times, over: 1 }
     }
@@ -32,7 +32,7 @@ impl Factor {
         self.times != 0
     }
 
-    /// Its size where what grows is `n`; a part of a whole one counts as one. `None` where it is too large.
+    /// The size for a growing size of `n`, rounded up. `None` where it overflows.
     pub fn size(self, n: i64) -> Option<i64> {
         let grown = i128::from(self.times) * i128::from(n);
         let over = i128::from(self.over);
@@ -40,26 +40,26 @@ impl Factor {
         i64::try_from(grown + i128::from(self.fixed)).ok()
     }
 
-    /// Without a common divisor of its numbers.
+    /// The factor in lowest terms.
     fn reduced(self) -> Factor {
         let common = gcd(self.times, self.over).max(1);
         Factor { times: self.times / common, over: self.over / common, ..self }
     }
 
-    /// The sum of two.
+    /// The sum of two factors.
     fn plus(self, other: Factor) -> Option<Factor> {
         let over = self.over.checked_mul(other.over)?;
         let times = self.times.checked_mul(other.over)?.checked_add(other.times.checked_mul(self.over)?)?;
         Some(Factor { fixed: self.fixed.checked_add(other.fixed)?, times, over }.reduced())
     }
 
-    /// So many times as large.
+    /// A multiple of the factor.
     fn by(self, times: i64) -> Option<Factor> {
         let fixed = self.fixed.checked_mul(times)?;
         Some(Factor { fixed, times: self.times.checked_mul(times)?, ..self }.reduced())
     }
 
-    /// One of so many equal parts; `None` where what is fixed of it cannot be divided.
+    /// One of `parts` equal parts; `None` where the fixed number is not divisible.
     fn part(self, parts: i64) -> Option<Factor> {
         if parts < 1 || self.fixed % parts != 0 {
             return None;
@@ -78,7 +78,8 @@ impl Form {
         Form::product(&[factor])
     }
 
-    /// A size that grows by as often as what grows is in it; of the ends of bags, one less is. `None` where it is no multiple.
+    /// A size that is a multiple of the growing size; for offsets with the end of the last bag, the size minus one is. `None` where neither is a
+    /// multiple.
     pub fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
         let times = |size: i64| {
             (from > 0 && size > 0 && size % from == 0).then(|| Form::of(Factor::times(size / from)))
@@ -87,7 +88,7 @@ impl Form {
         times(*shape.get(at)?).or_else(ends)
     }
 
-    /// The product of factors; fixed ones that are next to one another become one.
+    /// The product of factors; adjacent fixed ones are merged.
     pub fn product(factors: &[Factor]) -> Form {
         let mut all: SmallVec<[Factor; 2]> = SmallVec::new();
         for &factor in factors.iter().filter(|factor| **factor != Factor::constant(1)) {
@@ -109,12 +110,12 @@ impl Form {
         &self.0
     }
 
-    /// The size where what grows is `n`; `None` where it is too large to be counted.
+    /// The size for a growing size of `n`; `None` where it overflows.
     pub fn size(&self, n: i64) -> Option<i64> {
         self.0.iter().try_fold(1_i64, |all, factor| all.checked_mul(factor.size(n)?))
     }
 
-    /// The only factor that grows, by as much as all fixed ones say; `None` where several grow.
+    /// The product as a single factor; `None` where several factors grow.
     fn linear(&self) -> Option<Factor> {
         let (mut grown, mut fixed) = (None, 1_i64);
         for &factor in &self.0 {
@@ -127,12 +128,12 @@ impl Form {
         grown.map_or(Some(Factor::constant(fixed)), |grown| grown.by(fixed))
     }
 
-    /// Whether two sizes of one dimension grow alike, whatever their factors.
+    /// Whether two sizes of one dimension grow alike, independent of their factors.
     pub fn is_as_large(&self, other: &Form) -> bool {
         self == other || (self.grows() == other.grows() && self.linear() == other.linear())
     }
 
-    /// Sizes laid one after the other; `None` where it is no linear one.
+    /// The size of concatenated dimensions; `None` where it is not linear.
     pub fn sum(parts: &[&Form]) -> Option<Form> {
         let (first, rest) = parts.split_first()?;
         if rest.iter().all(|part| part == first) && first.grows() {
@@ -145,25 +146,25 @@ impl Form {
         Some(Form::of(sum))
     }
 
-    /// A size that is larger by a fixed number.
+    /// The size plus a fixed number.
     pub fn plus(&self, more: i64) -> Option<Form> {
         Form::sum(&[self, &Form::constant(more)])
     }
 
-    /// What is left of a size without another.
+    /// The difference of two sizes.
     pub fn minus(&self, other: &Form) -> Option<Form> {
         let other = other.linear()?.by(-1)?;
         Some(Form::of(self.linear()?.plus(other)?))
     }
 
-    /// The size so many times over, each copy after the other.
+    /// The size of a number of concatenated copies.
     pub fn repeated(&self, times: i64) -> Form {
         let mut factors: SmallVec<[Factor; 4]> = smallvec![Factor::constant(times)];
         factors.extend_from_slice(&self.0);
         Form::product(&factors)
     }
 
-    /// In proportion to this one: `size` where this one is `of`. `None` where this is more than a multiple.
+    /// A size in proportion to this one: `size` where this one is `of`. `None` where this one is not a pure multiple.
     pub fn share(&self, size: i64, of: i64) -> Option<Form> {
         let whole = self.linear()?;
         if whole.fixed != 0 || of < 1 {
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(joined.minus(&samples), Some(Form::constant(3)));
         let twice = Form::sum(&[&samples, &samples]).unwrap();
         assert_eq!(twice.size(5), Some(10));
-        // 700 nodes of 32 graphs: a part of a node is one.
+        // 700 nodes of 32 graphs: a part of a node counts as one.
         let nodes = samples.share(700, 32).unwrap();
         assert_eq!((nodes.size(32), nodes.size(64), nodes.size(1)), (Some(700), Some(1400), Some(22)));
         assert_eq!(tokens.size(i64::MAX), None);

@@ -1,4 +1,4 @@
-//! How large each dimension is, as far as the ops of a step say.
+//! The size of each dimension, as far as the ops of a step determine it.
 
 use smallvec::SmallVec;
 use steptime_graph::TiVec;
@@ -8,45 +8,45 @@ use super::form::{Factor, Form, Regroup, Size};
 use super::links::{Dim, Link};
 use super::seeds::Seeds;
 
-/// For each dimension of each tensor, its size; `None` where nothing says whether it grows.
+/// The form of each dimension of each tensor; `None` where it is unknown whether it grows.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     sizes: TiVec<TensorId, SmallVec<[Option<Form>; 5]>>,
-    /// The size that grows, as it was.
+    /// The recorded growing size.
     from: i64,
-    /// What may be taken for granted so far.
+    /// The current level of assumptions.
     pub trust: Trust,
-    /// Whether a view that could let either of two dimensions grow from one lets the one that mostly does.
+    /// Whether an ambiguous growing factor of size one goes to the usual dimension of a view.
     pub usual: bool,
-    /// Tensors that the step keeps and that would have to grow.
+    /// Kept tensors that would have to grow.
     pub doubted: Vec<TensorId>,
-    /// Inputs that nothing but their size says of that they grow.
+    /// Inputs that are taken to grow by their size alone.
     pub guessed: Vec<Dim>,
-    /// How many ops say that another dimension is that of samples.
+    /// Number of ops with a known sample dimension for which another dimension grows.
     pub astray: usize,
 }
 
-/// What may be taken for granted: more and more, once nothing else follows from what was before.
+/// Levels of assumptions: the next one applies once nothing else follows from the previous one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
-    /// What ops say.
+    /// Only relations given by ops.
     #[default]
     Ops,
-    /// Of what is looked up in something that grows, there is as much for each part of it as before.
+    /// The number of looked-up items grows in proportion to the tensor that they are looked up in.
     Shares,
-    /// What is not known does not grow.
+    /// Unknown sizes do not grow.
     Fixed,
 }
 
 impl Forms {
-    /// No size is known; `from` is the one that grows.
+    /// Forms without any known size; `from` is the growing size.
     pub fn new(step: &Step, from: u64) -> Forms {
         let sizes = step.tensors.iter().map(|tensor| SmallVec::from_elem(None, tensor.value.shape.len()));
         let from = i64::try_from(from).unwrap_or(i64::MAX);
         Forms { sizes: sizes.collect(), from, ..Forms::default() }
     }
 
-    /// The size of each dimension of a tensor.
+    /// The form of each dimension of a tensor.
     pub fn of(&self, tensor: TensorId) -> &[Option<Form>] {
         &self.sizes[tensor]
     }
@@ -56,12 +56,12 @@ impl Forms {
         self.sizes[tensor].iter().flatten().any(Form::grows)
     }
 
-    /// The size of a dimension.
+    /// The form of a dimension.
     pub fn at(&self, dim: Dim) -> Option<&Form> {
         self.sizes[dim.tensor].get(dim.at)?.as_ref()
     }
 
-    /// The shape of another tensor of as many elements, as far as it follows.
+    /// The forms of another tensor with the same elements, as far as they can be derived.
     pub fn reshaped(
         &self,
         step: &Step,
@@ -77,7 +77,7 @@ impl Forms {
         Regroup { from: self.from, lenient, open, usual: self.usual }.forms(&sizes(from), &sizes(to))
     }
 
-    /// Sets the sizes of inputs that grow, and of what the step keeps.
+    /// Sets the forms of growing inputs and of kept tensors.
     pub fn seed(&mut self, step: &Step, seeds: &Seeds) {
         for &tensor in &seeds.kept {
             for (form, &size) in self.sizes[tensor].iter_mut().zip(&step.tensors[tensor].value.shape) {
@@ -96,7 +96,7 @@ impl Forms {
         }
     }
 
-    /// Inputs of which no op says whether they grow: those with a dimension of the very size of the batch do.
+    /// Takes inputs to grow that no op determines and that have a dimension of exactly the batch size. Returns whether there are any.
     pub fn guess(&mut self, step: &Step, seeds: &Seeds) -> bool {
         let known = |tensor: TensorId| self.sizes[tensor].iter().flatten().any(Form::grows);
         let of_its_size = |tensor: TensorId| {
@@ -114,7 +114,7 @@ impl Forms {
         !self.guessed.is_empty()
     }
 
-    /// Sets sizes that follow from a link; whether one was not known.
+    /// Sets forms that follow from a link; returns whether one was unknown before.
     pub fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
         match link {
             Link::Same(a, b) => self.copy(step, *a, *b, seeds) | self.copy(step, *b, *a, seeds),
@@ -150,7 +150,7 @@ impl Forms {
         self.at(dim).is_none() && self.set(step, dim, Some(Form::constant(size(step, dim))), seeds)
     }
 
-    /// A size of one that is broadcast from others: it grows where one of those does, and one of those where it does.
+    /// A broadcast size of one: it grows where one of the operands does, and one of those where it does.
     fn spread_one(&mut self, step: &Step, operands: &[Dim], out: Dim, seeds: &Seeds) -> bool {
         let grown = operands.iter().find_map(|&dim| self.at(dim).filter(|form| form.grows())).cloned();
         if grown.is_some() {
@@ -165,7 +165,7 @@ impl Forms {
                 moved
             }
             Some(form) => {
-                // The only one that may have grown has.
+                // The only operand that may have grown has grown.
                 let form = form.clone();
                 let mut open = operands.iter().filter(|&&dim| self.at(dim).is_none());
                 match (open.next(), open.next()) {
@@ -208,7 +208,7 @@ impl Forms {
             return self.set(step, whole, sum, seeds);
         }
         let Some(sum) = self.at(whole) else {
-            // Parts that are not known are fixed beside one that grows.
+            // Unknown parts are fixed beside a growing one.
             let known: Vec<&Form> = forms.iter().flatten().copied().collect();
             if self.trust < Trust::Fixed || !known.iter().any(|form| form.grows()) {
                 return false;
@@ -248,7 +248,7 @@ impl Forms {
         if self.trust < Trust::Fixed || self.at(piece).is_some() {
             return false;
         }
-        // Equal parts grow with the whole. Of others the one that is more than the rest does.
+        // Equal parts grow with the whole. Of unequal ones, the part larger than the rest grows.
         let equal =
             if part > 0 && all % part == 0 && start % part == 0 { form.share(part, all) } else { None };
         let rest = || if part > all - part { form.plus(part - all) } else { None };
@@ -270,7 +270,7 @@ impl Forms {
         self.set(step, many, form, seeds)
     }
 
-    /// Sets a size that was not known; whether it was not. What is known stays: what the step keeps does not grow.
+    /// Sets an unknown form; returns whether it was unknown. A known one stays: kept tensors do not grow.
     pub fn set(&mut self, step: &Step, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
         let Some(form) = form else { return false };
         let Some(slot) = self.sizes[dim.tensor].get_mut(dim.at) else { return false };

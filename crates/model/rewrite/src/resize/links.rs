@@ -23,18 +23,18 @@ pub(super) struct Dim {
     pub at: usize,
 }
 
-/// A rule between sizes. Sizes of two dimensions are equal unless the link says otherwise.
+/// A relation between sizes. The two dimensions are equal unless the variant says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Two dimensions are one.
+    /// Two equal dimensions.
     Same(Dim, Dim),
-    /// A dimension of size one, and those that were broadcast to it, which are of size one as well.
+    /// A dimension of size one, and the operands' dimensions that were broadcast to it, which are of size one as well.
     Spread(SmallVec<[Dim; 2]>, Dim),
-    /// The same elements in another shape, of which one size may be left open.
+    /// The same elements in another shape, of which one size may be -1.
     Reshape(TensorId, TensorId, Option<usize>),
-    /// Dimensions laid one after the other, and the dimension that they become.
+    /// Concatenated dimensions, and the resulting dimension.
     Joined(Vec<Dim>, Dim),
-    /// A part of a dimension, beginning at a number.
+    /// A part of a dimension, from `start` on.
     Piece { whole: Dim, piece: Dim, start: i64 },
     /// The second is longer by a fixed number, which may be negative.
     Longer(Dim, Dim),
@@ -42,22 +42,22 @@ pub(super) enum Link {
     Repeated(Dim, Dim, i64),
     /// The second is fixed where the first is.
     Follows(Dim, Dim),
-    /// The op fixes it.
+    /// The dimension is fixed by the op.
     Fixed(Dim),
-    /// Of the first there are as many for each of the second as before.
+    /// The first is proportional to the second.
     Each(Dim, Dim),
-    /// The op knows the first to be of samples, and the others not to be.
+    /// The first is known to be the sample dimension, and the others are not.
     Samples(Dim, SmallVec<[Dim; 4]>),
 }
 
-/// What links of an op depend on beyond its arguments: what these were made of.
+/// Origins of tensors, on which the links of an op depend beside its arguments.
 pub(super) struct Made {
     sparse: Sparse,
     joins: Joins,
 }
 
 impl Made {
-    /// Of a step.
+    /// The origins in a step.
     pub fn of(step: &Step) -> Made {
         Made { sparse: Sparse::of(step), joins: Joins::of(step) }
     }
@@ -69,7 +69,7 @@ struct Seen<'s> {
     op: OpId,
     ids: &'s Call,
     call: &'s OpCall,
-    /// With the names of its arguments, where the op is known.
+    /// The call with named arguments, where the op is known.
     bound: Option<BoundCall<'s>>,
     made_of: &'s Made,
     links: Vec<Link>,
@@ -78,7 +78,7 @@ struct Seen<'s> {
 /// The links that an op makes between its tensors.
 pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
-    // What comes from other ranks is of their samples.
+    // Tensors received from other ranks have the samples of those.
     if is_exchange(step, op) {
         return Vec::new();
     }
@@ -87,14 +87,14 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link
         && ops.find(&call.name).is_some()
         && step.lower(op, ops).is_some_and(|lowered| *lowered == Lowering::Children);
     let mut seen = Seen { step, op, ids, call, bound: ops.bind(call), made_of, links: Vec::new() };
-    // An op that calls others leaves it to them, unless none was recorded.
+    // The links of an op that calls others are those of the inner ops, unless none was recorded.
     if !(seen.by_name() || composite) {
         seen.by_place_from_the_end();
     }
     seen.links
 }
 
-/// Whether an op asks for a collective, or is NCCL's label of one.
+/// Whether an op requests a collective, or is NCCL's label of one.
 pub(super) fn is_exchange(step: &Step, op: OpId) -> bool {
     let row = &step.ops[op];
     row.exchange.is_some()
@@ -111,13 +111,13 @@ impl Seen<'_> {
         self.ids.outputs.get(ret)?.tensors().first().copied()
     }
 
-    /// The tensor of an argument, by its name.
+    /// The tensor of a named argument.
     fn named(&self, name: &str) -> Option<TensorId> {
         let bound = self.bound.filter(|bound| bound.has(name))?;
         self.input(bound.position(name)?)
     }
 
-    /// The whole number of an argument, by its name.
+    /// The integer of a named argument.
     fn number(&self, name: &str) -> Option<i64> {
         self.bound.filter(|bound| bound.has(name))?.int(name)
     }
@@ -146,7 +146,7 @@ impl Seen<'_> {
         self.shape(dim.tensor)[dim.at]
     }
 
-    /// Two dimensions are one, if they are of one size.
+    /// Links two dimensions as equal, if they have the same size.
     fn same(&mut self, a: Option<TensorId>, i: isize, b: Option<TensorId>, j: isize) {
         if let (Some(one), Some(two)) = (self.dim(a, i), self.dim(b, j))
             && self.size(one) == self.size(two)
@@ -156,19 +156,19 @@ impl Seen<'_> {
         }
     }
 
-    /// The dimensions of one tensor are the leading ones of another.
+    /// Links all dimensions of a tensor to the leading ones of another.
     fn leading(&mut self, few: Option<TensorId>, more: Option<TensorId>) {
         (0..self.rank(few)).for_each(|at| self.same(few, at, more, at));
     }
 
-    /// Two dimensions are one, or the second is fixed where the first is.
+    /// Links two dimensions as equal, or the second as fixed where the first is.
     fn follows(&mut self, a: Option<TensorId>, i: isize, b: Option<TensorId>, j: isize) {
         let (Some(one), Some(two)) = (self.dim(a, i), self.dim(b, j)) else { return };
         let link = if self.size(one) == self.size(two) { Link::Same } else { Link::Follows };
         self.links.push(link(one, two));
     }
 
-    /// A dimension that is of samples, and all others of its tensor that are not.
+    /// Links the sample dimension of a tensor, with all its other dimensions.
     fn samples(&mut self, tensor: Option<TensorId>, at: isize) {
         if let Some(dim) = self.dim(tensor, at) {
             let others = (0..self.rank(tensor)).filter(|&other| other != at);
@@ -181,12 +181,12 @@ impl Seen<'_> {
         self.links.extend(self.dim(tensor, at).map(Link::Fixed));
     }
 
-    /// There are as many of one dimension for each of another as before.
+    /// Links a dimension as proportional to another.
     fn each(&mut self, many: Option<Dim>, of: Option<Dim>) {
         self.links.extend(many.zip(of).map(|(many, of)| Link::Each(many, of)));
     }
 
-    /// Operands that are broadcast to a tensor: from the last dimension on, those of its size.
+    /// Links operands that are broadcast to a tensor, from the last dimension on, where sizes are equal.
     fn broadcast(&mut self, operands: &[TensorId], to: TensorId) {
         let rank = self.shape(to).len();
         for back in 1..=rank as isize {
@@ -204,11 +204,11 @@ impl Seen<'_> {
         }
     }
 
-    /// Where the name says nothing: all are broadcast to what is given, and to the operand of the most dimensions.
+    /// Default links for unknown names: all operands are broadcast to the results, and to the operand with the most dimensions.
     fn by_place_from_the_end(&mut self) {
         let operands: Vec<TensorId> =
             self.ids.takes().filter(|&tensor| !self.shape(tensor).is_empty()).collect();
-        // Lists of parameters are no one's batch.
+        // Lists of parameters do not depend on the batch.
         if operands.len() > 64 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Another batch: every dimension that grows with it is followed through all ops.
+//! Another batch size: every dimension that grows with the batch is found through all ops.
 
 mod adopt;
 mod children;
@@ -24,19 +24,19 @@ use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// A batch of another size.
+/// Changes the batch size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResizeBatch {
     /// Samples in the batch.
     pub to: u64,
-    /// Samples recorded, where the recording does not say it.
+    /// Recorded samples, where the recording does not have them.
     pub from: Option<u64>,
-    /// Which dimensions grow.
+    /// Dimensions that grow.
     pub dims: BatchDims,
 }
 
 impl ResizeBatch {
-    /// A batch of so many samples; which dimensions grow with it is inferred.
+    /// A batch of this number of samples; the dimensions that grow with it are inferred.
     #[must_use]
     pub fn to(samples: u64) -> ResizeBatch {
         ResizeBatch { to: samples, from: None, dims: BatchDims::Inferred }
@@ -98,7 +98,7 @@ impl Rule for ResizeBatch {
     }
 }
 
-/// Doubts of the batch: whatever sizes alone say of it.
+/// Doubts about the batch: dimensions inferred from sizes alone.
 fn doubts(step: &Step, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(&(tensor, at)) = seeds.ambiguous.first() {
@@ -127,12 +127,12 @@ fn doubts(step: &Step, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
     doubts
 }
 
-/// Where a batch of so many samples comes into a step.
+/// Inputs of a step that depend on a batch of this number of samples.
 pub(crate) fn find(step: &Step, ops: &OpSet, batch: u64) -> Seeds {
     seeds::find(step, ops, batch, &BatchDims::Inferred)
 }
 
-/// The patches that scale some dimensions, and all that follow from them, from one size to another.
+/// The patches that scale some dimensions, and all that depend on them, from one size to another.
 pub(crate) fn scale(
     step: &Step,
     ops: &OpSet,

@@ -1,15 +1,15 @@
-//! Numbers that say which pieces of a tensor an op takes: they move with what has grown.
+//! Arguments that select pieces of a tensor: they move with grown sizes.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
 use steptime_step::{Call, OpId, Step, TensorId};
 
-/// Ops that take one piece, and whether their last number is its length and not its end.
+/// Ops that take one piece, and whether their last number is its length instead of its end.
 const PIECES: [(&str, bool); 2] = [("aten::slice", false), ("aten::narrow", true)];
-/// Ops that cut a tensor into pieces.
+/// Ops that split a tensor into pieces.
 const CUTS: [&str; 3] = ["aten::split", "aten::split_with_sizes", "aten::unsafe_split"];
 
-/// For a tensor and one of its dimensions, where pieces of it begin, and the pieces.
+/// For a tensor and one of its dimensions, the starts of its pieces, and the pieces.
 pub(super) struct Pieces {
     of: FxHashMap<(TensorId, i64), Vec<(i64, TensorId)>>,
 }
@@ -26,8 +26,8 @@ impl Pieces {
         Pieces { of }
     }
 
-    /// Changes the numbers of an op so that they say its pieces of what has grown. `more` is by how much a dimension of a tensor
-    /// has grown. A piece moves by what those before it have grown.
+    /// Adjusts the arguments of an op to the grown pieces. `more` is the growth of a dimension of a tensor. A piece moves by the growth of those
+    /// before it.
     pub fn adjust(&self, step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
         if CUTS.contains(&&*step.ops[op].name) {
             return cut(step, op, call, more);
@@ -46,7 +46,7 @@ impl Pieces {
     }
 }
 
-/// The sizes of the pieces that a tensor is cut into.
+/// The sizes of the pieces of a split tensor.
 fn cut(step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
     let Some(old) = &step.ops[op].call else { return };
     let pieces: Vec<TensorId> = old.gives().collect();
@@ -65,13 +65,13 @@ fn cut(step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> 
     }
 }
 
-/// What an op takes of a tensor.
+/// The piece of a tensor that an op takes.
 struct Piece {
     whole: TensorId,
     tensor: TensorId,
     dim: i64,
     start: i64,
-    /// Every so many elements are taken.
+    /// Step between elements.
     by: i64,
     is_length: bool,
 }

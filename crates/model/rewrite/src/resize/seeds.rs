@@ -1,4 +1,4 @@
-//! Where the batch comes into the step.
+//! Inputs of a step that depend on the batch.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -11,29 +11,29 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 use super::dims::BatchDims;
 use super::form::Form;
 
-/// Dimensions of inputs that grow with the batch, and what does not.
+/// Dimensions of inputs that grow with the batch, and tensors that do not.
 #[derive(Debug, Clone)]
 pub(crate) struct Seeds {
-    /// Inputs, and which of their dimensions.
+    /// Inputs, with their growing dimensions.
     pub dims: Vec<(TensorId, usize)>,
-    /// Tensors that the step keeps: parameters, what an optimizer knows of them, running statistics.
+    /// Tensors that stay from step to step: parameters, optimizer states, running statistics.
     pub kept: FxHashSet<TensorId>,
-    /// Inputs that may grow: ops say whether they do, else their size.
+    /// Inputs that may grow: decided by ops, else by their size.
     pub unsure: Vec<TensorId>,
-    /// Inputs of which several dimensions are of the size of the batch: the one among `dims` was taken.
+    /// Inputs with several dimensions of the batch size: the one in `dims` was chosen.
     pub ambiguous: Vec<(TensorId, usize)>,
-    /// Whether samples grow: each has lookups of its own.
+    /// Whether samples grow: each has its own lookups.
     pub samples: bool,
 }
 
 impl Seeds {
-    /// Some dimensions of a model; nothing is kept as it is.
+    /// Some dimensions of a model; no tensors are kept.
     pub fn of(dims: Vec<(TensorId, usize)>) -> Seeds {
         let kept = FxHashSet::default();
         Seeds { dims, kept, unsure: Vec::new(), ambiguous: Vec::new(), samples: false }
     }
 
-    /// The next dimension of the batch's size, of inputs that have several.
+    /// The next dimension of the batch size, for inputs with several.
     pub(super) fn others(&self, step: &Step, batch: u64) -> Seeds {
         let mut others = self.clone();
         for (tensor, at) in others.dims.iter_mut().chain(&mut others.ambiguous) {
@@ -44,8 +44,7 @@ impl Seeds {
         others
     }
 
-    /// Passes in which a batch of so many samples comes into a step where no input is of its size: the size that most inputs begin
-    /// with is a part of it. 1 where none is.
+    /// Number of passes of a batch where no input has its size: the most common first size of the inputs divides it. 1 where none does.
     pub(super) fn passes(&self, step: &Step, batch: u64, dims: &BatchDims) -> u64 {
         let first = if let BatchDims::At(dim) = dims { *dim } else { 0 };
         let sizes = self.unsure.iter().filter_map(|&tensor| step.tensors[tensor].value.shape.get(first));
@@ -57,7 +56,7 @@ impl Seeds {
         parts.iter().copied().max_by_key(often).map_or(1, |size| batch / size)
     }
 
-    /// Those of some inputs; the others stay as they are.
+    /// Restricts the seeds to some inputs; the others stay as they are.
     pub fn only(mut self, chosen: impl Fn(TensorId) -> bool) -> Seeds {
         let others = self.dims.iter().map(|&(tensor, _)| tensor).chain(self.unsure.iter().copied());
         self.kept.extend(others.filter(|&tensor| !chosen(tensor)));
@@ -67,7 +66,7 @@ impl Seeds {
     }
 }
 
-/// Shapes in words, a star before the size that grows.
+/// Shapes in words, with a star before the growing size.
 pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
     let mut shapes: Vec<String> = Vec::new();
     for &(tensor, dim) in dims {
@@ -85,8 +84,8 @@ pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
     format!("{}{rest}", shapes.join(", "))
 }
 
-/// Finds where the batch comes in: tensors that are older than the step, or made by the script of nothing, and that the step
-/// does not keep. The first dimension of the batch's size is it. Others may follow from these.
+/// Finds inputs that grow with the batch: tensors from before the step, or created by the script without inputs, that the step does not keep. The
+/// first dimension of the batch size is chosen. Other sizes may follow from these.
 pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
     let uses = Uses::of(step);
     let kept = kept(step, ops, &uses);
@@ -102,7 +101,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
             inputs.push(tensor);
         }
     }
-    // A tensor without an identity is not an input where others have one.
+    // Where other tensors have an identity, one without is not an input.
     let identified = |&tensor: &TensorId| step.tensors[tensor].recorded.is_some() || on_host(step, tensor);
     if inputs.iter().any(&identified) {
         inputs.retain(identified);
@@ -117,7 +116,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
         .filter(|tensor| exact(tensor))
         .map(|&tensor| (tensor, first))
         .collect();
-    // Where a batch comes from the host, a size on the device may be any width.
+    // Where a batch comes from the host, an equal size on the device may be any width.
     if found.iter().any(|&(tensor, _)| on_host(step, tensor)) {
         found.retain(|&(tensor, _)| on_host(step, tensor));
     }
@@ -145,7 +144,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
     seeds
 }
 
-/// Dimensions of the batch's size, or of a multiple of it, where no input begins with one of its size.
+/// Dimensions of the batch size, or of a multiple of it, where no input has the batch size as its first.
 fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> Vec<(TensorId, usize)> {
     let mut found = Vec::new();
     for &tensor in inputs {
@@ -170,14 +169,14 @@ fn on_host(step: &Step, tensor: TensorId) -> bool {
     step.tensors[tensor].value.device != Device::Cuda
 }
 
-/// Whether an op makes a tensor in host memory, of nothing: random numbers, a range.
+/// Whether an op makes a host tensor without inputs: random numbers, a range.
 fn on_host_alone(step: &Step, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
     let on_host = call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != Device::Cuda);
     on_host && call.input_tensors().next().is_none()
 }
 
-/// Whether the script makes a tensor of nothing with an op: random numbers, a range, zeros.
+/// Whether the script makes a tensor by an op without inputs: random numbers, a range, zeros.
 fn made_by_script(step: &Step, op: OpId) -> bool {
     let of_nothing =
         |op: OpId| step.ops[op].call.as_deref().is_some_and(|call| call.takes().next().is_none());
@@ -189,9 +188,9 @@ fn made_by_script(step: &Step, op: OpId) -> bool {
             && !step.is_in(op, EventName::is_optimizer))
 }
 
-/// Tensors that the step keeps: those that an optimizer works on, weights of layers, and a norm's running statistics. A view
-/// that repeats a parameter along a dimension is none, nor is a tensor of memory that the step allocates: where a number that
-/// no op made is stored later, an activation may have lain before.
+/// Tensors that stay from step to step: those that an optimizer takes, weights of layers, and a norm's running statistics. A view that repeats a
+/// parameter along a dimension is excluded, and so is a tensor in memory that the step allocates: a scalar that no op made may be stored in the
+/// former memory of an activation.
 fn kept(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
     let allocated = allocated(step);
     let mut storages = FxHashSet::default();
@@ -204,7 +203,7 @@ fn kept(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
         } else {
             weights(step, ops, op)
         };
-        // A sparse gradient is of the lookups of a batch, and so are its indices, which are whole numbers.
+        // A sparse gradient has the lookups of a batch, and so do its indices, which are integers.
         let of_lookups = |tensor: TensorId| {
             let value = &step.tensors[tensor].value;
             value.is_sparse() || value.dtype == Dtype::I64
@@ -229,7 +228,7 @@ fn kept(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
     kept
 }
 
-/// Weights of a layer among the arguments of an op. Those of a loss are of samples.
+/// Weights of a layer among the arguments of an op. Those of a loss are per sample.
 fn weights(step: &Step, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
     let row = &step.ops[op];
     let loss = row.name.contains("cross_entropy") || row.name.contains("lerp");
@@ -240,7 +239,7 @@ fn weights(step: &Step, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
     places.filter_map(|at| call.inputs.get(at)?.tensors().first().copied()).collect()
 }
 
-/// Memory that an op of the step gives and did not take.
+/// Memory of outputs that is not memory of inputs of the same op.
 fn allocated(step: &Step) -> FxHashSet<StorageId> {
     let storage = |tensor: TensorId| step.tensors[tensor].storage;
     let mut found = FxHashSet::default();

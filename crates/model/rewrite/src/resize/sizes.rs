@@ -1,4 +1,4 @@
-//! Shapes with another batch.
+//! Shapes for another batch size.
 
 use steptime_aten::{Arg, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Step, TensorId};
@@ -8,7 +8,7 @@ use super::forms::Forms;
 use super::pieces::Pieces;
 use crate::error::Error;
 
-/// The patch that gives every tensor its new shape, and every list of sizes its new numbers.
+/// The patch that sets the new shape of every tensor, and the new numbers of every list of sizes.
 pub(super) fn patch(
     step: &Step,
     forms: &Forms,
@@ -70,27 +70,27 @@ pub(super) fn patch(
     Ok(patch)
 }
 
-/// Whether a list of sizes is the shape of a tensor. One of them may be left open.
+/// Whether a list of sizes is the shape of a tensor. One of them may be -1.
 fn is_shape(tensor: &Tensor, sizes: &[i64]) -> bool {
     sizes.len() == tensor.shape.len()
         && sizes.iter().zip(&tensor.shape).all(|(&size, &own)| size == own || size == -1)
 }
 
-/// Where an op is told how many samples there are, as group norm is.
+/// Position of the argument with the number of samples, as in group norm.
 fn samples(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("group_norm").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(call)?;
     bound.has("N").then(|| bound.position("N")).flatten()
 }
 
-/// Where a gradient of a table is told how many rows that has.
+/// Position of the argument with the number of rows, in the gradient of a table.
 fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("embedding").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(call)?;
     bound.has("num_weights").then(|| bound.position("num_weights")).flatten()
 }
 
-/// The name of an op that takes or makes a tensor.
+/// Name of an op that takes or makes a tensor.
 fn taker(step: &Step, tensor: TensorId) -> String {
     let names = |op| {
         let row: &steptime_step::Op = &step.ops[op];
@@ -99,7 +99,7 @@ fn taker(step: &Step, tensor: TensorId) -> String {
     step.running().into_iter().find(|&op| names(op)).map_or_else(String::new, |op| step.ops[op].name.clone())
 }
 
-/// A tensor whose sizes follow from another number; `None` where one is too large to be counted.
+/// A tensor resized to a new growing size; `None` where a size overflows.
 fn resized(tensor: &Tensor, forms: &[Option<Form>], to: u64) -> Option<Tensor> {
     let to = i64::try_from(to).ok()?;
     let mut shape = tensor.shape.clone();
@@ -111,7 +111,7 @@ fn resized(tensor: &Tensor, forms: &[Option<Form>], to: u64) -> Option<Tensor> {
     let mut strides = tensor.strides.clone();
     if !tensor.is_sparse() {
         for (at, stride) in strides.iter_mut().enumerate() {
-            // A stride spans the dimensions that lie within it.
+            // A stride spans the dimensions inside it.
             let own = *stride;
             for dim in (0..shape.len()).filter(|&dim| shape[dim] != tensor.shape[dim] && dim != at) {
                 let inner = tensor.strides[dim];

@@ -1,4 +1,4 @@
-//! All sizes that follow from some that grow.
+//! Derivation of all sizes that depend on the growing ones.
 
 use steptime_aten::OpSet;
 use steptime_step::Step;
@@ -9,7 +9,7 @@ use super::forms::{Forms, Trust};
 use super::links::{self, Dim, Link, Made};
 use super::seeds::Seeds;
 
-/// Follows the seeds through all ops; `from` is the size that grows, as it was.
+/// Propagates the seeds through all ops; `from` is the recorded growing size.
 pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
     let mut forms = Forms::new(step, from);
     let made = Made::of(step);
@@ -31,7 +31,7 @@ pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms
     forms
 }
 
-/// Follows links until nothing more is reached. A view that nothing decides is taken as most are once nothing else follows, one at a time.
+/// Follows links until nothing changes. Ambiguous views are then resolved in the usual way, one at a time.
 fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
     loop {
         let mut moved = true;
@@ -50,7 +50,7 @@ fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
     }
 }
 
-/// Follows links, and what is near, until nothing more is reached.
+/// Follows links, and adopts sizes of similar tensors, until nothing changes.
 fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
     loop {
         follow(forms, step, links, seeds);
@@ -68,7 +68,7 @@ fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Se
     }
 }
 
-/// The number of ops that would have other dimensions grow than the one that they know to be of samples.
+/// Number of ops with a known sample dimension for which another dimension grows.
 fn astray(forms: &Forms, links: &[Link]) -> usize {
     let grows = |dim: Dim| forms.at(dim).is_some_and(Form::grows);
     let astray = |link: &&Link| match link {

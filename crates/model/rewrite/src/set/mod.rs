@@ -1,4 +1,4 @@
-//! Sizes of a model: rows, columns and lookups of tables, the width of layers.
+//! Sizes of a model: rows, columns and lookups of tables, widths of layers.
 
 mod parts;
 mod path;
@@ -13,12 +13,12 @@ use crate::resize::{Seeds, scale};
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
-/// Gives a table or a layer another size; all that follows from it follows.
+/// Changes a size of a table or a layer, and all sizes that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetSize {
-    /// Which size.
+    /// Path of the size.
     pub path: SizePath,
-    /// What it becomes.
+    /// New size.
     pub to: u64,
 }
 
@@ -45,7 +45,7 @@ impl Rule for SetSize {
         }
         let targets = parts::find(step, &self.path)?;
         let (mut now, mut patches) = (step.clone(), Vec::new());
-        // Those of one size are changed together: what joins them grows as a whole.
+        // Targets of one size are changed together: a tensor that joins them grows as a whole.
         let mut sizes: Vec<u64> = targets.iter().map(|target| target.size).collect();
         sizes.sort_unstable();
         sizes.dedup();

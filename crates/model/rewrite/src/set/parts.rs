@@ -1,4 +1,4 @@
-//! The tables and layers of a step, in the order in which they are first used.
+//! The tables and layers of a step, in the order of their first use.
 
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
@@ -8,18 +8,18 @@ use steptime_step::{OpId, Step, TensorId};
 use super::path::{Part, Size, SizePath};
 use crate::error::Error;
 
-/// What looks rows up, and what multiplies by a weight.
+/// Ops that look up a table, and ops that multiply by a weight.
 const TABLES: [&str; 2] = ["aten::embedding_bag", "aten::embedding"];
 const LAYERS: [&str; 1] = ["aten::linear"];
 
-/// A size to change: which dimensions of which tensors it is, and how large.
+/// A size to change: its dimensions of tensors, and its value.
 pub(super) struct Target {
     pub name: String,
     pub dims: Vec<(TensorId, usize)>,
     pub size: u64,
 }
 
-/// The sizes that a path names.
+/// The sizes that a path selects.
 pub(super) fn find(step: &Step, path: &SizePath) -> Result<Vec<Target>, Error> {
     let (names, arg, what): (&[&str], usize, &str) = match path.part {
         Part::Table => (&TABLES, 0, "tables"),
@@ -41,7 +41,7 @@ pub(super) fn find(step: &Step, path: &SizePath) -> Result<Vec<Target>, Error> {
     chosen.into_iter().map(|(at, op)| target(step, path, format!("{what}[{at}]"), op, arg)).collect()
 }
 
-/// The tables and layers of a step by their paths, `tables[3]` or `layers[0]`, each with the op that first uses it.
+/// The tables and layers of a step by their paths, as `tables[3]` or `layers[0]`, each with the op that first uses it.
 #[must_use]
 pub fn sized(step: &Step) -> Vec<(OpId, String)> {
     let tables =
@@ -87,7 +87,7 @@ fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> R
     let tensor = tensor.ok_or_else(none)?;
     let size = u64::try_from(*shape(tensor).get(at).ok_or_else(none)?).unwrap_or(0);
     let bags = match (path.size, input(2)) {
-        // The indices of all bags stand one after the other.
+        // The indices of all bags are concatenated.
         (Size::Lookups, Some(offsets)) if shape(tensor).len() == 1 => bags(step, op, offsets),
         (Size::Lookups, None) if shape(tensor).len() == 1 => size,
         _ => 1,
@@ -98,7 +98,7 @@ fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> R
     Ok(Target { name, dims: vec![(tensor, at)], size: size / bags })
 }
 
-/// How many bags an op fills.
+/// Number of bags of an op.
 fn bags(step: &Step, op: OpId, offsets: TensorId) -> u64 {
     let result = step.ops[op].call.as_deref().and_then(|call| call.gives().next());
     let of = result.and_then(|result| step.tensors[result].value.shape.first().copied());

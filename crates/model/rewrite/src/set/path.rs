@@ -1,18 +1,18 @@
-//! How a size is named: `tables[3].rows`, `tables[*].lookups`, `layers[0].width`.
+//! Paths of sizes: `tables[3].rows`, `tables[*].lookups`, `layers[0].width`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// What has a size.
+/// Kind of a part with sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Table,
     Layer,
 }
 
-/// Which of its sizes.
+/// A size of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Rows,
@@ -21,17 +21,17 @@ pub(super) enum Size {
     Width,
 }
 
-/// A size of a table or of a layer, or of all of them.
+/// A size of one table or layer, or of all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizePath {
     pub(super) part: Part,
-    /// Its place in the order in which they are first used; `None` for all.
+    /// Position in the order of first use; `None` for all.
     pub(super) at: Option<usize>,
     pub(super) size: Size,
 }
 
 impl SizePath {
-    /// The size's name.
+    /// Name of the size.
     #[must_use]
     pub fn size(&self) -> &'static str {
         match self.size {

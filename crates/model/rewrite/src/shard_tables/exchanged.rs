@@ -1,4 +1,4 @@
-//! What ranks exchange for their tables: vectors one way, gradients the other.
+//! Exchanges between ranks for their tables: vectors in the forward pass, gradients in the backward pass.
 
 use steptime_aten::{Arg, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
@@ -7,19 +7,19 @@ use steptime_step::{NewOp, Patch, Step, TensorId};
 use crate::exchange::{Exchanged, flat};
 use crate::new_ops::{ints, op};
 
-/// Ops that put vectors together, exchange them, and part what comes.
+/// Ops that join vectors, exchange them, and split the result.
 pub(super) struct Exchange<'s, 'p> {
     pub step: &'s Step,
     pub patch: &'p mut Patch,
     pub ranks: u32,
-    /// Samples before any resizing: what is sent and what comes are of as many.
+    /// Samples before any resizing, both of sent and of received tensors.
     pub samples: i64,
     pub dtype: Dtype,
     pub ops: Vec<NewOp>,
 }
 
 impl Exchange<'_, '_> {
-    /// Vectors of each sample side by side, `[samples, columns]`; nothing of none.
+    /// Joins the vectors of each sample into `[samples, columns]`; `None` without vectors.
     pub fn side_by_side(&mut self, parts: &[TensorId]) -> Option<TensorId> {
         let columns = |all: &Self, part: TensorId| all.value(part).numel() as i64 / all.samples.max(1);
         let mut each = Vec::with_capacity(parts.len());
@@ -43,7 +43,7 @@ impl Exchange<'_, '_> {
         }
     }
 
-    /// A collective that sends a matrix, or nothing, and gives `[samples, columns]`.
+    /// A collective that sends a matrix, or nothing, and returns `[samples, columns]`.
     pub fn exchanged(&mut self, kind: CollectiveKind, sent: Option<TensorId>, columns: i64) -> TensorId {
         let sent = match sent {
             Some(matrix) => {
@@ -58,7 +58,7 @@ impl Exchange<'_, '_> {
         self.view(received, &[self.samples, columns])
     }
 
-    /// Some columns of a matrix, in a shape of their own.
+    /// Some columns of a matrix, in the shape of another tensor.
     pub fn columns(&mut self, matrix: TensorId, start: i64, like: TensorId) -> TensorId {
         let (whole, like) = (self.value(matrix), self.value(like));
         let width = like.numel() as i64 / self.samples.max(1);

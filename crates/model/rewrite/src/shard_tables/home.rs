@@ -1,33 +1,33 @@
-//! Where a table lies.
+//! Placement of a table.
 
 use std::cmp::Reverse;
 
 use super::LookedUp;
 use crate::error::Error;
 
-/// Where a table lies.
+/// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TableHome {
-    /// Every rank has all of it.
+    /// Every rank has the whole table.
     Everywhere,
-    /// Its columns lie on these ranks: how many on each. A whole table lies on one.
+    /// Number of columns per rank. A whole table is on one rank.
     Columns(Vec<(u32, i64)>),
-    /// Its rows are cut over all ranks: how many each has.
+    /// Number of rows per rank, cut over all ranks.
     Rows(Vec<i64>),
 }
 
-/// What a rank has of a table.
+/// A rank's part of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Own {
     Whole,
-    /// So many columns.
+    /// Number of columns.
     Columns(i64),
-    /// Some rows: their number.
+    /// Number of rows.
     Rows(i64),
 }
 
 impl TableHome {
-    /// What a rank has; `None` where it has nothing, or what every rank has.
+    /// A rank's part; `None` where it has none, or every rank has the whole table.
     pub(super) fn on(&self, rank: u32) -> Option<Own> {
         match self {
             TableHome::Everywhere => None,
@@ -39,8 +39,8 @@ impl TableHome {
         }
     }
 
-    /// Lookups of a bag in a rank's rows: in proportion to these, as popular rows are scattered. The rest of the division goes to the
-    /// greatest remainders, of equal ones to the first ranks.
+    /// Lookups of a bag in a rank's rows: in proportion to the number of rows, as popular rows are scattered. The remainder of the division goes to
+    /// the largest fractions, of equal ones to the first ranks.
     pub(super) fn lookups(&self, rank: u32, each: i64) -> i64 {
         let TableHome::Rows(rows) = self else { return each };
         let all = rows.iter().map(|&rows| i128::from(rows)).sum::<i128>().max(1);
@@ -55,7 +55,7 @@ impl TableHome {
         i64::try_from(own).unwrap_or(each) + i64::from(more)
     }
 
-    /// Whether sums of parts of its rows are added over ranks.
+    /// Whether partial sums of its rows are reduced over ranks.
     pub(super) fn is_by_rows(&self) -> bool {
         matches!(self, TableHome::Rows(_))
     }
@@ -66,25 +66,27 @@ impl TableHome {
         parts.iter().map(|(rank, _)| *rank)
     }
 
+    /// Checks the placement.
+    ///
     /// # Errors
-    /// Where it names a rank that is not there, or twice, or does not hold all of the table.
+    /// Where it names an unknown rank or a rank twice, or does not place the whole table.
     pub(super) fn check(&self, table: usize, size: &LookedUp, ranks: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Home { table, what });
         let whole = |parts: i64, all: i64, what: &str| {
-            let text = || format!("has {parts} {what} on all ranks together, and {all} as recorded");
+            let text = || format!("has {parts} {what} on all ranks together, but {all} as recorded");
             if parts == all { Ok(()) } else { wrong(text()) }
         };
         match self {
             TableHome::Everywhere => Ok(()),
-            TableHome::Columns(parts) if parts.is_empty() => wrong("lies nowhere".to_owned()),
+            TableHome::Columns(parts) if parts.is_empty() => wrong("is on no rank".to_owned()),
             TableHome::Columns(parts) => {
                 let mut on: Vec<u32> = self.ranks().collect();
                 on.sort_unstable();
                 if let Some(&rank) = on.last().filter(|&&rank| rank >= ranks) {
-                    return wrong(format!("lies on rank {rank}, and there are {ranks}, from 0"));
+                    return wrong(format!("is on rank {rank}, but there are {ranks} ranks, counted from 0"));
                 }
                 if let Some(pair) = on.windows(2).find(|pair| pair[0] == pair[1]) {
-                    return wrong(format!("lies on rank {} in two parts: put them together", pair[0]));
+                    return wrong(format!("is on rank {} in two parts: merge them", pair[0]));
                 }
                 whole(parts.iter().map(|(_, columns)| columns).sum(), size.columns, "columns")
             }

@@ -1,4 +1,4 @@
-//! Which inputs of a step say what is looked up.
+//! Inputs of a step that hold lookups.
 
 use rustc_hash::FxHashSet;
 use steptime_step::{OpId, Step, TensorId, Uses};
@@ -7,10 +7,10 @@ use super::tables::Table;
 use crate::error::Error;
 use crate::operators::trail::maker;
 
-/// Tensors that are older than the step, or made of nothing, and come to lookups whose vectors other ranks get.
+/// Tensors from before the step, or created without inputs, that reach lookups whose vectors are sent to other ranks.
 ///
 /// # Errors
-/// Where one of them comes to other ops too.
+/// Where one of them is also taken by other ops.
 pub(super) fn of_tables(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
     let uses = Uses::of(step);
     let tables: Vec<Table> = super::tables::find(step);
@@ -47,7 +47,7 @@ fn sized(step: &Step, tensor: TensorId) -> bool {
     !step.tensors[tensor].value.shape.is_empty()
 }
 
-/// Whether what an op takes goes to other ranks.
+/// Whether an op sends its inputs to other ranks.
 fn to_others(step: &Step, op: OpId) -> bool {
     step.ops[op].origin == steptime_step::Origin::Inserted("shard-tables")
 }

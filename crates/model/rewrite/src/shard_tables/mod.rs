@@ -1,7 +1,7 @@
-//! Embedding tables spread over the ranks of a job: each rank has some of them, and looks up for the samples of all.
+//! Embedding tables sharded over the ranks of a job: each rank has some of them, and looks up for the samples of all ranks.
 //!
-//! Whole tables and columns: an all-to-all brings each sample's vectors to its rank, and their gradients back. Cut rows: each rank adds
-//! up what it has, and a reduce-scatter adds these sums; their gradients are gathered. All else is `DistributedDataParallel`'s.
+//! For whole tables and columns, an all-to-all sends each sample's vectors to its rank, and their gradients back. For tables cut by rows, each rank
+//! pools its rows, and a reduce-scatter adds these sums; their gradients are gathered. The rest is `DistributedDataParallel`.
 
 mod exchanged;
 mod home;
@@ -22,42 +22,42 @@ use crate::rule::{Facts, Rule};
 use crate::set::{SetSize, SizePath};
 use crate::stage::Stage;
 
-/// One rank of a job whose tables lie where they are said to.
+/// One rank of a job with placed tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardTables {
-    /// Where each table lies, in the order in which they are looked up first.
+    /// Placement of each table, in the order of first lookups.
     pub homes: Vec<TableHome>,
-    /// The number of the rank.
+    /// Index of the rank.
     pub rank: u32,
-    /// How all else is averaged, and among how many ranks.
+    /// Averaging of all other gradients, with the number of ranks.
     pub dense: DataParallel,
-    /// Samples of a rank; `None` for as many as were recorded.
+    /// Samples per rank; `None` for the recorded number.
     pub batch: Option<u64>,
-    /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
+    /// Whether each rank updates replicated tables from its own samples: their gradients are not averaged.
     pub copies_apart: bool,
 }
 
-/// A table that a step looks up, as far as plans tell of it.
+/// A looked-up table, with the properties that plans use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookedUp {
-    /// Its rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Its columns.
+    /// Number of columns.
     pub columns: i64,
-    /// Rows that are looked up in a step, all samples together.
+    /// Lookups per step, of all samples together.
     pub lookups: i64,
-    /// Whether its gradient holds only the rows that were looked up.
+    /// Whether its gradient holds only the looked-up rows.
     pub sparse: bool,
 }
 
-/// The tables that a step looks up, in order: those that a plan can place.
+/// The looked-up tables of a step that a plan can place, in order.
 #[must_use]
 pub fn tables(step: &Step) -> Vec<LookedUp> {
     tables::find(step).iter().map(|table| table.looked_up(step)).collect()
 }
 
 impl ShardTables {
-    /// Puts the rank's parts of tables to their sizes.
+    /// Cuts tables to the sizes of the rank's parts.
     fn cut(&self, step: &mut Step, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
         // Tables are counted by their lookups: those of other ranks have none.
         let here =
@@ -86,7 +86,7 @@ impl ShardTables {
         Ok(())
     }
 
-    /// Each rank has its share of the samples, and looks up for those of all.
+    /// Resizes the step to the rank's share of the samples, and lookups to the samples of all ranks.
     fn resize(
         &self,
         step: &mut Step,

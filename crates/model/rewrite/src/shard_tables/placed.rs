@@ -1,4 +1,4 @@
-//! One rank's tables: those of others go, and what all look up is exchanged.
+//! Tables of one rank: those of other ranks are removed, and results of lookups are exchanged.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::CollectiveKind;
@@ -13,21 +13,21 @@ use crate::operators::trail;
 use crate::updates::{self, without};
 use crate::words::counted;
 
-/// The change, and whose gradients stay with their rank.
+/// The change, and the gradients that stay on their rank.
 pub(super) struct Placed {
     pub patch: Patch,
-    /// What adds up gradients of tables that are not averaged.
+    /// Functions that accumulate gradients of tables that are not averaged.
     pub apart: FxHashSet<OpId>,
 }
 
-/// A table that lies on some ranks.
+/// A table that is placed on some ranks.
 struct Spread<'t> {
-    /// Its number.
+    /// Index of the table.
     at: usize,
     table: &'t Table,
     /// Whether this rank has a part of it.
     own: bool,
-    /// Whether its rows are cut: sums are added over ranks then, and not exchanged.
+    /// Whether its rows are cut: sums are then reduced over ranks instead of exchanged.
     by_rows: bool,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
     Ok(Placed { patch, apart })
 }
 
-/// Removes what runs for tables of other ranks, but what others need too.
+/// Removes ops for tables of other ranks, except those that other ops need.
 fn remove(
     step: &Step,
     uses: &Uses,
@@ -217,19 +217,19 @@ fn backward(
     exchange.ops
 }
 
-/// Tables in the order in which their vectors come: rank by rank.
+/// Tables in the order in which their vectors are received: rank by rank.
 fn in_order<'a, 't>(rule: &ShardTables, spread: &'a [Spread<'t>], by_rows: bool) -> Vec<&'a Spread<'t>> {
     let mut all: Vec<&Spread<'t>> = spread.iter().filter(|one| one.by_rows == by_rows).collect();
     all.sort_by_key(|one| (rule.homes[one.at].ranks().min(), one.at));
     all
 }
 
-/// How many columns a sample has in a tensor.
+/// Columns per sample of a tensor.
 fn width(step: &Step, tensor: TensorId, samples: i64) -> i64 {
     step.tensors[tensor].value.numel() as i64 / samples.max(1)
 }
 
-/// Lets those who took vectors take what came, and gradients of own tables what came back.
+/// Replaces vectors by received ones in their consumers, and gradients of own tables by received ones.
 fn change(
     step: &Step,
     spread: &[Spread<'_>],

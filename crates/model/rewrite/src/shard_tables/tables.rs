@@ -13,7 +13,7 @@ pub(super) struct Table {
     pub trained: Option<Trained>,
 }
 
-/// Those of a step, in the order in which they are looked up.
+/// The tables of a step, in the order of lookup.
 pub(super) fn find(step: &Step) -> Vec<Table> {
     let uses = Uses::of(step);
     let lookups = lookups::each(step);
@@ -22,12 +22,12 @@ pub(super) fn find(step: &Step) -> Vec<Table> {
 }
 
 impl Table {
-    /// What it looks up, and where each bag begins.
+    /// Its indices and offsets.
     pub fn inputs(&self) -> impl Iterator<Item = TensorId> {
         std::iter::once(self.lookup.indices).chain(self.lookup.offsets)
     }
 
-    /// The ops that run for it in both passes, but for what brings its inputs.
+    /// The ops that run for it in both passes, except those that make its inputs.
     pub fn roots(&self) -> impl Iterator<Item = OpId> {
         let trained = self.trained.as_ref().map_or(&[][..], |trained| &trained.roots);
         std::iter::once(self.lookup.op).chain(trained.iter().copied())
@@ -50,7 +50,7 @@ impl Table {
     }
 }
 
-/// How many rows a bag of a table looks up: of the table that is looked up in this place.
+/// Lookups per bag in the table with this index.
 pub(super) fn lookups_of_a_bag(step: &Step, at: usize) -> Option<i64> {
     let tables = lookups::each(step);
     let lookup = tables.get(at)?;

@@ -1,5 +1,5 @@
-//! `ZeroRedundancyOptimizer` over `DistributedDataParallel`: every rank has all parameters and averages all gradients, and updates its
-//! share of the parameters alone, which it then sends to all.
+//! `ZeroRedundancyOptimizer` over `DistributedDataParallel`: every rank has all parameters and averages all gradients, updates only its share of the
+//! parameters, and broadcasts it.
 
 mod share;
 
@@ -17,15 +17,15 @@ use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// One of so many ranks that each update a share of the parameters: the one with most to update.
+/// One rank of a job in which each rank updates a share of the parameters: the one with the largest share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardedOptimizer {
-    /// How gradients are averaged, and among how many ranks.
+    /// Averaging of gradients, with the number of ranks.
     pub dense: DataParallel,
 }
 
 impl ShardedOptimizer {
-    /// Each updated parameter goes from its rank to all.
+    /// Broadcasts each updated parameter from its rank.
     fn broadcast(self, step: &Step, parameters: &[TensorId]) -> Option<Patch> {
         let mut patch = Patch::new(self.name());
         let update = step.running().into_iter().rfind(|&op| step.event(op).is_optimizer_step())?;

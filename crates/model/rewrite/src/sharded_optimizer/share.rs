@@ -1,4 +1,4 @@
-//! Which parameters a rank updates, and its optimizer without the others.
+//! Parameters that a rank updates, and its optimizer without the others.
 
 use rustc_hash::FxHashSet;
 use steptime_step::{Call, OpId, Patch, Step, TensorId};
@@ -8,22 +8,22 @@ use crate::fully_sharded::Trained;
 use crate::linked::{lists, longest};
 use crate::updates::{self, without};
 
-/// What reads a count of steps on the host, once or several times for each parameter.
+/// The op that reads a step count on the host, once or several times per parameter.
 const READS: &str = "aten::item";
 
-/// The parameters of the rank that has most to update.
+/// The parameters of the rank with the largest share.
 pub(super) struct Share {
-    /// For each parameter, it and its gradient.
+    /// For each parameter, the parameter and its gradient.
     memory: Vec<FxHashSet<TensorId>>,
-    /// Whether it is of this rank.
+    /// For each parameter, whether this rank updates it.
     own: Vec<bool>,
     ranks: u32,
-    /// Bytes of those that are, and of all.
+    /// Bytes of this rank's parameters, and of all.
     bytes: [u64; 2],
 }
 
 impl Share {
-    /// The largest parameter goes first, each to the rank that has least so far.
+    /// Assigns parameters to ranks: the largest first, each to the rank with the fewest bytes so far.
     pub fn of(step: &Step, parameters: &[Trained], ranks: u32) -> Share {
         let bytes = |at: usize| step.tensors[parameters[at].parameter].value.bytes();
         let mut order: Vec<usize> = (0..parameters.len()).collect();
@@ -67,7 +67,7 @@ impl Share {
                 continue;
             }
             patch.change.push((*op, left));
-            // One inside for each of the list goes with it.
+            // Where the op has one inner op per item of the list, those of removed items go too.
             let inside = &step.ops[*op].children;
             if inside.len() == length {
                 gone.extend(places.iter().filter_map(|&place| inside.get(place)));

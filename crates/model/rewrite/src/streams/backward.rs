@@ -6,10 +6,10 @@ use steptime_step::{OpId, TensorId};
 use super::units::Units;
 use crate::passes::{gives, takes};
 
-/// For each function of the backward pass its stream, given those of the units of the forward pass.
+/// The stream of each backward function, given those of the units of the forward pass.
 pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
     let step = units.step;
-    // The last op of a number is the one that the function differentiates.
+    // A function differentiates the last op with its sequence number.
     let mut numbered: FxHashMap<i64, u32> = FxHashMap::default();
     let mut made: FxHashMap<TensorId, u32> = FxHashMap::default();
     for (&unit, &stream) in units.passes.forward.iter().zip(forward) {
@@ -27,7 +27,7 @@ pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
     units.passes.backward.iter().copied().map(of).collect()
 }
 
-/// The one stream beside the first that makes what a function takes; 0 where there is none, or there are several.
+/// The only stream other than 0 that makes an input of a function; 0 where there is none, or several.
 fn of_tensors(taken: Vec<TensorId>, made: &FxHashMap<TensorId, u32>) -> u32 {
     let mut beside = taken.iter().filter_map(|tensor| made.get(tensor)).copied().filter(|&stream| stream > 0);
     let first = beside.next().unwrap_or(0);

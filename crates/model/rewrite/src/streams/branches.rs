@@ -1,33 +1,33 @@
-//! Independent branches: chains of ops that one op joins, and that share nothing on the way to it.
+//! Independent branches: chains of ops that one op joins, and that share no other op on the way to it.
 
 use std::cmp::Reverse;
 
 use super::units::{LAUNCH, Units};
 
-/// The least that a join must save to be worth its waits, in times of a launch.
+/// Minimum saving of a join that is worth its waits, in units of a launch.
 const LEAST: f64 = 6.0;
 
-/// Ops that run one after the other, beside those of other branches.
+/// Ops that run in sequence, parallel to those of other branches.
 #[derive(Debug, Clone)]
 pub(super) struct Branch {
     /// Places of its units.
     pub units: Vec<usize>,
-    /// Its stream; 0 for the one that all else runs on.
+    /// Its stream; 0 for the main stream.
     pub stream: u32,
 }
 
-/// Branches that meet in one unit, each with a stream, and how much shorter they are side by side.
+/// Branches that meet in one unit, each with a stream, and the time saved by running them in parallel.
 struct Join {
     branches: Vec<Branch>,
     saves: f64,
 }
 
-/// The branches of all joins that are worth it, on at most so many streams; a unit is in one of them at most.
+/// The branches of all joins that are worth it, on at most `streams` streams; a unit is in at most one of them.
 pub(super) fn find(units: &Units<'_>, streams: usize) -> Vec<Branch> {
     let above = Above::of(units);
     let joins = (0..units.passes.forward.len()).filter(|&at| units.needs[at].len() > 1);
     let mut joins: Vec<Join> = joins.filter_map(|at| join(units, &above, at, streams)).collect();
-    // The one that saves most first; of equal ones the first.
+    // The largest saving first; of equal ones the first.
     joins.sort_by(|one, other| other.saves.total_cmp(&one.saves));
     let mut taken = vec![false; units.passes.forward.len()];
     let mut found = Vec::new();
@@ -75,10 +75,10 @@ fn join(units: &Units<'_>, above: &Above, at: usize, streams: usize) -> Option<J
     (saves >= LEAST * LAUNCH).then_some(Join { branches, saves })
 }
 
-/// For each unit all that it needs, by however many steps, and itself: as bits.
+/// For each unit, the set of all units that it depends on, directly or not, and itself: as bits.
 struct Above {
     rows: Vec<Vec<u64>>,
-    /// Units that stay where they are: copies between host and device, and what they need.
+    /// Units that stay on the main stream: copies between host and device, and their dependencies.
     stays: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Ops that somebody chose, on a stream of their own.
+//! Chosen ops on a separate stream.
 
 use steptime_step::Patch;
 use steptime_step::Step;
@@ -11,10 +11,10 @@ use crate::selection::Selection;
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// Some ops of the forward pass run on a second stream, and the functions that differentiate them too.
+/// Runs some ops of the forward pass on a second stream, with the functions that differentiate them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnStream {
-    /// Which ops.
+    /// The ops.
     pub ops: Vec<Selection>,
 }
 

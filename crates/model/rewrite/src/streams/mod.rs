@@ -1,4 +1,4 @@
-//! Independent branches on streams of their own, with the events that they need.
+//! Independent branches on separate streams, with the events that they need.
 
 mod backward;
 mod branches;
@@ -17,14 +17,14 @@ use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 use crate::words::counted;
 
-/// Independent branches of the forward pass run on streams side by side, and their gradients with them.
+/// Runs independent branches of the forward pass on parallel streams, with their gradients.
 #[derive(Debug, Clone, Copy)]
 pub struct Streams {
-    /// How many streams, that of all else among them.
+    /// Number of streams, including the main stream.
     pub count: usize,
 }
 
-/// The most streams that are asked for.
+/// Maximum number of streams.
 const MOST: usize = 32;
 
 impl Rule for Streams {
@@ -68,12 +68,12 @@ impl Rule for Streams {
     }
 }
 
-/// Units of the forward pass on streams, and all that follows.
+/// Result of moving units of the forward pass to streams.
 struct Moved {
     patch: Patch,
-    /// The streams of the functions of the backward pass.
+    /// The streams of the backward functions.
     backward: Vec<u32>,
-    /// How often streams wait for one another.
+    /// Number of waits between streams.
     waits: usize,
 }
 
@@ -91,7 +91,7 @@ fn moved(rule: &'static str, units: &Units<'_>, forward: &[u32]) -> Moved {
     Moved { patch, backward, waits }
 }
 
-/// Where nothing can be told apart, or the order of ops is not known.
+/// Checks that the step has no other streams, and that its tensors and the order of its ops are known.
 fn refused(units: &Units<'_>) -> Result<(), Error> {
     let step = units.step;
     if step.ops.iter().any(|op| op.stream > 0) {
@@ -122,7 +122,7 @@ fn nothing(reason: String) -> Error {
     Error::NothingToDo { reason }
 }
 
-/// What went where.
+/// A description of the moved branches.
 fn why(units: &Units<'_>, branches: &[Branch], backward: &[u32], waits: usize) -> String {
     let name = |branch: &Branch| {
         let heaviest = branch.units.iter().max_by(|&&one, &&other| {

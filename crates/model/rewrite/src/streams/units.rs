@@ -1,4 +1,4 @@
-//! The forward pass as a list of units, what each needs of the others, and the functions of the backward pass.
+//! The forward pass as a list of units with their dependencies, and the functions of the backward pass.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Lowering, OpSet, kernel::Kernel};
@@ -7,18 +7,18 @@ use steptime_step::{OpId, Step, TensorId};
 
 use crate::passes::{Passes, takes};
 
-/// Bytes that a GPU moves in the time of its shortest kernel, about: what a launch weighs beside its bytes.
+/// Weight of a launch, in bytes: about the bytes that a GPU moves in the time of its shortest kernel.
 pub(super) const LAUNCH: f64 = 4e6;
-/// Arithmetic that takes as long as moving a byte, about, for what is neither limited by one alone.
+/// Arithmetic that takes about as long as moving a byte, for kernels limited by both.
 const FLOPS_A_BYTE: f64 = 16.0;
 
 /// Outermost ops.
 pub(super) struct Units<'s> {
     pub step: &'s Step,
     pub passes: Passes,
-    /// For each of the forward pass, the places of those that it needs.
+    /// For each unit of the forward pass, the places of the units that it depends on.
     pub needs: Vec<Vec<usize>>,
-    /// How long each takes, by its bytes and arithmetic: in bytes. `None` for one that must stay: a copy to or from the host.
+    /// Duration of each unit, estimated from its bytes and arithmetic, in bytes. `None` for a unit that must stay: a copy to or from the host.
     pub weights: Vec<Option<f64>>,
 }
 
@@ -32,7 +32,7 @@ impl<'s> Units<'s> {
         Units { step, needs, weights, passes }
     }
 
-    /// What no op takes goes with the op before it: a batch norm counts its batches right where it runs.
+    /// Moves ops without consumers to the stream of the preceding op: a batch norm counts its batches right where it runs.
     pub fn follow(&self, streams: &mut [u32]) {
         let mut taken = vec![false; self.passes.forward.len()];
         self.needs.iter().flatten().for_each(|&need| taken[need] = true);
@@ -46,7 +46,7 @@ impl<'s> Units<'s> {
     }
 }
 
-/// What is known of a tensor while units are gone through: the last that made it, or wrote to its memory.
+/// For each tensor, the last unit that made it or wrote to its memory.
 #[derive(Default)]
 struct Known {
     made: FxHashMap<TensorId, usize>,
@@ -54,7 +54,7 @@ struct Known {
 }
 
 impl Known {
-    /// What a unit needs of those before it; notes what it makes.
+    /// Earlier units that a unit depends on; records its outputs.
     fn needs(&mut self, step: &Step, unit: OpId, at: usize) -> Vec<usize> {
         let mut needs = Vec::new();
         for tensor in takes(step, unit) {
@@ -79,7 +79,7 @@ impl Known {
     }
 }
 
-/// How long a unit takes; `None` where it copies between host and device.
+/// Estimated duration of a unit; `None` where it copies between host and device.
 fn weight(step: &Step, unit: OpId, ops: &OpSet) -> Option<f64> {
     let mut weight = 0.0;
     for op in step.subtree(unit) {

@@ -1,4 +1,4 @@
-//! The waits that branches need: a stream takes nothing that another has not made.
+//! Waits between streams: a stream takes no tensor before another stream has made it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
@@ -8,28 +8,28 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, StreamWait, TensorId,
 use super::units::Units;
 use crate::passes::{gives, takes};
 
-/// An event is recorded on one stream and waited for on another.
+/// Name of the op that records an event on one stream and waits for it on another.
 const WAIT: &str = "wait_stream";
-/// Host time of the script for `with torch.cuda.stream`, and for `wait_stream` beside its two calls, in times of a small op with
-/// autograd. Two recordings with branches on streams, one host: 68 us and 20 us, where such an op took 6.2 us.
+/// Host time of the script for `with torch.cuda.stream`, and for `wait_stream` beside its two calls, in units of a small op with autograd. From two
+/// recordings with branches on streams, on one host: 68 us and 20 us, where such an op took 6.2 us.
 const SWITCH: f64 = 11.0;
 const PYTHON: f64 = 3.0;
 
-/// Puts in what makes streams wait for one another, unit after unit in the order in which they are launched.
+/// Inserts waits between streams, unit after unit in the order of launches.
 pub(super) struct Waits<'u, 's> {
     units: &'u Units<'s>,
     patch: &'u mut Patch,
     makers: Uses,
-    /// Units so far, with the streams that they are on.
+    /// Units so far, with their streams.
     order: Vec<(OpId, u32)>,
-    /// Which unit made a tensor, or wrote to its memory last.
+    /// The unit that made a tensor, and the last that wrote to a memory.
     made: FxHashMap<TensorId, usize>,
     written: FxHashMap<StorageId, usize>,
-    /// Up to which unit a stream has waited for another.
+    /// The last unit for which a stream has waited on another.
     seen: FxHashMap<(u32, u32), usize>,
-    /// Tensors that the allocator knows to be used on another stream.
+    /// Tensors that are registered with the allocator for use on another stream.
     marked: FxHashSet<(TensorId, u32)>,
-    /// How many waits there are.
+    /// Number of waits.
     pub count: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'u, 's> Waits<'u, 's> {
         }
     }
 
-    /// Goes on to a unit of a stream.
+    /// Appends a unit on a stream.
     pub fn unit(&mut self, op: OpId, stream: u32) {
         let step = self.units.step;
         let at = self.order.len();
@@ -70,13 +70,13 @@ impl<'u, 's> Waits<'u, 's> {
         awaited.sort_unstable();
         for (on, maker) in awaited {
             if self.seen.get(&(stream, on)).is_none_or(|&seen| seen < maker) {
-                // A branch begins as soon as what it needs is there; what joins branches waits as late as it can.
+                // A branch begins as soon as its inputs are ready; a unit that joins branches waits as late as possible.
                 let (upto, place) =
                     if on == 0 { (maker, self.after(maker)) } else { (at - 1, self.before(op, at)) };
                 self.wait(StreamWait { waiting: stream, awaited: on }, upto, place);
             }
         }
-        // Parameters are of the step before, and of the stream that all else runs on.
+        // Parameters are from the previous step, and from the main stream.
         if stream != 0 && !self.seen.contains_key(&(stream, 0)) {
             let first = self.order.first().map_or(op, |&(first, _)| first);
             self.wait(StreamWait { waiting: stream, awaited: 0 }, 0, Place::Before(first));
@@ -89,7 +89,7 @@ impl<'u, 's> Waits<'u, 's> {
         self.note(step, op, at);
     }
 
-    /// The stream that all else runs on waits for those beside it, once gradients are there.
+    /// Makes the main stream wait for all others at the end of the backward pass.
     pub fn join(&mut self, streams: u32) {
         let Some(&(last, _)) = self.order.last().filter(|(op, _)| self.is_function(*op)) else { return };
         for awaited in 1..streams {
@@ -119,13 +119,13 @@ impl<'u, 's> Waits<'u, 's> {
         self.patch.insert.push((place, NewOp::waiting(WAIT, waits)));
     }
 
-    /// After a unit.
+    /// The place after a unit.
     fn after(&self, unit: usize) -> Place {
         let op = self.order[unit].0;
         if self.is_function(op) { Place::LastIn(op) } else { Place::After(op) }
     }
 
-    /// Before a unit: the engine records events at the end of the function before.
+    /// The place before a unit: the engine records events at the end of the preceding function.
     fn before(&self, op: OpId, at: usize) -> Place {
         if self.is_function(op) { Place::LastIn(self.order[at - 1].0) } else { Place::Before(op) }
     }
@@ -134,9 +134,9 @@ impl<'u, 's> Waits<'u, 's> {
         self.units.step.ops[op].thread != steptime_graph::HostThreadId::MAIN
     }
 
-    /// The allocator is told that another stream uses a tensor; the engine does so itself.
+    /// Registers the use of a tensor on another stream with the allocator; the engine does so itself.
     fn mark(&mut self, tensor: TensorId, stream: u32, op: OpId) {
-        // Of one name for several tensors the last is known.
+        // Where several tensors have one id, the last one is known.
         let made = self.makers.producer(tensor);
         let there = |made: OpId| self.order.iter().any(|&(unit, _)| self.units.step.is_within(made, unit));
         if !self.is_function(op) && made.is_some_and(there) && self.marked.insert((tensor, stream)) {

@@ -1,4 +1,4 @@
-"""Records the steps of `tests/passes.rs` on a CPU: python passes.py FOLDER, with steptime's package on the path."""
+"""Records the steps of `tests/rules/passes.rs` on a CPU: python passes.py FOLDER, with steptime's package on the path."""
 
 import functools
 import sys

@@ -1,4 +1,4 @@
-"""Records the steps of `tests/sharded_recorded.rs` on a CPU: python sharded.py FOLDER, with steptime's package on the path.
+"""Records the steps of `tests/rules/sharded_recorded.rs` on a CPU: python sharded.py FOLDER, with steptime's package on the path.
 
 Collectives of a fake process group return at once.
 """

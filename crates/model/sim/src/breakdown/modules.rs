@@ -1,4 +1,4 @@
-//! Where the time of a step goes by module of the model.
+//! Breakdown of a step's time by module of the model.
 
 use steptime_graph::{ModuleId, Modules, OpId, Phase, StepGraph, TiVec};
 use steptime_trace::Nanos;
@@ -6,7 +6,7 @@ use steptime_trace::Nanos;
 use crate::critical::{Stretch, op_of};
 use crate::timeline::Timeline;
 
-/// What a module takes in a step, with all modules in it.
+/// Time of a module in a step, with all modules inside it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModuleCost {
     /// Host time of its ops, from their beginnings to their ends.
@@ -19,10 +19,10 @@ pub struct ModuleCost {
     pub critical: Nanos,
 }
 
-/// Time by module, in the order of the modules.
+/// Returns the time by module, in the order of the modules.
 ///
 /// # Panics
-/// Where the modules are those of another graph.
+/// If the modules belong to another graph.
 pub fn by_module(
     graph: &StepGraph,
     timeline: &Timeline,

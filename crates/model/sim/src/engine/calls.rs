@@ -1,4 +1,4 @@
-//! What calls do with the device: launch while they last, and wait for it.
+//! Interaction of calls with the device: launches during a call, and waits for the device.
 
 use steptime_graph::{ActivityId, Blocking, CallId, StreamSet, TiSlice};
 use steptime_trace::Nanos;
@@ -8,7 +8,7 @@ use crate::cause::MarkCause;
 use crate::stream::UNKNOWN;
 
 impl<'g> Engine<'g> {
-    /// Begins a call: what starts on the device while the host is still inside it is launched. Returns whether anything was.
+    /// Launches the activities that start while the host is still inside the call. Returns whether there were any.
     pub(super) fn launch_early(
         &mut self,
         call: CallId,
@@ -31,7 +31,7 @@ impl<'g> Engine<'g> {
         true
     }
 
-    /// When a call that waits may return, and why then; `None` while that depends on other ranks.
+    /// Returns the earliest return of a call that waits, and its cause; `None` while it depends on other ranks.
     pub(super) fn return_of(&mut self, call: CallId, time: Nanos) -> Option<(Nanos, MarkCause)> {
         let row = self.graph.calls[call];
         Some(match row.blocking {

@@ -8,8 +8,8 @@ use steptime_trace::Nanos;
 
 use crate::cause::MarkCause;
 
-/// Threads that are not through the step. When a mark can be passed does not change any more once the mark that it waits for
-/// has passed: each thread is looked at once a mark, and not whenever any other goes on.
+/// Threads that have not finished the step. The time at which a mark can be passed is final once the mark that it waits for
+/// has passed: each thread is examined once per mark, and not whenever another one advances.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     threads: BTreeMap<(Nanos, HostThreadId), MarkCause>,
@@ -17,22 +17,22 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// A thread can go on at a time.
+    /// Adds a thread that can continue at a time.
     pub fn add(&mut self, thread: HostThreadId, (time, cause): (Nanos, MarkCause)) {
         self.threads.insert((time, thread), cause);
     }
 
-    /// A thread waits for a mark.
+    /// Adds a thread that waits for a mark.
     pub fn wait(&mut self, thread: HostThreadId, mark: MarkId) {
         self.waiting.entry(mark).or_default().push(thread);
     }
 
-    /// Takes the thread that can go on first; when, and why then.
+    /// Takes the thread that can continue first, with its time and cause.
     pub fn take_first(&mut self) -> Option<(HostThreadId, (Nanos, MarkCause))> {
         self.threads.pop_first().map(|((time, thread), cause)| (thread, (time, cause)))
     }
 
-    /// Takes the threads that wait for some marks.
+    /// Takes the threads that wait for any of these marks.
     pub fn take_waiting(&mut self, marks: impl Iterator<Item = MarkId>) -> Vec<HostThreadId> {
         if self.waiting.is_empty() {
             return Vec::new();

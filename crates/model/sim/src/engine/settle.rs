@@ -1,4 +1,4 @@
-//! Where kernels share the device, what was launched runs only once somebody asks when it ends.
+//! Lazy simulation of a shared device: launched activities run only when the end of one is queried.
 
 use steptime_graph::{ActivityId, RendezvousId, StreamId};
 use steptime_trace::Nanos;
@@ -7,7 +7,7 @@ use super::Engine;
 use crate::device::{Device, Times};
 
 impl<'g> Engine<'g> {
-    /// Puts an activity into its stream: it may begin at a time, so long after what it waits for, and takes so long alone.
+    /// Puts an activity into its stream; `times` are its earliest beginning, its delay after its predecessors, and its duration alone.
     pub(super) fn queue(&mut self, activity: ActivityId, times: [Nanos; 3]) {
         if let Some(mut device) = self.device.take() {
             device.launch(activity, times, &mut self.times());
@@ -15,8 +15,8 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Lets the device go on until something is known, or until all that was launched has ended or waits for other ranks.
-    /// Returns whether it is known.
+    /// Advances the device until `known` holds, or until all launched activities have ended or wait for other ranks.
+    /// Returns whether `known` holds.
     pub(super) fn settle(&mut self, known: impl Fn(&Engine<'g>) -> bool) -> bool {
         let Some(mut device) = self.device.take() else { return true };
         loop {
@@ -33,12 +33,12 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Who came to a rendezvous since it was asked last.
+    /// Returns the arrivals at rendezvous since the last call.
     pub(crate) fn arrived(&mut self) -> Vec<(RendezvousId, ActivityId, Nanos)> {
         self.device.as_mut().map(Device::arrived).unwrap_or_default()
     }
 
-    /// All ranks were at a rendezvous, and its activity ends.
+    /// Ends an activity once all ranks have arrived at its rendezvous.
     pub(crate) fn leave(&mut self, activity: ActivityId, at: Nanos) {
         if let Some(mut device) = self.device.take() {
             device.leave(activity, at, &mut self.times());
@@ -56,7 +56,7 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Whether all of a stream has ended, as far as it was launched.
+    /// Whether all activities launched into a stream have ended.
     pub(super) fn is_idle(&self, stream: StreamId) -> bool {
         self.device.as_ref().is_none_or(|device| device.is_idle(stream))
     }

@@ -5,7 +5,7 @@ use steptime_trace::Nanos;
 
 use crate::timeline::Timeline;
 
-/// When launches without a kernel were made, in order; empty where the recording lost none.
+/// Times of launches without a kernel, in order; empty if the recording lost none.
 #[derive(Debug)]
 pub(super) struct Unrecorded {
     launches: Vec<Nanos>,

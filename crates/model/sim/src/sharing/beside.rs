@@ -1,29 +1,30 @@
-//! A kernel beside a collective.
+//! Slow-down of a kernel that runs next to a collective.
 //!
-//! A collective's kernel has a block on each of some multiprocessors from when its rank comes until all leave, whether it waits or
-//! moves data. A kernel beside it has the rest, and how much longer it takes is a matter of blocks:
+//! A collective's kernel has a block on each of some multiprocessors from the arrival of its rank until all leave, whether it waits or
+//! moves data. A kernel next to it has the rest, and its slow-down depends on its blocks:
 //!
-//! - A kernel of a few waves of large blocks, as of a matrix product, takes a whole wave more where its blocks no longer fit, and
-//!   as much longer as the fullest multiprocessor where they do: a block that shares it costs `ANOTHER` of one alone.
-//! - Of many waves, each multiprocessor that is taken is missed in proportion; of small blocks in part, for they mostly wait for memory.
+//! - A kernel of a few waves of large blocks, such as a matrix product, takes a whole wave more if its blocks no longer fit. If they
+//!   fit, it is slower by the fullest multiprocessor: a block that shares it costs `ANOTHER` of one alone.
+//! - With many waves, the loss is in proportion to the multiprocessors taken; with small blocks it is a part of that, because they
+//!   mostly wait for memory.
 //!
 //! The constants were fitted to every second of 257 kernels that ran beside collectives in eleven recorded jobs on H200s, and
-//! scored on the others (`benches/beside.py`, `tests/beside.rs`).
+//! scored on the others (`benches/beside.py`, `tests/sim/beside.rs`).
 
 use steptime_cost::Demand;
 
 use super::room::Room;
 
-/// What a block adds to the time of those that share its multiprocessor, of its time alone.
+/// Time that a block adds to those that share its multiprocessor, relative to its time alone.
 const ANOTHER: f64 = 0.5;
-/// A block that takes a smaller share of the registers is small.
+/// Blocks with a smaller share of the registers count as small.
 const SMALL: f64 = 0.12;
-/// How much small blocks miss multiprocessors.
+/// Part of the loss of multiprocessors that small blocks feel.
 const MISSED: f64 = 0.6;
-/// From so many waves on the last one does not matter.
+/// Number of waves from which the last one does not matter.
 const MANY: f64 = 3.0;
 
-/// How many times as long as alone a kernel takes beside kernels that stay; infinite where these leave it no room.
+/// Returns the ratio of a kernel's time next to `stay` to its time alone; infinite if these leave it no room.
 #[must_use]
 pub fn beside<'d>(demand: &Demand, stay: impl IntoIterator<Item = &'d Demand>, multiprocessors: u32) -> f64 {
     let all = f64::from(multiprocessors.max(1));
@@ -51,14 +52,14 @@ pub fn is_one_wave(demand: &Demand, multiprocessors: u32) -> bool {
     demand.blocks <= demand.resident() * f64::from(multiprocessors)
 }
 
-/// Multiprocessors with room for so many blocks each.
+/// Pairs of a number of multiprocessors and the blocks that fit on each.
 type Places = [(f64, f64)];
 
 fn capacity(places: &Places) -> f64 {
     places.iter().map(|(count, blocks)| count * blocks).sum()
 }
 
-/// How long blocks take on these places, in times of a block that has a multiprocessor alone.
+/// Returns the time of blocks on these places, in units of a block that has a multiprocessor alone.
 fn takes(blocks: f64, places: &Places) -> f64 {
     let most = places.iter().map(|&(_, blocks)| blocks).fold(0.0, f64::max);
     let shared = |by: f64| 1.0 + ANOTHER * (by - 1.0);
@@ -72,7 +73,7 @@ fn takes(blocks: f64, places: &Places) -> f64 {
     full * shared(most) + rest
 }
 
-/// How many blocks the fullest multiprocessor has where they are spread evenly.
+/// Returns the number of blocks on the fullest multiprocessor if they are spread evenly.
 fn fullest(blocks: f64, places: &Places, most: f64) -> f64 {
     let spread = |each: f64| places.iter().map(|(count, fit)| count * fit.min(each)).sum::<f64>();
     let mut each = 1.0;

@@ -2,18 +2,18 @@
 //!
 //! Three things are shared:
 //!
-//! - *Room* on the multiprocessors: places for blocks, warps, registers, shared memory. Blocks that are placed stay until they are
-//!   done. Of those that wait the smallest are placed first, of equal ones those of the kernel that came first: a place that
+//! - *Room* on the multiprocessors: places for blocks, warps, registers, shared memory. Placed blocks stay until they are
+//!   done. Of the waiting ones the smallest are placed first, and of equal ones those of the earliest kernel: a place that
 //!   becomes free is enough for a small block, not for a large one. A large grid so keeps later ones out until its last
 //!   wave, the *leftover policy* of NVIDIA's block scheduler.
-//! - *Issue slots* of each multiprocessor. Kernels on the same one share them by their warps. Alone a kernel uses `UNIT` of those
+//! - *Issue slots* of each multiprocessor. Kernels on the same one share them by their warps. A kernel alone uses `UNIT` of those
 //!   of the multiprocessors that it covers.
 //! - *Bandwidth* of device memory, shared by warps, too. A kernel that is limited by it reaches it with fewer blocks than fit:
 //!   `SPARE` of them are spare.
 //!
-//! What one cannot use the others have. A kernel for which there is no room when it is launched is late by `LATE`.
-//! A kernel alone runs as fast as alone. The three constants were fitted to nine pairs of kernels measured on an H200, and
-//! scored on nine others (`benches/overlap.py`, `tests/overlap.rs`).
+//! Capacity that one kernel cannot use goes to the others. A kernel without room at its launch is late by `LATE`.
+//! A kernel alone keeps its own duration. The three constants were fitted to nine pairs of kernels measured on an H200, and
+//! scored on nine others (`benches/overlap.py`, `tests/sim/overlap.rs`).
 
 mod beside;
 mod room;
@@ -26,24 +26,24 @@ use steptime_trace::Nanos;
 pub use self::beside::{beside, is_one_wave};
 use self::room::{Room, divided};
 
-/// The share of a multiprocessor's issue slots that a kernel uses which has it alone.
+/// Share of a multiprocessor's issue slots that a kernel uses if it has it alone.
 const UNIT: f64 = 0.92;
-/// The share of its blocks that a kernel limited by bandwidth can do without.
+/// Share of its blocks that a kernel limited by bandwidth can do without.
 const SPARE: f64 = 0.55;
-/// How much later a kernel is done for which there was no room when it was launched: blocks of a full multiprocessor end one
-/// after the other, and the next ones begin only then.
+/// Delay of a kernel without room at its launch: blocks of a full multiprocessor end one after the other, and the next ones
+/// begin only then.
 const LATE: Nanos = Nanos(2_000);
-/// Time that is none, ns.
+/// Time that counts as zero, ns.
 const NONE: f64 = 0.5;
 
-/// A kernel that runs.
+/// A running kernel.
 #[derive(Debug, Clone, Copy)]
 struct Kernel<Id> {
     id: Id,
     demand: Demand,
-    /// How long it would still run alone, ns.
+    /// Remaining time alone, ns.
     left: f64,
-    /// How long its last wave runs alone, ns; infinite where that is its only one.
+    /// Time of its last wave alone, ns; infinite if that is its only one.
     tail: f64,
     /// Blocks of a full wave, and of the last one.
     waves: [f64; 2],
@@ -61,20 +61,20 @@ pub struct Running<Id> {
 }
 
 impl<Id: Copy> Running<Id> {
-    /// None, before all time.
+    /// Creates an empty set, before all times.
     #[must_use]
     pub fn on(multiprocessors: u32) -> Running<Id> {
         let multiprocessors = f64::from(multiprocessors.max(1));
         Running { multiprocessors, kernels: Vec::new(), rates: Vec::new(), now: Nanos(i64::MIN / 4) }
     }
 
-    /// Up to when all is known.
+    /// Returns the time up to which all changes are known.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Begins a kernel that would take so long alone, at a time between [`Running::now`] and the next change.
+    /// Begins a kernel with the duration `alone`, at a time between [`Running::now`] and the next change.
     pub fn begin(&mut self, id: Id, at: Nanos, alone: Nanos, demand: Demand) {
         self.advance(at);
         let left = alone.0 as f64;
@@ -90,18 +90,18 @@ impl<Id: Copy> Running<Id> {
         }
     }
 
-    /// When what runs changes next: a kernel ends, or comes to its last wave.
+    /// Returns the time of the next change: a kernel ends, or reaches its last wave.
     #[must_use]
     pub fn next_change(&self) -> Option<Nanos> {
         let each = self.kernels.iter().zip(&self.rates).filter(|(_, rate)| **rate > 0.0);
         each.map(|(kernel, rate)| self.now + Nanos((kernel.until_change() / rate).round() as i64)).min()
     }
 
-    /// Goes on to the next change; gives the kernels that end there, the first to begin first.
+    /// Advances to the next change; returns the kernels that end there, the first to begin first.
     pub fn change(&mut self) -> Vec<Id> {
         let Some(at) = self.next_change() else { return Vec::new() };
         self.advance(at);
-        // Past the latest time nothing goes on: what still runs ends there.
+        // At the latest representable time, all running kernels end.
         let over = self.now == Nanos::MAX;
         let mut ended = Vec::new();
         self.kernels.retain(|kernel| {
@@ -123,7 +123,7 @@ impl<Id: Copy> Running<Id> {
         self.now = self.now.max(to);
     }
 
-    /// Divides the GPU among the kernels: how fast each runs, 1 as alone.
+    /// Divides the GPU among the kernels: computes the rate of each, 1 for a kernel alone.
     fn share(&mut self) {
         if let [alone] = &mut *self.kernels {
             alone.placed = true;
@@ -160,24 +160,24 @@ impl<Id: Copy> Running<Id> {
 }
 
 impl<Id> Kernel<Id> {
-    /// Whether it has not come to its last wave.
+    /// Whether it has not reached its last wave.
     fn is_full(&self) -> bool {
         self.left > self.tail + NONE
     }
 
-    /// The blocks that it would have on the GPU alone, now.
+    /// Returns the number of blocks that it would now have on the GPU alone.
     fn blocks(&self) -> f64 {
         if self.is_full() { self.waves[0] } else { self.waves[1] }
     }
 
-    /// Whose blocks are placed first: those that are there, then the smallest that wait, in the order in which kernels began.
+    /// Order of placement: blocks that are there, then the smallest that wait, in the order in which kernels began.
     fn before(&self, other: &Kernel<Id>) -> Ordering {
         let waits = |kernel: &Kernel<Id>| kernel.is_full() || !kernel.placed;
         let size = |kernel: &Kernel<Id>| if waits(kernel) { kernel.demand.size() } else { 0.0 };
         waits(self).cmp(&waits(other)).then(size(self).total_cmp(&size(other)))
     }
 
-    /// How long it would run alone until it ends or comes to its last wave, ns.
+    /// Returns the time alone until it ends or reaches its last wave, ns.
     fn until_change(&self) -> f64 {
         if self.is_full() { self.left - self.tail } else { self.left.max(0.0) }
     }

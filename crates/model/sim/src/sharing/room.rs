@@ -1,15 +1,15 @@
-//! Which blocks are on which multiprocessors.
+//! Placement of blocks on multiprocessors.
 
 use steptime_cost::Demand;
 
 /// Multiprocessors with the same blocks on them.
 #[derive(Debug, Clone)]
 struct Group {
-    /// How many they are: not a whole number where blocks come and go.
+    /// Number of multiprocessors: fractional while blocks come and go.
     count: f64,
-    /// Shares that are free.
+    /// Free shares of the multiprocessor's resources.
     free: [f64; 4],
-    /// Kernels with blocks on each of them, and how many.
+    /// Kernels with blocks on each of them, and the number of these blocks.
     blocks: Vec<(usize, f64)>,
 }
 
@@ -20,12 +20,12 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// All free.
+    /// Creates the room of free multiprocessors.
     pub fn of(multiprocessors: f64) -> Room {
         Room { groups: vec![Group { count: multiprocessors, free: [1.0; 4], blocks: Vec::new() }] }
     }
 
-    /// Places up to so many blocks of a kernel, each where there is most room; gives how many were placed.
+    /// Places up to `blocks` blocks of a kernel, each at the place with most room; returns the number of placed blocks.
     pub fn place(&mut self, kernel: usize, demand: &Demand, blocks: f64) -> f64 {
         let mut left = blocks;
         while left > 1e-6 {
@@ -50,7 +50,7 @@ impl Room {
         blocks - left.max(0.0)
     }
 
-    /// How many multiprocessors have room for how many more blocks of a kernel.
+    /// Returns pairs of a number of multiprocessors and the further blocks of a kernel that fit on each.
     pub fn places(&self, demand: &Demand) -> Vec<(f64, f64)> {
         let fit = |group: &Group| {
             let each = group.free.iter().zip(&demand.block).filter(|(_, asked)| **asked > 0.0);
@@ -59,8 +59,8 @@ impl Room {
         self.groups.iter().map(|group| (group.count, fit(group))).filter(|(_, fit)| fit.is_finite()).collect()
     }
 
-    /// For each kernel, how many of its blocks run as fast as alone, or twice as many half as fast: the multiprocessors' issue
-    /// slots are shared by `warps` of a block. Alone a kernel has `covered` blocks on a multiprocessor, and uses `unit` of it.
+    /// Returns for each kernel the number of its blocks that run at full rate, with two at half rate counted as one: the multiprocessors' issue
+    /// slots are shared by `warps` per block. A kernel alone has `covered` blocks on a multiprocessor, and uses `unit` of it.
     pub fn issued(
         &self,
         kernels: usize,
@@ -94,8 +94,8 @@ impl Group {
     }
 }
 
-/// What each is given of one whole: what it asks for, or less by its weight where all together ask for more. What one does
-/// not ask for the others have.
+/// Divides one whole: each gets its demand, or less by its weight if the demands exceed the whole. Unused shares
+/// go to the others.
 pub(super) fn divided(asked: &[f64], weights: &[f64]) -> Vec<f64> {
     let mut given = vec![0.0; asked.len()];
     let mut open: Vec<usize> = (0..asked.len()).collect();

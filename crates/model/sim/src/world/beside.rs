@@ -1,6 +1,6 @@
-//! Kernels beside collectives: those take room on the GPU from when their rank comes until all leave.
+//! Kernels next to collectives: a collective takes room on the GPU from the arrival of its rank until all leave.
 //!
-//! How long that is depends on other ranks, so a rank learns it from the step before: in the steady state that is what it is.
+//! That duration depends on other ranks, so a rank takes it from the step before: in the steady state both are equal.
 
 use steptime_cost::{Demand, PricedGraph};
 use steptime_graph::{ActivityId, RendezvousId, StreamId, TiSlice, TiVec};
@@ -10,14 +10,14 @@ use crate::engine::Engine;
 use crate::sharing::{beside, is_one_wave};
 use crate::stream::{NEVER, UNKNOWN};
 
-/// What the kernels of a rank take, as far as is known from the steps so far.
+/// Durations of a rank's kernels, as learnt from the steps so far.
 pub(super) struct Beside<'g> {
     alone: &'g TiSlice<ActivityId, Nanos>,
     durations: TiVec<ActivityId, Nanos>,
     multiprocessors: u32,
     collectives: Vec<(ActivityId, StreamId, Demand)>,
     kernels: Vec<(ActivityId, StreamId, Demand)>,
-    /// When the step before began.
+    /// Beginning of the step before.
     began: Option<Nanos>,
 }
 
@@ -31,7 +31,7 @@ struct Stay {
 }
 
 impl<'g> Beside<'g> {
-    /// Of a rank; `None` where it is not known what its kernels ask for, or nothing runs beside its collectives.
+    /// Creates it for a rank; `None` if its kernels' demands are unknown, or nothing runs next to its collectives.
     pub fn of(
         priced: &'g PricedGraph<'_>,
         meets: &TiSlice<ActivityId, Option<RendezvousId>>,
@@ -51,19 +51,19 @@ impl<'g> Beside<'g> {
         })
     }
 
-    /// What each activity takes.
+    /// Returns the duration of each activity.
     pub fn durations(&self) -> &TiSlice<ActivityId, Nanos> {
         &self.durations
     }
 
-    /// Learns from a step that was simulated what ran beside what.
+    /// Updates durations from the overlaps of a simulated step.
     pub fn learn(&mut self, engine: &Engine<'_>) {
         let stay = |&(at, stream, demand): &(ActivityId, StreamId, Demand)| {
             let (from, to) = (engine.starts[at], engine.ends[at]);
             (from != NEVER && to != UNKNOWN && to > from).then_some(Stay { stream, demand, from, to })
         };
         let now: Vec<Stay> = self.collectives.iter().filter_map(stay).collect();
-        // Those of the steps before and after may run beside this one's kernels.
+        // Collectives of the steps before and after may run next to this one's kernels.
         let began = self.began.replace(engine.begin());
         let period = began.map(|began| engine.begin() - began);
         let near = period.map_or(vec![Nanos::ZERO], |period| vec![Nanos::ZERO - period, Nanos::ZERO, period]);
@@ -79,7 +79,7 @@ impl<'g> Beside<'g> {
     }
 }
 
-/// How long a kernel takes that begins at a time, beside what stays.
+/// Returns the duration of a kernel that begins at `start`, next to the collectives `stays`.
 fn lasts(
     alone: Nanos,
     start: Nanos,
@@ -87,7 +87,7 @@ fn lasts(
     stays: impl Iterator<Item = Stay>,
     multiprocessors: u32,
 ) -> Nanos {
-    // Blocks that are placed stay: a kernel that has placed them all loses nothing to what comes later.
+    // Placed blocks stay: a kernel that has placed them all loses nothing to later ones.
     let placed = is_one_wave(demand, multiprocessors);
     let there = |stay: &Stay| stay.to > start && !(placed && stay.from > start);
     let mut stays: Vec<Stay> = stays.filter(there).collect();

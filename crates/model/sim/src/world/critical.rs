@@ -1,4 +1,4 @@
-//! The critical path of a job: it goes from rank to rank where they meet.
+//! The critical path of a job: it changes ranks at their meetings.
 
 use steptime_graph::{Job, RendezvousId, StepGraph};
 use steptime_trace::Nanos;
@@ -9,15 +9,15 @@ use crate::critical::{Node, Place, Stretch, before_activity, before_mark, last};
 /// A stretch of the path on one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passage {
-    /// The rank's place.
+    /// Index of the rank.
     pub rank: usize,
-    /// What runs there; times are from the first mark of the first rank.
+    /// Stretch on that rank; times are relative to the first mark of the first rank.
     pub stretch: Stretch,
-    /// Where it is data on its way between ranks.
+    /// Rendezvous, if the stretch is data moving between ranks.
     pub meets: Option<RendezvousId>,
 }
 
-/// The chain of host time, device activities and collectives that decides how long a steady step of all ranks takes, in order of
+/// Returns the chain of host time, device activities and collectives that determines the duration of a steady step of all ranks, in order of
 /// time. Its stretches join without gaps and last one period.
 #[must_use]
 pub fn path(graphs: &[&StepGraph], job: &Job, world: &WorldTimeline) -> Vec<Passage> {
@@ -42,7 +42,7 @@ pub fn path(graphs: &[&StepGraph], job: &Job, world: &WorldTimeline) -> Vec<Pass
         }
         if let Node::Activity(activity) = node {
             let met = meets[rank][activity];
-            // Whoever waits is on the path from when the last one came, and it leads on through that one.
+            // A waiting member is on the path from the arrival of the last one, and the path continues through that one.
             let (begin, from_rank, from_activity) = match met {
                 Some(at) => {
                     let (meeting, members) = (&world.rendezvous[at], &job.rendezvous[at].members);

@@ -1,11 +1,11 @@
-//! What a rank's device does in the course of a step: computes, moves data to other ranks, waits for them, or idles.
+//! Breakdown of a rank's device time in a step: own work, data transfer to other ranks, waits for them, idle time.
 
 use steptime_graph::{ActivityId, Job, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use super::WorldTimeline;
 
-/// What runs on a device for a while.
+/// Kind of device activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runs {
     /// A kernel, copy or memset of its own.
@@ -19,33 +19,32 @@ pub enum Runs {
 /// A stretch of time in which something runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// What.
     pub runs: Runs,
-    /// From when.
+    /// Beginning.
     pub from: Nanos,
-    /// Until when.
+    /// End.
     pub to: Nanos,
 }
 
-/// How long of a step a rank's device does what; the first four add up to the step.
+/// Times of a rank's device in a step; the first four add up to the step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Runs work of its own.
+    /// Time with work of its own.
     pub computes: Nanos,
-    /// Moves data to other ranks, and nothing else runs.
+    /// Time of data transfer to other ranks without own work.
     pub moves: Nanos,
-    /// Waits for other ranks inside collectives, and nothing else runs.
+    /// Time of waits for other ranks inside collectives, with nothing else running.
     pub waits: Nanos,
-    /// Runs nothing.
+    /// Time with nothing running.
     pub idles: Nanos,
-    /// Moves data beside work of its own.
+    /// Time of data transfer during own work.
     pub hidden: Nanos,
-    /// Waits for other ranks beside work of its own.
+    /// Time of waits for other ranks during own work.
     pub waits_beside: Nanos,
 }
 
 impl Parts {
-    /// Of all that runs between two times.
+    /// Returns the parts of all spans between two times.
     #[must_use]
     pub fn between(begin: Nanos, end: Nanos, spans: impl IntoIterator<Item = Span>) -> Parts {
         let mut changes: Vec<(Nanos, Runs, i32)> = Vec::new();
@@ -66,7 +65,7 @@ impl Parts {
         parts
     }
 
-    /// For a time in which these run.
+    /// Adds a time in which these run.
     fn take(&mut self, [own, waiting, moving]: [bool; 3], time: Nanos) {
         if own && moving {
             self.hidden += time;
@@ -84,7 +83,7 @@ impl Parts {
         } += time;
     }
 
-    /// Of one rank of a simulated world, in one period.
+    /// Returns the parts of one rank of a simulated world, in one period.
     #[must_use]
     pub fn of(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
         let timeline = &world.ranks[rank];
@@ -94,7 +93,7 @@ impl Parts {
             let (start, end) = (timeline.starts[at], timeline.ends[at]);
             split(start, meets[at], end)
         });
-        // Steps before and after reach into this one.
+        // Steps before and after overlap with this one.
         let spans = spans.flat_map(|span| {
             (-3..=3).map(move |step| {
                 let shift = timeline.period * step;
@@ -105,7 +104,7 @@ impl Parts {
     }
 }
 
-/// An activity as what runs in it: a collective waits until the last of its ranks has come.
+/// Splits an activity into spans: a collective waits until the last of its ranks has arrived.
 pub fn split(start: Nanos, last: Option<Nanos>, end: Nanos) -> impl Iterator<Item = Span> {
     let all = match last {
         None => [Some(Span { runs: Runs::Own, from: start, to: end }), None],
@@ -117,7 +116,7 @@ pub fn split(start: Nanos, last: Option<Nanos>, end: Nanos) -> impl Iterator<Ite
     all.into_iter().flatten()
 }
 
-/// For each activity that meets others: when these let it go, from the rank's own first mark.
+/// Returns for each activity that meets others the time of its release, relative to the rank's own first mark.
 fn let_go(
     world: &WorldTimeline,
     job: &Job,

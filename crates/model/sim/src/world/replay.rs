@@ -9,10 +9,10 @@ use super::{Hang, Times, World, meets};
 use crate::replay::Replay;
 
 /// Replays the steps that all ranks recorded, each with its own gaps and durations and with the profiler's cost left in; a
-/// collective takes as long as it took once all were there. `None` where there are fewer than two.
+/// collective takes its recorded time from the last arrival on. Returns `None` if there are fewer than two steps.
 ///
 /// # Errors
-/// Where ranks wait for each other for ever.
+/// If ranks wait for each other for ever.
 pub fn replay_recorded(priced: &[PricedGraph<'_>], job: &Job) -> Result<Option<Replay>, Hang> {
     let graphs: Vec<&StepGraph> = priced.iter().map(|rank| rank.graph).collect();
     let steps = Job::common_steps(&graphs);
@@ -31,7 +31,7 @@ pub fn replay_recorded(priced: &[PricedGraph<'_>], job: &Job) -> Result<Option<R
         world.step(&borrowed, &moving)?;
         begins.push(world.engines.iter().map(|engine| engine.begin()).max().unwrap_or_default());
     }
-    // The first finds nothing before it.
+    // The first step starts with idle queues.
     let from = usize::from(steps.len() > 2);
     let first = |step: &[StepId]| -> Option<Nanos> { graphs[0].samples.mark(step[0], MarkId(0)) };
     let follow = |at: &usize| steps[*at + 1][0] == steps[*at][0].next();
@@ -46,7 +46,7 @@ pub fn replay_recorded(priced: &[PricedGraph<'_>], job: &Job) -> Result<Option<R
     Ok(Some(Replay { simulated, measured, active_simulated: none, active: none, single: false }))
 }
 
-/// The gaps and durations of a recorded step; what it did not measure is taken from the typical one.
+/// Returns the gaps and durations of a recorded step; missing ones are taken from the typical step.
 fn recorded(rank: &PricedGraph<'_>, step: StepId) -> (TiVec<MarkId, Nanos>, TiVec<ActivityId, Nanos>) {
     let (graph, samples) = (rank.graph, &rank.graph.samples);
     let gap = |(at, mark): (MarkId, &steptime_graph::Mark)| {

@@ -1,8 +1,8 @@
-//! A step as a picture: DOT, which Graphviz draws.
+//! A step as a picture, in DOT for Graphviz.
 //!
-//! Host threads, annotations and functions are boxes around what is inside them; an op with arguments is a node, and what
-//! is inside it is not drawn. Solid edges are tensors, with shape and type; dashed ones hand-offs between host threads;
-//! dotted ones streams that wait for others. Ops that a rule changed or put in have its colour.
+//! Host threads, annotations and functions are boxes around the ops inside them; an op with arguments is a node, and ops inside it are not drawn.
+//! Solid edges are tensors, with shape and type; dashed ones hand-offs between host threads; dotted ones waits between streams. Ops that a rule
+//! changed or inserted have the rule's colour.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ use crate::uses::Uses;
 const COLOURS: [&str; 8] =
     ["#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5"];
 
-/// An edge that is drawn once, with all tensors that it stands for.
+/// Edges, each drawn once with all of its tensors.
 type Drawn = FxHashMap<(OpId, OpId), Vec<TensorId>>;
 
 struct Picture<'s> {
@@ -27,14 +27,14 @@ struct Picture<'s> {
     out: &'s mut dyn Write,
     /// The rules that changed anything, by name.
     rules: Vec<&'static str>,
-    /// The node that each op is drawn as, or in; a box for what is drawn around others.
+    /// The node as which, or within which, each op is drawn; `None` for boxes.
     node: TiVec<OpId, Option<OpId>>,
 }
 
 /// Writes a step.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Where the output cannot be written.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     let step = export.step;
     let mut rules: Vec<&'static str> = step.running().into_iter().filter_map(|op| rule(step, op)).collect();
@@ -59,7 +59,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     writeln!(picture.out, "}}")
 }
 
-/// The rule that put an op in, or changed it.
+/// The rule that inserted or changed an op.
 fn rule(step: &Step, op: OpId) -> Option<&'static str> {
     match step.ops[op].origin {
         Origin::Recorded(_) => None,
@@ -67,12 +67,12 @@ fn rule(step: &Step, op: OpId) -> Option<&'static str> {
     }
 }
 
-/// Whether an op is drawn as a node: it has arguments, or nothing is inside it.
+/// Whether an op is drawn as a node: it has arguments, or no ops inside.
 fn is_node(step: &Step, op: OpId) -> bool {
     step.ops[op].arguments().is_some() || step.ops[op].children.is_empty()
 }
 
-/// A text in quotes, on one line. Characters that steer are left out.
+/// A text in quotes, on one line. Control characters are replaced by spaces.
 fn quoted(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
@@ -119,7 +119,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// Boxes and nodes. What is open is kept in a list: steps may nest as deep as they like.
+    /// Writes boxes and nodes. Open boxes are kept in a list, so that nesting depth is not limited.
     fn inside(&mut self, roots: &[OpId]) -> io::Result<()> {
         let step = self.export.step;
         let mut open: Vec<Option<OpId>> = roots.iter().rev().copied().map(Some).collect();
@@ -164,7 +164,7 @@ impl Picture<'_> {
                 let sizes: Vec<String> = value.shape.iter().map(i64::to_string).collect();
                 format!("[{}] {}", sizes.join(", "), value.dtype.name())
             };
-            // Lines of a label are parted by an escape of the format.
+            // Lines of a label are separated by an escape of the format.
             let labels: Vec<String> = tensors.iter().map(text).collect();
             writeln!(self.out, "  op{} -> op{} [label=\"{}\"];", from.0, to.0, labels.join("\\n"))?;
         }

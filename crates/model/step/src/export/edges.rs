@@ -1,4 +1,4 @@
-//! What comes before what: through a tensor, by a hand-off between host threads, by a stream that waits for another.
+//! Dependencies: through a tensor, by a hand-off between host threads, by a wait of a stream for another.
 
 use rustc_hash::FxHashSet;
 use steptime_graph::{ActivityId, MarkId};
@@ -8,7 +8,7 @@ use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 use crate::uses::Uses;
 
-/// A tensor from the op that makes it to one that takes it.
+/// A tensor from its producer to one of its consumers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Data {
     /// The innermost op that makes it.
@@ -19,12 +19,12 @@ pub struct Data {
     pub tensor: TensorId,
 }
 
-/// An op that waits for another one: its thread, or its stream, does.
+/// An op that waits for another: its thread, or its stream, does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Wait {
     pub from: OpId,
     pub to: OpId,
-    /// Whether what is waited for is of the step before.
+    /// Whether the awaited op is of the previous step.
     pub wraps: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn data(step: &Step, uses: &Uses) -> Vec<Data> {
     edges
 }
 
-/// Where a host thread waits for another.
+/// Waits of host threads for others.
 pub(super) fn hand_offs(export: &Export<'_>) -> Vec<Wait> {
     let graph = &export.scheduled.graph;
     let op = |mark: MarkId| graph.op_of_mark(mark).map(|op| export.scheduled.ops[op]);
@@ -61,7 +61,7 @@ pub(super) fn hand_offs(export: &Export<'_>) -> Vec<Wait> {
     handed.filter_map(wait).collect()
 }
 
-/// Where a stream waits for another, from the op that launched what it waits for to the op that launched what waits.
+/// Waits of streams for others, from the op that launched the awaited work to the op that launched the waiting work.
 pub(super) fn stream_waits(export: &Export<'_>) -> Vec<Wait> {
     let graph = &export.scheduled.graph;
     let op = |activity: ActivityId| {

@@ -1,9 +1,8 @@
-//! A step as an execution trace, in the layout that PyTorch's `ExecutionTraceObserver` writes (schema 1.1.1).
+//! A step as an execution trace, in the layout of PyTorch's `ExecutionTraceObserver` (schema 1.1.1).
 //!
-//! What was recorded and did not change is written as it was: arguments, schemas, numbers of threads, ids of tensors and
-//! storages, which follow addresses. What a rule put in has ids of its own, and so has a tensor that now lives on where
-//! another has its address. Nodes keep their ids where no rule put any in, else they are counted anew. Not held by the
-//! layout, and so left out: times, streams, what a CUDA graph captures, and whether host memory is pinned.
+//! Recorded and unchanged parts are written as recorded: arguments, schemas, thread numbers, ids of tensors and storages, which follow addresses.
+//! Inserted ops have new ids, and so has a tensor whose address is now reused during its lifetime. Nodes keep their ids where no rule inserted any,
+//! else they are renumbered. The layout has no times, streams, CUDA graph captures, or pinned flags of host memory, so these are left out.
 
 mod free;
 mod identities;
@@ -26,7 +25,7 @@ use super::{Export, order};
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// The layout that is written.
+/// Schema version of the output.
 const SCHEMA: &str = "1.1.1-chakra.0.0.4";
 /// PyTorch's `RecordScope::BACKWARD_FUNCTION`.
 const BACKWARD: u8 = 1;
@@ -51,7 +50,7 @@ const USER: u8 = 7;
 /// ```
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Where the output cannot be written.
 ///
 /// # Panics
 /// Where the trace is not the one that the step was made with.
@@ -67,7 +66,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
         serde_json::to_writer(&mut *out, &file.thread(thread))?;
         out.write_all(b",\n")?;
     }
-    // As PyTorch does: a node where it ends, the root at last.
+    // As in PyTorch: a node at its end, the root last.
     for &begun in &begins {
         for op in ends.after(begun) {
             serde_json::to_writer(&mut *out, &file.op(op))?;
@@ -79,7 +78,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     out.write_all(b"],\n\"finish_ts\": 0}\n")
 }
 
-/// Which ops end when one has begun: itself where nothing is inside, and those around it of which it is the last.
+/// Ops that end once an op has begun: the op itself where it has no ops inside, and those around it of which it is the last.
 struct Ends<'s> {
     step: &'s Step,
     /// For each op, the last to begin inside it.
@@ -102,12 +101,12 @@ impl<'s> Ends<'s> {
     }
 }
 
-/// The ids of nodes, and the numbers of threads.
+/// Ids of nodes, and thread numbers.
 struct NodeIds {
     of_op: FxHashMap<OpId, u64>,
     of_thread: TiVec<HostThreadId, u64>,
     tids: TiVec<HostThreadId, u64>,
-    /// By the ids that nodes had.
+    /// New ids by recorded ids.
     now: FxHashMap<u64, u64>,
 }
 
@@ -142,7 +141,7 @@ impl NodeIds {
     }
 }
 
-/// The ids of the threads, where all nodes can keep theirs: each was recorded, and they grow as ops begin.
+/// The ids of the threads, where all nodes can keep theirs: each was recorded, and they increase in the order of begins.
 fn kept(
     trace: &ExecutionGraph,
     step: &Step,
@@ -163,7 +162,7 @@ fn thread_node(trace: &ExecutionGraph, tid: u64) -> Option<NodeId> {
     })
 }
 
-/// The numbers of the threads: those of the trace, others for threads that it does not have.
+/// The thread numbers: those of the trace, and new ones for threads that it does not have.
 fn tids(export: &Export<'_>) -> TiVec<HostThreadId, u64> {
     let step = export.step;
     let mut tids: TiVec<HostThreadId, Option<u64>> = vec![None; step.threads.len()].into();

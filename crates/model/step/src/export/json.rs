@@ -1,19 +1,19 @@
 //! A step as JSON, for scripts.
 //!
-//! The file is one object, an op and a tensor a line:
+//! The file is one object, with one op or tensor per line:
 //!
-//! | key | what |
+//! | key | value |
 //! |---|---|
-//! | `format`, `schema`, `name` | `steptime-step`, [`SCHEMA`], what the step is called |
+//! | `format`, `schema`, `name` | `steptime-step`, [`SCHEMA`], name of the step |
 //! | `threads` | for each host thread its `role`, and its outermost `ops` in order |
-//! | `ops` | ops that run, thread by thread, each before what is inside it |
-//! | `tensors` | tensors that these ops take or give |
-//! | `edges` | `data` (`from`, `to`, `tensor`), `hand_off` and `stream` (`from`, `to`, `wraps`: what is awaited is of the step before) |
+//! | `ops` | ops that run, thread by thread, each before those inside it |
+//! | `tensors` | tensors that these ops take or return |
+//! | `edges` | `data` (`from`, `to`, `tensor`), `hand_off` and `stream` (`from`, `to`, `wraps`: the awaited op is of the previous step) |
 //!
-//! Ops, tensors and threads are known by `id`. An op that was recorded has the same `id` before and after any change, and so
-//! has its tensor. Arguments are numbers, texts, truth values, lists of numbers, `null` where absent, `{"tensor": ID}`,
-//! `{"tensors": [ID, ...]}`, and `{"float": "-inf"}` for numbers that JSON does not have. Shapes and strides count elements;
-//! a sparse tensor has no `strides`. `origin.kind` is `recorded`, `changed` or `inserted`, the latter two by a `rule`.
+//! Ops, tensors and threads are identified by `id`. A recorded op has the same `id` before and after any change, and so has its tensor. Arguments are
+//! numbers, texts, truth values, lists of numbers, `null` where absent, `{"tensor": ID}`, `{"tensors": [ID, ...]}`, and `{"float": "-inf"}` for
+//! numbers that JSON does not have. Shapes and strides count elements; a sparse tensor has no `strides`. `origin.kind` is `recorded`, `changed` or
+//! `inserted`, the latter two with a `rule`.
 
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub const SCHEMA: u32 = 1;
 /// Writes a step.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Where the output cannot be written.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     let (step, uses) = (export.step, Uses::of(export.step));
     let running = step.running();
@@ -55,7 +55,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     out.write_all(b"}}\n")
 }
 
-/// A list, an item a line.
+/// A list with one item per line.
 fn lines(out: &mut dyn Write, items: impl Iterator<Item = Value>) -> io::Result<()> {
     out.write_all(b"[")?;
     for (at, item) in items.enumerate() {
@@ -78,7 +78,7 @@ fn ids(ids: impl Iterator<Item = u32>) -> Vec<u32> {
     ids.collect()
 }
 
-/// One op. Fields that say nothing are left out.
+/// One op. Fields with their default values are left out.
 #[derive(Serialize)]
 struct Op<'s> {
     id: u32,
@@ -169,7 +169,7 @@ fn float(value: f64) -> Value {
     if value.is_finite() { json!(value) } else { json!({ "float": value.to_string() }) }
 }
 
-/// Tensors that running ops take or give, by their ids.
+/// Tensors that running ops take or return, by their ids.
 pub(super) fn used(step: &Step, running: &[OpId]) -> Vec<TensorId> {
     let mut used: TiVec<TensorId, bool> = vec![false; step.tensors.len()].into();
     for call in running.iter().filter_map(|&op| step.ops[op].call.as_ref()) {

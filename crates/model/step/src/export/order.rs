@@ -7,13 +7,13 @@ use super::Export;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// Ops in the order of the recording where both ends of a choice were recorded, and always after what they wait for. Where
-/// threads wait for one another in a circle, what is left follows thread by thread.
+/// Ops in the order of the recording where both candidates were recorded, and always after the ops that they wait for. Where threads wait for one
+/// another in a cycle, the remaining ops follow thread by thread.
 pub(super) fn begins(export: &Export<'_>) -> Vec<OpId> {
     let (step, scheduled) = (export.step, export.scheduled);
     let graph = &scheduled.graph;
     let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|row| row.first_mark).collect();
-    // The latest node that began on each thread: ops that were not recorded stand where their thread is.
+    // The latest node that began on each thread: ops that were not recorded take the position of their thread.
     let mut reached: TiVec<HostThreadId, Option<NodeId>> = vec![None; graph.threads.len()].into();
     let mut begun = Vec::with_capacity(graph.ops.len());
     loop {
@@ -40,7 +40,7 @@ pub(super) fn begins(export: &Export<'_>) -> Vec<OpId> {
     begun
 }
 
-/// The node that an op was, or that what it repeats was.
+/// The node of an op, or of the op that it repeats.
 pub(super) fn node(step: &Step, op: OpId) -> Option<NodeId> {
     let row = &step.ops[op];
     row.node.or_else(|| node(step, row.again?))
@@ -60,7 +60,7 @@ fn begin(graph: &StepGraph, mark: MarkId) -> Option<steptime_graph::OpId> {
     if let MarkKind::OpBegin(op) = graph.marks[mark].kind { Some(op) } else { None }
 }
 
-/// Lets every thread go on to its next op, as far as it need not wait; whether any did.
+/// Advances every thread to its next op, as far as it need not wait; returns whether any advanced.
 fn pass_others(graph: &StepGraph, next: &mut TiVec<HostThreadId, MarkId>) -> bool {
     let mut moved = false;
     for thread in graph.threads.keys() {

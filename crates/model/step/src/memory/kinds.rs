@@ -1,4 +1,4 @@
-//! What each piece of memory is for.
+//! Kinds of pieces of memory.
 
 use steptime_aten::is_weight;
 use steptime_graph::TiVec;
@@ -10,31 +10,31 @@ use super::within::Within;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
-/// What puts gradients of sharded parameters together for other ranks, after which they are gone, and what parts the sum.
+/// The op that joins gradients of sharded parameters for other ranks, after which they are freed, and the op that splits the sum.
 const PUT: &str = "fsdp::chunk_cat";
 const PART: &str = "aten::as_strided";
 
-/// What device memory is for.
+/// Purpose of device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Weights: tensors that the optimizer changes and the model takes, and those that it leaves as they are.
+    /// Weights: tensors that the optimizer changes and the model takes, and frozen ones.
     Parameters,
-    /// What parameters are changed by.
+    /// Gradients of parameters.
     Gradients,
-    /// What else the optimizer keeps from step to step.
+    /// Other optimizer state that is kept from step to step.
     Optimizer,
-    /// All other tensors: what functions saved for their gradients, the batch, buffers.
+    /// All other tensors: those saved by functions for their gradients, the batch, buffers.
     Activations,
     /// Workspaces of libraries, and spare bytes of the allocator's blocks.
     Workspace,
 }
 
 impl Kind {
-    /// All, in order.
+    /// All kinds, in order.
     pub const ALL: [Kind; 5] =
         [Kind::Parameters, Kind::Gradients, Kind::Optimizer, Kind::Activations, Kind::Workspace];
 
-    /// Its name.
+    /// Name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ pub(super) fn of(
             (true, ..) => Kind::Gradients,
             (_, true, true) => Kind::Parameters,
             (_, true, false) => Kind::Optimizer,
-            // Frozen: the optimizer leaves it out.
+            // Frozen: the optimizer does not update it.
             _ if older && weight[piece] => Kind::Parameters,
             _ => Kind::Activations,
         }
@@ -97,8 +97,8 @@ pub(super) fn of(
     (0..lives.len()).map(kind).collect()
 }
 
-/// The gradient that an op leaves within a function that adds one: its results, be they the gradient as it came, a copy of it, or
-/// the sum of old and new. A function without ops keeps its arguments.
+/// The gradient stored by an op within a function that accumulates one: its results, which are the incoming gradient, a copy of it, or the sum of old
+/// and new. A function without ops stores its arguments.
 fn kept(step: &Step, op: OpId) -> Vec<TensorId> {
     let row = &step.ops[op];
     let Some(call) = &row.call else { return Vec::new() };

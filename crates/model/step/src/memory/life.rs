@@ -1,12 +1,12 @@
-//! How long a piece of memory is needed.
+//! Lifetime of a piece of memory.
 
-/// The life of one piece.
+/// The lifetime of one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Life {
-    /// When it is made; `None` where it is older than the step.
+    /// Place where it is made; `None` where it is older than the step.
     pub made: Option<usize>,
-    /// When it is first taken or given.
+    /// Place of its first use.
     pub first: usize,
-    /// When it is needed no more.
+    /// Place of the end of its last use.
     pub last: usize,
 }

@@ -1,4 +1,4 @@
-//! From when to when each piece of memory is needed.
+//! Lifetimes of pieces of memory.
 
 use steptime_graph::TiVec;
 use steptime_graph::names::EventName;
@@ -12,14 +12,14 @@ use crate::call::Call;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// What names of PyTorch's own ops begin with.
+/// Prefix of the names of PyTorch's own ops.
 const OP: &str = "aten::";
-/// Names of what is around compiled code. It makes its tensors where no op shows it.
+/// Names of events around compiled code. It makes its tensors without recorded ops.
 const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFunction"];
 /// Kernels of compiled code.
 const COMPILED_KERNEL: &str = "triton_";
 
-/// The life of each piece, by what takes and gives it alone; `None` where nothing does.
+/// The lifetime of each piece, from its uses alone; `None` without uses.
 pub(super) fn of(
     step: &Step,
     order: &Order,
@@ -31,12 +31,12 @@ pub(super) fn of(
     let mut taken: Vec<usize> = Vec::new();
     let mut first: Vec<Option<OpId>> = vec![None; lives.len()];
     let mut stepped: Vec<bool> = vec![false; lives.len()];
-    // By their ends: what is inside an op comes before it, so that the first that gives a piece is the innermost.
+    // By their ends: an op inside another comes before it, so that the first that returns a piece is the innermost.
     for &op in &order.ended {
         let (Some([begin, end]), Some(call)) = (order.spans[op], &step.ops[op].call) else { continue };
         taken.clear();
         taken.extend(call.takes().flat_map(|tensor| pieces.all(tensor)));
-        // Memory that an op makes unseen where another piece was before.
+        // Memory that an op makes unrecorded in the former place of another piece.
         let reused = |lives: &[Option<Life>], piece: usize| {
             let Some(life) = lives[piece] else { return false };
             let takes =
@@ -59,7 +59,7 @@ pub(super) fn of(
                 continue;
             }
             let life = lives[piece].get_or_insert(Life { made: Some(begin), first: begin, last: end });
-            // What is touched inside an op that gives it, and does not take it, was made there.
+            // A piece that is used inside an op that returns it, and does not take it, was made there.
             if !taken.contains(&piece) && begin <= life.first {
                 life.made = life.made.or(Some(begin));
                 life.first = begin;
@@ -69,7 +69,7 @@ pub(super) fn of(
     }
     for (piece, life) in lives.iter_mut().enumerate() {
         let Some(life) = life.as_mut().filter(|life| life.made.is_none()) else { continue };
-        // What made it runs no more, or no op shows it.
+        // The op that made it no longer runs, or was not recorded.
         let unseen = first[piece].is_some_and(|first| is_compiled(step, first)) && !stepped[piece];
         if pieces.made[piece] || unseen {
             life.made = Some(life.first);
@@ -78,8 +78,7 @@ pub(super) fn of(
     lives
 }
 
-/// Until when the results of an op that ends at `end` are needed at least: the parts of a sparse tensor that an op looks at are what its
-/// own kernels take.
+/// Earliest end of use of the results of an op that ends at `end`: the parts of a sparse tensor that an op accesses are used by its own kernels.
 fn used_until(step: &Step, order: &Order, op: OpId, end: usize) -> usize {
     let row = &step.ops[op];
     let around = row.parent.filter(|&around| step.ops[around].name.starts_with(OP));
@@ -87,8 +86,7 @@ fn used_until(step: &Step, order: &Order, op: OpId, end: usize) -> usize {
     by.and_then(|around| order.spans[around]).map_or(end, |[_, until]| until.max(end))
 }
 
-/// When the ops around an op began, and what they were called with: what is inside such an op takes what that takes, or
-/// what was made within.
+/// Begins and calls of the ops around an op: an op inside another takes inputs of that, or tensors made within it.
 fn outer<'s>(step: &'s Step, order: &'s Order, op: OpId) -> impl Iterator<Item = (usize, &'s Call)> {
     let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_deref()?));
     let around = step.around(op).skip(1);
@@ -101,12 +99,12 @@ fn is_compiled(step: &Step, op: OpId) -> bool {
     step.ops[op].name.starts_with(COMPILED_KERNEL) || step.around(op).any(within)
 }
 
-/// The span of the function of the autograd engine that each op is in.
+/// The span of the autograd function that each op is in.
 fn functions(step: &Step, order: &Order, running: &[OpId]) -> TiVec<OpId, Option<[usize; 2]>> {
     let mut inside: TiVec<OpId, Option<[usize; 2]>> = vec![None; step.ops.len()].into();
     for &op in running {
         let name = &step.ops[op].name;
-        // What a function saved is given back when it has run; compiled code gives back each tensor when it is done with it.
+        // Saved tensors are freed at the end of the function; compiled code frees each tensor after its last use.
         let saves = step.event(op).is_engine() && !COMPILED.iter().any(|compiled| name.contains(compiled));
         let own = saves.then(|| order.spans[op]).flatten();
         let around = step.ops[op].parent.and_then(|parent| inside[parent]);
@@ -115,7 +113,7 @@ fn functions(step: &Step, order: &Order, running: &[OpId]) -> TiVec<OpId, Option
     inside
 }
 
-/// When gradients are zeroed: from then on they are gone.
+/// Place where gradients are zeroed, and thereby freed.
 pub(super) fn zeroed(step: &Step, order: &Order) -> Option<usize> {
     let mut found = order.ended.iter().filter(|&&op| step.event(op) == EventName::ZeroGrad);
     found.next().and_then(|&op| order.spans[op]).map(|[_, end]| end)

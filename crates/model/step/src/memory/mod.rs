@@ -1,9 +1,8 @@
-//! The most device memory that a step's tensors need.
+//! Peak device memory of a step's tensors.
 //!
-//! Ops are walked in the order in which they run, over all threads. A piece of memory is there from the op that makes it
-//! to the end of the last op that takes it, or of the function of the autograd engine which that is in. What is older than
-//! the step is always there; gradients are there until they are zeroed; what is copied for the next step is there twice; what
-//! the script is known to keep is there until the end of the step, or until the next one has its own.
+//! Ops are visited in execution order, over all threads. A piece of memory lives from the op that makes it to the end of the last op that takes it,
+//! or of the autograd function around that. Memory from before the step lives for the whole step; gradients live until they are zeroed; copies for
+//! the next step exist twice; tensors that the script is known to keep live until the end of the step, or until the next step has its own.
 
 mod kinds;
 mod life;
@@ -24,7 +23,7 @@ use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
 
-/// For each piece, whether it is copied for the next step: there are two then.
+/// For each piece, whether it is copied for the next step and therefore exists twice.
 fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     let mut ahead = vec![false; pieces.bytes.len()];
     for row in running.iter().map(|&op| &step.ops[op]).filter(|row| row.ahead) {
@@ -36,15 +35,15 @@ fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     ahead
 }
 
-/// The most device memory that is needed at once, bytes.
+/// Peak device memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peak {
     bytes: [u64; Kind::ALL.len()],
 }
 
 impl Peak {
-    /// Of a step. `scheduled` is what runs of it, before any of it is captured; `capability` is the major version of the
-    /// GPU's compute capability, where known.
+    /// The peak of a step. `scheduled` is its schedule, before any of it is captured; `capability` is the major version of the GPU's compute
+    /// capability, where known.
     #[must_use]
     pub fn of(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Peak {
         let mut most = Peak::default();
@@ -57,13 +56,13 @@ impl Peak {
         most
     }
 
-    /// All of it, bytes.
+    /// Total bytes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.bytes.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
     }
 
-    /// What is of one kind at that time, bytes.
+    /// Bytes of one kind at the peak.
     #[must_use]
     pub fn of_kind(&self, kind: Kind) -> u64 {
         self.bytes[kind as usize]

@@ -6,16 +6,16 @@ use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
 
-/// When an op begins and ends: places in one order of all that happens on the host. An op that does not run has none.
+/// Begins and ends of ops, as places in one order of all host events. An op that does not run has none.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
-    /// For each op its begin and its end.
+    /// For each op, its begin and its end.
     pub spans: TiVec<OpId, Option<[usize; 2]>>,
     /// Ops in the order in which they end, those inside another before it.
     pub ended: Vec<OpId>,
     /// At each place, the op that begins (`false`) or ends (`true`) there.
     pub places: Vec<(OpId, bool)>,
-    /// How many begins and ends there are.
+    /// Number of begins and ends.
     pub len: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The device memory that a step needs, from its first op to its last.
+//! Device memory of a step over time.
 
 use super::order::Order;
 use super::pieces::Pieces;
@@ -8,19 +8,18 @@ use crate::schedule::Scheduled;
 use crate::step::Step;
 use crate::tensors::Until;
 
-/// The memory that tensors need from one moment on to the next.
+/// Memory use of tensors from one moment to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The op that begins or ends then.
+    /// The op that begins or ends at this moment.
     pub op: OpId,
     /// Whether it ends.
     pub ends: bool,
-    /// What is needed from then on.
+    /// Memory use from then on.
     pub needs: Peak,
 }
 
-/// The memory that a step needs, each time it changes, in the order in which ops begin and end. Arguments are as for
-/// [`Peak::of`].
+/// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::of`].
 #[must_use]
 pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<Moment> {
     let order = Order::of(step, scheduled);
@@ -32,7 +31,7 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
     let kinds = kinds::of(step, &order, &within, &pieces, &lives);
     let ahead = copied_ahead(step, &running, &pieces);
     let zeroed = lives::zeroed(step, &order);
-    // What comes and goes, at each begin and end.
+    // Begins and ends of lifetimes, by place.
     let mut events: Vec<(usize, bool, usize)> = Vec::new();
     for (piece, life) in lives.iter().enumerate() {
         let Some(life) = life else { continue };
@@ -63,13 +62,13 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
             },
         }
     }
-    // What goes at a place goes before what comes there.
+    // At one place, pieces are freed before others are allocated.
     events.sort_unstable();
     let mut now = [0; Kind::ALL.len()];
     now[Kind::Workspace as usize] = workspace::bytes(step, &running, capability);
     let mut moments: Vec<Moment> = Vec::new();
     for (place, comes, piece) in events {
-        // What is there for good goes nowhere.
+        // Pieces that outlive the step are not freed.
         let Some(&(op, ends)) = order.places.get(place) else { continue };
         let own = (kinds[piece], pieces.bytes[piece]);
         for (kind, bytes) in [own, (Kind::Workspace, pieces.spare[piece])] {

@@ -1,4 +1,4 @@
-//! Pieces of device memory: storages, and tensors whose storage is not known.
+//! Pieces of device memory: storages, and tensors whose storage is unknown.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -11,10 +11,10 @@ use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 use crate::tensors::{Tensor, Until};
 
-/// PyTorch's allocator gives a multiple of this many bytes.
+/// Allocation granularity of PyTorch's allocator, bytes.
 const GRAIN: u64 = 512;
-/// A block of this many bytes has a segment of its own, whose size is a multiple of the second number. The rest of the segment
-/// belongs to the block up to the third.
+/// A block of at least this size has its own segment, whose size is a multiple of the second number. The rest of the segment belongs to the block, if
+/// it is at most the third number.
 const LARGE: u64 = 10 << 20;
 const SEGMENT: u64 = 2 << 20;
 const LEFT: u64 = 1 << 20;
@@ -22,20 +22,20 @@ const LEFT: u64 = 1 << 20;
 /// The pieces of memory of each tensor, and their sizes.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    /// For each tensor the places of its pieces in `bytes`: one, or none off the device; of a sparse one those of its parts.
+    /// For each tensor, the indices of its pieces in `bytes`: one, or none off the device; for a sparse tensor those of its parts.
     of: TiVec<TensorId, SmallVec<[usize; 1]>>,
     /// Bytes of each piece.
     pub bytes: Vec<u64>,
-    /// Bytes by which the allocator's block of each is larger.
+    /// Spare bytes of each piece's allocator block.
     pub spare: Vec<u64>,
-    /// Whether each was made within the recorded step, be it by an op that runs no more.
+    /// Whether each piece was made within the recorded step, possibly by an op that no longer runs.
     pub made: Vec<bool>,
-    /// Until when each is there.
+    /// End of the lifetime of each piece.
     pub until: Vec<Until>,
 }
 
 impl Pieces {
-    /// Of a step; `ended` are its ops, those inside another before it.
+    /// The pieces of a step; `ended` are its ops, those inside another before it.
     pub(super) fn of(step: &Step, ended: &[OpId]) -> Pieces {
         let sparse = Sparse::of(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
@@ -85,13 +85,13 @@ impl Pieces {
     }
 }
 
-/// Bytes of the allocator's block beyond those asked for.
+/// Bytes of the allocator's block beyond the requested ones.
 fn spare(size: u64) -> u64 {
     let left = size.div_ceil(SEGMENT).saturating_mul(SEGMENT).saturating_sub(size);
     if size >= LARGE && left <= LEFT { left } else { 0 }
 }
 
-/// How far into its storage a tensor reaches, bytes.
+/// End of a tensor within its storage, bytes.
 fn extent(tensor: &Value) -> u64 {
     let whole = |size: i64| u64::try_from(size).unwrap_or(0);
     if tensor.shape.iter().any(|&size| size <= 0) {

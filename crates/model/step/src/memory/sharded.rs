@@ -1,5 +1,5 @@
-//! Memory that FSDP keeps after the last op that takes it: a gathered buffer until the next is cut into parameters, the gradients put
-//! together until the next are, and a block's parameters until FSDP frees them.
+//! Memory that FSDP keeps after its last use by an op: a gathered buffer until the next one is split into parameters, joined gradients until the next
+//! ones, and a block's parameters until FSDP frees them.
 
 use super::life::Life;
 use super::order::Order;
@@ -7,11 +7,11 @@ use super::pieces::Pieces;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
-/// Beginning of the names of FSDP's functions, and what encloses a block's name.
+/// Prefix of the names of FSDP's functions, and delimiters of a block's name.
 const FSDP: &str = "FSDP::";
 const BLOCK: [&str; 2] = [" (", ")"];
 
-/// Functions, without the block.
+/// Names of functions, without the block.
 const FORWARD: &str = "pre_forward";
 const CUT: &str = "all_gather_copy_out";
 const FORWARD_ENDS: &str = "post_forward";
@@ -19,8 +19,8 @@ const GIVES_BACK: &str = "post_backward_reshard";
 const REDUCES: &str = "post_backward_reduce";
 const ENDS: &str = "root_post_backward_callback";
 
-/// Ops: what cuts gathered parts, `(gathered, sizes, dimension, parameters)`, and what puts gradients together, `(gradients, dimension,
-/// ranks, together)`.
+/// Names of ops: the split of gathered parts, `(gathered, sizes, dimension, parameters)`, and the join of gradients, `(gradients, dimension, ranks,
+/// together)`.
 const SPLIT: &str = "fsdp::split_with_sizes_copy";
 const TOGETHER: &str = "fsdp::chunk_cat";
 const LAST: usize = 3;
@@ -29,7 +29,7 @@ const LAST: usize = 3;
 struct Called<'s> {
     op: OpId,
     name: &'s str,
-    /// Empty of the whole.
+    /// Name of the block; empty for the whole model.
     block: &'s str,
     /// Whether it is called before a block's forward pass.
     forward: bool,
@@ -37,7 +37,7 @@ struct Called<'s> {
     end: usize,
 }
 
-/// Lets pieces live as long as FSDP keeps them.
+/// Extends lifetimes to the times when FSDP frees the pieces.
 pub(super) fn keep(
     step: &Step,
     order: &Order,
@@ -82,7 +82,7 @@ fn called<'s>(step: &'s Step, order: &Order, op: OpId) -> Option<Called<'s>> {
     Some(Called { op, name, block: block.strip_suffix(BLOCK[1]).unwrap_or(block), forward, begin, end })
 }
 
-/// The tensors that an op of some name inside another has as one of its arguments.
+/// Tensors of an argument of ops of some name inside another op.
 fn taken(step: &Step, within: OpId, name: &str, argument: usize) -> Vec<TensorId> {
     let ops = step.subtree(within).into_iter().filter(|&op| step.ops[op].name == name);
     let arguments = ops.filter_map(|op| step.ops[op].call.as_deref()?.inputs.get(argument));

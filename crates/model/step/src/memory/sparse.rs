@@ -1,4 +1,4 @@
-//! Sparse tensors: their memory is that of their values and of the indices of those.
+//! Sparse tensors: their memory is that of their values and indices.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -14,23 +14,23 @@ const MADE_OF: [&str; 3] = [
     "aten::_sparse_coo_tensor_with_dims_and_tensors",
     "aten::sparse_coo_tensor",
 ];
-/// Ops that give indices or values.
+/// Ops that return indices or values.
 pub(super) const PARTS: [&str; 4] = ["aten::_indices", "aten::_values", "aten::indices", "aten::values"];
 
-/// The dense tensors that a sparse one consists of.
+/// The dense tensors of a sparse one.
 pub(super) type Parts = SmallVec<[TensorId; 2]>;
 
-/// What is known of the sparse tensors of a step.
+/// Parts of the sparse tensors of a step.
 #[derive(Debug, Default)]
 pub(super) struct Sparse {
-    /// For each of them its indices and values.
+    /// Indices and values of each sparse tensor.
     pub parts: FxHashMap<TensorId, Parts>,
-    /// Bytes of the values of those whose parts no op shows.
+    /// Bytes of the values, where no op shows the parts.
     pub values: FxHashMap<TensorId, u64>,
 }
 
 impl Sparse {
-    /// Of a step; `ended` are its ops, those inside another before it.
+    /// The sparse tensors of a step; `ended` are its ops, those inside another before it.
     pub fn of(step: &Step, ended: &[OpId]) -> Sparse {
         let mut sparse = Sparse::default();
         for &op in ended {
@@ -62,7 +62,7 @@ impl Sparse {
             } else if let Some(parts) = of_taken() {
                 self.parts.insert(tensor, parts);
             } else if let Some(indices) = call.takes().find(|&taken| is_index(&step.tensors[taken].value)) {
-                // The gradient of lookups: a row for each of them.
+                // The gradient of lookups: one row per lookup.
                 let lookups = step.tensors[indices].value.numel();
                 self.parts.insert(tensor, Parts::from_slice(&[indices]));
                 self.values.insert(tensor, lookups.saturating_mul(bytes_of_a_row(value)));

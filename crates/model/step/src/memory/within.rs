@@ -1,4 +1,4 @@
-//! What each op is inside of.
+//! Enclosing functions of each op.
 
 use steptime_graph::TiVec;
 
@@ -6,33 +6,33 @@ use super::order::Order;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// What the names of functions contain that update the tables of fused bags.
+/// Parts of the names of functions that update the tables of fused bags.
 const FUSED: [&str; 2] = ["_PoolBackward", "CppNode<SplitLookupFunction_"];
 
-/// What the name of a function begins with that reduces gradients of sharded parameters.
+/// Prefix of the names of functions that reduce gradients of sharded parameters.
 const REDUCING: &str = "FSDP::post_backward_reduce";
 
-/// What an op is, or is inside of.
+/// Functions that an op is, or is inside of.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Within {
     /// An optimizer's update of the parameters.
     pub stepping: bool,
-    /// A function that adds a gradient to that of a parameter.
+    /// A function that accumulates a gradient into that of a parameter.
     pub adding: bool,
     /// A function that updates the tables of fused bags.
     pub fused: bool,
-    /// What adds gradients of several ranks up, of which each keeps its part.
+    /// A reduction of gradients over ranks, of which each keeps its part.
     pub reducing: bool,
 }
 
-/// For each op what it is inside of, by one walk from the outermost ops inwards.
+/// The enclosing functions of each op, by one walk from the outermost ops inwards.
 pub(super) fn of(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Within> {
     let mut within: TiVec<OpId, Within> = vec![Within::default(); step.ops.len()].into();
     let begins = |op: OpId| order.spans[op].map(|[begin, _]| begin);
     let is_accumulation = |op: &OpId| step.event(*op).is_accumulation();
     let accumulated: Vec<usize> =
         running.iter().copied().filter(is_accumulation).filter_map(begins).collect();
-    // When the update of the optimizer around begins: after the passes of its closure, where it has one.
+    // Begin of the update of the enclosing optimizer step: after the passes of its closure, where it has one.
     let mut updates: TiVec<OpId, usize> = vec![usize::MAX; step.ops.len()].into();
     for &op in running {
         let (row, event) = (&step.ops[op], step.event(op));

@@ -1,24 +1,24 @@
-//! What libraries take for themselves.
+//! Workspaces of libraries.
 
 use rustc_hash::FxHashSet;
 
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// Ops that cuBLAS computes.
+/// Ops computed by cuBLAS.
 const BY_CUBLAS: [&str; 6] =
     ["aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation", "aten::addmv"];
 
-/// Those of them that cuBLASLt computes, which adds the bias, too: a vector of as many columns as the product has.
+/// The ones computed by cuBLASLt, which also adds the bias: a vector with as many elements as the product has columns.
 const BY_CUBLASLT: [&str; 2] = ["aten::addmm", "aten::_addmm_activation"];
 
-/// Bytes that PyTorch gives each handle of cuBLAS, one a thread: on GPUs of these compute capabilities and others.
+/// Bytes of PyTorch's workspace for each cuBLAS handle, one per thread: on GPUs from Hopper on, and on others.
 const ON_HOPPER: u64 = 4096 * 8 * 1024;
 const ELSEWHERE: u64 = (4096 * 2 + 16 * 8) * 1024;
-/// Bytes that PyTorch gives cuBLASLt, for each thread.
+/// Bytes of PyTorch's workspace for cuBLASLt, per thread.
 const OF_CUBLASLT: u64 = 1024 * 1024;
 
-/// Workspaces of cuBLAS and cuBLASLt, bytes. Those of cuDNN are not known, and taken for none.
+/// Workspaces of cuBLAS and cuBLASLt, bytes. Those of cuDNN are unknown, and taken to be empty.
 pub(super) fn bytes(step: &Step, running: &[OpId], capability: Option<u32>) -> u64 {
     let threads = |uses: &dyn Fn(OpId) -> bool| {
         let threads: FxHashSet<_> =
@@ -31,12 +31,12 @@ pub(super) fn bytes(step: &Step, running: &[OpId], capability: Option<u32>) -> u
     cublas * each + cublaslt * OF_CUBLASLT
 }
 
-/// Whether a factor is sparse: cuSPARSE multiplies then, which has no workspace of its own.
+/// Whether a factor is sparse: cuSPARSE multiplies then, without a workspace.
 fn is_sparse(step: &Step, op: OpId) -> bool {
     step.call(op).is_some_and(|call| call.input_tensors().any(|(.., tensor)| tensor.is_sparse()))
 }
 
-/// Whether a product of matrices, neither of which is a vector, has a bias of a row.
+/// Whether a product of two matrices, neither of them a vector, has a bias of one row.
 fn has_bias(step: &Step, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
     let [bias, _, b] = [0, 1, 2].map(|at| call.tensor_at(at));

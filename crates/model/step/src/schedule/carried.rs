@@ -1,25 +1,25 @@
-//! Which rows of a scheduled step were recorded.
+//! Recorded rows of a scheduled step.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ActivityId, Blocking, CallId, MarkId, StepGraph, StreamDependency, TiVec};
 
-/// For each row of a scheduled graph, the row of the recording that it is.
+/// For each row of a scheduled graph, its row in the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// The mark, whether or not what came before it then comes before it now.
+    /// Recorded mark, independent of the mark before it.
     pub marks: TiVec<MarkId, Option<MarkId>>,
-    /// Whether the host time before a mark is the one recorded before it: the same mark comes before both.
+    /// Whether the host time before a mark is the recorded one: the mark before it is the recorded one, too.
     pub gaps: TiVec<MarkId, bool>,
-    /// The mark of the recording before which there is as much host time, where an op runs once more.
+    /// Recorded mark with the same host time before it, where an op is repeated.
     pub like: TiVec<MarkId, Option<MarkId>>,
-    /// The call.
+    /// Recorded call.
     pub calls: TiVec<CallId, Option<CallId>>,
-    /// The activity.
+    /// Recorded activity.
     pub activities: TiVec<ActivityId, Option<ActivityId>>,
 }
 
 impl Carried {
-    /// What is carried from the step beneath, where `self` is carried from a step that was itself scheduled.
+    /// Composition with the mapping `beneath`, where `self` is carried over from a step that was itself scheduled.
     #[must_use]
     pub fn over(&self, beneath: &Carried) -> Carried {
         let mark = |at: &Option<MarkId>| at.and_then(|at| beneath.marks[at]);
@@ -35,7 +35,7 @@ impl Carried {
         }
     }
 
-    /// Waits between activities, where both still run.
+    /// Copies waits between activities, where both still run.
     pub(crate) fn waits(&self, graph: &mut StepGraph, base: &StepGraph) {
         let now: FxHashMap<ActivityId, ActivityId> =
             self.activities.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();

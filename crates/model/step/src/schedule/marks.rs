@@ -1,18 +1,18 @@
-//! Marks: their order on each thread, and what each waits for.
+//! Marks: their order on each thread, and their waits.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{CallId, HostThreadId, Mark, MarkId, MarkKind, OpId, StepGraph, TiVec};
 
 use super::Carried;
 
-/// What stands inside an op.
+/// An item inside an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
     Op(OpId),
     Call(CallId),
 }
 
-/// What stands inside each op of a graph, and outside of any on each thread, in order.
+/// The items inside each op of a graph, and outside of all ops on each thread, in order.
 pub(super) struct Items {
     of_op: TiVec<OpId, Vec<Item>>,
     of_thread: TiVec<HostThreadId, Vec<Item>>,
@@ -52,12 +52,12 @@ impl Items {
     }
 }
 
-/// Where an op stands in a list.
+/// Position of an op in a list.
 pub(super) fn find(items: &[Item], op: OpId) -> Option<usize> {
     items.iter().position(|item| *item == Item::Op(op))
 }
 
-/// Adds a mark; what it waits for is not known before [`link`].
+/// Adds a mark; its wait is set by [`link`].
 pub(crate) fn push(
     graph: &mut StepGraph,
     carried: &mut Carried,
@@ -74,9 +74,9 @@ pub(crate) fn push(
     at
 }
 
-/// Says what each mark waits for: the one before it on its thread, or one of another thread where the recording has a
-/// hand-off. A hand-off whose ends no longer run is kept by their neighbours; `stands` has further marks that can have it. What was
-/// put in right after the op that hands over, as `put_in` says, runs before the other thread goes on.
+/// Sets the wait of each mark: for the one before it on its thread, or for one of another thread where the recording has a hand-off. A hand-off whose
+/// ends no longer run moves to their neighbours; `stands` has further marks that can take it. Ops inserted right after the op that hands over, as
+/// given by `put_in`, run before the other thread continues.
 pub(crate) fn link(
     graph: &mut StepGraph,
     base: &StepGraph,
@@ -91,7 +91,7 @@ pub(crate) fn link(
         let (first, end) = (graph.threads[thread].first_mark, graph.threads[thread].end_mark);
         let mut like_before = None;
         for at in first.until(end) {
-            // What runs once more has the gap of what it repeats where it comes after the same.
+            // A repeated mark has the recorded gap where the mark before it is repeated, too.
             let like = carried.like[at].take();
             carried.like[at] = like.filter(|&like| Some(base.marks[like].after) == like_before);
             like_before = like;
@@ -121,7 +121,7 @@ pub(crate) fn link(
     }
 }
 
-/// The end of the last of the ops that were put in right after a mark, or the mark.
+/// The end of the last of the ops that were inserted right after a mark, or the mark itself.
 fn after_new(graph: &StepGraph, mark: MarkId, put_in: &impl Fn(OpId) -> bool) -> MarkId {
     let mut last = mark;
     let thread = graph.marks[mark].thread;
@@ -135,7 +135,7 @@ fn after_new(graph: &StepGraph, mark: MarkId, put_in: &impl Fn(OpId) -> bool) ->
     last
 }
 
-/// A mark of the recording where it still is, else the last before it on its thread; and whether it is the same.
+/// A mark of the recording where it still exists, else the last before it on its thread; and whether it is the same.
 pub(super) fn still_there(
     base: &StepGraph,
     now: &FxHashMap<MarkId, MarkId>,

@@ -1,4 +1,4 @@
-//! Which calls an op makes for its own kernels.
+//! Calls that an op makes for its own kernels.
 
 use steptime_aten::derive::calls::{self, RuntimeCall, Work};
 use steptime_aten::derive::{delegates, exchange};
@@ -9,13 +9,13 @@ use super::marks::Items;
 use crate::ids::OpId;
 use crate::step::{Origin, Step};
 
-/// The calls that an op makes itself, not those inside it.
+/// The calls of an op itself, without those of the ops inside it.
 pub(super) enum OwnCalls {
-    /// Those that were recorded.
+    /// The recorded calls.
     AsRecorded,
-    /// Those that were recorded, with other bytes and ways to wait.
+    /// The recorded calls, with other bytes and kinds of wait.
     Adjusted(Vec<Planned>),
-    /// Others than were recorded, or none was.
+    /// New calls, which differ from the recorded ones or have none.
     Anew(Vec<Planned>),
 }
 
@@ -23,15 +23,15 @@ pub(super) enum OwnCalls {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Planned {
     pub api: &'static str,
-    /// How many ops inside are done before it.
+    /// Number of inner ops that finish before it.
     pub after_children: usize,
     pub work: Option<Work>,
     pub blocking: Blocking,
-    /// How it waits, where that is another way than before.
+    /// Kind of wait, where it changed.
     pub blocks_otherwise: Option<Blocking>,
 }
 
-/// How a stream is made to wait for another.
+/// Calls that make a stream wait for another.
 const EVENT: [&str; 2] = ["cudaEventRecordWithFlags", "cudaStreamWaitEvent"];
 
 impl Planned {
@@ -53,7 +53,7 @@ impl From<RuntimeCall> for Planned {
     }
 }
 
-/// The calls that an op makes itself. `before` is the step of the recording.
+/// The calls of an op itself. `before` is the step of the recording.
 pub(super) fn of(
     step: &Step,
     before: &Step,
@@ -85,8 +85,8 @@ pub(super) fn of(
                 });
                 return OwnCalls::Adjusted(adjusted.collect());
             }
-            // What is known of calls is what is often seen: where an op made others, it will again, unless it launches
-            // as many kernels as was known and will launch another number.
+            // Derived calls are only the usual ones: an op that made others will again, unless its recorded launches match the derived number and
+            // that number changes.
             let seen = made.iter().filter(|call| call.kind.launches()).count();
             let was = of_call(before, OpId::of(recorded), set);
             let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
@@ -102,7 +102,7 @@ pub(super) fn of(
     }
 }
 
-/// The calls of an op that launches a collective, of the op around it that notes it, or of one that waits for it; `None` of others.
+/// The calls of an op that launches a collective, of the op around it that notes it, or of one that waits for it; `None` for others.
 fn exchanged(step: &Step, op: OpId) -> Option<Vec<RuntimeCall>> {
     let row = &step.ops[op];
     if let Some(of) = row.exchange {
@@ -114,7 +114,7 @@ fn exchanged(step: &Step, op: OpId) -> Option<Vec<RuntimeCall>> {
     (row.waits.is_some() && row.name == exchange::NOTE).then(exchange::awaited)
 }
 
-/// One launch in so many may differ from what is known.
+/// One in this number of launches may differ from the derived number.
 const SURE: usize = 3;
 
 /// Whether a call returns only when the device is done.
@@ -126,12 +126,12 @@ fn any_waits(planned: &[Planned]) -> bool {
     planned.iter().any(|call| waits(call.blocking))
 }
 
-/// How many of some calls put work on the device.
+/// Number of calls that launch work on the device.
 fn launches(planned: &[Planned]) -> usize {
     planned.iter().filter(|call| call.work.is_some()).count()
 }
 
-/// A copy that was staged and is now made in chunks, or the other way round, waits in another way.
+/// The new kind of wait of a copy that was staged and is now made in chunks, or vice versa.
 fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
     let chunked = |blocking: Blocking| matches!(blocking, Blocking::Chunked { .. });
     let changes = chunked(was) != chunked(is) && (was == Blocking::Never || is == Blocking::Never);
@@ -142,14 +142,14 @@ fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
     let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
-    // A function of the engine that is no known op launches what the ops inside it do.
+    // A function of the engine that is not a known op has no launches apart from those of the ops inside it.
     let passes_on = step.event(op).is_backward() && set.find(&call.name).is_none();
     if passes_on || names.iter().any(|child| delegates(&call.name, child)) {
         return Vec::new();
     }
     match &*lowered {
         Lowering::Kernel(kernel) => calls::of(call, kernel, &names).into_iter().map(Planned::from).collect(),
-        // The ops inside an unknown one launch its kernels.
+        // The ops inside an unknown op launch its kernels.
         Lowering::Unknown(kernel) if children.is_empty() => {
             calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
         }

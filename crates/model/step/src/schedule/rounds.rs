@@ -1,4 +1,4 @@
-//! Ops that run again on all threads, round by round: within a round threads hand over to one another as in the recording.
+//! Ops that are repeated on all threads, in rounds: within a round, threads hand over to one another as in the recording.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ActivityId, Blocking, Call, HostThreadId, MarkId, StepGraph};
@@ -13,7 +13,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Remembers what a mark of a round repeats; of round 0 nothing.
+    /// Adds a mark of a round with the recorded mark that it repeats; round 0 is ignored.
     pub(super) fn add(&mut self, was: MarkId, round: u32, now: MarkId) {
         let Some(place) = (round as usize).checked_sub(1) else { return };
         if self.now.len() <= place {
@@ -22,8 +22,7 @@ impl Rounds {
         self.now[place].insert(was, now);
     }
 
-    /// Copies the hand-offs of what is repeated. What came after it on a thread comes after the last round, and a round
-    /// begins where that came.
+    /// Copies the hand-offs of repeated ops. Marks that followed them on a thread now follow the last round, and a round begins where these did.
     pub(super) fn link(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried) {
         let Some(last) = self.now.last() else { return };
         for to in graph.marks.keys() {
@@ -51,7 +50,7 @@ impl Rounds {
         }
     }
 
-    /// The first round hands over before the second begins, also where the recording does so a mark later.
+    /// Makes the first round hand over before the second begins, also where the recording hands over one mark later.
     fn before_others(&self, graph: &mut StepGraph, to: MarkId) {
         let from = graph.marks[to].after;
         let second = self.now.first().and_then(|round| begin_of(round, graph, graph.marks[from].thread));
@@ -60,8 +59,8 @@ impl Rounds {
         }
     }
 
-    /// What takes over from a thread that is done with the first round takes over when it is done with the last. In between
-    /// each round of its own thread takes over, after as much time.
+    /// Moves a hand-off at the end of the first round to the end of the last round. In between, each round of its own thread takes over, after the
+    /// same time.
     fn after_all(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried, to: MarkId) {
         let mut from = graph.marks[to].after;
         let Some(was) = carried.marks[from] else { return };
@@ -82,7 +81,7 @@ fn begin_of(round: &FxHashMap<MarkId, MarkId>, graph: &StepGraph, thread: HostTh
     round.values().copied().filter(|&mark| graph.marks[mark].thread == thread).min()
 }
 
-/// How a call that runs again waits: for what it launches itself, where that is what it waited for.
+/// The wait of a repeated call: for its own activity, where it waited for that.
 pub(super) fn own(source: &Call, first: ActivityId) -> Blocking {
     match source.blocking {
         Blocking::Activity(was) if source.activities().any(|own| own == was) => {

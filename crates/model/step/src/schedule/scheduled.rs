@@ -1,23 +1,23 @@
-//! A step as it will run.
+//! A scheduled step.
 
 use steptime_graph::{MarkId, StepGraph, TiVec};
 
 use super::carried::Carried;
 use crate::ids::OpId;
 
-/// A step as it will run.
+/// A scheduled step.
 #[derive(Debug, Clone)]
 pub struct Scheduled {
-    /// Its rows. It has no samples.
+    /// The graph, without samples.
     pub graph: StepGraph,
     /// For each op of the graph, the op of the step.
     pub ops: TiVec<steptime_graph::OpId, OpId>,
-    /// Which rows were recorded.
+    /// Mapping to recorded rows.
     pub carried: Carried,
 }
 
 impl Scheduled {
-    /// An op at which the threads wait for one another; `None` where all of them go on to their ends.
+    /// An op at which the threads wait for one another; `None` where all of them reach their ends.
     #[must_use]
     pub fn circle(&self) -> Option<&str> {
         let mut passed: TiVec<MarkId, bool> = vec![false; self.graph.marks.len()].into();

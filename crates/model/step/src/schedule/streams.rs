@@ -1,5 +1,5 @@
-//! Streams: what is launched anew goes to the one that most runs on, what a rule moved to others. Copies for the next step have
-//! one of their own, which the next step waits for before all else.
+//! Streams: new launches go to the busiest one, ops moved by a rule to others. Copies for the next step have a separate stream, which the next step
+//! waits for first.
 
 use steptime_graph::{ActivityId, ApiKind, StepGraph, StreamDependency, StreamId, TiVec};
 use steptime_trace::Stream;
@@ -7,16 +7,16 @@ use steptime_trace::Stream;
 use crate::ids::OpId;
 use crate::step::{Op, Step};
 
-/// Streams beside those of the recording.
+/// Streams in addition to those of the recording.
 pub(super) struct Others {
-    /// That of what is copied for the next step; `None` where nothing is.
+    /// Stream of copies for the next step; `None` where there are none.
     pub ahead: Option<StreamId>,
-    /// Those that rules moved ops to: number 1 first.
+    /// Streams to which rules moved ops: number 1 first.
     beside: Vec<StreamId>,
 }
 
 impl Others {
-    /// Adds the streams that a step asks for.
+    /// Adds the streams that a step needs.
     pub fn of(step: &Step, graph: &mut StepGraph) -> Others {
         let device = graph.streams.first().map_or(0, |stream| stream.device);
         let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
@@ -31,20 +31,20 @@ impl Others {
         Others { ahead, beside: (0..most).map(|_| add()).collect() }
     }
 
-    /// The stream that an op was moved to; `None` for one that stays.
+    /// The stream to which an op was moved; `None` for one that stays.
     pub fn stream_of(&self, op: &Op) -> Option<StreamId> {
         let beside = || self.beside.get((op.stream as usize).checked_sub(1)?).copied();
         self.ahead.filter(|_| op.ahead).or_else(beside)
     }
 
-    /// Streams by the numbers that rules give them.
+    /// Streams by the numbers that rules use.
     pub fn numbered(&self, main: StreamId) -> Vec<StreamId> {
         std::iter::once(main).chain(self.beside.iter().copied()).collect()
     }
 }
 
-/// What streams wait for through the events that rules put in: the next activity of one for the last that the other was
-/// given before, or had in the step before where it has none yet.
+/// Adds waits for the events inserted by rules: the next activity of a stream waits for the last earlier activity of the other, or for its last one
+/// of the previous step where it has none yet.
 pub(super) fn wait_for_events(
     step: &Step,
     ops: &TiVec<steptime_graph::OpId, OpId>,
@@ -59,7 +59,7 @@ pub(super) fn wait_for_events(
     for activity in calls.iter().flat_map(|&call| graph.calls[call].activities()) {
         last[graph.activities[activity].stream] = Some(activity);
     }
-    // The last activity of each stream, and whether it is of the step before.
+    // The last activity of each stream, and whether it is of the previous step.
     let mut tails: TiVec<StreamId, _> = last.into_iter().map(|last| last.map(|at| (at, true))).collect();
     let mut waiting: TiVec<StreamId, Vec<(ActivityId, bool)>> = vec![Vec::new(); graph.streams.len()].into();
     for call in calls {
@@ -86,7 +86,7 @@ pub(super) fn wait_for_events(
     graph.waits.dedup_by_key(|wait| (wait.to, wait.from, wait.wraps));
 }
 
-/// The first activity that is not copied ahead waits for the last that was, in the step before.
+/// Makes the first activity that is not copied ahead wait for the last one that was, in the previous step.
 pub(super) fn wait_for_copies(graph: &mut StepGraph, ahead: StreamId) {
     let mut last =
         graph.activities.iter_enumerated().filter(|(_, row)| row.stream == ahead).map(|(at, _)| at);
@@ -98,7 +98,7 @@ pub(super) fn wait_for_copies(graph: &mut StepGraph, ahead: StreamId) {
     }
 }
 
-/// The stream that most of a step runs on.
+/// The stream with the most activities.
 pub(super) fn busiest(graph: &StepGraph) -> StreamId {
     let mut count: TiVec<StreamId, usize> = vec![0; graph.streams.len()].into();
     for activity in &graph.activities {

@@ -1,8 +1,8 @@
-//! aiconfigurator's tables of matrix products (`ai-dynamo/aiconfigurator`, Apache-2.0): one product a row, as an inference engine runs it.
+//! aiconfigurator's tables of matrix products (`ai-dynamo/aiconfigurator`, Apache-2.0): one product per row, as run by an inference engine.
 //!
-//! A time is in milliseconds: the sixth part of a CUDA graph that runs six such products of one input, each with weights of its own.
-//! So a product finds its input in the cache, and its weights where five others left them. Rows of other types than PyTorch multiplies
-//! in training are left out.
+//! A time is in milliseconds: a sixth of a CUDA graph that runs six such products of one input, each with its own weights.
+//! So a product finds its input in the cache, and five other products ran since its weights were used. Rows of types that PyTorch does not
+//! multiply in training are left out.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ use crate::guard::guarded;
 use crate::read::Sweep;
 use crate::row::{Row, State};
 
-/// From one node of a graph to the next, µs: what an H200's rows take longer than its own sweep says.
+/// Gap between two nodes of a graph, µs: the excess of an H200's rows over its own sweep.
 const BETWEEN_US: f64 = 0.6;
 
 /// Products in a graph.
 const COPIES: u64 = 6;
 
-/// No kernel is shorter, µs: what says so timed nothing.
+/// Shortest possible kernel, µs: rows with shorter times timed nothing.
 const SHORTEST_US: f64 = 1.0;
 
 const COLUMNS: [&str; 6] = ["device", "gemm_dtype", "m", "n", "k", "latency"];

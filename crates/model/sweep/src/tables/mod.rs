@@ -1,7 +1,7 @@
-//! Tables of kernels that others measured, read as sweeps: one a GPU.
+//! Tables of kernels from other publishers, read as sweeps: one per GPU.
 //!
-//! A table says less than a sweep of ours: not what its GPU reaches, not what the cache held. Each file here knows one publisher's
-//! columns, and which op each of its rows ran.
+//! A table has less information than a sweep: neither peak rates of its GPU nor the state of the cache. Each file here defines one publisher's
+//! columns and the op of each row.
 
 mod aiconfigurator;
 mod neusight;
@@ -18,21 +18,21 @@ use crate::meta::SweepMeta;
 use crate::read::{Sweep, read};
 use crate::row::Row;
 
-/// The entry of a sweep's metadata that says whose table it is.
+/// Metadata entry of a sweep with the publisher of its table.
 pub const TABLE: &str = "table";
-/// The entry that says how many rows were left out, and why.
+/// Metadata entry with the number of rows that were left out, and the reason.
 pub const LEFT_OUT: &str = "left_out";
 
-/// The entry that says that times are of calls from Python, and hold what the host adds.
+/// Metadata entry of tables whose times are of calls from Python, and include the host's part.
 pub const OF_CALLS: &str = "times_of_calls";
 
-/// Reads a sweep of ours, or a table: NeuSight's CSV, aiconfigurator's Parquet.
+/// Reads a sweep of steptime, or a table: NeuSight's CSV, aiconfigurator's Parquet.
 ///
-/// Rows whose times say more of the host than of the GPU are left out; the metadata say how many.
+/// Rows whose times depend more on the host than on the GPU are left out; the metadata have their number.
 ///
 /// # Errors
 ///
-/// A file that is missing or of no schema known here; a row that cannot be, with its place.
+/// A file that is missing or of an unknown schema; an impossible row, with its place.
 pub fn read_table(path: &Path) -> Result<Vec<Sweep>, Error> {
     let mut file = open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut start = [0; 4];
@@ -47,7 +47,7 @@ pub fn read_table(path: &Path) -> Result<Vec<Sweep>, Error> {
     }
 }
 
-/// Rows on their way into sweeps, by GPU.
+/// Rows collected into sweeps, by GPU.
 #[derive(Default)]
 struct ByDevice {
     rows: BTreeMap<String, Vec<Row>>,
@@ -65,7 +65,7 @@ impl ByDevice {
         *self.left_out.entry(device.to_owned()).or_default() += 1;
     }
 
-    /// The sweeps, with what each says of itself.
+    /// Returns the sweeps, each with its metadata.
     fn sweeps(self, path: &Path, table: &str, why: &str) -> Result<Vec<Sweep>, Error> {
         let ByDevice { rows, left_out } = self;
         if rows.is_empty() {

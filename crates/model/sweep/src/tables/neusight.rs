@@ -1,6 +1,6 @@
-//! NeuSight's tables (ASPLOS 2025; `sitar-lab/NeuSight`, MIT): one op of PyTorch a row, float32, many GPUs.
+//! NeuSight's tables (ASPLOS 2025; `sitar-lab/NeuSight`, MIT): one PyTorch op per row, float32, many GPUs.
 //!
-//! A time is in milliseconds between two events around a call from Python, the best of many. Where it is short it is the host's.
+//! A time is in milliseconds between two events around a call from Python, the best of many. If it is short, it is the host's time.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::error::Error;
 use crate::read::Sweep;
 use crate::row::Row;
 
-/// Shorter calls are timed by how fast the host launches, µs: it takes 20 to 40 µs for one.
+/// Shorter calls measure the host's launch time, µs: one launch takes 20 to 40 µs.
 const HOST_US: f64 = 100.0;
 
-/// The columns that are read. Others say with which grid a kernel ran.
+/// Columns that are read. The others describe the grid of the kernel.
 #[derive(Deserialize)]
 struct Record {
     #[serde(rename = "OPName")]
@@ -50,7 +50,7 @@ struct Record {
     padding: Option<u64>,
 }
 
-/// The longest table that is read, in bytes.
+/// Longest table that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
 
 /// Reads one file.
@@ -74,7 +74,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
             return Err(refused(format!("a time of {} ms", record.ms)));
         }
         let Some(row) = op(&record, us as f32) else {
-            return Err(refused("no op that is known here, or sizes are missing".into()));
+            return Err(refused("unknown op, or sizes are missing".into()));
         };
         if us < HOST_US {
             found.leave_out(&record.device);
@@ -89,13 +89,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
     Ok(sweeps)
 }
 
-/// The names of a row's kernels, as JSON: the table knows one, or none.
+/// Returns the names of a row's kernels, as JSON: a table has one name, or none.
 fn one(kernel: &str) -> String {
     let names: Vec<&str> = Some(kernel).filter(|name| !name.is_empty()).into_iter().collect();
     serde_json::json!(names).to_string()
 }
 
-/// The op of a row.
+/// Returns the op of a row.
 fn op(record: &Record, us: f32) -> Option<Row> {
     const F32: &str = "float";
     let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -162,11 +162,11 @@ fn op(record: &Record, us: f32) -> Option<Row> {
     Some(found)
 }
 
-/// An op of two tensors, or of a tensor and a number, whose name then ends in `u`.
+/// Returns the row of an op of two tensors, or of a tensor and a number; the name of the latter ends in `u`.
 fn pointwise(name: &str, x: Input<'_>, y: Input<'_>, us: f32) -> Option<Row> {
     let (name, y) = match name.strip_suffix('u') {
         Some("pow") => ("pow", Input::Scalar("0.5")),
-        // Torch wraps a number as a tensor of no dimensions.
+        // PyTorch wraps a number as a tensor without dimensions.
         Some(name) => (name, Input::Tensor(&[], &[], "double")),
         None => (name, y),
     };

@@ -1,4 +1,4 @@
-//! The inputs of an op as sweeps write them.
+//! Inputs of an op in the text form of sweeps.
 
 use crate::row::{Row, State};
 
@@ -6,11 +6,11 @@ use crate::row::{Row, State};
 pub(super) enum Input<'a> {
     /// A tensor: shape, strides, type.
     Tensor(&'a [u64], &'a [u64], &'a str),
-    /// A number or a truth value.
+    /// A number or a boolean.
     Scalar(&'a str),
     /// Several numbers.
     List(&'a str),
-    /// Nothing given.
+    /// No value given.
     None,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn dense<'a>(shape: &'a [u64], strides: &'a mut Vec<u64>, dtype: &'a 
     Input::Tensor(shape, strides, dtype)
 }
 
-/// A row of an op that ran again and again, just before too.
+/// Row of an op that was repeated, so that the cache is warm.
 pub(super) fn row(family: &str, op: &str, inputs: &[Input<'_>], us: f32) -> Row {
     let list = |of: &dyn Fn(&Input<'_>) -> String| {
         let all: Vec<String> = inputs.iter().map(of).collect();

@@ -24,7 +24,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Keeps all tables of a model below 1 GiB, and with Adam's state below 3.
+/// Most rows of a table: keeps all tables of a model below 1 GiB, and below 3 GiB with Adam's state.
 const MOST_ROWS: usize = 150_000;
 const LEARNING_RATE: f32 = 0.01;
 const RULES: [RowRule; 5] = [
@@ -65,7 +65,7 @@ fn one(
     let mut batch = Batch::new(context.init, shape);
     let stride = tables.columns();
     let mut optimizer = RowOptimizer::new(rule, LEARNING_RATE, tables)?;
-    // The system gives the pages of the state when they are first written: here, not in a call that is timed.
+    // The system maps the pages of the state at the first write: here, not in a timed call.
     for (state, &rows) in optimizer.states_mut().iter_mut().zip(&shape.rows) {
         (0..rows).for_each(|row| state.row_mut(row).fill(0.0));
     }
@@ -79,7 +79,7 @@ fn one(
         table_bytes: shape.rows.iter().sum::<usize>() * row as usize,
         sequential: batch.bytes() + outputs,
         flops: count * dim + distinct * dim * arithmetic(rule),
-        // The gradient of each lookup written and read, summed to one a row, which the optimizer reads.
+        // The gradient of each lookup is written and read, then summed to one a row, which the optimizer reads.
         unfused: Some(2 * distinct * row + batch.bytes() + outputs + 4 * dim * 2 * (count + distinct)),
     };
     let error = context.verify(|cpu| step.verify(cpu, tables, &batch))?;
@@ -91,7 +91,7 @@ fn one(
     context.add(Name { op: "backward", pass: rule.name(), name, sizes: &sizes }, work, times, error)
 }
 
-/// Operations on each element of a row, besides adding up its gradient.
+/// Operations on each element of a row, without the sum of its gradient.
 fn arithmetic(rule: RowRule) -> u64 {
     match rule {
         RowRule::Sgd { .. } => 2,
@@ -116,7 +116,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The first step of each row that is looked up, in double precision beside the fast one.
+    /// Compares the first step of each looked-up row with the same step in double precision.
     fn verify(&mut self, cpu: &Cpu, tables: &mut Tables<'_>, batch: &Batch) -> Result<f64, Error> {
         let sums = gradients_reference(tables, &batch.lookups()?, Bounds::Error, &self.gradient)?;
         let (rule, lr) = (self.optimizer.rule(), f64::from(LEARNING_RATE));

@@ -18,9 +18,9 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Keeps all tables of a model below 2 GiB.
+/// Most rows of a table: keeps all tables of a model below 2 GiB.
 const MOST_ROWS: usize = 400_000;
-/// Bytes of the table of the sweep: far more than the last cache.
+/// Bytes of the sweep's table: far more than the last-level cache.
 const SWEEP_BYTES: usize = 256 << 20;
 
 /// DLRM's tables, then one table with rows of many lengths.

@@ -1,4 +1,4 @@
-//! What all ops share: the processor, what was asked for, the limits, and the rows so far.
+//! Context of all ops: the processor, the settings, the limits, and the rows so far.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::report::{Measured, Report, Row};
 use crate::sizes::Sizes;
 use crate::{Error, Init};
 
-/// Calls of one case, the first of which only warms up, and the time after which no more are begun.
+/// Least and most calls of one case; the first call only warms up.
 const CALLS: [usize; 2] = [4, 200];
 const BUDGET: Duration = Duration::from_millis(150);
 
@@ -18,7 +18,7 @@ const BUDGET: Duration = Duration::from_millis(150);
 pub struct Context {
     /// Instructions and threads.
     pub cpu: Cpu,
-    /// How indices are drawn.
+    /// Distribution of the indices.
     pub init: Init,
     verify: bool,
     time: bool,
@@ -26,20 +26,20 @@ pub struct Context {
     rows: Vec<Row>,
 }
 
-/// What a case moves and computes.
+/// Bytes moved and operations of a case.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Work {
     /// Bytes of rows at random places that must move.
     pub random: u64,
     /// Bytes of such a row.
     pub row_bytes: usize,
-    /// Bytes of the memory that they lie in.
+    /// Bytes of the table that holds these rows.
     pub table_bytes: usize,
     /// Bytes of everything else that must move.
     pub sequential: u64,
     /// Operations.
     pub flops: u64,
-    /// Bytes that would move if each operation inside were done alone, where there are several.
+    /// Bytes that would move if each operation inside ran alone, where there are several.
     pub unfused: Option<u64>,
 }
 
@@ -49,13 +49,13 @@ impl Work {
     }
 }
 
-/// What a case is called.
+/// Name of a case.
 pub struct Name<'a> {
     /// The op.
     pub op: &'static str,
     /// The direction, or the optimizer.
     pub pass: &'static str,
-    /// Where the size comes from.
+    /// Source of the size.
     pub name: &'a str,
     /// The size.
     pub sizes: &'a Sizes,
@@ -64,7 +64,7 @@ pub struct Name<'a> {
 /// The times of some calls.
 pub struct Times(Vec<Duration>);
 
-/// How long work takes.
+/// Measures the duration of `work`.
 pub fn timed<E: Into<Error>>(work: impl FnOnce() -> Result<(), E>) -> Result<Duration, Error> {
     let start = Instant::now();
     work().map_err(Into::into)?;
@@ -72,18 +72,18 @@ pub fn timed<E: Into<Error>>(work: impl FnOnce() -> Result<(), E>) -> Result<Dur
 }
 
 impl Context {
-    /// Nothing measured yet.
+    /// A context without measurements.
     pub fn new(Settings { cpu, init, verify, time }: Settings) -> Context {
         Context { cpu, init, verify, time, limits: Limits::default(), rows: Vec::new() }
     }
 
-    /// The largest error that the check finds, where checks were asked for.
+    /// Returns the largest error that the check finds, if results are verified.
     pub fn verify(&self, check: impl FnOnce(&Cpu) -> Result<f64, Error>) -> Result<Option<f64>, Error> {
         if self.verify { check(&self.cpu).map(Some) } else { Ok(None) }
     }
 
-    /// Calls until there are enough times, where times were asked for. A call prepares what it needs, and says how long
-    /// the rest took.
+    /// Repeats calls until there are enough times, if times are measured. A call prepares its operands and returns the
+    /// duration of the rest.
     pub fn time(
         &self,
         mut call: impl FnMut(&Cpu) -> Result<Duration, Error>,
@@ -156,7 +156,7 @@ impl Context {
         })
     }
 
-    /// All that was measured.
+    /// Returns all measurements.
     pub fn finish(self) -> Report {
         Report {
             path: self.cpu.isa().to_string(),

@@ -22,7 +22,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Elements that are checked.
+/// Number of elements that are checked.
 const SAMPLES: usize = 5000;
 
 fn usual(context: &mut Context) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Rows of one table, kept apart.
+//! Rows of one table, without pooling.
 
 use steptime_ops::embedding::{Bounds, Order, gather};
 
@@ -11,14 +11,14 @@ use crate::sizes::{Sizes, check_memory};
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "gather",
-    about: "Rows of a table, kept apart",
+    about: "Rows of a table, without pooling",
     sizes: "E rows, D columns, B x S lookups",
     keys: &[("E", 65536), ("D", 768), ("B", 32), ("S", 128)],
     run: |context, sizes| run(context, "", sizes),
     usual,
 };
 
-/// Token embeddings; one table of DLRM's default without pooling; and rows so long that column slices may pay.
+/// Token embeddings; one table of DLRM's default without pooling; and rows long enough that column slices may pay.
 fn usual(context: &mut Context) -> Result<(), Error> {
     for (name, rows, dim, bags, lookups) in [
         ("tokens", 65536, 768, 32, 128),
@@ -32,7 +32,7 @@ fn usual(context: &mut Context) -> Result<(), Error> {
 
 fn run(context: &mut Context, name: &str, sizes: &Sizes) -> Result<(), Error> {
     let [rows, dim, bags, lookups] = ["E", "D", "B", "S"].map(|key| sizes.get(key));
-    // A row more for the rate of random ones; indices twice, for those that are distinct; offsets.
+    // One row more for the rate of random rows; indices twice, for counting the distinct ones; offsets.
     check_memory(&[&[rows, dim], &[dim], &[bags, lookups, dim], &[bags, lookups, 4], &[bags, 2]])?;
     let shape = Shape { rows: vec![rows], dim, bags, lookups };
     let table = table("table", rows, dim)?;

@@ -20,10 +20,10 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Elements of the product that are checked.
+/// Number of elements of the product that are checked.
 const SAMPLES: usize = 2000;
 
-/// Squares, and the shapes that recommenders have and libraries dislike.
+/// Squares, and shapes of recommenders on which libraries are slow.
 fn usual(context: &mut Context) -> Result<(), Error> {
     for size in [256, 512, 1024, 2048] {
         run(context, "square", &Sizes::new([("M", size), ("N", size), ("K", size)]))?;

@@ -1,4 +1,4 @@
-//! Dot interaction of vectors that lie side by side.
+//! Dot interaction of stacked vectors.
 
 use steptime_ops::Cpu;
 use steptime_ops::interaction::{Features, FeaturesMut, Interaction, reference};
@@ -21,7 +21,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Samples that are checked.
+/// Number of samples that are checked.
 const CHECKED: usize = 32;
 
 fn usual(context: &mut Context) -> Result<(), Error> {
@@ -52,7 +52,7 @@ fn run(context: &mut Context, name: &str, sizes: &Sizes) -> Result<(), Error> {
         Ok(largest_error(out.elements().iter().copied().zip(expected)))
     })?;
     let times = context.time(|cpu| timed(|| forward(cpu, &mut out)))?;
-    // All products written, the triangle of them picked, and that copied beside the dense vector.
+    // All products are written, their triangle is selected, and that is copied next to the dense vector.
     let (all, pairs) = (samples * features * features, samples * of.pairs());
     let work = Work {
         sequential: of.forward_bytes(samples),
@@ -75,7 +75,7 @@ fn run(context: &mut Context, name: &str, sizes: &Sizes) -> Result<(), Error> {
         Ok(largest_error(gradients.elements().iter().copied().zip(expected)))
     })?;
     let times = context.time(|cpu| timed(|| backward(cpu, &mut gradients)))?;
-    // The triangle put into zeros, two products that each read the vectors, and the sum of both.
+    // The triangle is put into zeros, two products each read the vectors, and both are added.
     let unfused = 4 * (pairs + 3 * all + samples * features * dim * 5) as u64;
     let work = Work {
         sequential: of.backward_bytes(samples),
@@ -86,7 +86,7 @@ fn run(context: &mut Context, name: &str, sizes: &Sizes) -> Result<(), Error> {
     context.add(Name { op: "interaction", pass: "gradients", name, sizes }, work, times, error)
 }
 
-/// The first elements in double precision.
+/// The first elements, in double precision.
 fn wide(tensor: &Tensor<f32>, count: usize) -> Vec<f64> {
     tensor.as_slice().unwrap_or(&[]).iter().take(count).map(|&value| f64::from(value)).collect()
 }

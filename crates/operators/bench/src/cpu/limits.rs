@@ -1,4 +1,4 @@
-//! What this machine can do, measured when a case first asks for it.
+//! Limits of this machine, measured at the first case that needs them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use steptime_ops::{Cpu, limits};
 use super::report::{Limits as Answer, RandomRows, Sequential};
 use crate::Error;
 
-/// Sizes of memory that rates are measured in: below, starting threads would be measured; above, nothing changes.
+/// Smallest and largest memory for measuring rates: below, the start of threads would dominate; above, nothing changes.
 const SIZES: [usize; 2] = [4 << 20, 256 << 20];
 const REPETITIONS: usize = 7;
-/// Time in which the best rate of arithmetic is looked for: on a machine that is shared, a few milliseconds may all fall
-/// into a stretch in which it is busy.
+/// Time to look for the best rate of arithmetic: on a shared machine, a few milliseconds may all fall into a busy
+/// stretch.
 const ARITHMETIC: Duration = Duration::from_millis(250);
 
-/// Rates by the size of the memory, those of random rows by that of a row as well.
+/// Rates by the size of the memory, and those of random rows also by the size of a row.
 #[derive(Default)]
 pub struct Limits {
     fma: Option<f64>,
@@ -23,7 +23,7 @@ pub struct Limits {
     random: BTreeMap<(usize, usize), f64>,
 }
 
-/// The power of two that stands for memory of this size.
+/// The power of two whose rates represent memory of this size.
 fn rounded(bytes: usize) -> usize {
     bytes.clamp(SIZES[0], SIZES[1]).next_power_of_two()
 }
@@ -62,7 +62,7 @@ impl Limits {
         Ok(rate)
     }
 
-    /// All that was measured.
+    /// Returns all measurements.
     pub fn answer(self) -> Answer {
         let sequential =
             self.sequential.into_iter().map(|(bytes, rate)| Sequential { bytes, gb_s: rate / 1e9 });

@@ -21,10 +21,10 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Elements of each result that are checked.
+/// Number of elements of each result that are checked.
 const SAMPLES: usize = 500;
 
-/// The layers of DLRM's networks, those that come twice once.
+/// The layers of DLRM's networks; repeated ones run once.
 fn usual(context: &mut Context) -> Result<(), Error> {
     for model in dlrm::ALL {
         let mut layers = model.layers.to_vec();
@@ -37,7 +37,7 @@ fn usual(context: &mut Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// A layer with everything that its two directions read and write.
+/// A layer with all operands and results of its two directions.
 struct Layer {
     batch: usize,
     inputs: usize,

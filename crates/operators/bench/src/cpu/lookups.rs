@@ -9,33 +9,33 @@ use crate::sizes::{Sizes, check_memory};
 
 /// Tables of one D with bags of one length.
 pub struct Shape {
-    /// E of each table.
+    /// Rows of each table, E.
     pub rows: Vec<usize>,
-    /// D.
+    /// Columns, D.
     pub dim: usize,
-    /// B.
+    /// Bags of each table, B.
     pub bags: usize,
-    /// L.
+    /// Lookups of each bag, L.
     pub lookups: usize,
 }
 
 impl Shape {
-    /// From `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory, before there is even a list of tables, which
-    /// may be too long by itself.
+    /// Reads `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory. The check comes before the list of tables is
+    /// made, which may itself be too long.
     pub fn of(sizes: &Sizes) -> Result<Shape, Error> {
         let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));
         check_room_for(&[tables, rows], tables, [dim, bags, lookups], 0)?;
         Ok(Shape { rows: vec![rows; tables], dim, bags, lookups })
     }
 
-    /// As sizes; E is that of the largest table.
+    /// Returns the sizes by letter; E is that of the largest table.
     pub fn sizes(&self) -> Sizes {
         let rows = self.rows.iter().copied().max().unwrap_or(0);
         let (tables, Shape { dim, bags, lookups, .. }) = (self.rows.len(), self);
         Sizes::new([("T", tables), ("E", rows), ("D", *dim), ("B", *bags), ("L", *lookups)])
     }
 
-    /// N: lookups of all tables.
+    /// Number of lookups of all tables, N.
     pub fn count(&self) -> usize {
         self.rows.len() * self.bags * self.lookups
     }
@@ -45,7 +45,7 @@ impl Shape {
         self.rows.iter().sum::<usize>() * Element::F32.pitch(self.dim)
     }
 
-    /// The tables, filled; `state` is how many floats an optimizer keeps for each row.
+    /// Returns the filled tables; `state` is the number of floats that an optimizer keeps for each row.
     pub fn tables(&self, state: usize) -> Result<Vec<Table<'static>>, Error> {
         let rows = self.rows.iter().fold(0, |sum: usize, &rows| sum.saturating_add(rows));
         check_room_for(&[rows], self.rows.len(), [self.dim, self.bags, self.lookups], state)?;
@@ -54,11 +54,11 @@ impl Shape {
     }
 }
 
-/// Floats of the page that a table takes at least.
+/// Floats of a memory page, the least that a table takes.
 const PAGE: usize = 1024;
 
-/// Fails unless memory has room for tables, given as factors of their rows, with so many floats of state for each, and
-/// for a batch: offsets, two copies of the indices, and two outputs.
+/// Fails unless memory has room for tables, given as factors of their rows, with `state` floats of state for each row,
+/// and for a batch: offsets, two copies of the indices, and two outputs.
 fn check_room_for(
     rows: &[usize],
     tables: usize,
@@ -80,7 +80,7 @@ pub fn table(name: &str, rows: usize, dim: usize) -> Result<Table<'static>, Erro
     Ok(table)
 }
 
-/// Lookups of all tables, drawn anew when asked.
+/// Lookups of all tables, drawn again for each call.
 pub struct Batch {
     init: Init,
     random: Random,
@@ -90,7 +90,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The first.
+    /// Draws the first lookups.
     pub fn new(init: Init, shape: &Shape) -> Batch {
         let step = shape.lookups as i64;
         let offsets = (0..=(shape.rows.len() * shape.bags) as i64).map(|bag| bag * step).collect();
@@ -105,7 +105,7 @@ impl Batch {
         batch
     }
 
-    /// The next.
+    /// Draws the next lookups.
     pub fn draw(&mut self, shape: &Shape) {
         let each = (shape.bags * shape.lookups).max(1);
         for (indices, &rows) in self.indices.chunks_mut(each).zip(&shape.rows) {
@@ -118,12 +118,12 @@ impl Batch {
         &self.indices
     }
 
-    /// As the ops take them.
+    /// Converts to the lookups of the operators.
     pub fn lookups(&self) -> Result<Lookups<'_>, EmbeddingError> {
         Lookups::new(self.bags, &self.indices[..], &self.offsets[..])
     }
 
-    /// U: distinct rows of all tables.
+    /// Number of distinct rows of all tables, U.
     pub fn distinct(&self, shape: &Shape) -> u64 {
         let each = (shape.bags * shape.lookups).max(1);
         let count = |indices: &[i64]| {
@@ -153,7 +153,7 @@ mod tests {
             Shape::of(&Sizes::new([("T", tables), ("E", rows), ("D", dim), ("B", bags), ("L", lookups)]))
         };
         assert_eq!(of([3, 10, 2, 4, 5]).unwrap_or_else(|_| panic!("it fits")).rows, [10; 3]);
-        // Products of these sizes that are counted in 64 bits begin anew.
+        // Products of these sizes wrap around in 64 bits.
         for sizes in [
             [most, 1, 1, 1, 1],
             [1, most, most, 1, 1],

@@ -1,4 +1,4 @@
-//! Benchmarks of the CPU operators: one file an op, each with its sizes, its work, and how its result is verified.
+//! Benchmarks of the CPU operators: one file for each op, with its sizes, its work, and the check of its result.
 
 mod backward;
 mod bag;
@@ -36,12 +36,12 @@ pub static ALL: [&Benchmark; 8] = [
 /// The benchmark of one op.
 pub type Benchmark = crate::Benchmark<Context>;
 
-/// What a run is asked for.
+/// Settings of a run.
 #[derive(Debug)]
 pub struct Settings {
     /// Instructions and threads.
     pub cpu: Cpu,
-    /// How indices are drawn, anew for each call.
+    /// Distribution of the indices, which are drawn again for each call.
     pub init: Init,
     /// Whether results are compared with their references.
     pub verify: bool,
@@ -49,12 +49,12 @@ pub struct Settings {
     pub time: bool,
 }
 
-/// Runs benchmarks, at these sizes or else at those of three DLRMs and of a sweep. `progress` is told before each how
-/// many are done, and of how many.
+/// Runs benchmarks, at the given sizes, or else at those of three DLRMs and of a sweep. `progress` is called before
+/// each one with the number done and the total.
 ///
 /// # Errors
 ///
-/// Sizes that a benchmark does not have or that memory has no room for. Not that a result is wrong: see
+/// Sizes that a benchmark does not have or that memory has no room for. A wrong result is not an error: see
 /// [`Report::wrong`].
 pub fn run(
     settings: Settings,

@@ -1,42 +1,42 @@
-//! What a run on the CPU measured.
+//! Report of a run on the CPU.
 
 use serde::Serialize;
 
 use crate::Wrong;
 
-/// A result further from its reference than this is wrong.
+/// Largest difference from the reference that counts as correct.
 const TOLERANCE: f64 = 1e-4;
 
-/// What a run on the CPU measured.
+/// Report of a run on the CPU.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The instructions used.
+    /// The instruction set in use.
     pub path: String,
-    /// The threads used.
+    /// Number of threads.
     pub threads: usize,
-    /// How indices were drawn.
+    /// Distribution of the indices.
     pub init: String,
-    /// What this machine did at most.
+    /// Highest rates of this machine.
     pub limits: Limits,
-    /// One a case.
+    /// One row for each case.
     pub cases: Vec<Row>,
 }
 
-/// What this machine did at most, in the same run.
+/// Highest rates of this machine, in the same run.
 #[derive(Debug, Serialize)]
 pub struct Limits {
-    /// Multiply-adds on registers, a multiply-add counting two; absent where no time was measured.
+    /// Multiply-adds on registers, each counted as two operations; absent where no time was measured.
     pub fma_gflop_s: Option<f64>,
-    /// Reading from first to last.
+    /// Rates of sequential reads.
     pub sequential: Vec<Sequential>,
-    /// Reading rows at random places.
+    /// Rates of reading rows at random places.
     pub random_rows: Vec<RandomRows>,
 }
 
-/// A rate of reading from first to last.
+/// A rate of sequential reads.
 #[derive(Debug, Serialize)]
 pub struct Sequential {
-    /// Of the memory read.
+    /// Bytes of the memory read.
     pub bytes: usize,
     /// 10^9 bytes a second.
     pub gb_s: f64,
@@ -45,9 +45,9 @@ pub struct Sequential {
 /// A rate of reading rows at random places.
 #[derive(Debug, Serialize)]
 pub struct RandomRows {
-    /// Of a row.
+    /// Bytes of a row.
     pub row_bytes: usize,
-    /// Of the memory they lie in.
+    /// Bytes of the memory that holds the rows.
     pub bytes: usize,
     /// 10^9 bytes a second.
     pub gb_s: f64,
@@ -60,24 +60,24 @@ pub struct Row {
     pub op: &'static str,
     /// `forward`, `gradients`, or an optimizer.
     pub pass: &'static str,
-    /// Where the size comes from.
+    /// Source of the size.
     pub name: String,
     /// The size.
     pub shape: String,
-    /// The instructions used.
+    /// The instruction set in use.
     pub path: String,
     /// Bytes that must move: inputs read once, outputs written once, each distinct row of a table once.
     pub bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
-    /// Operations a byte.
+    /// Operations per byte.
     pub intensity: f64,
-    /// Operations a byte, if each operation inside read its operands from memory and wrote its result there.
+    /// Operations per byte if each operation inside read its operands from memory and wrote its result there.
     pub unfused_intensity: Option<f64>,
-    /// Absent where times were not asked for.
+    /// Absent where times were not measured.
     #[serde(flatten)]
     pub measured: Option<Measured>,
-    /// The largest difference from the reference, relative to values above 1; absent where it was not asked for.
+    /// The largest difference from the reference, relative to values above 1; absent where results were not verified.
     pub largest_error: Option<f64>,
 }
 
@@ -88,22 +88,22 @@ pub struct Measured {
     pub median_ms: f64,
     /// The fastest call.
     pub best_ms: f64,
-    /// Calls that were timed.
+    /// Number of timed calls.
     pub calls: usize,
-    /// Bytes that must move over the best time.
+    /// Bytes that must move, divided by the best time.
     pub gb_s: f64,
-    /// Operations over the best time, 10^9 a second.
+    /// Operations divided by the best time, 10^9 per second.
     pub gflop_s: f64,
     /// The time at this machine's measured limits.
     pub limit_ms: f64,
     /// `sequential`, `random rows` or `fma`.
     pub bound: &'static str,
-    /// The limit's time over the best time.
+    /// The limit's time divided by the best time.
     pub share: f64,
 }
 
 impl Report {
-    /// The first result that is too far from its reference.
+    /// Returns the first result that is too far from its reference.
     #[must_use]
     pub fn wrong(&self) -> Option<Wrong> {
         self.cases.iter().find_map(|row| {

@@ -18,7 +18,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// One that fits the last cache, one whose rows lie a power of two apart, one that does not, and a thin one.
+/// One that fits the last-level cache, one whose rows are a power of two apart, one that does not fit, and a thin one.
 fn usual(context: &mut Context) -> Result<(), Error> {
     for (m, n) in [(1000, 1000), (2048, 2048), (8192, 4000), (200_000, 27)] {
         run(context, "", &Sizes::new([("M", m), ("N", n)]))?;

@@ -12,10 +12,10 @@ use super::excerpt::Excerpt;
 use super::{Benchmark, TOLERANCE};
 use crate::Error;
 
-/// Small steps, so that the values stay what they are.
+/// Learning rate of timed steps: so small that the values barely change.
 const RATE: f32 = 1e-6;
 
-/// Steps that are compared with their reference.
+/// Learning rate of the steps that are compared with their reference.
 const VERIFIED_RATE: f32 = 0.01;
 
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -80,7 +80,7 @@ fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Dra
     Ok(())
 }
 
-/// The first step of a rule, with a rate that shows what it does.
+/// Checks the first step of a rule, with a learning rate at which its effect shows.
 fn verify(
     stream: &Stream,
     (shape, batches): (&Shape, &Batches),

@@ -20,7 +20,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     usual,
 };
 
-/// Runs the usual shapes, narrow rows, and rows of every element.
+/// Runs the default shapes, narrow rows, and rows of every element type.
 fn usual(context: &mut Context) -> Result<(), Error> {
     let mut shapes = Shape::measured();
     for (rows, dim) in [(16_000_000, 8), (8_000_000, 16), (4_000_000, 32)] {

@@ -13,10 +13,10 @@ use crate::dlrm::CRITEO;
 use crate::random::Random;
 use crate::sizes::{Sizes, check_memory};
 
-/// Sets of indices, used in turn.
+/// Number of index sets, used in turn.
 pub const SETS: usize = 3;
 
-/// The sizes of tables and a batch, and what they are where they are left out.
+/// Letters of the sizes of tables and a batch, with their defaults.
 pub const KEYS: &[(&str, usize)] = &[("T", 8), ("E", 1_000_000), ("D", 64), ("L", 10), ("B", 2048)];
 
 /// Tables with a batch.
@@ -34,7 +34,7 @@ pub struct Shape {
 const UNIFORM: &[Draw] = &[Draw::Uniform];
 
 impl Shape {
-    /// Tables that are all alike, and uniform indices.
+    /// Tables of one shape, and uniform indices.
     pub fn new(
         name: &'static str,
         [tables, rows, dim]: [usize; 3],
@@ -45,7 +45,7 @@ impl Shape {
         Shape { name, rows: vec![rows; tables], dim, lookups, bags, element, draws: UNIFORM }
     }
 
-    /// As typed. Fails where it does not fit, with so many floats of state for each row.
+    /// The given sizes. Fails where they do not fit, with `state` floats of state for each row.
     pub fn typed(context: &Context, sizes: &Sizes, state: impl Fn(usize) -> usize) -> Result<Shape, Error> {
         let [tables, rows, dim, lookups, bags] = ["T", "E", "D", "L", "B"].map(|key| sizes.get(key));
         let batch: [&[usize]; 2] = [&[2 * SETS, tables, bags, lookups], &[2, tables, bags]];
@@ -55,7 +55,7 @@ impl Shape {
         Ok(Shape::new("", [tables, rows, dim], lookups, bags, Element::F32))
     }
 
-    /// Those at which other libraries were measured.
+    /// The shapes at which other libraries were measured.
     pub fn measured() -> Vec<Shape> {
         let shape = |name, sizes, lookups, bags| Shape::new(name, sizes, lookups, bags, Element::F32);
         vec![
@@ -71,7 +71,7 @@ impl Shape {
         ]
     }
 
-    /// Runs a case with each way to draw, over the same tables.
+    /// Runs a case with each distribution of indices, over the same tables.
     pub fn each_draw(
         &self,
         context: &mut Context,
@@ -82,7 +82,7 @@ impl Shape {
         context.draws(self.draws).into_iter().try_for_each(|draw| case(context, self, &mut tables, draw))
     }
 
-    /// As it is printed.
+    /// Text for the report.
     pub fn text(&self) -> String {
         let (rows, tables, element) = (&self.rows, self.rows.len(), self.element);
         let same = rows.iter().all(|one| one == &rows[0]);
@@ -103,7 +103,7 @@ impl Shape {
         Ok(all)
     }
 
-    /// Tables over these, to be changed.
+    /// Mutable tables over these buffers.
     pub fn tables<'a>(&self, values: &'a mut [Buffer<f32>]) -> Result<Tables<'a>, Error> {
         let (element, dim) = (self.element, self.dim);
         let tables = values.iter_mut().zip(&self.rows).map(|(values, &rows)| {
@@ -112,7 +112,7 @@ impl Shape {
         Ok(Tables::new(tables.collect::<Result<_, steptime_cuda::Error>>()?, Pooling::Sum))
     }
 
-    /// The indices of a bag, of those of all bags.
+    /// The indices of a bag, out of those of all bags.
     pub fn bag<'i>(&self, indices: &'i [i64], table: usize, bag: usize) -> &'i [i64] {
         &indices[(table * self.bags + bag) * self.lookups..][..self.lookups]
     }
@@ -122,7 +122,7 @@ impl Shape {
         self.bags * self.lookups
     }
 
-    /// Sets of lookups.
+    /// Draws sets of lookups.
     pub fn draw(&self, stream: &Stream, draw: Draw) -> Result<Batches, Error> {
         // One table after the other, each from its own seed.
         let set = |set: usize| -> Vec<Vec<i64>> {
@@ -157,18 +157,18 @@ pub struct Batches {
     offsets: Buffer<i64>,
     /// The indices of the first set.
     pub first: Vec<i64>,
-    /// Different rows in a set.
+    /// Number of distinct rows in a set.
     pub different: usize,
 }
 
 impl Batches {
-    /// Each set.
+    /// The lookups of each set.
     pub fn lookups(&self) -> Result<Vec<Lookups<'_>>, steptime_cuda::Error> {
         let offsets = Ints::I64(self.offsets.as_ref());
         self.indices.iter().map(|set| Lookups::new(self.bags, Ints::I64(set.as_ref()), offsets)).collect()
     }
 
-    /// Different rows over lookups.
+    /// Number of distinct rows divided by the number of lookups.
     pub fn distinct(&self) -> f64 {
         self.different as f64 / self.indices[0].len() as f64
     }
@@ -179,7 +179,7 @@ impl Batches {
     }
 }
 
-/// Writes a row of a table that may be changed.
+/// Writes a row of a mutable table.
 pub fn put_row(
     stream: &Stream,
     tables: &mut Tables<'_>,
@@ -201,7 +201,7 @@ pub fn read_row(stream: &Stream, tables: &Tables<'_>, table: usize, row: usize) 
     Ok(read(stream, table.bytes().slice(start..start + 4 * table.dim()).cast())?)
 }
 
-/// Elements on the host, once the stream has come this far.
+/// Reads elements to the host, after the preceding work of the stream.
 pub fn read<T: Pod>(stream: &Stream, slice: Slice<'_, T>) -> Result<Vec<T>, steptime_cuda::Error> {
     let mut values = vec![T::zeroed(); slice.len()];
     slice.read(stream, &mut values)?;

@@ -1,4 +1,4 @@
-//! What all ops share: the GPU, its copy rate, what was asked for, and the rows so far.
+//! Context of all ops: the GPU, its copy rate, the settings, and the rows so far.
 
 use std::time::Duration;
 
@@ -10,47 +10,47 @@ use super::report::{Measured, Report, Row};
 use crate::Error;
 use crate::sizes::check_room;
 
-/// Calls that are timed.
+/// Number of timed calls.
 const CALLS: usize = 30;
 
-/// Calls in a graph, and replays of it.
+/// Number of calls in a graph, and of its replays.
 const REPLAYS: [usize; 2] = [8, 15];
 
-/// Floats of the buffers between which is copied: a GiB.
+/// Floats of each of the two buffers of a copy: a GiB.
 const COPIED: usize = 1 << 28;
 
 /// A run of the benchmark.
 pub struct Context {
-    /// All work goes here.
+    /// Stream of all work.
     pub stream: Stream,
     verify: bool,
-    /// Where times are asked for.
+    /// Rate of a copy; present if times are measured.
     copy_tb_s: Option<f64>,
     draw: Option<Draw>,
     rows: Vec<Row>,
 }
 
-/// A case, measured.
+/// A measured case.
 pub struct Case {
     /// The op.
     pub op: &'static str,
-    /// Where the size comes from, or the order.
+    /// Source of the size, or the order.
     pub name: String,
     /// The size.
     pub shape: String,
-    /// How indices are drawn.
+    /// Distribution of the indices.
     pub indices: String,
-    /// Different rows over lookups; 1 where there are none.
+    /// Distinct rows divided by lookups; 1 without lookups.
     pub distinct: f64,
-    /// Bytes that must move: each distinct row once, or twice where it changes, all else once.
+    /// Bytes that must move: each distinct row once, or twice where it changes, everything else once.
     pub bytes: u64,
-    /// Floating-point operations, where they are what takes time; else 0.
+    /// Floating-point operations, where they dominate the time; otherwise 0.
     pub flops: u64,
-    /// How its kernels are launched.
+    /// Launch geometry of the kernels.
     pub geometry: Vec<Geometry>,
 }
 
-/// How far a result is from its reference, and how far it may be.
+/// Difference of a result from its reference, and its tolerance.
 #[derive(Debug, Clone, Copy)]
 pub struct Verified {
     largest_error: f64,
@@ -58,7 +58,7 @@ pub struct Verified {
 }
 
 impl Context {
-    /// Nothing measured yet but the copy rate, where times are asked for.
+    /// A context without measurements, except the copy rate if times are measured.
     pub fn new(device: &Device, draw: Option<Draw>, verify: bool, time: bool) -> Result<Context, Error> {
         let stream = device.stream()?;
         let copy_tb_s = if time { Some(copy_rate(&stream)?) } else { None };
@@ -70,18 +70,18 @@ impl Context {
         self.stream.device()
     }
 
-    /// How indices are drawn: as typed, else as usual.
+    /// Distributions of the indices: the given one, or else the default ones.
     pub fn draws(&self, usual: &'static [Draw]) -> Vec<Draw> {
         self.draw.map_or_else(|| usual.to_vec(), |draw| vec![draw])
     }
 
-    /// Fails unless this many floats, given as factors of several products, fit into the GPU's memory.
+    /// Fails unless this many floats, given as the factors of several products, fit into the GPU's memory.
     pub fn check_memory(&self, operands: &[&[usize]]) -> Result<(), Error> {
         let (free, _) = self.device().memory()?;
         check_room(operands, free as u64)
     }
 
-    /// The largest error that the check finds, where checks are asked for, beside what is tolerated.
+    /// Returns the largest error that the check finds, with the tolerance, if results are verified.
     pub fn verify(
         &self,
         tolerance: f64,
@@ -91,7 +91,7 @@ impl Context {
         if self.verify { check(&self.stream).map(verified).map(Some) } else { Ok(None) }
     }
 
-    /// Times calls one by one and within a graph, where times are asked for, and adds the row.
+    /// Times calls one by one and within a graph, if times are measured, and adds the row.
     pub fn add(
         &mut self,
         case: Case,
@@ -123,7 +123,7 @@ impl Context {
     }
 }
 
-/// Bytes read and written in a second by a copy, 10^12.
+/// Bytes read and written by a copy, 10^12 per second.
 fn copy_rate(stream: &Stream) -> Result<f64, Error> {
     let mut from = Buffer::<f32>::uninit(stream.device(), COPIED)?;
     let mut to = Buffer::<f32>::uninit(stream.device(), COPIED)?;
@@ -132,7 +132,7 @@ fn copy_rate(stream: &Stream) -> Result<f64, Error> {
     Ok(8.0 * COPIED as f64 / time.as_secs_f64() / 1e12)
 }
 
-/// The times of a case, beside a copy's rate.
+/// Times a case, and relates it to a copy's rate.
 fn measure(
     stream: &Stream,
     case: &Case,

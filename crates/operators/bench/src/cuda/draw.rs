@@ -3,18 +3,18 @@
 use crate::random::Random;
 use crate::{Error, Init};
 
-/// How rows are wanted.
+/// Distribution of row accesses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Draw {
-    /// Every row as often.
+    /// Uniform: every row equally often.
     Uniform,
-    /// As `numpy.random.zipf(a) % E`: rank r with probability in proportion to r^-a, without end; what lies beyond the
-    /// table comes back into it.
+    /// Zipf, like `numpy.random.zipf(a) % E`: rank r has a probability proportional to r^-a, without an upper limit;
+    /// ranks beyond the table wrap around into it.
     Zipf(f64),
 }
 
 impl Draw {
-    /// As typed.
+    /// Converts a given distribution.
     pub fn of(init: Init) -> Result<Draw, Error> {
         match init {
             Init::Uniform => Ok(Draw::Uniform),
@@ -23,7 +23,7 @@ impl Draw {
         }
     }
 
-    /// As it is printed.
+    /// Text for the report.
     pub fn name(self) -> String {
         match self {
             Draw::Uniform => "uniform".into(),
@@ -56,7 +56,7 @@ impl Draw {
     }
 }
 
-/// How many of these indices, all below `rows`, are different.
+/// Number of distinct indices among these, which are all below `rows`.
 pub fn distinct(indices: &[i64], rows: usize) -> usize {
     let mut seen = vec![0_u64; rows.div_ceil(64)];
     for &index in indices {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn zipf_indices_are_as_repetitive_as_those_of_numpy() {
-        // 262,144 of a million rows: 0.164 different at 1.2.
+        // 262,144 lookups of a million rows: 0.164 distinct at 1.2.
         let mut random = Random::new(1);
         let indices: Vec<i64> = (0..262_144).map(|_| Draw::Zipf(1.2).index(&mut random, 1_000_000)).collect();
         let share = distinct(&indices, 1_000_000) as f64 / 262_144.0;

@@ -13,7 +13,7 @@ use crate::difference::largest_error;
 use crate::dlrm::BATCH;
 use crate::sizes::Sizes;
 
-/// Rows that are checked.
+/// Number of rows that are checked.
 const CHECKED: usize = 32;
 
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -47,7 +47,7 @@ fn chains(context: &mut Context, place: &str, shape: [usize; 2]) -> Result<(), E
     Ok(())
 }
 
-/// How far a row is from an expression of rows as long.
+/// Difference of a row from an expression of rows of the same length.
 fn row_error(chain: &Expr, given: &[Vec<f32>], found: &[f32]) -> f64 {
     largest_error(found.iter().enumerate().map(|(column, &found)| {
         let values: Vec<f64> = given.iter().map(|values| f64::from(values[column])).collect();

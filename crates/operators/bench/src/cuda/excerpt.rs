@@ -1,4 +1,4 @@
-//! A few rows of tables that are too large to be copied, with the lookups that name them.
+//! A few rows of tables that are too large to be copied, with the lookups that refer to them.
 
 use steptime_ops::embedding::backward::{Decay, Gradient, RowRule, gradients_reference};
 use steptime_ops::embedding::{Bounds, Lookups, Pooling, Table, Tables, forward_reference};
@@ -8,15 +8,15 @@ use crate::Error;
 use crate::difference::largest_error;
 use crate::random::values;
 
-/// Bags that are checked.
+/// Number of bags that are checked.
 const BAGS: usize = 8;
 
 /// The rows that some bags of a batch look up, with values of their own, and all lookups of the batch.
 pub struct Excerpt<'a> {
     tables: Tables<'static>,
-    /// The rows of each table, rising: row `i` of a table here is row `rows[table][i]` there.
+    /// The rows of each table, ascending: row `i` of a table here is row `rows[table][i]` of the whole table.
     rows: Vec<Vec<usize>>,
-    /// The bags whose rows these are.
+    /// The bags that look up these rows.
     bags: Vec<usize>,
     shape: &'a Shape,
     /// `[T, B, L]`.
@@ -24,7 +24,7 @@ pub struct Excerpt<'a> {
 }
 
 impl<'a> Excerpt<'a> {
-    /// The rows of a few bags, spread evenly over a batch of `[T, B, L]` indices.
+    /// Takes the rows of a few bags, spread evenly over a batch of `[T, B, L]` indices.
     pub fn new(shape: &'a Shape, indices: &'a [i64]) -> Result<Excerpt<'a>, Error> {
         let count = BAGS.min(shape.bags);
         let bags: Vec<usize> = (0..count).map(|at| at * shape.bags / count).collect();
@@ -35,7 +35,7 @@ impl<'a> Excerpt<'a> {
             let mut wanted: Vec<usize> = bags.iter().flat_map(of_bag).collect();
             wanted.sort_unstable();
             wanted.dedup();
-            // A table has a row at least.
+            // A table has at least one row.
             let mut cut = Table::zeros("excerpt", [wanted.len().max(1), shape.dim], shape.element)?;
             for (row, values) in values(wanted.len() * shape.dim, table as u64).chunks(shape.dim).enumerate()
             {
@@ -47,7 +47,7 @@ impl<'a> Excerpt<'a> {
         Ok(Excerpt { tables: Tables::new(tables, Pooling::Sum), rows, bags, shape, indices })
     }
 
-    /// Puts the rows where they are in the whole tables: `put` is given table, row and bytes.
+    /// Writes the rows to their places in the whole tables: `put` gets table, row and bytes.
     pub fn put(&self, mut put: impl FnMut(usize, usize, &[u8]) -> Result<(), Error>) -> Result<(), Error> {
         for (table, rows) in self.rows.iter().enumerate() {
             for (place, &row) in rows.iter().enumerate() {
@@ -57,7 +57,7 @@ impl<'a> Excerpt<'a> {
         Ok(())
     }
 
-    /// How far the pooled output is from the reference: `read` gives the row of a bag, `[D_0 + D_1 + ...]`.
+    /// Difference of the pooled output from the reference: `read` returns the row of a bag, `[D_0 + D_1 + ...]`.
     pub fn pooled_error(&self, mut read: impl FnMut(usize) -> Result<Vec<f32>, Error>) -> Result<f64, Error> {
         let (indices, offsets) = self.lookups(&self.bags);
         let columns = self.tables.columns();
@@ -72,8 +72,8 @@ impl<'a> Excerpt<'a> {
         Ok(largest)
     }
 
-    /// How far rows are from the reference after the first step of a rule, with the gradient `[B, D_0 + D_1 + ...]` of the
-    /// pooled output: `read` gives a row of a table of floats.
+    /// Difference of rows from the reference after the first step of a rule, with the gradient `[B, D_0 + D_1 + ...]`
+    /// of the pooled output: `read` returns a row of a table of floats.
     pub fn stepped_error(
         &self,
         (rule, lr): (RowRule, f32),
@@ -99,7 +99,7 @@ impl<'a> Excerpt<'a> {
         Ok(largest)
     }
 
-    /// The lookups of these bags that name rows here, and their offsets.
+    /// The lookups of these bags that refer to rows here, and their offsets.
     fn lookups(&self, bags: &[usize]) -> (Vec<i64>, Vec<i64>) {
         let (mut indices, mut offsets) = (Vec::new(), vec![0]);
         for table in 0..self.rows.len() {
@@ -112,7 +112,7 @@ impl<'a> Excerpt<'a> {
         (indices, offsets)
     }
 
-    /// The row here that an index of the whole table names, if it is one of these.
+    /// Returns the row here for an index of the whole table, if it is in the excerpt.
     fn place(&self, table: usize, index: i64) -> Option<i64> {
         self.rows[table].binary_search(&(index as usize)).ok().map(|place| place as i64)
     }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Three tables of 60 rows and bags of 4 lookups, as a GPU would hold them; and a batch.
+    /// Three tables of 60 rows and bags of 4 lookups, as in a GPU's memory; and a batch.
     struct Whole {
         shape: Shape,
         tables: Tables<'static>,

@@ -1,4 +1,4 @@
-//! Rows that stay apart, in three orders.
+//! Rows without pooling, in three orders.
 
 use steptime_cuda::embedding::{Gather, GatherOrder, Ints, Table};
 use steptime_cuda::{Buffer, Stream, randomize};
@@ -13,10 +13,10 @@ use crate::difference::largest_error;
 use crate::random::Random;
 use crate::sizes::{Sizes, check_memory};
 
-/// Sets of indices, used in turn.
+/// Number of index sets, used in turn.
 const SETS: usize = 4;
 
-/// Rows that are checked.
+/// Number of rows that are checked.
 const CHECKED: usize = 512;
 
 /// The table of the tiling question.
@@ -24,7 +24,7 @@ const USUAL: [(&str, usize); 3] = [("E", 8192), ("D", 4096), ("N", 16384)];
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "gather",
-    about: "Rows of a table, kept apart, in three orders",
+    about: "Rows of a table, without pooling, in three orders",
     sizes: "E rows, D columns, N lookups",
     keys: &USUAL,
     run,

@@ -12,10 +12,10 @@ use crate::dlrm::BATCH;
 use crate::random::{Random, values};
 use crate::sizes::{Sizes, check_memory};
 
-/// Elements of the product that are checked.
+/// Number of elements of the product that are checked.
 const CHECKED: usize = 2000;
 
-/// Of factors or results with 8 to 11 bits.
+/// Tolerance for factors or results with 8 to 11 bits.
 pub(super) const COARSE: f64 = 1e-2;
 
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -51,7 +51,7 @@ fn all_types(context: &mut Context, name: &str, sizes: [usize; 3]) -> Result<(),
     case(context, &blas, &format!("{name} bf16"), sizes, (Math::Full, COARSE), bf16::from_f32)
 }
 
-/// Weights lie as a linear layer has them.
+/// Weights are stored as in a linear layer.
 fn case<T: Factor + Into<f64>>(
     context: &mut Context,
     blas: &Blas,
@@ -84,8 +84,8 @@ fn case<T: Factor + Into<f64>>(
     })
 }
 
-/// How far elements of `c = a b^T` are from sums in double precision, relative to them or to the length of the vector of
-/// what is summed, whichever is more: as far as rounded factors move a sum of either sign.
+/// Difference of elements of `c = a b^T` from sums in double precision, relative to the sum or to the length of the
+/// vector of its terms, whichever is larger: the scale by which rounded factors move a sum of either sign.
 pub(super) fn product_error<T: Copy + Into<f64>>([m, n, k]: [usize; 3], a: &[T], b: &[T], c: &[T]) -> f64 {
     let mut random = Random::new(3);
     let mut below = |end: usize| (random.bits() % end as u64) as usize;

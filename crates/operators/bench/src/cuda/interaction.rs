@@ -1,4 +1,4 @@
-//! Dot interaction of vectors that lie side by side.
+//! Dot interaction of stacked vectors.
 
 use steptime_cuda::interaction::{Features, FeaturesMut, Interaction, Strides};
 use steptime_cuda::{Buffer, Stream, randomize};
@@ -12,10 +12,10 @@ use crate::difference::largest_error;
 use crate::dlrm::{self, BATCH};
 use crate::sizes::Sizes;
 
-/// Sets of vectors, used in turn.
+/// Number of vector sets, used in turn.
 const SETS: usize = 4;
 
-/// Samples that are checked.
+/// Number of samples that are checked.
 const CHECKED: usize = 32;
 
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -105,7 +105,7 @@ fn case(context: &mut Context, name: &str, sizes: [usize; 3]) -> Result<(), Erro
     })
 }
 
-/// Samples of a dense vector and others, the latter with room for one more behind them, as `[B, F, D]`.
+/// Samples of a dense vector and others, as `[B, F, D]`; the other vectors have room for one more behind them.
 fn stacked<'a>(
     dense: &'a [f32],
     others: &'a [f32],

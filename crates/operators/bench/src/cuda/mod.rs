@@ -1,4 +1,4 @@
-//! Benchmarks of the GPU operators: one file an op, each with the sizes at which other libraries were measured.
+//! Benchmarks of the GPU operators: one file for each op, with the sizes at which other libraries were measured.
 
 mod backward;
 mod bag;
@@ -38,12 +38,12 @@ pub static ALL: [&Benchmark; 8] = [
 /// The benchmark of one op.
 pub type Benchmark = crate::Benchmark<Context>;
 
-/// What a run is asked for.
+/// Settings of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// The number of the GPU.
     pub gpu: usize,
-    /// How indices are drawn; else uniformly, and the largest case also by Zipf's law.
+    /// Distribution of the indices; by default uniform, and for the largest case also Zipf.
     pub init: Option<Init>,
     /// Whether results are compared with those of the CPU.
     pub verify: bool,
@@ -51,19 +51,19 @@ pub struct Settings {
     pub time: bool,
 }
 
-/// A sum of 32-bit floats further from its reference than this is wrong.
+/// Largest difference from the reference at which a sum of 32-bit floats counts as correct.
 const TOLERANCE: f64 = 1e-4;
 
-/// Values that are only moved are those of the reference, to the bit.
+/// Tolerance of values that are only moved: they equal the reference bit for bit.
 const EXACT: f64 = 0.0;
 
-/// Runs benchmarks, at these sizes or else at those at which other libraries were measured. `progress` is told before
-/// each how many are done, and of how many.
+/// Runs benchmarks, at the given sizes, or else at those at which other libraries were measured. `progress` is called
+/// before each one with the number done and the total.
 ///
 /// # Errors
 ///
-/// Sizes that a benchmark does not have or that memory has no room for; no GPU of that number, no driver, no compiler. Not
-/// that a result is wrong: see [`Report::wrong`].
+/// Sizes that a benchmark does not have or that memory has no room for; no GPU of that number, no driver, no compiler.
+/// A wrong result is not an error: see [`Report::wrong`].
 pub fn run(
     settings: Settings,
     chosen: &[&Benchmark],

@@ -1,4 +1,4 @@
-//! Matrix products of our own, rung by rung, beside cuBLASLt.
+//! Our own matrix products, rung by rung, compared with cuBLASLt.
 
 use half::bf16;
 use steptime_cuda::gemm::{Blas, Epilogue, Factor, Gemm, Math, Shape};
@@ -12,12 +12,12 @@ use crate::Error;
 use crate::random::values;
 use crate::sizes::{Sizes, check_memory};
 
-/// The largest square that rungs without matrix units are measured at.
+/// The largest square at which rungs without matrix units are measured.
 const PLAIN: usize = 2048;
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "product",
-    about: "Matrix products of our own, rung by rung, beside cuBLASLt",
+    about: "Our own matrix products, rung by rung, compared with cuBLASLt",
     sizes: "[M, K] times [N, K] transposed",
     keys: &[("M", 1024), ("N", 1024), ("K", 1024)],
     run,
@@ -32,7 +32,7 @@ fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Error> {
     both_types(context, [m, n, k], &Rung::ALL)
 }
 
-/// Runs squares that leave few of the GPU's multiprocessors busy, and many.
+/// Runs squares that occupy few of the GPU's multiprocessors, and many.
 fn usual(context: &mut Context) -> Result<(), Error> {
     [1024, 2048, 4096, 8192].into_iter().try_for_each(|side| {
         let rungs: Vec<Rung> = Rung::ALL.into_iter().filter(|rung| rung.cuts() || side <= PLAIN).collect();
@@ -45,7 +45,7 @@ fn both_types(context: &mut Context, sizes: [usize; 3], rungs: &[Rung]) -> Resul
     ladder(context, "bf16", sizes, rungs, bf16::from_f32)
 }
 
-/// Each rung, then the library.
+/// Runs each rung, then the library.
 fn ladder<T: Factor + Number + Into<f64>>(
     context: &mut Context,
     name: &str,
@@ -79,7 +79,7 @@ fn ladder<T: Factor + Number + Into<f64>>(
     };
     for &rung in rungs {
         let product = match Product::<T>::new(context.device(), [m, n, k], rung) {
-            // Another generation of GPUs, or rows that matrix units do not take.
+            // Another generation of GPUs, or rows that matrix units do not support.
             Err(CudaError::Unsupported { .. }) => continue,
             made => made?,
         };

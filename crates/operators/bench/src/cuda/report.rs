@@ -1,19 +1,19 @@
-//! What a run on a GPU measured.
+//! Report of a run on a GPU.
 
 use serde::Serialize;
 
 use crate::Wrong;
 
-/// What a run on a GPU measured.
+/// Report of a run on a GPU.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The GPU.
     pub device: String,
     /// The version of NVRTC.
     pub compiler: String,
-    /// What a copy of a GiB reached in this run, bytes read and written, TB/s; absent where no time was measured.
+    /// Rate of a copy of a GiB in this run, bytes read and written, TB/s; absent where no time was measured.
     pub copy_tb_s: Option<f64>,
-    /// One a case.
+    /// One row for each case.
     pub cases: Vec<Row>,
 }
 
@@ -22,27 +22,27 @@ pub struct Report {
 pub struct Row {
     /// The op.
     pub op: &'static str,
-    /// Where the size comes from, or the order.
+    /// Source of the size, or the order.
     pub name: String,
     /// The size.
     pub shape: String,
-    /// How they were drawn.
+    /// Distribution of the indices.
     pub indices: String,
-    /// Different rows over lookups; 1 where there are none.
+    /// Distinct rows divided by lookups; 1 without lookups.
     pub distinct: f64,
-    /// Bytes that must move: each distinct row once, or twice where it changes, all else once.
+    /// Bytes that must move: each distinct row once, or twice where it changes, everything else once.
     pub bytes: u64,
-    /// Absent where times were not asked for.
+    /// Absent where times were not measured.
     #[serde(flatten)]
     pub measured: Option<Measured>,
-    /// The share of lanes that load something.
+    /// Share of lanes that load something.
     pub busy_lanes: f64,
-    /// How its kernels were launched.
+    /// Launch geometry of the kernels.
     pub geometry: String,
-    /// The largest difference from the reference, relative to values above 1, or for products to the length of what is
-    /// summed; absent where it was not asked for.
+    /// The largest difference from the reference, relative to values above 1, or for products to the length of the
+    /// vector of the terms; absent where results were not verified.
     pub largest_error: Option<f64>,
-    /// The largest difference that is not wrong; 0 for values that are only moved.
+    /// The largest difference that counts as correct; 0 for values that are only moved.
     pub tolerance: Option<f64>,
 }
 
@@ -53,16 +53,16 @@ pub struct Measured {
     pub call_us: f64,
     /// The median within a replayed graph.
     pub replay_us: f64,
-    /// Bytes that must move over the time of a call.
+    /// Bytes that must move, divided by the time of a call.
     pub tb_s: f64,
-    /// Of the copy rate.
+    /// Share of the copy rate.
     pub copy_share: f64,
-    /// Arithmetic, where that is what takes time.
+    /// Rate of arithmetic, where it dominates the time.
     pub tflop_s: Option<f64>,
 }
 
 impl Report {
-    /// The first result that is too far from its reference.
+    /// Returns the first result that is too far from its reference.
     #[must_use]
     pub fn wrong(&self) -> Option<Wrong> {
         self.cases.iter().find_map(|row| {

@@ -26,7 +26,7 @@ fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Error> {
     case(context, "", &[rows, columns], &[1, 0])
 }
 
-/// Runs matrices, square, narrow and odd, batches of them, and rows that stay.
+/// Runs matrices, square, narrow and odd, batches of them, and rows that stay whole.
 fn usual(context: &mut Context) -> Result<(), Error> {
     case(context, "square", &[16_384, 4096], &[1, 0])?;
     case(context, "narrow", &[1_000_000, 64], &[1, 0])?;

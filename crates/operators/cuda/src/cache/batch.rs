@@ -1,13 +1,13 @@
-//! Batches on their way through the cache.
+//! Batches in the cache.
 
 use crate::embedding::{Lookups, RowOptimizer, Tables};
 
-/// What a batch does with its rows.
+/// Use of a batch's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It reads them only.
+    /// The rows are only read.
     Read,
-    /// It changes them: they are written back before they leave.
+    /// The rows are changed: they are written back before they are evicted.
     Train,
 }
 
@@ -16,20 +16,20 @@ pub enum Access {
 pub struct Batch<'a> {
     /// The slots, as tables.
     pub tables: &'a mut Tables<'static>,
-    /// The batch's lookups, by slot; -1 for rows that are not there.
+    /// The batch's lookups, by slot; -1 for rows that do not exist.
     pub lookups: Lookups<'a>,
-    /// The optimizer, where [`RowCache::train`](super::RowCache::train) made one.
+    /// The optimizer, if [`RowCache::train`](super::RowCache::train) made one.
     pub optimizer: Option<&'a mut RowOptimizer>,
 }
 
-/// A batch that was asked for: where its lookups are, and its number.
+/// A requested batch: the addresses of its lookups, and its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Asked {
     indices: u64,
     offsets: u64,
     pub(super) lookups: usize,
     pub(super) number: u32,
-    /// Which buffer its slots are in.
+    /// Index of the buffer that holds its slots.
     pub(super) place: usize,
 }
 

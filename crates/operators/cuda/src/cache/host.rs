@@ -4,7 +4,7 @@ use steptime_ops::embedding::Element;
 
 use crate::{Device, Error, Pinned};
 
-/// A table of E rows and D columns in pinned memory of the host, which the device's copies run to and from.
+/// A table of E rows and D columns in pinned host memory, for copies from and to the device.
 #[derive(Debug)]
 pub struct HostTable {
     name: String,
@@ -20,7 +20,7 @@ impl HostTable {
     ///
     /// # Errors
     ///
-    /// The system does not pin so much memory.
+    /// The system cannot pin that much memory.
     pub fn zeros(
         device: &Device,
         name: &str,
@@ -36,7 +36,7 @@ impl HostTable {
     ///
     /// # Errors
     ///
-    /// The system does not pin so much memory.
+    /// The system cannot pin that much memory.
     pub fn copy_of(device: &Device, table: &steptime_ops::embedding::Table<'_>) -> Result<HostTable, Error> {
         let (rows, dim, element, pitch) = (table.rows(), table.dim(), table.element(), table.pitch());
         let mut bytes = Pinned::zeros(device, rows * pitch)?;
@@ -45,19 +45,19 @@ impl HostTable {
         Ok(HostTable { name: table.name().to_owned(), rows, dim, element, pitch, bytes })
     }
 
-    /// The name that messages use.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// E.
+    /// Number of rows, E.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// D.
+    /// Number of columns, D.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -79,17 +79,17 @@ impl HostTable {
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> &[u8] {
         &self.bytes[row * self.pitch..][..self.element.row_bytes(self.dim)]
     }
 
-    /// The bytes of a row, to be changed.
+    /// The mutable bytes of a row, without padding.
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
         let bytes = self.element.row_bytes(self.dim);

@@ -1,4 +1,4 @@
-//! The kernels of `cache.cu`, what they are given, and how they are launched.
+//! The kernels of `cache.cu`, their arguments and their launches.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,11 +10,11 @@ use crate::{Device, Error, Grid, Kernel, Source};
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-/// Blocks that move rows: enough for the link, and the rest is left to others.
+/// Blocks that move rows: enough for the link's rate, so that other kernels get the rest of the GPU.
 const TRAVELLERS: u32 = 64;
 
-/// Times that a warp which moves rows looks for some, while there are not too many sets: then warps look at one set
-/// each, so that all together move rows that lie near each other on the host.
+/// Largest number of rounds in which a warp that moves rows looks at one set a round, so that all warps together move
+/// rows that are near each other on the host. With more sets a warp looks at several sets a round.
 const ROUNDS: u32 = 128;
 
 /// One array whose rows travel between host and device.
@@ -52,7 +52,7 @@ impl Plane {
     }
 }
 
-/// A table as the kernels are given it.
+/// Kernel argument for a table.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub(super) struct DeviceTable {
@@ -64,7 +64,7 @@ pub(super) struct DeviceTable {
     pub(super) planes: [Plane; 2],
 }
 
-/// Where the tables' sets and bits lie, one after the other; and the sets and words of all.
+/// Offsets of the tables' sets and bits, one table after the other, and the number of sets and words of all.
 pub(super) fn lay_out(all: &[Sets]) -> (Vec<DeviceTable>, usize, usize) {
     let (mut first_set, mut first_word) = (0, 0);
     let mut tables = Vec::with_capacity(all.len());
@@ -97,7 +97,7 @@ pub(super) struct Grids {
     pub(super) lookups: Grid,
     pub(super) sets: Grid,
     pub(super) travel: Grid,
-    /// Sets that a warp of `travel` looks at together.
+    /// Number of sets that a warp of `travel` looks at together.
     pub(super) each: u32,
     pub(super) slots: Grid,
 }
@@ -210,7 +210,7 @@ impl Kernels {
 }
 
 impl Plane {
-    /// The share of lanes that move something.
+    /// Share of lanes that move something.
     pub(super) fn busy(&self) -> f64 {
         let group = self.unit_and_group >> 8;
         f64::from(self.vectors) / f64::from(self.vectors.next_multiple_of(group.max(1)).max(1))

@@ -1,4 +1,4 @@
-//! What a cache is made of: memory for slots, bookkeeping, states on the host.
+//! Parts of a cache: memory for slots, bookkeeping, states on the host.
 
 use steptime_ops::embedding::{Bounds, Pooling};
 
@@ -8,11 +8,11 @@ use crate::embedding::{Grouping, RowOptimizer, RowSettings, Sizes, Table, Tables
 use crate::{Buffer, Error, Event, Pinned, Slice, Stream};
 
 impl RowCache {
-    /// An empty cache for batches of at most `sizes.lookups` lookups; `sizes.stride` is of no account.
+    /// An empty cache for batches of at most `sizes.lookups` lookups; `sizes.stride` is ignored.
     ///
     /// # Errors
     ///
-    /// No tables, or one that cannot be; not enough memory; no compiler; a GPU older than Ampere.
+    /// No tables, or an invalid one; not enough memory; no compiler; a GPU older than Ampere.
     pub fn new(
         stream: &Stream,
         tables: Vec<CachedTable>,
@@ -70,8 +70,8 @@ impl RowCache {
         Ok(cache)
     }
 
-    /// Makes an optimizer for the cached tables, with zeros as state of every row: states lie on the host and travel
-    /// with the rows. Rows that are held are written back first.
+    /// Makes an optimizer for the cached tables, with zeros as the state of every row. States are stored on the host
+    /// and move with the rows. Cached rows are written back first.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl RowCache {
     }
 }
 
-/// The tables of the host by name and shape, their slots on the device, and how these are cut into sets.
+/// The host tables by name and shape, their slots on the device, and the partition of the slots into sets.
 fn places_of(
     stream: &Stream,
     tables: &[CachedTable],
@@ -115,16 +115,16 @@ fn places_of(
     Ok((views, slots, sets))
 }
 
-/// A table of the host by its name and shape. Nothing is read through it.
+/// A view of a host table with its name and shape. Its data is not read.
 fn view_of(table: &HostTable) -> Result<Table<'static>, Error> {
-    // SAFETY: nothing is read through the view: it says of what shape and name the table is.
+    // SAFETY: nothing is read through the view: it only carries the table's shape and name.
     let seen = unsafe { table.bytes().on_device() };
     // SAFETY: as above.
     let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
     Table::borrow(table.name(), seen, [table.rows(), table.dim()], table.element(), table.pitch())
 }
 
-/// The sets of a table, and memory of the device for the rows that they hold.
+/// The sets of a table, and device memory for their rows.
 fn slots_of(stream: &Stream, cached: &CachedTable) -> Result<(Sets, Table<'static>), Error> {
     let CachedTable { table, slots: wanted, .. } = cached;
     if table.rows() > Sets::MOST_ROWS {

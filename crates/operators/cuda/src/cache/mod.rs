@@ -1,7 +1,7 @@
-//! Tables larger than the GPU's memory: rows lie in the host's memory, and the device holds those of late.
+//! Tables larger than the GPU's memory: rows are stored in host memory, and the device caches the recent ones.
 //!
-//! The kernels of [`crate::embedding`] run on a table of slots, with lookups that name slots in place of rows. The rows
-//! of the next batch come on a second stream while a batch runs:
+//! The kernels of [`crate::embedding`] run on a table of slots, with lookups that contain slots in place of rows. The
+//! rows of the next batch are copied on a second stream while a batch runs:
 //!
 //! ```no_run
 //! # use steptime_cuda::{Stream, Error, embedding::Lookups};
@@ -21,7 +21,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Results have the bits of tables without a cache, but for stochastic rounding, whose dice are cast by slot.
+//! Results are bit-identical to those of tables without a cache, except with stochastic rounding, whose random numbers
+//! depend on the slot.
 
 mod batch;
 mod host;
@@ -48,14 +49,14 @@ use crate::embedding::{Ints, Lookups, RowOptimizer, Sizes, Tables, explain};
 use crate::geometry::Geometry;
 use crate::{Args, Buffer, Error, Event, Pinned, Stream};
 
-/// A table of the host and its share of the cache.
+/// A host table and its share of the cache.
 #[derive(Debug)]
 pub struct CachedTable {
     /// The table.
     pub table: HostTable,
-    /// How its bags are pooled.
+    /// Pooling of its bags.
     pub pooling: Pooling,
-    /// Rows that the device holds at once: rounded up to whole sets of [`WAYS`]. The rows of two batches must fit, and
+    /// Rows that the device holds at once, rounded up to whole sets of [`WAYS`]. The rows of two batches must fit, and
     /// sets are not filled evenly: three times as many slots as two batches have distinct rows are enough.
     pub slots: usize,
 }
@@ -65,7 +66,7 @@ pub struct CachedTable {
 pub struct RowCache {
     stream: Stream,
     hosts: Vec<HostTable>,
-    /// The host's tables as the device sees them.
+    /// The host's tables, as views on the device.
     views: Tables<'static>,
     slots: Tables<'static>,
     optimizer: Option<RowOptimizer>,
@@ -96,35 +97,35 @@ pub struct RowCache {
 }
 
 impl RowCache {
-    /// The slots as tables, to make operators for.
+    /// The slots as tables, for making operators.
     #[must_use]
     pub fn tables(&self) -> &Tables<'static> {
         &self.slots
     }
 
-    /// The sizes to make operators with, for outputs whose rows lie `stride` elements apart.
+    /// The sizes for making operators, for outputs whose rows are `stride` elements apart.
     #[must_use]
     pub fn sizes(&self, stride: usize) -> Sizes {
         Sizes { index_width: size_of::<i32>(), stride, ..self.sizes }
     }
 
-    /// How a table's rows are dealt to sets.
+    /// Assignment of a table's rows to sets.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn sets(&self, table: usize) -> Sets {
         self.sets[table]
     }
 
-    /// Begins to bring the rows of a batch, on a second stream, after what `stream` holds now: so the call comes right
-    /// after the batch before was taken, and before its kernels are put into `stream`. The lookups stay as they are
-    /// until the batch is done with. What does not fit is found by [`RowCache::take`].
+    /// Starts to copy the rows of a batch, on a second stream, after the work that `stream` holds now. So call it right
+    /// after the batch before was taken, and before that batch's kernels are put into `stream`. The lookups must not
+    /// change until the batch is finished. Rows that do not fit are reported by [`RowCache::take`].
     ///
     /// # Errors
     ///
-    /// A batch that was brought and not taken; other bags or types than made for, or more lookups.
+    /// A batch that was prefetched and not taken; other bags or types than the cache was made for, or more lookups.
     pub fn prefetch(&mut self, stream: &Stream, lookups: &Lookups<'_>, access: Access) -> Result<(), Error> {
         self.check(lookups)?;
         self.place()?;
@@ -165,7 +166,7 @@ impl RowCache {
             .value(dirty)
             .own(counts);
         // SAFETY: the arguments are those of the kernels; buffers were made for these tables and as many lookups, which
-        // were checked, and the kernels keep to them whatever indices and offsets hold. All memory is named.
+        // were checked, and the kernels stay within them whatever indices and offsets hold. All memory is named.
         unsafe {
             self.kernels.mark.launch(side, grids.lookups, given().own(wanted).own(counts))?;
             self.kernels.plan.launch(side, grids.sets, plan)?;
@@ -174,7 +175,7 @@ impl RowCache {
                 grids.lookups,
                 given().slice(rows).own(translated.as_ref()),
             )?;
-            // The copy is read after `planned`, and waited for before the memory goes.
+            // The copy is read after `planned`, and waited for before its memory is freed.
             self.counts.as_ref().read_async(side, &mut self.seen)?;
         }
         side.record(&self.planned)?;
@@ -186,18 +187,18 @@ impl RowCache {
         Ok(())
     }
 
-    /// Takes the batch that was brought, which must be these lookups: what follows in `stream` waits for its rows. The
-    /// batch before is done with: nothing more of it may be put into `stream`. This waits until the batch is planned,
-    /// not until its rows are there.
+    /// Takes the prefetched batch, which must be these lookups: later work in `stream` waits for its rows. The batch
+    /// before is finished: nothing more of it may be put into `stream`. This waits until the batch is planned, not
+    /// until its rows have arrived.
     ///
     /// # Errors
     ///
-    /// No such batch was brought; its rows do not fit beside those of the batch before; with [`Bounds::Error`], the
-    /// first index that is out of range. Then the batch is dropped, that before is still there, and no row is lost.
+    /// The batch was not prefetched; its rows do not fit next to those of the batch before; with [`Bounds::Error`], the
+    /// first index that is out of range. Then the batch is dropped, the batch before stays valid, and no row is lost.
     pub fn take(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<Report, Error> {
         let Some(batch) = self.pending.filter(|pending| pending.is(lookups)) else {
             return Err(Error::Unsupported {
-                what: "taking a batch that was not brought".into(),
+                what: "taking a batch that was not prefetched".into(),
                 remedy: "call `prefetch` with these lookups before",
             });
         };
@@ -220,17 +221,17 @@ impl RowCache {
 
     fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
         let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
-        let beside = if self.current.is_some() { ", beside the batch that is in use" } else { "" };
+        let beside = if self.current.is_some() { ", next to the batch in use" } else { "" };
         Error::Unsupported {
             what: format!(
                 "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
                  than their {WAYS} places, the worst {worst}"
             ),
-            remedy: "give the cache more slots, cut the batch, or call `finish` before its rows are brought",
+            remedy: "give the cache more slots, cut the batch, or call `finish` before its `prefetch`",
         }
     }
 
-    /// Says that the batch taken last is done with, so that its rows may make room for those of the next.
+    /// Marks the batch taken last as finished, so that its rows may be evicted for the next one.
     pub fn finish(&mut self) {
         self.current = None;
     }
@@ -239,7 +240,7 @@ impl RowCache {
     ///
     /// # Errors
     ///
-    /// It is another, or none.
+    /// Another batch was taken last, or none.
     pub fn batch<'a>(&'a mut self, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
         let Some(batch) = self.current.filter(|batch| batch.is(lookups)) else {
             return Err(Error::Unsupported {
@@ -255,13 +256,13 @@ impl RowCache {
         Ok(Batch { tables: &mut self.slots, lookups: translated, optimizer: self.optimizer.as_mut() })
     }
 
-    /// What the batches taken so far found in the cache.
+    /// Statistics of the batches taken so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// The row that each slot of a table holds, once all rows asked for have come.
+    /// The row in each slot of a table, after all requested rows have arrived.
     ///
     /// # Errors
     ///
@@ -269,7 +270,7 @@ impl RowCache {
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     pub fn held(&self, table: usize) -> Result<Vec<Option<u32>>, Error> {
         let before: usize = self.sets[..table].iter().map(|sets| sets.slots()).sum();
         let mut rows = vec![0; self.sets[table].slots()];
@@ -277,11 +278,11 @@ impl RowCache {
         Ok(rows.into_iter().map(|row| (row != policy::NO_ROW).then_some(row)).collect())
     }
 
-    /// How its kernels are launched.
+    /// Launch geometry of its kernels.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers they take.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
         let grids = Grids::new(&self.sets, self.sizes.lookups, self.stream.device().multiprocessors());
         let busy = self.hosts.iter().map(|table| Plane::new(0, 0, table.pitch()).busy());
@@ -291,7 +292,8 @@ impl RowCache {
 
 impl Drop for RowCache {
     fn drop(&mut self) {
-        // Rows may be under way to memory that goes now. After a failed kernel there is nothing to wait for.
+        // Rows may still be moving to memory that is about to be freed. After a failed kernel there is nothing to wait
+        // for.
         let _ = self.stream.synchronize();
     }
 }

@@ -1,4 +1,4 @@
-//! What a cache is given and holds: checked, waited for, and told to the device.
+//! Operands and buffers of a cache: checks, waits, and their addresses on the device.
 
 use super::RowCache;
 use super::kernels::Plane;
@@ -29,7 +29,7 @@ impl RowCache {
         }
         if self.pending.is_some() {
             return Err(Error::Unsupported {
-                what: "bringing a batch while another was brought and not taken".into(),
+                what: "prefetching a batch while another was prefetched and not taken".into(),
                 remedy: "call `take` before the next `prefetch`",
             });
         }
@@ -42,12 +42,12 @@ impl RowCache {
         Ok(())
     }
 
-    /// Tells the device where rows and states are, if that changed.
+    /// Updates the addresses of rows and states on the device, if they changed.
     pub(super) fn place(&mut self) -> Result<(), Error> {
         let mut entries = self.entries.clone();
         for (at, entry) in entries.iter_mut().enumerate() {
             let (host, slots) = (&self.hosts[at], self.slots.table(at));
-            // Both are lent to be changed, and could be others by now.
+            // Both are handed out mutably, so they may have been replaced.
             let view = self.views.table(at);
             let rows = [host.rows(), slots.rows()] == [view.rows(), self.sets[at].slots()];
             let alike =
@@ -64,8 +64,8 @@ impl RowCache {
                     remedy: "change rows only, or make another `RowCache`",
                 });
             }
-            // SAFETY: rows of the host are lent by `flush` alone, which waits for all that moves them; they go after the
-            // cache's stream is done.
+            // SAFETY: only `flush` hands out rows of the host, and it waits for all work that moves them; they are
+            // freed after the cache's stream is done.
             let address = unsafe { host.bytes().on_device() }.address();
             entry.planes[0] = Plane::new(address, slots.bytes().address(), host.pitch());
             let Some(optimizer) = &self.optimizer else { continue };

@@ -1,25 +1,25 @@
-//! Where a row may lie in a cache, and which row makes room.
+//! Placement of rows in a cache, and choice of the evicted row.
 
-/// Places of a set: one for each lane of a warp.
+/// Number of places in a set: one for each lane of a warp.
 pub const WAYS: usize = 32;
 
-/// The row of a place that holds none.
+/// The row number of an empty place.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
-/// Which row of a set makes room for another.
+/// Choice of the row of a set that is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Policy {
-    /// The one whose last batch is longest ago.
+    /// The row whose last batch is longest ago.
     #[default]
     Lru,
-    /// The one that fewest batches wanted since it came; of several, the one whose last batch is longest ago.
+    /// The row that the fewest batches used since it was fetched; of several, the one whose last batch is longest ago.
     Lfu,
 }
 
-/// How the E rows of a table are dealt to sets.
+/// Assignment of the E rows of a table to sets.
 ///
-/// Row `r` belongs to set `r mod sets`, so that neighbours are in neighbouring sets: hot rows side by side are spread
-/// evenly, and sets that are worked on together move rows that lie together on the host, which the link's address
+/// Row `r` belongs to set `r mod sets`, so neighbours are in neighbouring sets. Adjacent hot rows are spread evenly,
+/// and sets that are processed together move rows that are near each other on the host, which the link's address
 /// translation needs. The number of sets is odd, so that rows a power of two apart are spread too. Rows of a set have
 /// keys of one range, in the order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +30,15 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Most rows of a table: keys are 32 bits.
+    /// Largest number of rows of a table: keys are 32 bits.
     pub const MOST_ROWS: usize = 1 << 31;
 
-    /// For a table of `rows` rows and a cache of about `slots`: at least one set, at most about one place for each
+    /// Sets for a table of `rows` rows and a cache of about `slots`: at least one set, at most about one place for each
     /// row, rounded up to an odd number of whole sets.
     ///
     /// # Panics
     ///
-    /// There are no rows, or more than [`Sets::MOST_ROWS`].
+    /// `rows` is 0 or more than [`Sets::MOST_ROWS`].
     #[must_use]
     pub fn new(rows: usize, slots: usize) -> Sets {
         assert!(rows > 0 && rows <= Sets::MOST_ROWS, "a table has 1 to 2^31 rows");
@@ -46,19 +46,19 @@ impl Sets {
         Sets { rows: rows as u32, sets: sets as u32, span: rows.div_ceil(sets) as u32 }
     }
 
-    /// Places of all sets.
+    /// Number of places in all sets.
     #[must_use]
     pub fn slots(self) -> usize {
         self.sets as usize * WAYS
     }
 
-    /// Rows that share a set, at most.
+    /// Largest number of rows that share a set.
     #[must_use]
     pub fn rows_of_a_set(self) -> usize {
         self.span as usize
     }
 
-    /// Keys that there are, of which a few have no row.
+    /// Number of keys; a few of them have no row.
     pub(super) fn keys(self) -> usize {
         self.sets as usize * self.span as usize
     }
@@ -77,17 +77,18 @@ impl Sets {
 /// A place of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
-    /// The row it holds, or [`NO_ROW`].
+    /// The row, or [`NO_ROW`].
     pub(super) row: u32,
-    /// The last batch that wanted it.
+    /// The last batch that used the row.
     pub(super) stamp: u32,
-    /// Batches that wanted it since it came.
+    /// Number of batches that used the row since it was fetched.
     pub(super) count: u32,
-    /// Whether it differs from the host's.
+    /// Whether the row differs from the host's.
     pub(super) dirty: bool,
 }
 
-/// The place whose row makes room: an empty one if there is one; never one that batch `protect` or a later one wants.
+/// Returns the place whose row is evicted: an empty one if there is one; never one that batch `protect` or a later one
+/// uses.
 pub(super) fn victim(policy: Policy, ways: &[Way; WAYS], protect: u32) -> Option<usize> {
     let order = |at: &usize| {
         let way = ways[*at];
@@ -119,7 +120,7 @@ mod tests {
         let sets = Sets::new(Sets::MOST_ROWS, 1 << 22);
         assert_eq!(sets.row(sets.key(u32::MAX >> 1)), u32::MAX >> 1);
         assert!(u32::try_from(Sets::new(Sets::MOST_ROWS, usize::MAX).keys()).is_ok());
-        // As many rows as there are sets, side by side or a power of two apart, have one each.
+        // As many rows as there are sets, adjacent or a power of two apart, have one set each.
         for step in [1, 256] {
             let sets = Sets::new(1 << 26, 1 << 20);
             let of: std::collections::BTreeSet<u32> =

@@ -1,29 +1,29 @@
-//! The cache of one table as plain code: what the kernels must do, and what a cache would do for a trace.
+//! The cache of one table as plain code: a reference for the kernels, and a simulator for traces.
 
 use std::collections::BTreeSet;
 
 use super::policy::{NO_ROW, Policy, Sets, WAYS, Way, victim};
 
-/// What a batch did to a cache.
+/// Effects of a batch on a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Distinct rows it wanted.
+    /// Number of distinct rows of the batch.
     pub wanted: u64,
-    /// Those that were there.
+    /// Number of these that were in the cache.
     pub hits: u64,
-    /// Rows that came, in the order of sets, with their slots.
+    /// Rows that were fetched, in the order of sets, with their slots.
     pub fetched: Vec<(u32, u32)>,
-    /// Rows that left, with their slots, in the same order.
+    /// Rows that were evicted, with their slots, in the same order.
     pub evicted: Vec<(u32, u32)>,
-    /// Those of them that were changed, and so written back.
+    /// Number of evicted rows that were changed and therefore written back.
     pub written: u64,
-    /// Sets that had not places enough. Nothing changed in them, and the batch cannot run.
+    /// Number of sets without enough places. Nothing changed in them, and the batch cannot run.
     pub overflows: u64,
-    /// Places that the worst of these needed, of [`WAYS`].
+    /// Largest number of places that one of these needed, compared with [`WAYS`].
     pub worst: u64,
 }
 
-/// A cache that is only simulated: it knows which rows it holds, not their values.
+/// A simulated cache: it keeps the numbers of its rows, not their values.
 #[derive(Debug, Clone)]
 pub struct Simulation {
     sets: Sets,
@@ -46,8 +46,8 @@ impl Simulation {
         self.batch
     }
 
-    /// Makes place for the rows of a batch; rows that are not there are left out. Rows that batch `protect` or a later
-    /// one wanted stay. `train` marks the rows as changed.
+    /// Makes room for the rows of a batch, and ignores rows that do not exist. Rows that batch `protect` or a later one
+    /// uses stay. `train` marks the rows as changed.
     pub fn fetch(&mut self, indices: &[i64], protect: u32, train: bool) -> Outcome {
         self.batch += 1;
         let (sets, batch) = (self.sets, self.batch);
@@ -90,15 +90,14 @@ impl Simulation {
         outcome
     }
 
-    /// Marks all rows as unchanged but those that batch `protect` or a later one wants, as after they were written
-    /// back.
+    /// Marks all rows as unchanged, as after writing them back, except those that batch `protect` or a later one uses.
     pub fn clean(&mut self, protect: u32) {
         for way in self.ways.iter_mut().flatten().filter(|way| way.stamp < protect) {
             way.dirty = false;
         }
     }
 
-    /// The slot of a row, where it is held.
+    /// The slot of a row, if it is cached.
     #[must_use]
     pub fn slot(&self, index: i64) -> Option<u32> {
         let row = u32::try_from(index).ok().filter(|&row| row < self.sets.rows)?;
@@ -126,21 +125,21 @@ mod tests {
             (self.0 >> 33) % end
         }
 
-        /// Low rows often.
+        /// A random row; low rows are more frequent.
         fn row(&mut self, rows: u64) -> i64 {
             let most = 1 + self.below(rows);
             self.below(most) as i64
         }
     }
 
-    /// One set is a fully associative cache: against a list in the order of last use.
+    /// One set is a fully associative cache: compares it with a list in the order of last use.
     #[test]
     fn one_set_is_a_list_of_the_latest_rows() {
         let mut cache = Simulation::new(Sets::new(200, WAYS), Policy::Lru);
         let mut list: Vec<i64> = Vec::new();
         let mut random = Random(1);
         for number in 1..2000 {
-            // One row a batch: within a batch there is no order of use.
+            // One row a batch: the order of use within a batch is undefined.
             let row = random.row(200);
             let hit = list.contains(&row);
             list.retain(|&known| known != row);
@@ -153,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Values that travel with the moves are those of a table without a cache, whatever is evicted.
+    /// Values that move with the rows equal those of a table without a cache, whatever is evicted.
     #[test]
     fn training_through_a_cache_is_exact() {
         for policy in [Policy::Lru, Policy::Lfu] {
@@ -210,7 +209,7 @@ mod tests {
         let outcome = cache.fetch(&(10..40).collect::<Vec<_>>(), 1, true);
         assert_eq!((outcome.overflows, outcome.worst, outcome.hits), (1, 40, 10));
         assert_eq!(cache.rows(), before);
-        // Once the first batch is done with, there is room.
+        // Once the first batch is finished, there is room.
         let outcome = cache.fetch(&(10..40).collect::<Vec<_>>(), 3, true);
         assert_eq!((outcome.overflows, outcome.evicted.len(), outcome.written), (0, 8, 8));
         cache.clean(4);

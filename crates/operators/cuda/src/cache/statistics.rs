@@ -1,17 +1,17 @@
-//! How often rows were there.
+//! Hit rates.
 
-/// What batches found in a cache, in distinct rows of each batch.
+/// Counts of a cache, in distinct rows of each batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Rows that were wanted.
+    /// Number of requested rows.
     pub wanted: u64,
-    /// Rows that were there.
+    /// Number of requested rows that were in the cache.
     pub hits: u64,
-    /// Rows that left to make room.
+    /// Number of rows that were evicted.
     pub evicted: u64,
-    /// Rows that were changed, and so written back, when they left.
+    /// Number of evicted rows that were changed and therefore written back.
     pub written: u64,
 }
 
@@ -24,13 +24,13 @@ impl Statistics {
         self.written += written;
     }
 
-    /// The share of wanted rows that were there; 1 where none were wanted.
+    /// Share of requested rows that were in the cache; 1 where none were requested.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
         if self.wanted == 0 { 1.0 } else { self.hits as f64 / self.wanted as f64 }
     }
 
-    /// Rows that came from the host.
+    /// Number of rows that were fetched from the host.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.wanted - self.hits

@@ -1,15 +1,15 @@
-//! Rows on their way: changed ones back to the host, wanted ones to the device.
+//! Row transfers: changed rows back to the host, requested rows to the device.
 
 use super::kernels::Grids;
 use super::{HostTable, RowCache};
 use crate::{Args, Error, Pinned, Stream};
 
-/// All rows, as they are on the host.
+/// All rows, as stored on the host.
 #[derive(Debug)]
 pub struct Contents<'a> {
     /// The tables.
     pub tables: &'a mut [HostTable],
-    /// The optimizer's state of each table, as `RowOptimizer::state` has it; none where there is none.
+    /// The optimizer's state of each table, in the layout of `RowOptimizer::state`; empty without an optimizer.
     pub states: &'a mut [Pinned<f32>],
 }
 
@@ -35,15 +35,15 @@ impl RowCache {
             .own(self.leaving.as_ref())
             .value(self.rows.len() as u64)
             .value(protect);
-        // SAFETY: the arguments are those of `collect`, which keeps to the number of slots. All memory is named.
+        // SAFETY: the arguments are those of `collect`, which stays within the number of slots. All memory is named.
         unsafe { self.kernels.collect.launch(&self.stream, grids.slots, args)? };
         self.travel(&grids, false)?;
         self.stream.synchronize()?;
         Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
     }
 
-    /// As [`RowCache::flush`]; then the cache is empty, so that rows on the host may be changed, and a batch that was
-    /// brought or taken is dropped.
+    /// Does [`RowCache::flush`] and empties the cache, so that rows on the host may be changed. A batch that was
+    /// prefetched or taken is dropped.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl RowCache {
         Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
     }
 
-    /// Moves rows as `moved` and `leaving` say.
+    /// Moves rows according to `moved` and `leaving`.
     pub(super) fn travel(&self, grids: &Grids, fetch: bool) -> Result<(), Error> {
         let args = Args::new()
             .slice(self.device_entries.as_ref())
@@ -67,10 +67,10 @@ impl RowCache {
             .own(self.leaving.as_ref())
             .value(u32::from(fetch))
             .value(grids.each);
-        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here, whose sizes
-        // `place` checked. Rows of the host are lent once this stream is done. Slots and states are used in another
-        // stream beside this one on purpose: `plan` lets no row of the batch in use leave, this stream came past the
-        // batches before (`wait_for_others`, then `before`), and those after wait for `ready`.
+        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here, whose
+        // sizes `place` checked. Rows of the host are handed out only after this stream is done. Slots and states are
+        // used in another stream at the same time on purpose: `plan` evicts no row of the batch in use, this stream
+        // waited for the batches before (`wait_for_others`, then `before`), and later ones wait for `ready`.
         unsafe { self.kernels.travel.launch(&self.stream, grids.travel, args) }
     }
 }

@@ -1,14 +1,14 @@
-//! Shapes and strides as the kernel has them.
+//! Shapes and strides for the kernel.
 
 use std::fmt::Write;
 
 use steptime_tensor::{Joined, Layout};
 
-/// The operands' common shape with as few dimensions as strides allow.
+/// The operands' common shape, with as few dimensions as the strides allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) shape: Vec<usize>,
-    /// For each operand its strides.
+    /// Strides of each operand.
     pub(super) strides: Vec<Vec<usize>>,
     pub(super) offsets: Vec<usize>,
     /// Neighbouring elements of a thread.
@@ -16,7 +16,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Of layouts of one shape.
+    /// Joins layouts of one shape.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
         let Joined { mut shape, mut strides } = Joined::new(layouts);
         if shape.is_empty() {
@@ -39,12 +39,12 @@ impl Frame {
         self.shape.iter().product::<usize>() / self.vector
     }
 
-    /// Whether a thread's elements of this operand are neighbours in memory, to be moved at once.
+    /// Whether a thread's elements of this operand are neighbours in memory, so that they move at once.
     pub(super) fn is_quad(&self, operand: usize) -> bool {
         self.vector == 4 && self.strides[operand].last() == Some(&1)
     }
 
-    /// Code that finds the position `p{operand}` of each operand's first element for thread `at`.
+    /// Adds code that computes the position `p{operand}` of each operand's first element for thread `at`.
     pub(super) fn positions(&self, code: &mut String) {
         let last = self.shape.len() - 1;
         for (axis, &size) in self.shape.iter().enumerate().rev() {

@@ -1,9 +1,10 @@
 //! Chains of elementwise operations on a GPU: a program of `steptime_ops::elementwise` as one kernel.
 //!
-//! The kernel is written for the program and the operands' layouts: shapes and strides are constants in it, dimensions
-//! that lie together in all operands are one, and a thread takes four neighbouring elements where all operands allow.
-//! Each input is read once, each output written once; registers hold all that is in between. Additions, products,
-//! quotients and roots have the bits of the CPU's; `exp`, `tanh` and their like come from CUDA's library.
+//! The kernel is generated for the program and the operands' layouts: shapes and strides are constants in it,
+//! dimensions that are contiguous in all operands are joined, and a thread processes four neighbouring elements where
+//! all operands allow it. Each input is read once, and each output is written once; intermediate values stay in
+//! registers. Additions, products, quotients and roots are bit-identical to the CPU's; `exp`, `tanh` and similar
+//! functions come from CUDA's library.
 
 mod frame;
 mod source;
@@ -22,9 +23,9 @@ const THREADS: u32 = 256;
 /// An input of a program.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
-    /// Elements at the positions that the layout says.
+    /// Elements at the positions of the layout.
     Slice(Slice<'a, f32>),
-    /// What this output held before; the layouts must be the same.
+    /// The previous content of this output; the layouts must be equal.
     InPlace(usize),
 }
 
@@ -33,7 +34,7 @@ pub enum Input<'a> {
 pub struct Elementwise {
     kernel: Kernel,
     frame: Frame,
-    /// Elements that each operand must have.
+    /// Number of elements that each operand must have.
     needed: Vec<usize>,
     inputs: usize,
     empty: bool,
@@ -44,7 +45,7 @@ impl Elementwise {
     ///
     /// # Errors
     ///
-    /// Layouts too few or too many, or of shapes that do not match; outputs whose elements may overlap; no compiler.
+    /// Too few or too many layouts, or of shapes that do not match; outputs whose elements may overlap; no compiler.
     pub fn new(
         device: &Device,
         program: &Program,
@@ -70,11 +71,11 @@ impl Elementwise {
         Ok(Elementwise { kernel, frame, needed, inputs: inputs.len(), empty })
     }
 
-    /// Runs it.
+    /// Runs the program.
     ///
     /// # Errors
     ///
-    /// Operands too few, too many, too short, or not aligned to 16 bytes.
+    /// Too few or too many operands, or operands that are too short or not aligned to 16 bytes.
     pub fn run(
         &self,
         stream: &Stream,
@@ -111,7 +112,7 @@ impl Elementwise {
             }
             if self.frame.vector == 4 && !address.is_multiple_of(16) {
                 return Err(Error::Unsupported {
-                    what: "an operand of an elementwise program at an address that is no multiple of 16"
+                    what: "an operand of an elementwise program at an address that is not a multiple of 16"
                         .into(),
                     remedy: "say where it begins in its layout's offset, and give all of its buffer",
                 });
@@ -127,8 +128,8 @@ impl Elementwise {
         });
         let args = read.fold(Args::new().array(&addresses), Args::reads);
         let args = outputs.iter().fold(args, |args, output| args.writes(output.as_ref()));
-        // SAFETY: the argument is that of the kernel, which keeps to the layouts; operands are as long as those say. All
-        // are named.
+        // SAFETY: the argument is that of the kernel, which stays within the layouts; operands have the layouts'
+        // lengths. All are named.
         unsafe { self.kernel.launch(stream, self.grid(), args) }
     }
 
@@ -136,11 +137,11 @@ impl Elementwise {
         Grid::line(self.frame.threads().div_ceil(THREADS as usize) as u32, THREADS)
     }
 
-    /// How it is launched.
+    /// Launch geometry of the kernel.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers it takes.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Geometry, Error> {
         Ok(Geometry {
             kernel: "elementwise",

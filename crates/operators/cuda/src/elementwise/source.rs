@@ -1,4 +1,4 @@
-//! The kernel's text.
+//! Source text of the kernel.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::THREADS;
 use super::frame::Frame;
 use crate::Source;
 
-/// The functions that programs call.
+/// Device functions of programs.
 const FUNCTIONS: &str = "\
 struct Operands { float *at[OPERANDS]; };
 __device__ __forceinline__ float relu(float x) { return x < 0.0f ? 0.0f : x; }

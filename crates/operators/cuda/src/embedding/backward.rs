@@ -1,7 +1,7 @@
 //! Gradients of tables, fused with the optimizer: see `backward.cu`.
 //!
-//! The bits are those of `steptime_ops::embedding::backward` for all rules whose steps are column by column; the
-//! row-wise ones add up squares in another order.
+//! Results are bit-identical to `steptime_ops::embedding::backward` for all rules that step column by column; the
+//! row-wise rules add up squares in another order.
 
 mod operands;
 mod state;
@@ -30,7 +30,7 @@ struct Kernels {
 }
 
 impl Kernels {
-    /// Those of a source that was written for this kind.
+    /// Loads the kernels of a source that was generated for this kind.
     fn load(device: &Device, source: &Source, kind: RowKind) -> Result<Kernels, Error> {
         let module = device.load(source)?;
         let kernel = |name| module.kernel(name);
@@ -40,7 +40,7 @@ impl Kernels {
     }
 }
 
-/// The kinds of these tables, each once, and the kind of each table.
+/// The distinct kinds of these tables, and the kind of each table.
 fn kinds_of(tables: &Tables<'_>, sizes: &Sizes) -> (Vec<RowKind>, Vec<usize>) {
     let mut kinds: Vec<RowKind> = Vec::new();
     let mut kind_of = Vec::new();
@@ -57,8 +57,8 @@ fn kinds_of(tables: &Tables<'_>, sizes: &Sizes) -> (Vec<RowKind>, Vec<usize>) {
 
 /// An optimizer of embedding tables on a GPU, with its state for every row.
 ///
-/// Made once for tables and sizes; [`RowOptimizer::step`] allocates nothing and does not wait, but for the first step
-/// with tables in other places, so that later ones can be captured.
+/// Made once for tables and sizes. [`RowOptimizer::step`] allocates nothing and does not wait, so it can be captured;
+/// the exception is the first step with tables at other addresses.
 #[derive(Debug)]
 pub struct RowOptimizer {
     settings: RowSettings,
@@ -77,13 +77,13 @@ pub struct RowOptimizer {
     runs: Buffer<u32>,
     windows: usize,
     multiprocessors: u32,
-    /// Of all buffers above together.
+    /// Use of all buffers above together.
     stream_use: StreamUse,
 }
 
 impl RowOptimizer {
-    /// With zeros as state of these tables, for groupings like this one and gradients with rows `sizes.stride` floats
-    /// apart; `sizes.weighted` says whether lookups have weights.
+    /// An optimizer with zeros as the state of these tables, for groupings like this one and gradients whose rows are
+    /// `sizes.stride` floats apart. `sizes.weighted` states whether lookups have weights.
     ///
     /// # Errors
     ///
@@ -100,8 +100,8 @@ impl RowOptimizer {
         RowOptimizer::with_states(stream, tables, grouping, sizes, settings, states)
     }
 
-    /// As [`RowOptimizer::new`], going on with these states, as [`RowOptimizer::state`] tells of another one's. Steps count
-    /// from 0.
+    /// Does as [`RowOptimizer::new`], continuing with these states, in the layout that [`RowOptimizer::state`]
+    /// describes. Steps count from 0.
     ///
     /// # Errors
     ///
@@ -160,15 +160,15 @@ impl RowOptimizer {
         })
     }
 
-    /// The backward pass: every row that was looked up gets its step. `grouping` is that of `lookups`, and `gradient`
-    /// that of the pooled output `[B, D_0 + D_1 + ...]`, or `[N, D]` where tables are not pooled. Where the grouping
-    /// found the lookups wrong, with [`Bounds::Error`] also one out of range, no table changes. In another stream than the
+    /// The backward pass: steps every row that was looked up. `grouping` is that of `lookups`, and `gradient` that of
+    /// the pooled output `[B, D_0 + D_1 + ...]`, or `[N, D]` where tables are not pooled. No table changes if the
+    /// grouping found wrong lookups; with [`Bounds::Error`] that includes one out of range. In another stream than the
     /// last time, or than the grouping's, it waits for that one first.
     ///
     /// # Errors
     ///
-    /// Arguments that do not fit each other or what this was made for, or a table that cannot be trained; a kernel that
-    /// failed.
+    /// Arguments that do not fit each other or the sizes this was made for, or a table that cannot be trained; a kernel
+    /// that failed.
     pub fn step(
         &mut self,
         stream: &Stream,
@@ -192,8 +192,8 @@ impl RowOptimizer {
         let numbers = self.numbers.as_ref().address();
         let common = |args: Args<'static>| args.value(numbers).value(report).value(stop);
         if let Some(first) = self.kernels.first().filter(|_| self.settings.counts()) {
-            // SAFETY: the arguments are those of `advance`, which changes the one `Numbers` that is kept here, and which
-            // no other stream uses since `take_turn`.
+            // SAFETY: the arguments are those of `advance`, which changes the one `Numbers` of this optimizer, and
+            // which no other stream uses since `take_turn`.
             unsafe { first.advance.launch(stream, Grid::line(1, 1), common(Args::new()))? };
         }
         let widest = self.shapes.iter().map(|&(_, dim)| dim).max().unwrap_or(0);
@@ -218,7 +218,7 @@ impl RowOptimizer {
             let args = || common(Args::new().value(sources));
             // SAFETY: the arguments are those of the kernels; tables, gradient and lookups were checked, buffers made
             // for their sizes, and a row belongs to one group of lanes. No other stream writes the grouping since
-            // `ready`, uses what is kept here since `stream_use.write`, or the rest since `take_turn`.
+            // `ready`, uses this optimizer's buffers since `stream_use.write`, or the rest since `take_turn`.
             unsafe {
                 kernels.rows.launch(stream, rows, args().value(dealt))?;
                 if !kernels.kind.together {
@@ -242,19 +242,19 @@ impl RowOptimizer {
                 .value(self.sizes.bags as u32)
                 .value(u32::from(bounds == Bounds::Ignore))
                 .own(winners.as_ref());
-            // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column, an offset
-            // for each bag of each table, as was checked, and the kernel keeps to the lookups whatever offsets hold. No
-            // other stream uses the winners since `stream_use.write`, or the rest since `take_turn`.
+            // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column, and an
+            // offset for each bag of each table, as was checked, and the kernel stays within the lookups whatever
+            // offsets hold. No other stream uses the winners since `stream_use.write`, or the rest since `take_turn`.
             unsafe { kernel.launch(stream, Grid::line(self.sizes.bags as u32, 128), args)? };
         }
         Ok(())
     }
 
-    /// How its kernels are launched.
+    /// Launch geometry of its kernels.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers they take.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
         let mut all = Vec::new();
         for kernels in &self.kernels {
@@ -270,7 +270,7 @@ impl RowOptimizer {
 
 impl Drop for RowOptimizer {
     fn drop(&mut self) {
-        // The buffers know the stream that they were made in. After a failed kernel there is nothing to wait for.
+        // The buffers keep the stream that they were made in. After a failed kernel there is nothing to wait for.
         let _ = self.stream_use.wait(self.numbers.device());
     }
 }

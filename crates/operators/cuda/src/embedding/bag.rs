@@ -8,7 +8,7 @@ use super::{Faults, Lookups, Sizes, Tables, report};
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Kernel, SliceMut, Stream};
 
-/// A table as the kernel is given it.
+/// Kernel argument for a table.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 struct Entry {
@@ -24,7 +24,7 @@ struct Entry {
 /// bag `b` of table `t`, in an output `[B, D_0 + D_1 + ...]`; or `[N, D]`, one row for each lookup, where nothing is
 /// pooled.
 ///
-/// The result has the bits of `steptime_ops::embedding::forward`.
+/// The result is bit-identical to `steptime_ops::embedding::forward`.
 #[derive(Debug)]
 pub struct Forward {
     kernel: Kernel,
@@ -35,11 +35,11 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Compiles it for tables like these and for these sizes.
+    /// Compiles the pass for tables like these and for these sizes.
     ///
     /// # Errors
     ///
-    /// No compiler; poolings that do not go together; more than 1000 tables.
+    /// No compiler; poolings that cannot be combined; more than 1000 tables.
     pub fn new(device: &Device, tables: &Tables<'_>, sizes: Sizes, bounds: Bounds) -> Result<Forward, Error> {
         let launch = Launch::new(tables, &sizes, bounds, device.multiprocessors())?;
         let kernel = device.load(&launch.source)?.kernel("bag_forward")?;
@@ -47,7 +47,7 @@ impl Forward {
         Ok(Forward { kernel, launch, sizes, bounds, faults: Faults::new(device)? })
     }
 
-    /// Launches it: `out` has rows `stride` elements apart, as compiled for. What is wrong with the lookups is found by
+    /// Launches the pass: `out` has rows `stride` elements apart, as compiled for. Wrong lookups are reported by
     /// [`Forward::check`].
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Forward {
         unsafe { self.kernel.launch(stream, self.launch.grid, args) }
     }
 
-    /// Checks that everything is as compiled for; the number of lookups may differ.
+    /// Checks that the operands are as compiled for; the number of lookups may differ.
     fn check_shape(
         &self,
         tables: &Tables<'_>,
@@ -136,15 +136,15 @@ impl Forward {
         }
         if !out.address().is_multiple_of(4 * self.launch.store as u64) {
             return Err(Error::Unsupported {
-                what: format!("an output at an address that is no multiple of {}", 4 * self.launch.store),
+                what: format!("an output at an address that is not a multiple of {}", 4 * self.launch.store),
                 remedy: "begin the output at a multiple of 16 bytes",
             });
         }
         Ok(())
     }
 
-    /// Waits for the launches in the stream, and says what was wrong with their lookups since the last check; these
-    /// must be the lookups of the last launch.
+    /// Waits for the launches in the stream, and reports errors in their lookups since the last check; these must be
+    /// the lookups of the last launch.
     ///
     /// # Errors
     ///
@@ -159,11 +159,11 @@ impl Forward {
         report::explain(found, stream, tables, lookups, self.bounds)
     }
 
-    /// How it is launched.
+    /// Launch geometry of the kernel.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers it takes.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Geometry, Error> {
         let mut geometry = self.launch.geometry();
         geometry.registers = Some(self.kernel.registers()?);

@@ -1,4 +1,4 @@
-//! What a launch of bags is compiled for, and its grid.
+//! Compile-time parameters of a launch of bags, and its grid.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::{Ints, ROWS, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Error, Grid, Source};
 
-/// Device code for rows whose values begin at odd places.
+/// Device code for rows whose values begin at odd addresses.
 const SHIFTED: &str = include_str!("shifted.cuh");
 
-/// Tables that one piece of device code serves.
+/// Tables that share one piece of device code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) dim: usize,
@@ -23,8 +23,8 @@ pub(super) struct Kind {
     streams: Streams,
 }
 
-/// With more rows in flight where so few warps are at work that each multiprocessor has registers left: up to four times
-/// as many, as long as bags are as long.
+/// Raises the number of rows in flight if few warps leave multiprocessors with free registers: up to four
+/// times as many, but not more than the average length of a bag.
 fn deeper(streams: Streams, lanes: &Lanes, [bags, lookups]: [usize; 2], multiprocessors: u32) -> Streams {
     let warps = bags.div_ceil(lanes.groups()).max(1);
     let deeper = (multiprocessors as usize * WARPS_WANTED / warps).min(4);
@@ -67,7 +67,7 @@ impl Kind {
         )
     }
 
-    /// Blocks that a multiprocessor is to hold, which bounds registers: 16 where the code fits 64 registers.
+    /// Number of blocks per multiprocessor, which bounds registers: 16 where the code fits 64 registers.
     fn blocks(&self) -> u32 {
         let held = self.lanes.bytes * self.lanes.passes * self.streams.in_flight;
         match held {
@@ -85,12 +85,12 @@ pub(super) struct Launch {
     pub(super) kind_of: Vec<u32>,
     pub(super) source: Source,
     pub(super) grid: Grid,
-    /// Floats of the output that are stored at once.
+    /// Number of floats of the output that are stored at once.
     pub(super) store: usize,
 }
 
 impl Launch {
-    /// On a GPU of so many multiprocessors.
+    /// A launch for a GPU with this many multiprocessors.
     pub(super) fn new(
         tables: &Tables<'_>,
         sizes: &Sizes,
@@ -150,7 +150,7 @@ impl Launch {
         Ok(Launch { kinds, kind_of, source, grid, store })
     }
 
-    /// How it is launched, but for its registers.
+    /// Launch geometry, without registers.
     pub(super) fn geometry(&self) -> Geometry {
         let mut lanes = String::new();
         let mut busy = f64::INFINITY;
@@ -184,7 +184,7 @@ impl Launch {
     }
 }
 
-/// Poolings that one output can hold.
+/// Checks that one output can hold these poolings.
 fn check_pooling(tables: &Tables<'_>, sizes: &Sizes) -> Result<(), Error> {
     let apart = tables.pooling(0) == Pooling::None;
     for (table, rows) in tables.iter().enumerate() {
@@ -267,7 +267,7 @@ mod tests {
         assert!(launch(&Tables::new(Vec::new(), Pooling::Sum), false).is_err());
     }
 
-    /// Every element and pooling, at columns that fill lanes and that do not.
+    /// Compiles every element and pooling, with column counts that fill lanes and some that do not.
     #[test]
     fn all_kinds_of_tables_compile() {
         let Ok((major, _)) = nvrtc_version() else {

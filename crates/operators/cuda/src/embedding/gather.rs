@@ -1,4 +1,4 @@
-//! Rows that stay apart: one row of the output for each lookup.
+//! Rows without pooling: one row of the output for each lookup.
 
 use steptime_launch::Lanes;
 use steptime_ops::embedding::{BadLookup, Bounds, Element, EmbeddingError, Report};
@@ -8,12 +8,12 @@ use super::{Faults, GatherOrder, Ints, Table};
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 
-/// Where the rows to gather are named.
+/// Row numbers of a gather.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
     /// Row `n` of the output is row `indices[n]`.
     Indices(Ints<'a>),
-    /// Pairs sorted by row: the row in the upper half, its place in the output in the lower.
+    /// Pairs sorted by row: the row in the upper half, its place in the output in the lower half.
     Sorted(Slice<'a, u64>),
 }
 
@@ -44,7 +44,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Names them as memory that a kernel reads.
+    /// Adds them to the arguments as memory that a kernel reads.
     fn read_by<'k>(self, args: Args<'k>) -> Args<'k>
     where
         'a: 'k,
@@ -64,7 +64,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A gather, compiled for its table's shape and type: row `n` of the output is the row that lookup `n` names.
+/// A gather, compiled for its table's shape and type: row `n` of the output is the row of lookup `n`.
 #[derive(Debug)]
 pub struct Gather {
     kernel: Kernel,
@@ -78,8 +78,8 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Compiles it for tables like this one, indices of so many bytes (4 or 8; of no account for sorted pairs), and an
-    /// output with rows `stride` elements apart.
+    /// Compiles the gather for tables like this one, indices of `width` bytes (4 or 8; ignored for sorted pairs), and
+    /// an output with rows `stride` elements apart.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl Gather {
         Ok(Gather { kernel, launch, order, shape, width, stride, bounds, faults })
     }
 
-    /// Launches it. A lookup out of range gives a row of zeros; [`Gather::check`] says whether there were any. Sorted
-    /// pairs name each place below their number once; what lies beyond is left out.
+    /// Launches the gather. A lookup out of range gives a row of zeros; [`Gather::check`] reports such lookups. Sorted
+    /// pairs contain each place below their number once; places beyond it are ignored.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl Gather {
         unsafe { self.kernel.launch(stream, self.launch.grid(rows)?, args) }
     }
 
-    /// Waits for the launches in the stream, and says what was wrong with their lookups since the last check; these
-    /// must be the lookups of the last launch.
+    /// Waits for the launches in the stream, and reports errors in their lookups since the last check; these must be
+    /// the lookups of the last launch.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Gather {
         let lookup = first as usize;
         let index = match wanted.into() {
             Wanted::Indices(indices) => indices.read(stream, lookup..lookup + 1)?[0],
-            // Pairs of rows that are not there carry the number after the last.
+            // Pairs of rows that do not exist carry the number after the last.
             Wanted::Sorted(_) => table.rows() as i64,
         };
         if self.bounds == Bounds::Error {
@@ -177,17 +177,17 @@ impl Gather {
         Ok(Report { out_of_range: bad as usize, first })
     }
 
-    /// The order it reads the table in.
+    /// The order in which the table is read.
     #[must_use]
     pub fn order(&self) -> GatherOrder {
         self.order
     }
 
-    /// How it is launched for so many lookups.
+    /// Launch geometry for this number of lookups.
     ///
     /// # Errors
     ///
-    /// Too many lookups; the driver refuses to say how many registers it takes.
+    /// Too many lookups; the driver does not report the number of registers.
     pub fn geometry(&self, lookups: usize) -> Result<Geometry, Error> {
         let Lanes { bytes, lanes, passes, ranges, .. } = self.launch.lanes;
         let (unroll, groups) = (self.launch.unroll, self.launch.lanes.groups());

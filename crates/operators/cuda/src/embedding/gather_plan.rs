@@ -1,4 +1,4 @@
-//! The order of a gather, what it is compiled for, and its grid.
+//! The order of a gather, its compile-time parameters, and its grid.
 
 use steptime_launch::gather_plan::{Launch as Launched, Problem};
 use steptime_launch::{Gpu, Lanes};
@@ -10,23 +10,23 @@ use crate::{Error, Grid, Source};
 /// Threads of a block.
 const THREADS: u32 = 128;
 
-/// In which order a gather reads its table.
+/// Order in which a gather reads its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GatherOrder {
-    /// Row after row, each whole.
+    /// One whole row after the other.
     Rows,
-    /// All lookups for the first columns, then all for the next: so many bytes of a row at a time, rounded to what a
-    /// warp holds.
+    /// All lookups for the first columns, then all for the next: `slice` bytes of a row at a time, rounded to the
+    /// number of bytes that a warp holds.
     Columns {
         /// Bytes of a row in a slice.
         slice: usize,
     },
-    /// By row: lookups come sorted, as pairs of row and place.
+    /// Grouped by row: lookups are sorted pairs of row and place.
     Grouped,
 }
 
 impl GatherOrder {
-    /// The order that is expected to take the least time on this GPU, and why.
+    /// The order with the least expected time on this GPU, and the reason.
     #[must_use]
     pub fn choose(problem: &Problem, gpu: &Gpu) -> (GatherOrder, String) {
         let choice = problem.choose(gpu);
@@ -39,7 +39,7 @@ impl GatherOrder {
     }
 }
 
-/// Source and cut of a gather.
+/// Source and partition of a gather.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) source: Source,

@@ -1,5 +1,4 @@
-//! Lookups grouped by the row they name, for backward passes: see `group_table.cu`, `group_buckets.cu` and
-//! `group_passes.cu`.
+//! Lookups grouped by row, for backward passes: see `group_table.cu`, `group_buckets.cu` and `group_passes.cu`.
 
 use bytemuck::{Pod, Zeroable};
 use steptime_launch::SortWay;
@@ -24,14 +23,14 @@ struct DeviceLookups {
     tables: u32,
 }
 
-/// For each table, its lookups by rising row, those of a row by rising position: a stable sort of all tables at once,
-/// with the same bits in each run. Lookups of rows that are not there come last and get no gradient.
+/// The lookups of each table, sorted by row and then by position: a stable sort of all tables at once, bit-identical in
+/// each run. Lookups of rows that do not exist come last and get no gradient.
 ///
-/// Tables of more than 8192 lookups are cut into buckets where the batch before would have been cut evenly. The first batch,
-/// and one that names quite other rows often than the one before, takes longer: at most 2.5 ms were measured (16 tables of
-/// 262,144 lookups, of which one row has a sixth).
+/// Tables of more than 8192 lookups are cut into buckets, at boundaries that would have cut the batch before evenly.
+/// The first batch, and a batch whose row frequencies differ much from the one before, takes longer: at most 2.5 ms
+/// were measured (16 tables of 262,144 lookups, of which one row has a sixth).
 ///
-/// Made once for tables and sizes; [`Grouping::run`] allocates nothing and does not wait, so that it can be captured.
+/// Made once for tables and sizes. [`Grouping::run`] allocates nothing and does not wait, so it can be captured.
 #[derive(Debug)]
 pub struct Grouping {
     plan: GroupPlan,
@@ -44,22 +43,22 @@ pub struct Grouping {
     pairs: [Buffer<u64>; 2],
     histograms: Buffer<u32>,
     totals: Buffer<u32>,
-    /// Where buckets begin: those of the next batch, and those in use.
+    /// Boundaries of buckets: those of the next batch, and those in use.
     splitters: [Buffer<u32>; 2],
-    /// Where buckets begin in each tile.
+    /// Boundaries of buckets in each tile.
     starts: Buffer<u16>,
     plans: Buffer<u64>,
     windows: Buffer<u32>,
     report: Buffer<u32>,
     bag_of: Buffer<u32>,
     grouped: usize,
-    /// Of all buffers above together.
+    /// Use of all buffers above together.
     stream_use: StreamUse,
 }
 
 impl Grouping {
-    /// Room for at most `sizes.lookups` lookups of these tables, of which no table has more than `longest`; few take
-    /// fewer launches. `sizes.stride` is of no account.
+    /// A grouping for at most `sizes.lookups` lookups of these tables, of which no table has more than `longest`; a
+    /// small limit takes fewer launches. `sizes.stride` is ignored.
     ///
     /// # Errors
     ///
@@ -108,12 +107,12 @@ impl Grouping {
         })
     }
 
-    /// Groups these lookups. What is wrong with them is found by [`Grouping::check`]; until then no backward pass over
-    /// them changes a table. In another stream than the last time it waits for that one first.
+    /// Groups these lookups. Errors in them are reported by [`Grouping::check`]; until then no backward pass over them
+    /// changes a table. In another stream than the last time it waits for that one first.
     ///
     /// # Errors
     ///
-    /// Other bags or types than made for, or more lookups; a kernel that failed.
+    /// Other bags or types than the grouping was made for, or more lookups; a kernel that failed.
     pub fn run(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<(), Error> {
         self.check_sizes(lookups)?;
         self.stream_use.write(stream)?;
@@ -129,8 +128,8 @@ impl Grouping {
         let first = |args: Args<'static>| args.value(plans).value(window).value(windows).value(report);
         let go = |kernel: &Kernel, grid: Grid, args: Args<'_>| {
             // SAFETY: the arguments are those of the kernel. Buffers were made for these sizes, which were checked, and
-            // the kernels keep to them whatever indices and offsets hold. The lookups are named; the buffers kept here
-            // have no other stream since `stream_use.write`.
+            // the kernels stay within them whatever indices and offsets hold. The lookups are named; no other stream
+            // uses the buffers kept here since `stream_use.write`.
             unsafe { kernel.launch(stream, grid, lookups.read_by(args)) }
         };
         let tiles = Grid::line((lookups.len() / plan.tile() + self.rows.len()) as u32, plan.sort.threads);
@@ -177,7 +176,7 @@ impl Grouping {
         Ok(())
     }
 
-    /// Fills `1 / L` of each bag, `[T, B]`: with [`Bounds::Ignore`], lookups of rows that are not there do not count.
+    /// Fills `1 / L` of each bag, `[T, B]`; with [`Bounds::Ignore`], lookups of rows that do not exist do not count.
     pub(super) fn bag_means(
         &self,
         stream: &Stream,
@@ -189,8 +188,8 @@ impl Grouping {
         let mut means = means.as_mut();
         let args = Args::new().value(self.given(lookups)).value(ignore).slice_mut(&mut means);
         let blocks = (self.rows.len() * self.sizes.bags).div_ceil(128);
-        // SAFETY: the arguments are those of `bag_means`; there is room for a mean of each bag of each table. The lookups
-        // and the means are named; what is read of the grouping is not written since `ready`.
+        // SAFETY: the arguments are those of `bag_means`; there is room for a mean of each bag of each table. The
+        // lookups and the means are named; the parts of the grouping that are read are not written since `ready`.
         unsafe { self.means.launch(stream, Grid::line(blocks as u32, 128), lookups.read_by(args)) }
     }
 
@@ -226,12 +225,12 @@ impl Grouping {
         Ok(steptime_ops::embedding::Lookups::offset_count(self.rows.len(), self.sizes.bags)?)
     }
 
-    /// Waits for the stream, and says what was wrong with the lookups grouped last, which must be these.
+    /// Waits for the stream, and reports errors in the lookups grouped last, which must be these.
     ///
     /// # Errors
     ///
-    /// Offsets that fall; more lookups of a table than made for; with [`Bounds::Error`], the first index that is out of
-    /// range; a kernel that failed.
+    /// Offsets that decrease; more lookups of a table than the grouping was made for; with [`Bounds::Error`], the first
+    /// index that is out of range; a kernel that failed.
     pub fn check(
         &self,
         stream: &Stream,
@@ -252,13 +251,13 @@ impl Grouping {
         report::explain([bad.into(), place(lookup), place(offset)], stream, tables, lookups, bounds)
     }
 
-    /// Waits where another stream may still be grouping: kernels take what was grouped at its word.
+    /// Waits where another stream may still be grouping: kernels do not check the grouped lookups.
     pub(super) fn ready(&self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.read(stream)
     }
 
-    /// The sorted pairs of row (upper half) and payload, the table of each window of 256 places, where each table's
-    /// lie, and the report.
+    /// Addresses of the sorted pairs of row (upper half) and payload, of the table of each window of 256 places, of
+    /// each table's begin, and of the report.
     pub(super) fn sorted(&self) -> [u64; 4] {
         let place = match self.plan.sort.way {
             SortWay::Table => 0,
@@ -270,50 +269,50 @@ impl Grouping {
         [pairs, of(self.windows.as_ref()), self.plans.as_ref().address(), of(self.report.as_ref())]
     }
 
-    /// The bag of each lookup, `[N]`, where it is kept.
+    /// The bag of each lookup, `[N]`, if it is kept.
     pub(super) fn bag_of(&self) -> u64 {
         self.bag_of.as_ref().address()
     }
 
-    /// Windows of places of the sorted order.
+    /// Number of windows of the sorted order.
     pub(super) fn windows(&self) -> usize {
         self.plan.windows()
     }
 
-    /// E of each table.
+    /// Number of rows of each table, E.
     pub(super) fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    /// What it was made for.
+    /// The sizes that it was made for.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// What it keeps of a lookup.
+    /// The part of a lookup that it keeps.
     #[must_use]
     pub fn payload(&self) -> Payload {
         self.payload
     }
 
-    /// Lookups that were grouped last.
+    /// Number of lookups that were grouped last.
     #[must_use]
     pub fn len(&self) -> usize {
         self.grouped
     }
 
-    /// Whether none were.
+    /// Whether no lookups were grouped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grouped == 0
     }
 
-    /// How its kernels are launched, with registers.
+    /// Launch geometry of its kernels, with registers.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers they take.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
         let mut all = self.plan.geometry();
         for (geometry, kernel) in all.iter_mut().zip(self.kernels.all()) {
@@ -323,7 +322,7 @@ impl Grouping {
     }
 }
 
-/// Where to cut tables of so many rows, `[T, buckets]`, as long as no batch has told.
+/// Boundaries of buckets for the first batch, `[T, buckets]`, in tables of `rows` rows: evenly spaced.
 fn first_splitters(plan: &GroupPlan, rows: &[u32], payload: Payload) -> Vec<u32> {
     let (buckets, kept) = (plan.buckets() as u64, plan.values(payload).kept);
     let of_table =
@@ -333,7 +332,7 @@ fn first_splitters(plan: &GroupPlan, rows: &[u32], payload: Payload) -> Vec<u32>
 
 impl Drop for Grouping {
     fn drop(&mut self) {
-        // The buffers know the stream that they were made in. After a failed kernel there is nothing to wait for.
+        // The buffers keep the stream that they were made in. After a failed kernel there is nothing to wait for.
         let _ = self.stream_use.wait(self.windows.device());
     }
 }

@@ -1,4 +1,4 @@
-//! The kernels that group lookups, and what they are compiled for.
+//! The kernels that group lookups, and their compile-time parameters.
 
 use steptime_launch::{SortWay, WINDOW};
 
@@ -6,15 +6,15 @@ use super::group_plan::{GroupPlan, SORTERS};
 use super::{Ints, Payload, Sizes};
 use crate::{Error, Kernel, Module, Source};
 
-/// Device code that all kernels over grouped lookups begin with.
+/// Common beginning of the device code of all kernels over grouped lookups.
 pub(super) const GROUPED: &str = include_str!("grouped.cuh");
 
-/// The kernels of one of the ways to sort.
+/// The kernels of one sorting method.
 #[derive(Debug)]
 pub(super) enum Kernels {
     /// All digits of a table in shared memory.
     Table { sort: Kernel },
-    /// Tables cut into buckets, and those sorted.
+    /// Tables cut into buckets, which are then sorted.
     Buckets { partition: Kernel, sort: Kernel },
     /// One pass over all lookups for each digit.
     Passes {
@@ -27,7 +27,7 @@ pub(super) enum Kernels {
 }
 
 impl Kernels {
-    /// Those of a plan.
+    /// Loads the kernels of a plan.
     pub(super) fn load(module: &Module, plan: &GroupPlan) -> Result<Kernels, Error> {
         let kernel = |name: &str, shared: u32| {
             let kernel = module.kernel(name)?;
@@ -50,7 +50,7 @@ impl Kernels {
         })
     }
 
-    /// Each, in the order in which they run.
+    /// All kernels, in the order in which they run.
     pub(super) fn all(&self) -> Vec<&Kernel> {
         match self {
             Kernels::Table { sort } => vec![sort],
@@ -62,7 +62,7 @@ impl Kernels {
     }
 }
 
-/// What all ways begin with.
+/// Common beginning of all sorting methods.
 const PARTS: [&str; 4] = [
     GROUPED,
     include_str!("group_tiles.cuh"),
@@ -70,7 +70,7 @@ const PARTS: [&str; 4] = [
     include_str!("group_read.cuh"),
 ];
 
-/// Cutting into buckets, and sorting those.
+/// Cutting into buckets, and sorting the buckets.
 const BUCKETS: &str = concat!(include_str!("group_bucket.cuh"), include_str!("group_buckets.cu"));
 
 /// The source for a plan.

@@ -1,4 +1,4 @@
-//! How lookups are sorted: tiles and room.
+//! Plan of the sort of lookups: tiles and memory.
 
 use steptime_launch::{RowSort, SortWay, WINDOW};
 
@@ -6,14 +6,14 @@ use super::Payload;
 use crate::geometry::Geometry;
 use crate::{Error, Grid};
 
-/// Threads of a block of `sort_buckets`, and most tiles of a table.
+/// Threads of a block of `sort_buckets`, and largest number of tiles of a table.
 pub(super) const SORTERS: u32 = 512;
 
 /// Lookups that a block of `sort_buckets` sorts in shared memory: eight a thread.
 const BUCKET_ITEMS: u32 = 8;
 
-/// Bits of the values that tables are cut into buckets by: of a row, and of its payload those that are kept, the upper
-/// ones, and those that are not.
+/// Bits of the values by which tables are cut into buckets: of a row, of the upper part of its payload that is kept,
+/// and of the lower part that is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueBits {
     pub(super) key: u32,
@@ -21,7 +21,7 @@ pub(super) struct ValueBits {
     pub(super) cut: u32,
 }
 
-/// A sort, and the tables and lookups that it is for.
+/// A sort for a set of tables and a number of lookups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupPlan {
     pub(super) sort: RowSort,
@@ -32,7 +32,7 @@ pub(super) struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// For tables of so many rows, and `lookups` lookups in all, at most `longest` of one table.
+    /// A plan for tables with these numbers of rows, and `lookups` lookups in all, at most `longest` of one table.
     pub(super) fn new(rows: &[u32], bags: usize, lookups: usize, longest: usize) -> Result<GroupPlan, Error> {
         let unsupported = |what, remedy| Err(Error::Unsupported { what, remedy });
         if rows.is_empty() || rows.len() > 65_535 {
@@ -51,12 +51,12 @@ impl GroupPlan {
         Ok(GroupPlan { sort, tables, lookups, bags, most_rows: most })
     }
 
-    /// Lookups of a block.
+    /// Number of lookups of a block.
     pub(super) fn tile(&self) -> usize {
         self.sort.tile() as usize
     }
 
-    /// Most lookups of a table that its kernels can sort, where there is such a bound.
+    /// Largest number of lookups of a table that its kernels can sort, if bounded.
     pub(super) fn most_of_table(&self) -> Option<usize> {
         match self.sort.way {
             SortWay::Table => Some(self.tile()),
@@ -65,12 +65,12 @@ impl GroupPlan {
         }
     }
 
-    /// Buckets of a table.
+    /// Number of buckets of a table.
     pub(super) fn buckets(&self) -> usize {
         if let SortWay::Buckets(buckets) = self.sort.way { buckets as usize } else { 0 }
     }
 
-    /// How values are made of rows and payloads, which rise with a lookup's position.
+    /// Composition of values from rows and payloads; the latter increase with a lookup's position.
     pub(super) fn values(&self, payload: Payload) -> ValueBits {
         let bits = |most: usize| usize::BITS - most.leading_zeros();
         let of_payload = bits(if payload == Payload::Bag { self.bags } else { self.lookups });
@@ -79,43 +79,43 @@ impl GroupPlan {
         ValueBits { key, kept, cut: of_payload - kept }
     }
 
-    /// Lanes that copy what a tile has of a bucket.
+    /// Number of lanes that copy a tile's part of a bucket.
     pub(super) fn run_lanes(&self) -> usize {
         (self.tile() / self.buckets().max(1)).next_power_of_two().clamp(8, 32)
     }
 
-    /// Bytes of shared memory of `sort_buckets`, beside what it declares: the pairs of a bucket.
+    /// Bytes of dynamic shared memory of `sort_buckets`: the pairs of a bucket.
     pub(super) fn shared_of_bucket() -> u32 {
         SORTERS * BUCKET_ITEMS * 8
     }
 
-    /// Most tiles of all tables.
+    /// Largest number of tiles of all tables.
     pub(super) fn tiles(&self) -> usize {
         self.lookups / self.tile() + self.tables
     }
 
-    /// Values of a digit.
+    /// Number of values of a digit.
     pub(super) fn radix(&self) -> usize {
         self.sort.radix() as usize
     }
 
-    /// Bytes of shared memory for a tile's pairs, and before for each warp's counts and masks of each digit.
+    /// Bytes of shared memory for a tile's pairs, and, before it, for each warp's counts and masks of each digit.
     pub(super) fn shared(&self) -> u32 {
         let counters = self.sort.threads / 32 * self.radix() as u32 * 6;
         counters.max(self.tile() as u32 * 8)
     }
 
-    /// Windows of all tables, each of which begins with one.
+    /// Number of windows of all tables, each of which begins with one.
     pub(super) fn windows(&self) -> usize {
         self.lookups.div_ceil(WINDOW) + self.tables
     }
 
-    /// Places of all windows, and some more that groups may look at beyond the last.
+    /// Number of places of all windows, plus some that groups may look at beyond the last.
     pub(super) fn places(&self) -> usize {
         (self.windows() + 2) * WINDOW
     }
 
-    /// How the kernels are launched.
+    /// Launch geometry of the kernels.
     pub(super) fn geometry(&self) -> Vec<Geometry> {
         let one = |kernel, grid, axes, lanes: &str, divergence| Geometry {
             kernel,

@@ -6,7 +6,7 @@ use steptime_ops::embedding::EmbeddingError;
 use crate::runtime::StreamUse;
 use crate::{Args, Buffer, Error, Slice, Stream};
 
-/// Whole numbers of 32 or 64 bits.
+/// Integers of 32 or 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub enum Ints<'a> {
     /// 32 bits each.
@@ -16,7 +16,7 @@ pub enum Ints<'a> {
 }
 
 impl<'a> Ints<'a> {
-    /// How many.
+    /// Number of integers.
     #[must_use]
     pub fn len(self) -> usize {
         match self {
@@ -25,13 +25,13 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The address of the first.
+    /// Address of the first.
     #[must_use]
     pub fn address(self) -> u64 {
         match self {
@@ -40,7 +40,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Which streams may still use them.
+    /// Streams that may still use them.
     fn stream_use(self) -> Option<&'a StreamUse> {
         match self {
             Ints::I32(ints) => ints.stream_use(),
@@ -48,7 +48,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Names them as memory that a kernel reads.
+    /// Adds them to the arguments as memory that a kernel reads.
     pub(super) fn read_by<'k>(self, args: Args<'k>) -> Args<'k>
     where
         'a: 'k,
@@ -59,7 +59,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Bytes of one.
+    /// Bytes of one integer.
     #[must_use]
     pub fn width(self) -> usize {
         match self {
@@ -68,12 +68,12 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// The type's name in device code, for numbers so many bytes wide.
+    /// The type's name in device code, for integers of `width` bytes.
     pub(super) fn device_name(width: usize) -> &'static str {
         if width == 4 { "int" } else { "long long" }
     }
 
-    /// Some numbers on the host, once the stream has come this far.
+    /// Reads some of them to the host, after the preceding work of the stream.
     pub(super) fn read(self, stream: &Stream, range: std::ops::Range<usize>) -> Result<Vec<i64>, Error> {
         match self {
             Ints::I32(ints) => {
@@ -90,8 +90,7 @@ impl<'a> Ints<'a> {
     }
 }
 
-/// The rows that B bags of each of T tables take: bag `b` of table `t` takes the indices from offset `t * B + b` to
-/// the next.
+/// The rows of B bags of each of T tables: bag `b` of table `t` has the indices from offset `t * B + b` to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookups<'a> {
     bags: usize,
@@ -101,8 +100,8 @@ pub struct Lookups<'a> {
 }
 
 impl<'a> Lookups<'a> {
-    /// Indices `[N]`, table by table and bag by bag, and offsets `[T * B + 1]` that rise from 0 to N. That they do is
-    /// checked by the kernels.
+    /// Lookups from indices `[N]`, table by table and bag by bag, and offsets `[T * B + 1]` that increase from 0 to N.
+    /// The kernels check the offsets.
     ///
     /// # Errors
     ///
@@ -117,7 +116,7 @@ impl<'a> Lookups<'a> {
         Ok(Lookups { bags, indices, offsets, weights: None })
     }
 
-    /// With a weight for each lookup, `[N]`, that its row is multiplied by.
+    /// Adds a weight for each lookup, `[N]`, by which its row is multiplied.
     ///
     /// # Errors
     ///
@@ -130,19 +129,19 @@ impl<'a> Lookups<'a> {
         Ok(Lookups { weights: Some(weights), ..self })
     }
 
-    /// B.
+    /// Number of bags, B.
     #[must_use]
     pub fn bags(&self) -> usize {
         self.bags
     }
 
-    /// N: the lookups of all bags of all tables.
+    /// Number of lookups of all bags of all tables, N.
     #[must_use]
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
@@ -160,7 +159,7 @@ impl<'a> Lookups<'a> {
         self.offsets
     }
 
-    /// Names all as memory that a kernel reads.
+    /// Adds all to the arguments as memory that a kernel reads.
     pub(crate) fn read_by<'k>(&self, args: Args<'k>) -> Args<'k>
     where
         'a: 'k,
@@ -169,7 +168,8 @@ impl<'a> Lookups<'a> {
         self.weights.into_iter().fold(args, Args::reads)
     }
 
-    /// After `to` was told to wait for what `from` holds: what `from` read is as if `to` had read it.
+    /// Transfers the use by `from` to `to`, which already waits for the work in `from`: reads of `from` count as reads
+    /// of `to`.
     pub(crate) fn hand_over(&self, from: &Stream, to: &Stream) {
         let of_weights = self.weights.and_then(Slice::stream_use);
         for memory in [self.indices.stream_use(), self.offsets.stream_use(), of_weights].into_iter().flatten()
@@ -185,7 +185,7 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// Copies of lookups of the host.
+/// Copies of lookups from the host.
 #[derive(Debug)]
 pub struct OwnedLookups {
     bags: usize,
@@ -217,7 +217,7 @@ impl OwnedInts {
 }
 
 impl OwnedLookups {
-    /// Copies them.
+    /// Copies lookups to the device.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl OwnedLookups {
         })
     }
 
-    /// As the operators take them.
+    /// Converts to the lookups of the operators.
     #[must_use]
     pub fn view(&self) -> Lookups<'_> {
         Lookups {

@@ -1,7 +1,8 @@
-//! Embedding tables on a GPU: gather, and bags over many tables at once, as `steptime_ops::embedding` does them.
+//! Embedding tables on a GPU: gather, and bags over many tables at once, with the semantics of
+//! `steptime_ops::embedding`.
 //!
-//! Tables, lookups and outputs lie in the device's memory. What is wrong with lookups is found by the kernels and
-//! asked for afterwards, so that nothing waits in between.
+//! Tables, lookups and outputs are stored in the device's memory. The kernels find errors in lookups, which are queried
+//! afterwards, so that nothing waits in between.
 
 mod backward;
 mod bag;
@@ -35,12 +36,13 @@ pub use row_numbers::RowSettings;
 pub use sizes::Sizes;
 pub use tables::{Table, Tables};
 
-/// Elements that rows of so many columns span, `stride` apart: more than there can be where they cannot be counted.
+/// Number of elements that `rows` rows of `columns` columns span, `stride` apart; `usize::MAX` where the number
+/// overflows.
 fn span(rows: usize, columns: usize, stride: usize) -> usize {
     rows.checked_sub(1).map_or(0, |before| before.saturating_mul(stride).saturating_add(columns))
 }
 
-/// Device code that every kernel over rows begins with.
+/// Common beginning of the device code of all kernels over rows.
 pub(crate) const ROWS: &str = include_str!("rows.cuh");
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What is kept of a lookup beside its row.
+//! Data kept with the row of a lookup.
 
 use steptime_ops::embedding::Pooling;
 
 use super::Tables;
 
-/// What is kept of a lookup beside its row.
+/// Data kept with the row of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Payload {
-    /// Its bag: for sums and means without per-sample weights.
+    /// The bag: for sums and means without per-sample weights.
     Bag,
-    /// Its position, counted from the table's first lookup: for tables that are not pooled.
+    /// The position, counted from the table's first lookup: for tables that are not pooled.
     Position,
-    /// Its position, with the bag of each position beside.
+    /// The position, and additionally the bag of each position.
     PositionAndBag,
 }
 
 impl Payload {
-    /// What the backward pass of these tables needs.
+    /// The payload that the backward pass of these tables needs.
     #[must_use]
     pub fn needed(tables: &Tables<'_>, weighted: bool) -> Payload {
         let pooling = |wanted| (0..tables.len()).filter(|&at| tables.pooling(at) == wanted).count();

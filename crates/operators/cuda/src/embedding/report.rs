@@ -1,14 +1,14 @@
-//! What kernels found wrong with lookups.
+//! Errors in lookups that kernels found.
 
 use steptime_ops::embedding::{BadLookup, Bounds, EmbeddingError, Report};
 
 use super::{Lookups, Tables};
 use crate::{Buffer, Device, Error, Slice, Stream};
 
-/// Nothing wrong: no lookup counted; none first, neither lookup nor bag.
+/// Counts without errors: 0 lookups, no first lookup, no first bag.
 const CLEAN: [u64; 3] = [0, u64::MAX, u64::MAX];
 
-/// What kernels count: lookups out of range, the first of them, and the first bag whose offsets fall.
+/// Errors counted by kernels: lookups out of range, the first of them, and the first bag whose offsets decrease.
 #[derive(Debug)]
 pub struct Faults {
     found: Buffer<u64>,
@@ -20,12 +20,12 @@ impl Faults {
         Ok(Faults { found })
     }
 
-    /// Where kernels count. They do so with atomics, so that several streams may at once, as they may read.
+    /// Counters of the kernels. Updates are atomic, so several streams may count at once, as they may read.
     pub(super) fn found(&self) -> Slice<'_, u64> {
         self.found.as_ref()
     }
 
-    /// What was counted since the last time, which is forgotten. Waits for all streams that count.
+    /// Returns and resets the counts since the last time. Waits for all streams that count.
     pub(super) fn take(&mut self, stream: &Stream) -> Result<[u64; 3], Error> {
         let mut found = CLEAN;
         self.found.as_mut().before_writing(stream)?;
@@ -38,7 +38,7 @@ impl Faults {
     }
 }
 
-/// What was found, in the words of the CPU operators.
+/// Converts the counts to the errors of the CPU operators.
 pub(crate) fn explain(
     [bad, first, offset]: [u64; 3],
     stream: &Stream,
@@ -47,7 +47,7 @@ pub(crate) fn explain(
     bounds: Bounds,
 ) -> Result<Report, Error> {
     if offset != u64::MAX {
-        // The kernel names the first bag of a group that holds the wrong one.
+        // The kernel reports the first bag of the group that holds the wrong one.
         let (all, found) = (lookups.offsets().read(stream, 0..lookups.offsets().len())?, lookups.len());
         let before = |at: usize| if at == 0 { 0 } else { all[at - 1] };
         let wrong = |at: &usize| {
@@ -67,7 +67,7 @@ pub(crate) fn explain(
     let lookup = first as usize;
     let index = lookups.indices().read(stream, lookup..lookup + 1)?[0];
     let offsets = lookups.offsets().read(stream, 0..lookups.offsets().len())?;
-    // The last bag that begins at or before the lookup is not empty there.
+    // The last bag that begins at or before the lookup contains it, so it is not empty.
     let pair = offsets.partition_point(|&offset| offset <= first as i64).saturating_sub(1);
     let (table, bag) = (pair / lookups.bags(), pair % lookups.bags());
     if bounds == Bounds::Error {

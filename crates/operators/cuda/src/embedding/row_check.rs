@@ -1,4 +1,4 @@
-//! Which tables and gradients a backward pass takes.
+//! Checks of the tables and gradients of a backward pass.
 
 use steptime_ops::embedding::{EmbeddingError, Pooling};
 

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// A table as the kernels are given it.
+/// Kernel argument for a table.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub(super) struct Entry {
@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) winners: u64,
 }
 
-/// What the kernels read beside tables.
+/// Kernel arguments in addition to tables.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub(super) struct Sources {
@@ -37,20 +37,20 @@ pub(super) struct Sources {
     pub(super) unused: u32,
 }
 
-/// How blocks of `update_rows` are dealt.
+/// Partition of the blocks of `update_rows`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub(super) struct Dealt {
-    /// Blocks for the chunks of a span.
+    /// Number of blocks for the chunks of a span.
     pub(super) chunks: u32,
-    /// Windows of a span; not 0.
+    /// Number of windows of a span; not 0.
     pub(super) span: u32,
-    /// All windows.
+    /// Number of all windows.
     pub(super) windows: u32,
 }
 
 impl Dealt {
-    /// One a window, and those for the chunks of each span.
+    /// Number of blocks: one for each window, and those for the chunks of each span.
     pub(super) fn blocks(&self) -> u32 {
         self.windows.div_ceil(self.span.max(1)) * self.chunks + self.windows
     }

@@ -1,4 +1,4 @@
-//! What the backward kernels are compiled for.
+//! Compile-time parameters of the backward kernels.
 
 use steptime_launch::{SPANS_FROM, UpdateLanes, WINDOW};
 use steptime_ops::embedding::backward::{Rounding, RowRule};
@@ -20,38 +20,38 @@ const PARTS: [&str; 6] = [
     include_str!("backward.cu"),
 ];
 
-/// Tables that one compilation serves.
+/// Tables that share one compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowKind {
     pub(super) dim: usize,
     pub(super) element: Element,
     pub(super) pooling: Pooling,
     pub(super) lanes: UpdateLanes,
-    /// Whether lookups are so few that the latency of memory counts, and not its rate.
+    /// Whether the number of lookups is so small that memory latency dominates, and not bandwidth.
     few: bool,
-    /// Whether they are so few that `update_rows` does all, and the longest rows are no more than one block's.
+    /// Whether it is so small that `update_rows` does all the work, and the longest rows fill no more than one block.
     pub(super) together: bool,
 }
 
-/// Lanes of rows so narrow that many lookups of theirs take turns in few warps.
+/// Lanes of rows so narrow that many of their lookups take turns in few warps.
 const FEW_LANES: usize = 8;
 
-/// How `update_runs` is launched.
+/// Launch parameters of `update_runs`.
 struct Runs {
-    /// Lookups of a row that are loaded at once.
+    /// Number of lookups of a row that are loaded at once.
     ahead: usize,
-    /// Blocks that a multiprocessor is to hold with their registers.
+    /// Number of resident blocks of a multiprocessor, which bounds registers.
     held: usize,
-    /// Blocks of the grid for each multiprocessor.
+    /// Number of blocks of the grid for each multiprocessor.
     blocks: u32,
 }
 
-/// Windows of a span where lookups are not few: so many lookups that a table's are a span or more, and so few that the
-/// chunks of the first, for which no windows hide the time, are little.
+/// Number of windows of a span where lookups are not few. It is small enough that a table has at least a span, and that
+/// the chunks of the first span, whose time no windows hide, are little work.
 const SPAN: u32 = 512;
 
 impl RowKind {
-    /// Of a table, for these sizes.
+    /// The kind of a table, for these sizes.
     pub(super) fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes) -> RowKind {
         let (table, pooling) = (tables.table(at), tables.pooling(at));
         let (dim, element) = (table.dim(), table.element());
@@ -71,7 +71,7 @@ impl RowKind {
         self.dim as f64 / (loads * vector * lanes) as f64
     }
 
-    /// Lookups that are loaded at once, blocks of 256 threads that a multiprocessor is to hold with them, and lookups of a
+    /// Number of lookups that are loaded at once, resident blocks of 256 threads of a multiprocessor, and lookups of a
     /// full chunk that are loaded at once.
     fn batch(&self, rule: RowRule) -> (usize, usize, usize) {
         let ahead = match self.lanes.loads {
@@ -92,8 +92,8 @@ impl RowKind {
         }
     }
 
-    /// Rows of a whole warp are loaded as many lookups at once as registers allow. Of rows of fewer lanes a batch has many
-    /// with some tens of lookups: more of them at once count for more than the lookups of each.
+    /// Rows of a whole warp load as many lookups at once as registers allow. A batch has many rows of fewer lanes with
+    /// some tens of lookups: there, more rows at once matter more than more lookups of each.
     fn runs(&self) -> Runs {
         match self.lanes.loads {
             1 if self.lanes.lanes < steptime_launch::WARP => Runs { ahead: 16, held: 4, blocks: 8 },
@@ -103,12 +103,12 @@ impl RowKind {
         }
     }
 
-    /// Lookups of the longest rows that a group of `update_rows` takes together with others.
+    /// Lookups of the longest rows that a group of `update_rows` processes together with others.
     pub(super) fn short(&self) -> usize {
         if self.together || self.lanes.lanes <= FEW_LANES { self.lanes.lanes } else { self.lanes.lanes / 2 }
     }
 
-    /// Its source, as the kind `number` among others.
+    /// Source of this kind, as kind `number` of several.
     pub(super) fn source(
         &self,
         number: usize,
@@ -164,15 +164,15 @@ impl RowKind {
             .define("OFFSET", Ints::device_name(sizes.offset_width))
     }
 
-    /// Whether a group of `update_rows` steps rows up to a window of lookups itself. Where lookups are few it is better to
-    /// load many lookups of such rows at once, as `update_runs` does; else where the registers that this takes do not
-    /// spill, or leave a multiprocessor with fewer blocks.
+    /// Whether a group of `update_rows` steps rows of up to a window of lookups itself. With few lookups it is better
+    /// to load many lookups of such rows at once, as `update_runs` does. Otherwise it pays where its registers neither
+    /// spill nor leave a multiprocessor with fewer blocks.
     fn own(&self, rule: RowRule, weighted: bool) -> bool {
         let row_wise = matches!(rule, RowRule::RowWiseAdagrad { .. } | RowRule::PartialRowWiseAdam { .. });
         self.together || (!self.few && self.lanes.loads <= 2 && !row_wise && !weighted)
     }
 
-    /// How blocks are dealt, and the grids of `update_rows` and `update_runs`.
+    /// Partition of the blocks, and the grids of `update_rows` and `update_runs`.
     pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (Dealt, Grid, Grid) {
         let windows = windows as u32;
         let lanes = self.lanes.lanes as u32;
@@ -182,14 +182,14 @@ impl RowKind {
         } else {
             (SPAN, SPAN.div_ceil(2 * groups))
         };
-        // A block looks at one window a lane.
+        // A block looks at one window per lane.
         let dealt = Dealt { chunks: chunks.max(span.div_ceil(32)), span, windows };
         let runs = (windows * WINDOW as u32 / self.short() as u32).div_ceil(128 / lanes);
         let runs = Grid::line(runs.clamp(1, self.runs().blocks * multiprocessors), 128);
         (dealt, Grid::line(dealt.blocks(), WINDOW as u32), runs)
     }
 
-    /// How its kernels are launched.
+    /// Launch geometry of its kernels.
     pub(super) fn geometry(&self, rule: RowRule, windows: usize, multiprocessors: u32) -> Vec<Geometry> {
         let (dealt, rows, runs) = self.grids(windows, multiprocessors);
         let (batch, ..) = self.batch(rule);
@@ -249,7 +249,7 @@ mod tests {
     use crate::{Build, Capability, CubinCache, Slice, nvrtc_version};
 
     fn tables(dim: usize, element: Element, pitch: usize) -> Tables<'static> {
-        // SAFETY: only its address and length are looked at.
+        // SAFETY: only its address and length are used.
         let memory = unsafe { Slice::from_raw(4096, 100 * pitch) };
         Tables::new(vec![Table::borrow("t", memory, [100, dim], element, pitch).unwrap()], Pooling::Sum)
     }

@@ -1,4 +1,4 @@
-//! Rows of elements, as launches and device code see them.
+//! Layout of rows by element type, for launches and device code.
 
 use steptime_launch::RowLayout;
 use steptime_ops::embedding::{Element, Scale};
@@ -55,7 +55,7 @@ mod tests {
                     assert!(shape.lanes * shape.passes * shape.ranges >= shape.vectors, "{shape:?}");
                     assert!(shape.vectors * shape.values >= dim, "{shape:?}");
                     assert!(shape.busy() >= 0.65, "{element} {dim}: {shape:?} {}", shape.busy());
-                    // No load reaches behind the row by more than its padding to the load's size.
+                    // No load extends past the row by more than its padding to the load's size.
                     assert!(align.is_multiple_of(shape.bytes) && header(element).is_multiple_of(shape.bytes));
                 }
             }

@@ -1,30 +1,30 @@
-//! The numbers of an optimizer's step, as kernels read them.
+//! Numbers of an optimizer's step, for the kernels.
 
 use bytemuck::{Pod, Zeroable};
 use steptime_ops::embedding::backward::{BackwardError, Decay, Rounding, RowOptimizer as OnCpu, RowRule};
 use steptime_ops::embedding::{Element, Pooling, Table, Tables};
 
-/// An optimizer's settings, with the meaning that `steptime_ops` gives them.
+/// An optimizer's settings, as defined in `steptime_ops`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowSettings {
-    /// What becomes of a row.
+    /// Update rule of a row.
     pub rule: RowRule,
     /// The learning rate.
     pub lr: f32,
-    /// What pulls weights to zero.
+    /// Weight decay.
     pub decay: Decay,
-    /// How weights become 16-bit floats.
+    /// Rounding of weights to 16-bit floats.
     pub rounding: Rounding,
 }
 
 impl RowSettings {
-    /// Without decay, rounding to the nearest.
+    /// Settings without decay, with rounding to nearest.
     #[must_use]
     pub fn new(rule: RowRule, lr: f32) -> RowSettings {
         RowSettings { rule, lr, decay: Decay::None, rounding: Rounding::Nearest }
     }
 
-    /// Fails with the first setting outside of its range.
+    /// Fails with the first setting that is out of range.
     pub(super) fn check(&self) -> Result<(), BackwardError> {
         let table = Table::zeros("settings", [1, 1], Element::F32)?;
         OnCpu::new(self.rule, self.lr, &Tables::new(vec![table], Pooling::Sum))?.with_decay(self.decay)?;
@@ -38,7 +38,8 @@ impl RowSettings {
     }
 }
 
-/// As `backward.cu` has them. Those that change from step to step (`rate`, `root`, `dice`) are the device's.
+/// Layout of `Numbers` in `backward.cu`. Those that change from step to step (`rate`, `root`, `dice`) are updated on
+/// the device.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub(super) struct Numbers {
@@ -58,7 +59,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of these settings after so many steps.
+    /// The numbers of these settings after `step` steps.
     pub(super) fn new(settings: &RowSettings, step: u64) -> Numbers {
         let lr = settings.lr;
         let (momentum, beta1, beta2, eps) = match settings.rule {

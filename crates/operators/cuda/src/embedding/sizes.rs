@@ -1,13 +1,13 @@
-//! The sizes that a pass over bags is compiled for.
+//! Sizes for which a pass over bags is compiled.
 
 use super::Lookups;
 
-/// What a forward pass is compiled for, beside its tables.
+/// Sizes for which a forward pass is compiled, in addition to its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// B.
+    /// Number of bags, B.
     pub bags: usize,
-    /// N, all tables together: about as many as there will be, which decides how bags are spread.
+    /// Expected number of lookups of all tables, N, which decides how bags are spread.
     pub lookups: usize,
     /// Bytes of an index: 4 or 8.
     pub index_width: usize,
@@ -20,7 +20,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of these lookups, with an output whose rows lie `stride` elements apart.
+    /// The sizes of these lookups, with an output whose rows are `stride` elements apart.
     #[must_use]
     pub fn of(lookups: &Lookups<'_>, stride: usize) -> Sizes {
         Sizes {

@@ -4,7 +4,7 @@ use steptime_ops::embedding::{Columns, Element, EmbeddingError, TableSet};
 
 use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
-/// A table of E rows and D columns on a device: its own, or in memory of others.
+/// A table of E rows and D columns on a device, in memory of its own or of another owner.
 #[derive(Debug)]
 pub struct Table<'a> {
     name: String,
@@ -22,12 +22,12 @@ enum Storage<'a> {
     Owned(Buffer<u8>),
 }
 
-/// Most rows: the number after the last stands for a row that is not there.
+/// Largest number of rows: the number after the last represents a row that does not exist.
 const MOST_ROWS: usize = u32::MAX as usize;
 
 impl<'a> Table<'a> {
-    /// A table `[rows, dim]` over memory of the device, with rows `pitch` bytes apart, read only. The last row's
-    /// padding belongs to it.
+    /// A read-only table `[rows, dim]` over device memory, with rows `pitch` bytes apart. The last row's padding
+    /// belongs to it.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl<'a> Table<'a> {
         Table::new(name, shape, element, pitch, Storage::Borrowed(bytes))
     }
 
-    /// As [`Table::borrow`], over memory that training changes.
+    /// A table like that of [`Table::borrow`], over memory that training changes.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl<'a> Table<'a> {
         Table::new(name, shape, element, pitch, Storage::BorrowedMut(bytes))
     }
 
-    /// A table of its own over a buffer.
+    /// A table that owns its buffer.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         Table::new(name, shape, element, pitch, Storage::Owned(bytes))
     }
 
-    /// A copy of a table of the host, with the same pitch.
+    /// A copy of a host table, with the same pitch.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl<'a> Table<'a> {
         }
         if !made.slice().address().is_multiple_of(align as u64) {
             return Err(Error::Unsupported {
-                what: format!("table {name:?} of {element} at an address that is no multiple of {align}"),
+                what: format!("table {name:?} of {element} at an address that is not a multiple of {align}"),
                 remedy: "give memory that is aligned for its elements",
             });
         }
@@ -132,19 +132,19 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The name that messages use.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// E.
+    /// Number of rows, E.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// D.
+    /// Number of columns, D.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -168,7 +168,7 @@ impl<'a> Table<'a> {
         self.slice()
     }
 
-    /// All its bytes, to be changed; `None` where it is read only.
+    /// All its bytes, mutable; `None` where it is read-only.
     #[must_use]
     pub fn bytes_mut(&mut self) -> Option<SliceMut<'_, u8>> {
         match &mut self.storage {
@@ -181,7 +181,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Bytes that every row's start is a multiple of, 16 at most.
+    /// Alignment of every row's start in bytes, at most 16.
     #[must_use]
     pub fn align(&self) -> usize {
         let of = |number: u64| 1_usize << number.trailing_zeros().min(4);
@@ -189,11 +189,11 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Tables of a device with the pooling of each, side by side in the output.
+/// Tables on a device with the pooling of each, whose columns are adjacent in the output.
 pub type Tables<'a> = TableSet<Table<'a>>;
 
 impl Columns for Table<'_> {
-    /// All its bytes; `None` where it is read only.
+    /// All its bytes; `None` where it is read-only.
     type Values<'t>
         = Option<SliceMut<'t, u8>>
     where
@@ -212,9 +212,9 @@ impl Columns for Table<'_> {
 mod tests {
     use super::*;
 
-    /// A slice that nothing is launched on.
+    /// A slice for which nothing is launched.
     fn memory(address: u64, len: usize) -> Slice<'static, u8> {
-        // SAFETY: only its address and length are looked at.
+        // SAFETY: only its address and length are used.
         unsafe { Slice::from_raw(address, len) }
     }
 

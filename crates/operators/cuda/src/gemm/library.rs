@@ -1,4 +1,4 @@
-//! The library, loaded when first needed, and the elements it multiplies.
+//! The library, loaded at first use, and the element types it multiplies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 
 use crate::{Device, Error};
 
-/// cuBLASLt for one device. Clones are the same.
+/// cuBLASLt for one device. Clones share one handle.
 #[derive(Debug, Clone)]
 pub struct Blas(Arc<Handle>);
 
@@ -29,7 +29,7 @@ impl Blas {
     ///
     /// # Errors
     ///
-    /// There is none, or it cannot start.
+    /// The library is missing, or cannot start.
     pub fn open(device: &Device) -> Result<Blas, Error> {
         check_library()?;
         device.bind()?;
@@ -46,7 +46,7 @@ impl Blas {
     }
 }
 
-/// Fails where the library is not there, which later calls would not survive.
+/// Fails where the library is missing; later calls would panic.
 fn check_library() -> Result<(), Error> {
     // SAFETY: only tries to load the library.
     if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(Error::NoBlas) }
@@ -61,7 +61,7 @@ impl Drop for Handle {
     }
 }
 
-/// Elements of matrices that are multiplied: sums are in 32-bit floats.
+/// Element types of matrices that are multiplied: sums are in 32-bit floats.
 pub trait Factor: Pod + private::Kind {}
 
 impl<T: Pod + private::Kind> Factor for T {}

@@ -1,7 +1,7 @@
-//! Matrix products through cuBLASLt, which is loaded when first needed: `C = f(alpha A B + beta C + bias)`.
+//! Matrix products through cuBLASLt, which is loaded at first use: `C = f(alpha A B + beta C + bias)`.
 //!
-//! Matrices are `[rows, columns]` with rows a stride apart, as everywhere here. cuBLASLt's are columns, so it is given
-//! `C^T = B^T A^T` over the same memory.
+//! Matrices are `[rows, columns]` with rows a stride apart, as elsewhere in this crate. cuBLASLt is column-major, so it
+//! computes `C^T = B^T A^T` over the same memory.
 
 mod library;
 mod shape;
@@ -22,28 +22,28 @@ pub use self::library::{Blas, Factor};
 pub use self::shape::Shape;
 use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
-/// Bytes that cuBLASLt may use in between.
+/// Bytes of cuBLASLt's workspace.
 const WORKSPACE: usize = 32 << 20;
 
-/// Bytes that every matrix's address is a multiple of.
+/// Alignment of every matrix in bytes.
 const ALIGN: u64 = 16;
 
-/// How 32-bit floats are multiplied.
+/// Precision of products of 32-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Math {
-    /// As they are.
+    /// All bits.
     #[default]
     Full,
-    /// Rounded to 10 bits of fraction, by the matrix units; 16-bit floats are what they are.
+    /// Rounded to 10 bits of fraction, by the matrix units; 16-bit floats are unchanged.
     Tf32,
 }
 
-/// What is done to each sum on its way out.
+/// Operations on each sum before it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epilogue {
     /// Whether one number for each column of C is added.
     pub bias: bool,
-    /// What comes after; there is no sigmoid.
+    /// The function that follows; sigmoid is not supported.
     pub activation: Activation,
 }
 
@@ -64,7 +64,7 @@ impl Epilogue {
     }
 }
 
-/// A product's description, layouts and preferences, which go with it.
+/// A product's description, layouts and preferences.
 #[derive(Debug)]
 struct Descriptions {
     product: sys::cublasLtMatmulDesc_t,
@@ -85,9 +85,9 @@ impl Drop for Descriptions {
     }
 }
 
-/// A product of one shape, with the algorithm that cuBLASLt chose for it: the same bits in each run.
+/// A product of one shape, with the algorithm that cuBLASLt chose for it: bit-identical in each run.
 ///
-/// It has a workspace of its own, so it runs in one stream at a time: in another it waits for that one first.
+/// It has a workspace of its own, so it runs in one stream at a time: in another stream it waits for that one first.
 #[derive(Debug)]
 pub struct Gemm<T> {
     blas: Blas,
@@ -107,7 +107,7 @@ impl<T: Factor> Gemm<T> {
     ///
     /// # Errors
     ///
-    /// A shape that cannot be, an activation that is not offered, no memory, or no algorithm.
+    /// An invalid shape, an activation that is not supported, no memory, or no algorithm.
     pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T>, Error> {
         shape.check()?;
         let of_library = epilogue.of_library()?;
@@ -121,7 +121,7 @@ impl<T: Factor> Gemm<T> {
         let product = result::create_matmul_desc(compute, Data::CUDA_R_32F).map_err(wrong())?;
         let mut all = Descriptions { product, layouts: Vec::new(), wishes: None };
         for ([rows, cols], stride) in shape.stored().into_iter().zip(shape.strides) {
-            // Rows here are columns there.
+            // Rows here are columns in cuBLASLt.
             let layout = result::create_matrix_layout(T::KIND, cols as u64, rows as u64, stride as i64);
             all.layouts.push(layout.map_err(wrong())?);
         }
@@ -133,7 +133,7 @@ impl<T: Factor> Gemm<T> {
         all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSB, &flag(shape.a_transposed)).map_err(wrong())?;
         all.set(OfProduct::CUBLASLT_MATMUL_DESC_EPILOGUE, &of_library).map_err(wrong())?;
         let wish = |which, value: *const c_void, bytes| {
-            // SAFETY: the preferences were made above, and the value has so many bytes.
+            // SAFETY: the preferences were made above, and the value has `bytes` bytes.
             unsafe { result::set_matmul_pref_attribute(wishes, which, value, bytes) }.map_err(wrong())
         };
         let most = Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
@@ -169,8 +169,8 @@ impl<T: Factor> Gemm<T> {
         })
     }
 
-    /// `c = f(alpha * a b + beta * c + bias)`; where `beta` is 0, what `c` held is not read. `bias` has one number for
-    /// each column of C. Neither waits, in one stream, nor allocates, so that it can be captured.
+    /// Computes `c = f(alpha * a b + beta * c + bias)`; where `beta` is 0, the previous `c` is not read. `bias` has one
+    /// number for each column of C. Neither waits, within one stream, nor allocates, so that it can be captured.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl<T: Factor> Gemm<T> {
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let layouts = &self.descriptions.layouts;
         let (to, workspace) = (pointer(c.address()), self.workspace.as_mut());
-        // SAFETY: the descriptions are this product's, and the matrices as long as they say. Since `before_reading` and
-        // `before_writing`, no other stream uses the matrices, the bias or the workspace.
+        // SAFETY: the descriptions are this product's, and the matrices have the lengths described. Since
+        // `before_reading` and `before_writing`, no other stream uses the matrices, the bias or the workspace.
         unsafe {
             result::matmul(
                 self.blas.handle(),
@@ -224,7 +224,7 @@ impl<T: Factor> Gemm<T> {
         .map_err(wrong())
     }
 
-    /// Fails where the matrices or the bias are not as this product takes them.
+    /// Fails where the matrices or the bias do not fit this product.
     fn check(
         &self,
         a: Slice<'_, T>,
@@ -240,7 +240,7 @@ impl<T: Factor> Gemm<T> {
             }
             if !slice.address().is_multiple_of(ALIGN) {
                 return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    what: format!("{what} at an address that is not a multiple of {ALIGN}"),
                     remedy: "begin matrices at a multiple of 16 bytes",
                 });
             }
@@ -253,7 +253,7 @@ impl<T: Factor> Gemm<T> {
         Ok(())
     }
 
-    /// Bytes that the algorithm uses in between.
+    /// Bytes of the algorithm's workspace.
     #[must_use]
     pub fn workspace(&self) -> usize {
         self.workspace.len()

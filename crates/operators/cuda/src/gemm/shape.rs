@@ -11,23 +11,23 @@ pub struct Shape {
     pub n: usize,
     /// Columns of A, rows of B.
     pub k: usize,
-    /// Whether A lies in memory as `[k, m]`.
+    /// Whether A is stored as `[k, m]`.
     pub a_transposed: bool,
-    /// Whether B lies in memory as `[n, k]`, as the weights of a linear layer do.
+    /// Whether B is stored as `[n, k]`, like the weights of a linear layer.
     pub b_transposed: bool,
-    /// Elements from row to row of A, B and C as they lie in memory.
+    /// Elements from row to row of A, B and C as stored.
     pub strides: [usize; 3],
 }
 
 impl Shape {
-    /// Of matrices without padding.
+    /// A shape of matrices without padding.
     #[must_use]
     pub fn new([m, n, k]: [usize; 3], a_transposed: bool, b_transposed: bool) -> Shape {
         let strides = [if a_transposed { m } else { k }, if b_transposed { k } else { n }, n];
         Shape { m, n, k, a_transposed, b_transposed, strides }
     }
 
-    /// With rows further apart.
+    /// The same shape with rows further apart.
     #[must_use]
     pub fn with_strides(self, strides: [usize; 3]) -> Shape {
         Shape { strides, ..self }
@@ -44,7 +44,7 @@ impl Shape {
         ]
     }
 
-    /// Elements that A, B and C take.
+    /// Number of elements that A, B and C span.
     pub(super) fn lengths(&self) -> [usize; 3] {
         let stored = self.stored();
         std::array::from_fn(|at| {

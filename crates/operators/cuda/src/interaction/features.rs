@@ -1,4 +1,4 @@
-//! The vectors that interact, and where their gradients go.
+//! The vectors of an interaction, and the buffers of their gradients.
 
 use crate::{Slice, SliceMut};
 
@@ -11,14 +11,14 @@ pub struct Strides {
     pub vector: usize,
 }
 
-/// The `F` vectors of each sample: the dense one and the others, in one buffer or in two.
+/// The `F` vectors of each sample: the dense one and the others, in one or two buffers.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     pub(super) dense: (Slice<'a, f32>, usize),
     pub(super) others: (Slice<'a, f32>, Strides),
 }
 
-/// Where the gradients of the vectors go, all overwritten.
+/// Buffers of the gradients of the vectors, all overwritten.
 #[derive(Debug)]
 pub struct FeaturesMut<'a> {
     pub(super) dense: (SliceMut<'a, f32>, usize),

@@ -1,7 +1,7 @@
-//! Dot interaction on a GPU, as `steptime_ops::interaction` does it: see `interaction.cu`.
+//! Dot interaction on a GPU, with the semantics of `steptime_ops::interaction`: see `interaction.cu`.
 //!
 //! Each sample's vectors are read once, and only the triangle is computed. Sums are fused multiply-adds from the first
-//! column to the last, the same in each run.
+//! column to the last, in the same order in each run.
 
 mod features;
 mod plan;
@@ -14,7 +14,7 @@ use self::plan::Plan;
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 
-/// As `interaction.cu` has it.
+/// Kernel argument of `interaction.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 struct Vectors {
@@ -34,8 +34,8 @@ pub struct Interaction {
 }
 
 impl Interaction {
-    /// Compiles it. With `aligned`, vectors may be read and written 16 bytes at a time: addresses and strides of
-    /// features and of their gradients are multiples of four floats.
+    /// Compiles the interaction. With `aligned`, vectors may be read and written 16 bytes at a time: addresses and
+    /// strides of features and of their gradients must be multiples of four floats.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Interaction {
         Ok(Interaction { plan, forward, backward })
     }
 
-    /// The output `[B, D + P]`, with rows `stride` floats apart, of B = `samples` samples.
+    /// Computes the output `[B, D + P]`, with rows `stride` floats apart, for B = `samples` samples.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Interaction {
         unsafe { self.forward.launch(stream, self.plan.grid(samples, 0), args) }
     }
 
-    /// The gradient of the features, from that of the output, `[B, D + P]` with rows `stride` floats apart.
+    /// Computes the gradient of the features from that of the output, `[B, D + P]` with rows `stride` floats apart.
     ///
     /// # Errors
     ///
@@ -149,11 +149,11 @@ impl Interaction {
         Ok(())
     }
 
-    /// How its kernels are launched for this many samples.
+    /// Launch geometry of its kernels for this number of samples.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers they take.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self, samples: usize) -> Result<[Geometry; 2], Error> {
         let mut both = self.plan.geometry(samples);
         both[0].registers = Some(self.forward.registers()?);

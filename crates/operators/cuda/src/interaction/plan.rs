@@ -1,17 +1,17 @@
-//! What an interaction is compiled for, and how it is launched.
+//! Compile-time parameters of an interaction, and its launch.
 
 use steptime_ops::interaction::Interaction as Shape;
 
 use crate::geometry::Geometry;
 use crate::{Error, Grid, Source};
 
-/// Shared memory of a multiprocessor's block, in bytes.
+/// Largest shared memory of a block, in bytes.
 const MOST_SHARED: usize = 227 << 10;
 
 /// Warps of a block.
 const WARPS: usize = 4;
 
-/// What a compilation is for.
+/// Parameters of a compilation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) shape: Shape,

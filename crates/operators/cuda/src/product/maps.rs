@@ -1,4 +1,4 @@
-//! How the copy engine finds the tiles of a matrix.
+//! Descriptions of matrix tiles for the copy engine.
 
 use std::ffi::c_void;
 
@@ -11,12 +11,12 @@ use sys::CUtensorMapSwizzle as Swizzle;
 use super::{Number, ROW};
 use crate::{Error, Slice};
 
-/// The driver's description, at the address that it wants.
+/// The driver's tensor map, with its alignment.
 #[repr(C, align(64))]
 struct Map([u64; 16]);
 
-/// A matrix of so many rows and columns in tiles of `tall` rows of `ROW` bytes, whose 16-byte places are exchanged in the
-/// way that `wgmma` reads. Beyond the matrix there are zeros.
+/// Describes a matrix of `rows` x `columns` in tiles of `tall` rows of `ROW` bytes, whose 16-byte parts are swizzled as
+/// `wgmma` reads them. Elements beyond the matrix are zeros.
 pub(super) fn map<T: Number>(
     matrix: Slice<'_, T>,
     [rows, columns]: [usize; 2],
@@ -29,8 +29,8 @@ pub(super) fn map<T: Number>(
     let tile = [(ROW / bytes) as u32, tall as u32];
     let next = [1_u32; 2];
     let address = std::ptr::with_exposed_provenance_mut::<c_void>(matrix.address() as usize);
-    // SAFETY: the map is as large as the driver's type and aligned as it wants; the arrays have an entry for each of two
-    // axes, and a stride for each but the first. The driver looks at the matrix's address only.
+    // SAFETY: the map has the size and alignment of the driver's type; the arrays have an entry for each of two axes,
+    // and a stride for each but the first. The driver uses the matrix's address only.
     unsafe {
         sys::cuTensorMapEncodeTiled(
             (&raw mut map).cast(),

@@ -1,7 +1,9 @@
-//! Matrix products of our own, `C = A B^T`, as a ladder of rungs: see `product.cuh` and the kernels beside it.
+//! Our own matrix products, `C = A B^T`, as a ladder of rungs: see `product.cuh` and the kernels in the same folder.
 //!
-//! A is `[M, K]` and B `[N, K]`, as a linear layer's input and weights lie. [`crate::gemm`] has cuBLASLt, with more that it
-//! can do; this is what can be read, and the best rung is within a tenth of it on Hopper GPUs.
+//! A is `[M, K]` and B `[N, K]`, the layout of a linear layer's input and weights. [`crate::gemm`] wraps cuBLASLt,
+//! which supports more. These kernels are readable examples, and the best rung is within a tenth of cuBLASLt on Hopper
+//! GPUs.
+//! GPUs.
 
 mod maps;
 mod number;
@@ -15,36 +17,36 @@ use self::maps::map;
 pub use self::number::Number;
 use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
 
-/// Bytes of a row of a tile that are multiplied in a step.
+/// Bytes of a tile's row that are multiplied in a step.
 const ROW: usize = 128;
 
-/// Rows of a tile, and columns but for the last rung.
+/// Number of rows of a tile, and of columns except for the last rung.
 const SIDE: usize = 128;
 
-/// Rows of tiles that are worked on together.
+/// Number of rows of tiles that are processed together.
 const BAND: usize = 16;
 
-/// Bytes that every matrix's address and, but for the first two rungs, the length of its rows is a multiple of.
+/// Alignment in bytes of every matrix and, except for the first two rungs, of the length of its rows.
 const ALIGN: usize = 16;
 
 /// A step of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rung {
-    /// A thread an element, nothing shared.
+    /// One thread per element, no shared memory.
     Threads,
-    /// Tiles in shared memory, 8 x 8 sums a thread, by the ordinary units.
+    /// Tiles in shared memory, 8 x 8 sums per thread, on the ordinary units.
     Tiles,
-    /// `mma`, the matrix instruction of a warp, on tiles copied ahead.
+    /// `mma`, the matrix instruction of a warp, on tiles that are copied ahead.
     Mma,
-    /// `wgmma`, the matrix instruction of four warps, on tiles that the copy engine brings: Hopper's.
+    /// `wgmma`, the matrix instruction of four warps, on tiles from the copy engine: Hopper only.
     Wgmma,
 }
 
 impl Rung {
-    /// From the first to the last.
+    /// All rungs, from the first to the last.
     pub const ALL: [Rung; 4] = [Rung::Threads, Rung::Tiles, Rung::Mma, Rung::Wgmma];
 
-    /// Whether it multiplies 32-bit floats as TF32: their fractions cut to 10 bits.
+    /// Whether it multiplies 32-bit floats as TF32, with fractions cut to 10 bits.
     #[must_use]
     pub fn cuts(self) -> bool {
         matches!(self, Rung::Mma | Rung::Wgmma)
@@ -62,7 +64,7 @@ impl fmt::Display for Rung {
     }
 }
 
-/// The sizes, as the kernels are given them.
+/// Kernel argument for the sizes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 struct Sizes {
@@ -72,12 +74,12 @@ struct Sizes {
     pitch: u32,
 }
 
-/// A product of one shape by one rung: the same bits in each run.
+/// A product of one shape by one rung: bit-identical in each run.
 #[derive(Debug)]
 pub struct Product<T> {
     rung: Rung,
     sizes: Sizes,
-    /// Columns of a tile.
+    /// Number of columns of a tile.
     wide: usize,
     multiprocessors: u32,
     grid: Grid,
@@ -85,13 +87,13 @@ pub struct Product<T> {
     of: PhantomData<T>,
 }
 
-/// Columns of a tile of the last rung: the most that leave three quarters of the GPU with a tile.
+/// Number of columns of a tile of the last rung: the most that still give three quarters of the GPU a tile.
 fn width(m: usize, n: usize, multiprocessors: u32) -> usize {
     let busy = |wide: usize| 4 * m.div_ceil(SIDE) * n.div_ceil(wide) >= 3 * multiprocessors as usize;
     [256, 128].into_iter().find(|&wide| busy(wide)).unwrap_or(64)
 }
 
-/// Steps of tiles so wide that are on their way or in use: as many as shared memory holds.
+/// Number of pipeline stages for tiles of this width: as many as shared memory holds.
 fn stages(wide: usize) -> usize {
     match wide {
         256 => 4,
@@ -101,11 +103,11 @@ fn stages(wide: usize) -> usize {
 }
 
 impl<T: Number> Product<T> {
-    /// Compiles it.
+    /// Compiles the product.
     ///
     /// # Errors
     ///
-    /// A shape that the rung does not take, a GPU that does not have its instruction, no compiler.
+    /// A shape that the rung does not support, a GPU without its instruction, no compiler.
     pub fn new(device: &Device, [m, n, k]: [usize; 3], rung: Rung) -> Result<Product<T>, Error> {
         let most = u32::MAX as usize / 256;
         if m.min(n).min(k) == 0
@@ -154,7 +156,7 @@ impl<T: Number> Product<T> {
         Ok(Product { rung, sizes, wide, multiprocessors, grid, kernel, of: PhantomData })
     }
 
-    /// `c = a b^T`. Neither waits, in one stream, nor allocates, so that it can be captured.
+    /// Computes `c = a b^T`. Neither waits, within one stream, nor allocates, so that it can be captured.
     ///
     /// # Errors
     ///
@@ -173,7 +175,7 @@ impl<T: Number> Product<T> {
             }
             if !slice.address().is_multiple_of(ALIGN as u64) {
                 return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    what: format!("{what} at an address that is not a multiple of {ALIGN}"),
                     remedy: "begin matrices at a multiple of 16 bytes",
                 });
             }
@@ -185,12 +187,12 @@ impl<T: Number> Product<T> {
         } else {
             Args::new().slice(a).slice(b).slice_mut(c).value(self.sizes)
         };
-        // SAFETY: the arguments are those of the rung's kernel, and the matrices, which are named, as long as it takes
-        // them to be.
+        // SAFETY: the arguments are those of the rung's kernel, and the matrices, which are named, have the lengths
+        // that it expects.
         unsafe { self.kernel.launch(stream, self.grid, args) }
     }
 
-    /// Columns of a tile, and blocks that are at work.
+    /// Columns of a tile, and number of blocks that run at once.
     #[must_use]
     pub fn tile(&self) -> (usize, u32) {
         (self.wide, self.multiprocessors.min(self.grid.blocks[0]))

@@ -1,9 +1,9 @@
-//! What matrices are made of.
+//! Element types of matrices.
 
 use bytemuck::Pod;
 use half::bf16;
 
-/// Numbers that are multiplied: sums are in 32-bit floats.
+/// Number types that are multiplied: sums are in 32-bit floats.
 pub trait Number: Pod + private::Kind {}
 
 impl<T: Pod + private::Kind> Number for T {}
@@ -14,9 +14,9 @@ pub(super) mod private {
     use super::bf16;
 
     pub trait Kind {
-        /// As the kernels name it.
+        /// The type's number in the kernels.
         const TYPE: u32;
-        /// As the copy engine does.
+        /// The type's name for the copy engine.
         const DATA: Data;
     }
 

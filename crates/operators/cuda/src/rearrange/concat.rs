@@ -7,29 +7,30 @@ use steptime_tensor::Layout;
 use super::Copy;
 use crate::{Device, Error, Slice, SliceMut, Stream};
 
-/// Several inputs one after the other along a dimension, compiled for their layouts: one launch each.
+/// Concatenation of several inputs along a dimension, compiled for their layouts: one launch for each input.
 #[derive(Debug)]
 pub struct Concat<T> {
     copies: Vec<Copy<T>>,
 }
 
 impl<T: Pod> Concat<T> {
-    /// Compiles it.
+    /// Compiles the concatenation.
     ///
     /// # Errors
     ///
-    /// No input, no such dimension, or shapes that differ elsewhere or do not add up to the output's; no compiler.
+    /// No input, a dimension that does not exist, or shapes that differ elsewhere or do not add up to the output's; no
+    /// compiler.
     pub fn new(device: &Device, from: &[Layout], axis: usize, to: &Layout) -> Result<Concat<T>, Error> {
         let pieces = pieces(from, axis, to)?;
         let copies = from.iter().zip(&pieces).map(|(from, piece)| Copy::new(device, from, piece));
         Ok(Concat { copies: copies.collect::<Result<_, _>>()? })
     }
 
-    /// Runs it.
+    /// Runs the concatenation.
     ///
     /// # Errors
     ///
-    /// Inputs too few or too many, or buffers that do not fit.
+    /// Too few or too many inputs, or buffers that do not fit.
     pub fn run(&self, stream: &Stream, from: &[Slice<'_, T>], to: &mut SliceMut<'_, T>) -> Result<(), Error> {
         let (found, needed) = (from.len(), self.copies.len());
         if found != needed {

@@ -1,9 +1,9 @@
 //! Moving elements of 1, 2, 4 or 8 bytes on a GPU: copies of strided layouts, transposes, concatenation.
 //!
-//! Dimensions are reordered so that the output's neighbours are innermost, and those that lie together are joined.
-//! Where neighbours on both sides are the same, cells of up to 16 bytes are copied; where another dimension's elements
-//! are neighbours in the input, tiles are transposed, so that both sides see whole sectors: by vectors where these fit, else
-//! one by one in tiles that end where sectors do.
+//! Dimensions are reordered so that the output's neighbours are innermost, and contiguous ones are joined. Where
+//! neighbours are the same on both sides, cells of up to 16 bytes are copied. Where another dimension's elements are
+//! neighbours in the input, tiles are transposed, so that both sides access whole sectors: by vectors where these fit,
+//! otherwise element by element in tiles that end at sector boundaries.
 
 mod concat;
 mod plane;
@@ -25,7 +25,7 @@ use self::transpose::Transpose;
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
 
-/// The two layouts of a copy, the input first, as few dimensions as they can do with, in the output's order.
+/// The two layouts of a copy, the input first, with as few dimensions as possible, in the output's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plan {
     joined: Joined,
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// The name of a type of so many bytes in device code.
+/// The name of a type of `bytes` bytes in device code.
 fn device_name(bytes: usize) -> &'static str {
     match bytes {
         1 => "unsigned char",
@@ -73,7 +73,7 @@ fn device_name(bytes: usize) -> &'static str {
     }
 }
 
-/// How a copy is done.
+/// Method of a copy.
 #[derive(Debug)]
 enum Way {
     Rows(Rows),
@@ -114,7 +114,7 @@ impl Way {
         }
     }
 
-    /// The function of the source.
+    /// Name of the kernel in the source.
     fn kernel(&self) -> &'static str {
         match self {
             Way::Rows(_) => "rows",
@@ -134,9 +134,9 @@ impl Way {
 /// A copy between two layouts of one shape, compiled for them; elements have 1, 2, 4 or 8 bytes.
 #[derive(Debug)]
 pub struct Copy<T> {
-    /// Nothing, where there are no elements.
+    /// `None` where there are no elements.
     work: Option<(Way, Kernel)>,
-    /// Elements that each operand must have.
+    /// Number of elements that each operand must have.
     needed: [usize; 2],
     of: PhantomData<fn(T) -> T>,
 }
@@ -164,8 +164,8 @@ impl<T: Pod> Copy<T> {
     ///
     /// # Errors
     ///
-    /// Buffers shorter than the layouts say, or at addresses that are no multiples of the vectors that these allow, 16
-    /// bytes at most.
+    /// Buffers that are shorter than the layouts, or whose addresses are not multiples of the vectors that the layouts
+    /// allow, at most 16 bytes.
     pub fn run(&self, stream: &Stream, from: Slice<'_, T>, to: &mut SliceMut<'_, T>) -> Result<(), Error> {
         for (found, needed) in [from.len(), to.len()].into_iter().zip(self.needed) {
             if found < needed {
@@ -183,15 +183,16 @@ impl<T: Pod> Copy<T> {
             });
         }
         let args = Args::new().slice(from).slice_mut(to);
-        // SAFETY: the arguments are those of the kernel, which keeps to the layouts; buffers are long enough, and named.
+        // SAFETY: the arguments are those of the kernel, which stays within the layouts; buffers are long enough, and
+        // named.
         unsafe { kernel.launch(stream, way.grid(), args) }
     }
 
-    /// How it is launched; `None` where there is nothing to copy.
+    /// Launch geometry; `None` where there is nothing to copy.
     ///
     /// # Errors
     ///
-    /// The driver refuses to say how many registers it takes.
+    /// The driver does not report the number of registers.
     pub fn geometry(&self) -> Result<Option<Geometry>, Error> {
         let Some((way, kernel)) = &self.work else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The plane that a transpose turns.
+//! The plane of a transpose.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use steptime_tensor::Joined;
 use super::Plan;
 use crate::Source;
 
-/// Elements below which a side of a plane is narrow.
+/// Number of elements below which a side of a plane counts as narrow.
 const NARROW: usize = 32;
 
-/// Columns, neighbours in the input, and rows, neighbours in the output. All other dimensions number planes.
+/// Columns are neighbours in the input, and rows are neighbours in the output. All other dimensions number planes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plane {
     plan: Plan,
@@ -18,14 +18,14 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    /// Of these layouts, if there is one that is worth tiles.
+    /// The plane of these layouts, if there is one that is worth tiles.
     pub(super) fn new(plan: &Plan) -> Option<Plane> {
         let Joined { shape, strides } = &plan.joined;
         let last = shape.len().checked_sub(1)?;
         let (from, to) = (&strides[0], &strides[1]);
         let long = |axis: usize| (4..1 << 31).contains(&shape[axis]);
         let column = (0..last).find(|&axis| from[axis] == 1 && long(axis))?;
-        // Smaller planes lie in the first-level cache as a whole.
+        // Smaller planes fit the first-level cache as a whole.
         let large = shape[column].saturating_mul(shape[last]) >= 1024;
         let found = from[last] > 1 && to[last] == 1 && long(last) && large;
         found.then(|| Plane { plan: plan.clone(), column })
@@ -42,12 +42,12 @@ impl Plane {
         [shape[self.column], shape[shape.len() - 1]]
     }
 
-    /// Whether a side is so short that nothing is gained by vectors.
+    /// Whether a side is so short that vectors gain nothing.
     pub(super) fn narrow(&self) -> bool {
         self.sides().iter().any(|side| side.next_power_of_two() < NARROW)
     }
 
-    /// What is added to the place of a line's first element: in the input, in the output.
+    /// Offsets that are added to the position of a line's first element, in the input or in the output.
     fn steps(&self, operand: usize) -> impl Iterator<Item = usize> {
         let Plan { joined: Joined { shape, strides }, offsets, .. } = &self.plan;
         let along = [self.column, shape.len() - 1][operand];
@@ -55,18 +55,18 @@ impl Plane {
         others.map(move |axis| strides[operand][axis]).chain([offsets[operand]])
     }
 
-    /// Elements of vectors that begin and end where lines do, on both sides: a power of two, 16 at most.
+    /// Elements of vectors that begin and end where lines do, on both sides: a power of two, at most 16.
     pub(super) fn together(&self) -> usize {
         let all = self.steps(0).chain(self.steps(1)).chain(self.sides()).fold(0, |all, one| all | one);
         1 << all.trailing_zeros().min(4)
     }
 
-    /// Whether lines of the output begin at multiples of so many bytes from its beginning.
+    /// Whether lines of the output begin at multiples of `bytes` bytes from its beginning.
     pub(super) fn lines_begin_at(&self, bytes: usize) -> bool {
         self.steps(1).all(|step| (step * self.plan.size).is_multiple_of(bytes))
     }
 
-    /// Tiles of a number of columns and rows each, in all planes; rows begin `before` the first one.
+    /// Number of tiles of these columns and rows, in all planes; rows begin `before` the first one.
     pub(super) fn tiles(&self, [columns, rows]: [usize; 2], before: usize) -> usize {
         let shape = &self.plan.joined.shape;
         let tiles = |(axis, &size): (usize, &usize)| match axis {
@@ -77,7 +77,7 @@ impl Plane {
         shape.iter().enumerate().map(tiles).product()
     }
 
-    /// A source with what it has to know of the layouts.
+    /// Adds the layouts' constants to a source.
     pub(super) fn define(&self, source: Source) -> Source {
         let Joined { shape, strides } = &self.plan.joined;
         let (row, column) = (shape.len() - 1, self.column);

@@ -11,10 +11,10 @@ use crate::{Error, Grid, Source};
 /// Threads of a block.
 const THREADS: usize = 128;
 
-/// Bytes of a cell at most, and of a thread's cells together.
+/// Largest number of bytes of a cell, and of all cells of a thread.
 const BYTES: usize = 16;
 
-/// A copy of cells: as many elements as lie together on both sides.
+/// A copy of cells: runs of elements that are contiguous on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rows {
     /// Strides and offsets in cells.
@@ -52,7 +52,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Bytes that both operands' addresses must be multiples of.
+    /// Alignment of both operands' addresses in bytes.
     pub(super) fn align(&self) -> usize {
         self.plan.size
     }
@@ -61,7 +61,7 @@ impl Rows {
         self.plan.joined.shape.iter().product()
     }
 
-    /// Cells of a thread.
+    /// Number of cells of a thread.
     fn cells(&self) -> usize {
         BYTES / self.plan.size
     }
@@ -76,7 +76,7 @@ impl Rows {
 
     pub(super) fn source(&self) -> Source {
         let Joined { shape, strides } = &self.plan.joined;
-        // A thread of the last block counts beyond the end.
+        // A thread of the last block counts past the end.
         let wide = self.blocks() * THREADS * self.cells() > u32::MAX as usize;
         let suffix = if wide { "ull" } else { "u" };
         let mut axes = String::new();
@@ -95,7 +95,7 @@ impl Rows {
             .define("AXES", axes)
     }
 
-    /// How it is launched, but for its registers.
+    /// Launch geometry, without registers.
     pub(super) fn geometry(&self) -> Geometry {
         Geometry {
             kernel: "rows",

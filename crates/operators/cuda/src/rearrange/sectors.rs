@@ -1,20 +1,20 @@
-//! Transposes whose lines of the output begin anywhere: no sector of memory is written in two parts by two blocks.
+//! Transposes whose output lines begin anywhere: no sector of memory is written in two parts by two blocks.
 
 use super::plane::Plane;
 use super::transpose::longest_vector;
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
 
-/// Bytes that memory writes at once.
+/// Bytes of a memory write.
 const SECTOR: usize = 32;
 
-/// Bytes of a line of the output up to which one block writes all of it.
+/// Bytes of an output line up to which one block writes all of it.
 const WHOLE: usize = 832;
 
-/// Rows up to which tiles of [`super::transpose::Transpose`] hold lines of the output as a whole.
+/// Number of rows up to which tiles of [`super::transpose::Transpose`] hold whole output lines.
 const SHORT: usize = 32;
 
-/// Columns of a tile that ends with sectors.
+/// Columns of a tile that ends at a sector boundary.
 const COLUMNS: usize = 64;
 
 /// A transpose of single elements, in tiles that end at boundaries of sectors, or that hold whole lines.
@@ -23,13 +23,14 @@ pub(super) struct Sectors {
     plane: Plane,
     /// Columns and rows of a tile.
     tile: [usize; 2],
-    /// Elements of a sector; one where tiles hold whole lines.
+    /// Number of elements of a sector; 1 where tiles hold whole lines.
     sector: usize,
     threads: usize,
 }
 
 impl Sectors {
-    /// Of a plane of 4 or 8 bytes an element whose lines in the output begin within sectors, if vectors do not fit it.
+    /// A transpose of a plane with 4 or 8 bytes an element whose output lines begin within sectors, if vectors do not
+    /// fit it.
     pub(super) fn new(plane: &Plane) -> Option<Sectors> {
         let size = plane.size();
         let vectors = plane.together() >= longest_vector(size);
@@ -37,9 +38,9 @@ impl Sectors {
             return None;
         }
         let [columns, rows] = plane.sides();
-        // Whether two thirds of the tiles' columns are there.
+        // Whether at least two thirds of the tiles' columns exist.
         let full = 3 * columns >= 2 * columns.next_multiple_of(COLUMNS);
-        // As measured.
+        // Thresholds as measured.
         let (tile, sector, threads) = if rows <= SHORT {
             return None;
         } else if rows * size <= WHOLE {
@@ -53,7 +54,7 @@ impl Sectors {
         (sectors.blocks() <= i32::MAX as usize).then_some(sectors)
     }
 
-    /// Bytes that both operands' addresses must be multiples of.
+    /// Alignment of both operands' addresses in bytes.
     pub(super) fn align(&self) -> usize {
         self.plane.size()
     }
@@ -75,7 +76,7 @@ impl Sectors {
         self.plane.define(source)
     }
 
-    /// How it is launched, but for its registers.
+    /// Launch geometry, without registers.
     pub(super) fn geometry(&self) -> Geometry {
         let [columns, rows] = self.tile;
         let each = (columns * rows).div_ceil(self.threads);

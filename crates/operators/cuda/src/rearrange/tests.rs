@@ -16,7 +16,7 @@ fn only_transposes_are_transposed() {
         way => Some(way.grid().blocks[0]),
     };
     let swapped = layout(&[100, 70]).transpose(0, 1).unwrap();
-    // Neither is a multiple of four: whole lines, up to 48 of them a tile.
+    // Neither is a multiple of four: whole lines, up to 48 of them in a tile.
     assert_eq!(blocks(&swapped, &layout(&[70, 100])), Some(2));
     assert_eq!(blocks(&layout(&[70, 100]), &swapped), Some(3));
     assert_eq!(blocks(&swapped, &swapped), None);
@@ -25,7 +25,7 @@ fn only_transposes_are_transposed() {
     assert_eq!(blocks(&inner, &layout(&[9, 40, 64])), Some(9));
     let outer = layout(&[64, 9, 40]).transpose(0, 1).unwrap();
     assert_eq!(blocks(&outer, &layout(&[9, 64, 40])), None);
-    // A plane of 16 x 16 lies in the first-level cache.
+    // A plane of 16 x 16 fits the first-level cache.
     let small = layout(&[99, 16, 16]).transpose(1, 2).unwrap();
     assert_eq!(blocks(&small, &layout(&[99, 16, 16])), None);
 }

@@ -1,4 +1,4 @@
-//! Transposes: tiles transposed in registers and shared memory, so that both sides move vectors.
+//! Transposes: tiles transposed in registers and shared memory, so that vectors are loaded and stored.
 
 use super::plane::Plane;
 use crate::geometry::Geometry;
@@ -7,13 +7,13 @@ use crate::{Grid, Source};
 /// Bytes of a vector, where a layout allows it.
 const VECTOR_BYTES: usize = 16;
 
-/// Elements of a vector at most: a lane transposes as many rows of it.
+/// Largest number of elements of a vector: a lane transposes as many rows of it.
 const MOST: usize = 4;
 
-/// Threads of a block at most.
+/// Largest number of threads of a block.
 const THREADS: usize = 256;
 
-/// A transpose in tiles that begin where the plane does.
+/// A transpose in tiles that begin where the plane begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Transpose {
     plane: Plane,
@@ -24,12 +24,12 @@ pub(super) struct Transpose {
 }
 
 impl Transpose {
-    /// Of a plane, unless there are too many tiles.
+    /// The transpose of a plane, unless there are too many tiles.
     pub(super) fn new(plane: Plane) -> Option<Transpose> {
         let narrow = plane.narrow();
         let most = if narrow { 1 } else { longest_vector(plane.size()) };
         let vector = most.min(plane.together());
-        // As measured: lines of 256 bytes of the input for whole vectors, half as much for others.
+        // Lengths as measured: input lines of 256 bytes for whole vectors, half as much for others.
         let line = (256 / plane.size()).min(128);
         let line = if vector == most && !narrow { line } else { (line / 2).max(32) };
         let longest = if narrow { [128, 128] } else { [line, 64] };
@@ -39,7 +39,7 @@ impl Transpose {
         (transpose.blocks() <= i32::MAX as usize).then_some(transpose)
     }
 
-    /// Bytes that both operands' addresses must be multiples of.
+    /// Alignment of both operands' addresses in bytes.
     pub(super) fn align(&self) -> usize {
         self.vector * self.plane.size()
     }
@@ -67,7 +67,7 @@ impl Transpose {
         self.plane.define(source)
     }
 
-    /// How it is launched, but for its registers.
+    /// Launch geometry, without registers.
     pub(super) fn geometry(&self) -> Geometry {
         let [columns, rows] = self.tile;
         let bytes = self.align();

@@ -17,59 +17,59 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// None yet.
+    /// No arguments.
     #[must_use]
     pub fn new() -> Args<'a> {
         Args::default()
     }
 
-    /// With a number or a structure, passed by value; its type must be that of the kernel's parameter.
+    /// Adds a number or a structure, passed by value; its type must be that of the kernel's parameter.
     #[must_use]
     pub fn value<T: Pod>(mut self, value: T) -> Args<'a> {
         self.add(bytemuck::bytes_of(&value));
         self
     }
 
-    /// With an array inside a structure, passed by value.
+    /// Adds an array inside a structure, passed by value.
     #[must_use]
     pub fn array<T: Pod>(mut self, values: &[T]) -> Args<'a> {
         self.add(bytemuck::cast_slice(values));
         self
     }
 
-    /// With the address of elements that the kernel reads.
+    /// Adds the address of elements that the kernel reads.
     #[must_use]
     pub fn slice<T: Pod>(self, slice: Slice<'a, T>) -> Args<'a> {
         self.value(slice.address()).reads(slice)
     }
 
-    /// With the address of elements that the kernel writes.
+    /// Adds the address of elements that the kernel writes.
     #[must_use]
     pub fn slice_mut<T: Pod>(self, slice: &'a mut SliceMut<'_, T>) -> Args<'a> {
         self.value(slice.address()).writes(slice.as_ref())
     }
 
-    /// With the address of elements that the kernel writes, in memory that an operator keeps for itself.
+    /// Adds the address of elements that the kernel writes, in memory that an operator keeps for itself.
     #[must_use]
     pub(crate) fn own<T: Pod>(self, slice: Slice<'a, T>) -> Args<'a> {
         self.value(slice.address()).writes(slice)
     }
 
-    /// With elements that the kernel reads, and whose address it is given elsewhere, as in a structure.
+    /// Registers elements that the kernel reads, whose address is passed elsewhere, for example in a structure.
     #[must_use]
     pub fn reads<T: Pod>(mut self, slice: Slice<'a, T>) -> Args<'a> {
         self.read.extend(slice.stream_use());
         self
     }
 
-    /// With elements that the kernel writes, and whose address it is given elsewhere, as in a structure.
+    /// Registers elements that the kernel writes, whose address is passed elsewhere, for example in a structure.
     #[must_use]
     pub fn writes<T: Pod>(mut self, slice: Slice<'a, T>) -> Args<'a> {
         self.written.extend(slice.stream_use());
         self
     }
 
-    /// Waits where another stream may still use the memory, and notes that this one does from now on.
+    /// Waits where another stream may still use the memory, and records that this stream uses it from now on.
     pub(crate) fn take_turn(&self, stream: &Stream) -> Result<(), Error> {
         self.read.iter().try_for_each(|memory| memory.read(stream))?;
         self.written.iter().try_for_each(|memory| memory.write(stream))
@@ -82,7 +82,7 @@ impl<'a> Args<'a> {
         bytemuck::cast_slice_mut(&mut self.cells[start..])[..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Their addresses, as the driver wants them.
+    /// Addresses of the arguments, for the driver.
     pub(super) fn pointers(&mut self) -> Vec<*mut c_void> {
         let cells = &mut self.cells;
         self.starts.iter().map(|&start| (&raw mut cells[start]).cast()).collect()

@@ -9,7 +9,7 @@ use super::{Device, Error, Slice, SliceMut, Stream, StreamUse};
 
 /// Elements in a device's memory.
 ///
-/// A buffer knows the stream that used it last. A launch or a copy in another stream first waits for that one, unless
+/// A buffer keeps the stream that used it last. A launch or a copy in another stream first waits for that one, unless
 /// both only read; so does the buffer before its memory is freed. Within one stream nothing waits.
 #[derive(Debug)]
 pub struct Buffer<T> {
@@ -22,7 +22,7 @@ pub struct Buffer<T> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// So many elements, whose values are whatever was there.
+    /// A buffer of `len` elements with arbitrary values.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl<T: Pod> Buffer<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut address = 0;
         if bytes > 0 {
-            // SAFETY: freed once, when the buffer goes. Every bit pattern is a value of plain data.
+            // SAFETY: freed once, when the buffer is dropped. Every bit pattern is a value of plain data.
             address = unsafe { result::malloc_sync(bytes) }.map_err(|_| Error::OutOfMemory {
                 what: "a buffer on the GPU",
                 bytes,
@@ -43,18 +43,19 @@ impl<T: Pod> Buffer<T> {
         Ok(Buffer { device: device.clone(), address, len, lent: false, stream_use, of: PhantomData })
     }
 
-    /// So many elements of another library's memory, which this does not free.
+    /// A buffer over `len` elements of another library's memory, which it does not free.
     ///
     /// # Safety
     ///
-    /// They are on the device and live as long as the buffer. Where another library uses them too, the caller orders it.
+    /// The elements are on the device and live as long as the buffer. Where another library uses them too, the caller
+    /// orders the accesses.
     #[must_use]
     pub unsafe fn from_raw(device: &Device, address: u64, len: usize) -> Buffer<T> {
         let stream_use = StreamUse::new();
         Buffer { device: device.clone(), address, len, lent: true, stream_use, of: PhantomData }
     }
 
-    /// So many zeros, set in this stream.
+    /// A buffer of `len` zeros, set in this stream.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// A copy of these elements, done when this returns.
+    /// A copy of these elements, complete on return.
     ///
     /// # Errors
     ///
@@ -76,13 +77,13 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// How many elements.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -94,29 +95,30 @@ impl<T: Pod> Buffer<T> {
         &self.device
     }
 
-    /// All elements, to be read.
+    /// All elements, for reading.
     #[must_use]
     pub fn as_ref(&self) -> Slice<'_, T> {
         Slice::at(self.address, self.len, &self.stream_use)
     }
 
-    /// All elements, to be written.
+    /// All elements, for writing.
     #[must_use]
     pub fn as_mut(&mut self) -> SliceMut<'_, T> {
         SliceMut::at(self.address, self.len, &self.stream_use)
     }
 
-    /// Notes that this stream was waited for.
+    /// Records that this stream was waited for.
     pub(crate) fn done(&mut self, stream: &Stream) {
         self.stream_use.done(stream);
     }
 
-    /// After `to` was told to wait for what `from` holds: what `from` did is as if `to` had done it.
+    /// Transfers the use by `from` to `to`, which already waits for the work in `from`: accesses of `from` count as
+    /// accesses of `to`.
     pub(crate) fn hand_over(&self, from: &Stream, to: &Stream) {
         self.stream_use.hand_over(from, to);
     }
 
-    /// All elements on the host, once the stream has come this far.
+    /// Copies all elements to the host, after the preceding work of the stream.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        // Kernels may still use it. Where they cannot be waited for, the memory stays.
+        // Kernels may still use it. If waiting for them fails, the memory is leaked.
         let waited = self.address != 0 && self.stream_use.wait(&self.device).is_ok();
         if waited && !self.lent && self.device.bind().is_ok() {
             // SAFETY: allocated once in `uninit`, and no stream uses it any more.

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Capability {
     /// The generation: 9 is Hopper.
     pub major: u32,
-    /// Within the generation.
+    /// The revision within the generation.
     pub minor: u32,
 }
 

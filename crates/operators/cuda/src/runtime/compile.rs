@@ -1,4 +1,4 @@
-//! CUDA C++ to cubins, by NVRTC.
+//! Compilation of CUDA C++ to cubins, by NVRTC.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -10,7 +10,7 @@ use cudarc::nvrtc::sys;
 use super::cubin_cache::hash;
 use super::{Capability, CubinCache, Error};
 
-/// CUDA C++ with what it is compiled for.
+/// CUDA C++ source with its compiler options.
 #[derive(Debug, Clone)]
 pub struct Source {
     name: &'static str,
@@ -20,7 +20,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source by its name, which messages use.
+    /// A source with its name for messages.
     #[must_use]
     pub fn new(name: &'static str, text: impl Into<Cow<'static, str>>) -> Source {
         let options = ["--std=c++17", "--device-as-default-execution-space", "--extra-device-vectorization"];
@@ -28,21 +28,21 @@ impl Source {
         Source { name, text: text.into(), options, own_features: false }
     }
 
-    /// With a macro.
+    /// Adds a macro.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Source {
         self.options.push(format!("-D{name}={value}"));
         self
     }
 
-    /// With an option of the compiler, such as `--fmad=false`.
+    /// Adds a compiler option, such as `--fmad=false`.
     #[must_use]
     pub fn option(mut self, option: &str) -> Source {
         self.options.push(option.to_owned());
         self
     }
 
-    /// With the instructions that only GPUs of exactly its capability have.
+    /// Enables the instructions that only GPUs of exactly this capability have.
     #[must_use]
     pub fn own_features(mut self) -> Source {
         self.own_features = true;
@@ -55,14 +55,14 @@ impl Source {
         self.name
     }
 
-    /// The options, but for that of the architecture.
+    /// The options, without that of the architecture.
     #[must_use]
     pub fn options(&self) -> &[String] {
         &self.options
     }
 }
 
-/// Where a cubin came from.
+/// Origin of a cubin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The compiler.
@@ -78,14 +78,14 @@ pub struct Build {
     pub name: &'static str,
     /// The machine code.
     pub cubin: Vec<u8>,
-    /// Where it came from.
+    /// Origin of the machine code.
     pub origin: Origin,
     /// All options it was compiled with.
     pub options: Vec<String>,
 }
 
 impl Build {
-    /// Compiles a source for GPUs of this capability under a driver that knows this version of CUDA (13000 is 13.0),
+    /// Compiles a source for GPUs of this capability and a driver that supports this version of CUDA (13000 is 13.0),
     /// or takes it from the cache. Needs no GPU.
     ///
     /// # Errors
@@ -122,23 +122,23 @@ impl Build {
     }
 }
 
-/// The compiler's version, major and minor.
+/// Returns the compiler's version, major and minor.
 ///
 /// # Errors
 ///
-/// There is no compiler.
+/// The compiler is missing.
 pub fn nvrtc_version() -> Result<(u32, u32), Error> {
     // SAFETY: only tries to load the library.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::NoCompiler);
     }
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is there, and writes two numbers.
+    // SAFETY: the library is loaded, and writes two numbers.
     unsafe { sys::nvrtcVersion(&mut major, &mut minor) }.result().map_err(|_| Error::NoCompiler)?;
     Ok((u32::try_from(major).unwrap_or(0), u32::try_from(minor).unwrap_or(0)))
 }
 
-/// A program of the compiler's, destroyed at the end.
+/// A program of the compiler, destroyed on drop.
 struct Program(sys::nvrtcProgram);
 
 impl Drop for Program {
@@ -175,7 +175,7 @@ fn compile(source: &Source, options: &[String]) -> Result<Vec<u8>, Error> {
         .result()
         .map_err(|error| wrong(format!("{error:?}")))?;
     let mut cubin = vec![0_u8; size];
-    // SAFETY: the compiler writes as many bytes as it said.
+    // SAFETY: the compiler writes as many bytes as it reported.
     unsafe { sys::nvrtcGetCUBIN(program.0, cubin.as_mut_ptr().cast()) }
         .result()
         .map_err(|error| wrong(format!("{error:?}")))?;

@@ -10,24 +10,24 @@ const MAGIC: &[u8; 16] = b"steptime cubin 1";
 /// Bytes before the cubin: magic, length, hash.
 const HEADER: usize = 16 + 8 + 16;
 
-/// A folder of cubins, each in a file named by the hash of what it was made from.
+/// A folder of cubins, each in a file named by the hash of its inputs.
 ///
-/// An entry is written beside its place and renamed, so that no reader sees half of one, and checked by length and
-/// hash when read: one that is damaged is as if it were not there. A folder that cannot be written only costs time.
+/// An entry is written to a temporary file and renamed, so that no reader sees a partial one. Its length and hash are
+/// checked on reading: a damaged entry counts as missing. A folder that is not writable only costs time.
 #[derive(Debug, Clone)]
 pub struct CubinCache {
     folder: Option<PathBuf>,
 }
 
 impl CubinCache {
-    /// In this folder.
+    /// A cache in this folder.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> CubinCache {
         CubinCache { folder: Some(folder.into()) }
     }
 
-    /// In `STEPTIME_CACHE`, else in `steptime` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`); nowhere
-    /// where none of them is known.
+    /// A cache in `STEPTIME_CACHE`, else in `steptime` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`).
+    /// Without any of them, nothing is stored.
     #[must_use]
     pub fn usual() -> CubinCache {
         let of = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -45,7 +45,7 @@ impl CubinCache {
         Some(self.folder.as_ref()?.join(format!("{key:032x}.cubin")))
     }
 
-    /// The cubin of this key, where there is a whole one.
+    /// The cubin of this key, if there is an undamaged one.
     #[must_use]
     pub fn get(&self, key: u128) -> Option<Vec<u8>> {
         let mut entry = fs::read(self.place(key)?).ok()?;
@@ -59,7 +59,7 @@ impl CubinCache {
         Some(entry)
     }
 
-    /// Keeps a cubin; whether that succeeded.
+    /// Stores a cubin. Returns whether that succeeded.
     pub fn put(&self, key: u128, cubin: &[u8]) -> bool {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (Some(folder), Some(place)) = (&self.folder, self.place(key)) else {
@@ -83,7 +83,7 @@ impl CubinCache {
     }
 }
 
-/// FNV-1a of 128 bits over parts, whose lengths count too.
+/// 128-bit FNV-1a over parts and their lengths.
 pub(super) fn hash(parts: &[&[u8]]) -> u128 {
     let mut state = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
     let mut add = |byte: u8| state = (state ^ u128::from(byte)).wrapping_mul((1 << 88) + 0x13b);

@@ -8,10 +8,10 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 
 use super::{Capability, CubinCache, Error};
 
-/// The oldest GPUs that CUDA 13 compiles for.
+/// The oldest GPUs that CUDA 13 supports.
 const OLDEST: Capability = Capability { major: 7, minor: 5 };
 
-/// A GPU. Clones are the same one.
+/// A GPU. Clones refer to the same one.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -27,17 +27,17 @@ struct Inner {
     cache: CubinCache,
 }
 
-// SAFETY: the driver's handles may be used from every thread; each call binds the context to its own.
+// SAFETY: the driver's handles may be used from every thread; each call binds the context to its own thread.
 unsafe impl Send for Inner {}
 // SAFETY: as above; nothing changes after `open`.
 unsafe impl Sync for Inner {}
 
 impl Device {
-    /// How many GPUs the driver shows.
+    /// Number of GPUs that the driver shows.
     ///
     /// # Errors
     ///
-    /// There is no driver, or it cannot start.
+    /// The driver is missing, or cannot start.
     pub fn count() -> Result<usize, Error> {
         // SAFETY: only tries to load the library.
         if !unsafe { sys::is_culib_present() } {
@@ -48,11 +48,11 @@ impl Device {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Opens the GPU of this number, which shares its primary context with every other user in the process.
+    /// Opens the GPU of this number. It shares its primary context with every other user in the process.
     ///
     /// # Errors
     ///
-    /// No driver, no such GPU, or one too old.
+    /// No driver, no GPU of this number, or one that is too old.
     pub fn open(ordinal: usize) -> Result<Device, Error> {
         let count = Device::count()?;
         let place = i32::try_from(ordinal).ok().filter(|_| ordinal < count);
@@ -80,7 +80,7 @@ impl Device {
         let mut version = 0;
         // SAFETY: the driver writes one number.
         unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(wrong())?;
-        // SAFETY: the device is the driver's own; released when the last clone goes.
+        // SAFETY: the device is the driver's own; released when the last clone is dropped.
         let context = unsafe { primary_ctx::retain(device) }.map_err(wrong())?;
         let opened = Device(Arc::new(Inner {
             ordinal,
@@ -97,7 +97,7 @@ impl Device {
         Ok(opened)
     }
 
-    /// Makes its context that of this thread. Everything here does so by itself.
+    /// Makes its context current in this thread. All functions of this crate do so themselves.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Device {
         unsafe { result::ctx::set_current(self.0.context) }.map_err(Error::driver("binding the context"))
     }
 
-    /// The number it was opened by.
+    /// The number by which it was opened.
     #[must_use]
     pub fn ordinal(&self) -> usize {
         self.0.ordinal
@@ -125,13 +125,13 @@ impl Device {
         self.0.capability
     }
 
-    /// The CUDA version that its driver knows: 13000 is 13.0.
+    /// The CUDA version that its driver supports: 13000 is 13.0.
     #[must_use]
     pub fn driver(&self) -> u32 {
         self.0.driver
     }
 
-    /// Multiprocessors.
+    /// Number of multiprocessors.
     #[must_use]
     pub fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
@@ -143,12 +143,12 @@ impl Device {
         self.0.l2_bytes
     }
 
-    /// Where its compiled kernels are kept.
+    /// Cache of its compiled kernels.
     pub(super) fn cubins(&self) -> &CubinCache {
         &self.0.cache
     }
 
-    /// Bytes of memory, free and in all.
+    /// Bytes of memory: free, and in total.
     ///
     /// # Errors
     ///
@@ -177,7 +177,8 @@ impl fmt::Debug for Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: retained once in `open`. At the process's end the driver may be gone, which is no loss.
+        // SAFETY: retained once in `open`. At the end of the process the driver may be gone, and the error does not
+        // matter.
         let _ = unsafe { primary_ctx::release(self.device) };
     }
 }

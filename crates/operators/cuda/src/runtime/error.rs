@@ -1,4 +1,4 @@
-//! What can go wrong on a GPU, where, and what to do about it.
+//! Errors of a GPU, with their place and remedy.
 
 use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
@@ -7,36 +7,36 @@ use steptime_ops::embedding::EmbeddingError;
 use steptime_ops::embedding::backward::BackwardError;
 use steptime_ops::rearrange::RearrangeError;
 
-/// A call that cannot be carried out.
+/// Reason why a call cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No CUDA driver on this machine.
     #[error("no CUDA driver: {why}: install NVIDIA's driver, or run this on a machine with an NVIDIA GPU")]
     NoDriver {
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
-    /// No such GPU.
+    /// The GPU does not exist.
     #[error(
         "there is no GPU {ordinal}: the driver shows {count}: choose another, or check CUDA_VISIBLE_DEVICES"
     )]
     NoDevice {
-        /// The one asked for.
+        /// The requested number.
         ordinal: usize,
-        /// How many there are.
+        /// Number of GPUs.
         count: usize,
     },
-    /// A driver, compiler or GPU that is older than what it has to work with.
+    /// A driver, compiler or GPU that is older than required.
     #[error("{what} is {found}, and at least {needed} is needed: {remedy}")]
     TooOld {
-        /// What is too old.
+        /// The outdated part.
         what: &'static str,
-        /// The version there is.
+        /// The version found.
         found: String,
-        /// The version there should be.
+        /// The version needed.
         needed: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// No compiler for kernels.
@@ -52,22 +52,22 @@ pub enum Error {
     /// cuBLASLt refused a call.
     #[error("{what}: {source}")]
     Blas {
-        /// What was being done.
+        /// The failed action.
         what: String,
-        /// Its answer.
+        /// The library's error.
         source: CublasError,
     },
-    /// A kernel that the compiler refuses.
+    /// A kernel that does not compile.
     #[error("{name} does not compile with {options}:\n{log}")]
     Compile {
         /// The source's name.
         name: String,
         /// The compiler's options.
         options: String,
-        /// What the compiler says.
+        /// The compiler's log.
         log: String,
     },
-    /// A compiled source without that kernel.
+    /// A compiled source without the named kernel.
     #[error("{module} has no kernel {kernel:?}")]
     NoKernel {
         /// The source's name.
@@ -75,66 +75,66 @@ pub enum Error {
         /// The kernel.
         kernel: String,
     },
-    /// Too little memory on the GPU, or too little to be pinned on the host.
+    /// Too little memory on the GPU, or too little pinnable memory on the host.
     #[error(
         "{what} of {bytes} bytes: not enough memory ({free} bytes are free on the GPU): make the problem smaller, or free other buffers"
     )]
     OutOfMemory {
-        /// What it was for.
+        /// Purpose of the memory.
         what: &'static str,
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: usize,
-        /// Bytes the GPU has free.
+        /// Bytes that are free on the GPU.
         free: usize,
     },
     /// The driver refused a call, or reports a fault of an earlier kernel.
     #[error("{what}: {source}")]
     Driver {
-        /// What was being done.
+        /// The failed action.
         what: String,
-        /// The driver's answer.
+        /// The driver's error.
         source: DriverError,
     },
     /// A buffer of the wrong size.
     #[error("{what}: {found} elements, but {needed} are needed")]
     Size {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
-        /// Elements there are.
+        /// Number of elements found.
         found: usize,
-        /// Elements there must be.
+        /// Number of elements needed.
         needed: usize,
     },
-    /// Something that these kernels do not do.
+    /// An operation that these kernels do not support.
     #[error("{what}: {remedy}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested operation.
         what: String,
-        /// What to do instead.
+        /// The alternative.
         remedy: &'static str,
     },
-    /// Wrong tables, lookups or indices, as the CPU operators would say.
+    /// Wrong tables, lookups or indices, with the errors of the CPU operators.
     #[error(transparent)]
     Embedding(#[from] EmbeddingError),
-    /// An elementwise program with operands that do not fit, as the CPU operators would say.
+    /// An elementwise program with operands that do not fit, with the errors of the CPU operators.
     #[error(transparent)]
     Elementwise(#[from] ElementwiseError),
-    /// Elements that cannot be moved, as the CPU operators would say.
+    /// Elements that cannot be moved, with the errors of the CPU operators.
     #[error(transparent)]
     Rearrange(#[from] RearrangeError),
-    /// A backward pass that cannot be carried out, as the CPU operators would say.
+    /// A backward pass that cannot be carried out, with the errors of the CPU operators.
     #[error(transparent)]
     Backward(#[from] BackwardError),
 }
 
 impl Error {
-    /// The driver's answer to what was being done.
+    /// Converts a driver error to one that names the failed action.
     pub(crate) fn driver(what: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
         let what = what.into();
         move |source| Error::Driver { what, source }
     }
 
-    /// cuBLASLt's answer to what was being done.
+    /// Converts a cuBLASLt error to one that names the failed action.
     pub(crate) fn blas(what: impl Into<String>) -> impl FnOnce(CublasError) -> Error {
         let what = what.into();
         move |source| Error::Blas { what, source }

@@ -1,11 +1,11 @@
-//! Sequences of launches that are started at once.
+//! Sequences of launches that start at once.
 
 use cudarc::driver::result;
 use cudarc::driver::sys;
 
 use super::{Error, Stream};
 
-/// Launches captured from a stream. Buffers and code that they use must outlive its replays.
+/// Launches captured from a stream. Buffers and code that they use must outlive the replays.
 #[derive(Debug)]
 pub struct Graph {
     stream: Stream,
@@ -17,16 +17,16 @@ pub struct Graph {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Captures what `work` puts into the stream, which is not run. Code must be compiled and memory allocated before:
-    /// neither can be captured. Nor can anything that waits.
+    /// Captures the work that `work` puts into the stream, without running it. Code must be compiled and memory
+    /// allocated before: neither can be captured, nor can anything that waits.
     ///
     /// # Errors
     ///
-    /// Those of `work`; something that cannot be captured.
+    /// Errors of `work`; an operation that cannot be captured.
     pub fn capture(stream: &Stream, work: impl FnOnce(&Stream) -> Result<(), Error>) -> Result<Graph, Error> {
         stream.device().bind()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is alive.
         unsafe { result::stream::begin_capture(stream.raw(), mode) }
             .map_err(Error::driver("beginning to capture"))?;
         let done = work(stream);
@@ -46,12 +46,12 @@ impl Graph {
         }
     }
 
-    /// Puts all launches into the stream they were captured from.
+    /// Puts all launches into the stream from which they were captured.
     ///
     /// # Safety
     ///
-    /// All buffers and operators that the launches use still live, and are not used otherwise until the stream has come
-    /// past.
+    /// All buffers and operators that the launches use are still alive, and are not used otherwise until the stream has
+    /// passed the launches.
     ///
     /// # Errors
     ///

@@ -11,28 +11,28 @@ use super::{Args, Build, Device, Error, Origin, Source, Stream};
 /// Blocks and threads of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// Blocks along x, y, z; x goes fastest.
+    /// Number of blocks along x, y, z; x varies fastest.
     pub blocks: [u32; 3],
-    /// Threads of a block along x, y, z.
+    /// Number of threads of a block along x, y, z.
     pub threads: [u32; 3],
-    /// Bytes of shared memory of a block, beside what the kernel declares.
+    /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
 }
 
 impl Grid {
-    /// So many blocks of so many threads.
+    /// `blocks` blocks of `threads` threads.
     #[must_use]
     pub fn line(blocks: u32, threads: u32) -> Grid {
         Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
     }
 
-    /// Blocks along x, for each of so many y.
+    /// `x` blocks along x, for each of `y` along y.
     #[must_use]
     pub fn plane(x: u32, y: u32, threads: u32) -> Grid {
         Grid { blocks: [x, y, 1], threads: [threads, 1, 1], shared: 0 }
     }
 
-    /// With so many bytes of shared memory.
+    /// The same grid with `bytes` bytes of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Grid {
         Grid { shared: bytes, ..self }
@@ -71,7 +71,7 @@ impl Device {
 impl Module {
     fn load(device: &Device, build: &Build) -> Result<Module, Error> {
         device.bind()?;
-        // SAFETY: the cubin is whole: fresh from the compiler, or checked by its hash.
+        // SAFETY: the cubin is complete: fresh from the compiler, or checked by its hash.
         let module = unsafe { result::module::load_data(build.cubin.as_ptr().cast()) }
             .map_err(Error::driver(format!("loading {}", build.name)))?;
         Ok(Module(Arc::new(Loaded {
@@ -86,7 +86,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// There is none of that name.
+    /// The module has no kernel of that name.
     pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
         let wrong = || Error::NoKernel { module: self.0.name.into(), kernel: name.into() };
         let text = CString::new(name).map_err(|_| wrong())?;
@@ -96,7 +96,7 @@ impl Module {
         Ok(Kernel { function, name: name.into(), module: self.clone() })
     }
 
-    /// Where the code came from.
+    /// Origin of the code.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.0.origin
@@ -105,9 +105,10 @@ impl Module {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // Launches of its kernels may still run. Where that cannot be waited for, the code stays.
+        // Launches of its kernels may still run. If waiting for them fails, the code stays loaded.
         if self.device.synchronize().is_ok() {
-            // SAFETY: loaded once; every `Kernel` of it is gone, for each keeps the module, and so is every launch.
+            // SAFETY: loaded once. Every `Kernel` keeps the module, so all kernels are dropped, and all their launches
+            // are done.
             let _ = unsafe { result::module::unload(self.module) };
         }
     }
@@ -133,7 +134,7 @@ impl Kernel {
         &self.name
     }
 
-    /// Registers of a thread.
+    /// Number of registers of a thread.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl Kernel {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)
     }
 
-    /// Bytes of a thread's registers that spilled to memory.
+    /// Bytes of a thread's registers that are spilled to memory.
     ///
     /// # Errors
     ///
@@ -159,17 +160,16 @@ impl Kernel {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Lets blocks have this many bytes of shared memory beyond what the kernel declares: more than 48 KiB must be
-    /// asked for.
+    /// Allows this many bytes of dynamic shared memory in a block: required for more than 48 KiB.
     ///
     /// # Errors
     ///
-    /// More than the device has.
+    /// More shared memory than the device has.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), Error> {
         self.set(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
     }
 
-    /// Leaves as much of a multiprocessor's memory to the first-level cache as its shared memory allows.
+    /// Leaves as much of a multiprocessor's memory to the first-level cache as the kernel's shared memory allows.
     ///
     /// # Errors
     ///
@@ -186,17 +186,17 @@ impl Kernel {
             .map_err(Error::driver(format!("preparing {}", self.name)))
     }
 
-    /// Launches it, once no other stream uses the memory that the arguments name. A grid without blocks is nothing to
-    /// do.
+    /// Launches the kernel, once no other stream uses the memory that the arguments name. A grid without blocks does
+    /// nothing.
     ///
     /// # Safety
     ///
     /// - The arguments are those of the kernel in number and type.
-    /// - All memory that the kernel uses is named by `args`, as read or as written, or lies in memory of others. It is as
-    ///   long as the kernel assumes.
-    /// - Memory of others, and memory whose name was withheld, lives until the stream has come past the launch, and no
-    ///   other stream uses it before. For a [`Buffer`](crate::Buffer) that is named, nothing is left to promise: it
-    ///   knows the streams that use it, and waits for them before it is used in another one or freed.
+    /// - All memory that the kernel uses is named by `args`, as read or as written, or belongs to others. It is as long
+    ///   as the kernel assumes.
+    /// - Memory of others, and memory that `args` does not name, lives until the stream has passed the launch, and no
+    ///   other stream uses it before. A [`Buffer`](crate::Buffer) that is named needs no promise: it keeps the streams
+    ///   that use it, and waits for them before it is used in another one or freed.
     ///
     /// # Errors
     ///

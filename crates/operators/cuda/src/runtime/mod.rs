@@ -1,4 +1,4 @@
-//! The driver as this crate uses it: devices, memory, streams, compiled kernels, graphs.
+//! Wrappers of the driver: devices, memory, streams, compiled kernels, graphs.
 
 mod args;
 mod buffer;

@@ -1,4 +1,4 @@
-//! Host memory that the device reads and writes without a copy in between.
+//! Host memory that the device accesses without a copy in between.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -10,8 +10,8 @@ use cudarc::driver::sys;
 use super::slice::same;
 use super::{Device, Error, Slice, SliceMut, Stream};
 
-/// Elements in host memory that is pinned and mapped: copies run at the link's full rate beside kernels, and kernels
-/// can read it in place.
+/// Elements in pinned and mapped host memory: copies run at the link's full rate, concurrently with kernels, and
+/// kernels can read it in place.
 #[derive(Debug)]
 pub struct Pinned<T> {
     device: Device,
@@ -25,17 +25,17 @@ unsafe impl<T: Send> Send for Pinned<T> {}
 unsafe impl<T: Sync> Sync for Pinned<T> {}
 
 impl<T: Pod> Pinned<T> {
-    /// So many zeros.
+    /// `len` zeros.
     ///
     /// # Errors
     ///
-    /// The system does not pin so much memory.
+    /// The system cannot pin that much memory.
     pub fn zeros(device: &Device, len: usize) -> Result<Pinned<T>, Error> {
         device.bind()?;
         let bytes = len.saturating_mul(size_of::<T>());
         let mut start = NonNull::dangling();
         if bytes > 0 {
-            // SAFETY: freed once, when the buffer goes.
+            // SAFETY: freed once, when the buffer is dropped.
             let found = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_DEVICEMAP) };
             let found = found.ok().and_then(|start| NonNull::new(start.cast::<T>()));
             start = found.ok_or_else(|| Error::OutOfMemory {
@@ -43,32 +43,32 @@ impl<T: Pod> Pinned<T> {
                 bytes,
                 free: result::mem_get_info().map_or(0, |(free, _)| free),
             })?;
-            // SAFETY: so many bytes were given.
+            // SAFETY: as many bytes were allocated.
             unsafe { start.cast::<u8>().write_bytes(0, bytes) };
         }
         Ok(Pinned { device: device.clone(), start, len })
     }
 
-    /// The elements as kernels see them: in place, over the link.
+    /// The elements for kernels, which access them in place over the link.
     ///
     /// # Safety
     ///
-    /// They are not changed or freed before the streams have come past all launches that read them: nothing waits for
-    /// these by itself, as it does where memory of the device is freed.
+    /// The elements are not changed or freed before the streams have passed all launches that read them: nothing waits
+    /// for these automatically, unlike for device memory.
     #[must_use]
     pub unsafe fn on_device(&self) -> Slice<'_, T> {
-        // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device; that
-        // nobody writes while kernels read is the caller's promise.
+        // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device. By the
+        // caller's promise, no code writes while kernels read.
         unsafe { Slice::from_raw(self.start.as_ptr().expose_provenance() as u64, self.len) }
     }
 }
 
 impl<T: Pod> Slice<'_, T> {
-    /// Begins to copy them to pinned memory.
+    /// Starts to copy the elements to pinned memory.
     ///
     /// # Safety
     ///
-    /// `to` is not used, freed or moved from before the stream has come past the copy.
+    /// `to` is not used, freed or moved out of before the stream has passed the copy.
     ///
     /// # Errors
     ///
@@ -83,11 +83,11 @@ impl<T: Pod> Slice<'_, T> {
 }
 
 impl<T: Pod> SliceMut<'_, T> {
-    /// Begins to copy elements from pinned memory.
+    /// Starts to copy elements from pinned memory.
     ///
     /// # Safety
     ///
-    /// `from` is not changed or freed before the stream has come past the copy.
+    /// `from` is not changed or freed before the stream has passed the copy.
     ///
     /// # Errors
     ///
@@ -105,14 +105,14 @@ impl<T> Deref for Pinned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements were given and set.
+        // SAFETY: as many elements were allocated and initialised.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl<T> DerefMut for Pinned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: so many elements were given and set.
+        // SAFETY: as many elements were allocated and initialised.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -120,7 +120,7 @@ impl<T> DerefMut for Pinned<T> {
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         if self.len * size_of::<T>() > 0 && self.device.bind().is_ok() {
-            // SAFETY: given by `malloc_host` once.
+            // SAFETY: allocated by `malloc_host`, and freed once.
             let _ = unsafe { result::free_host(self.start.as_ptr().cast()) };
         }
     }

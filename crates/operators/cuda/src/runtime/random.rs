@@ -1,4 +1,4 @@
-//! Random values on the device, to measure on: zeros would flatter it.
+//! Random values on the device for measurements: zeros would be faster than real data.
 
 use super::{Args, Error, Grid, SliceMut, Source, Stream};
 
@@ -14,7 +14,7 @@ extern \"C\" __global__ void randomize(float* out, unsigned long long count, uns
     }
 }";
 
-/// Fills with values in -1..1 that depend on place and seed only.
+/// Fills with values in -1..1 that depend on position and seed only.
 ///
 /// # Errors
 ///
@@ -26,6 +26,6 @@ pub fn randomize(stream: &Stream, out: &mut SliceMut<'_, f32>, seed: u64) -> Res
     let args = Args::new().slice_mut(out).value(count).value(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     // SAFETY: the arguments are those of the kernel, which writes `count` floats; `out` has as many, and is named.
     unsafe { kernel.launch(stream, Grid::line(blocks, 256), args) }?;
-    // The code is unloaded with the kernel, which waits for all streams: so for this one alone.
+    // The code is unloaded with the kernel, which waits for all streams. Waiting here waits for this one alone.
     stream.synchronize()
 }

@@ -1,4 +1,4 @@
-//! Parts of a device's memory, to be read or written.
+//! Parts of a device's memory, for reading or writing.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,28 +8,28 @@ use cudarc::driver::result;
 
 use super::{Error, Stream, StreamUse};
 
-/// Elements on a device that are read: part of a [`Buffer`](crate::Buffer), or memory of others.
+/// Elements on a device, for reading: part of a [`Buffer`](crate::Buffer), or memory of others.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice<'a, T> {
     address: u64,
     len: usize,
-    /// That of the buffer; none for memory of others.
+    /// Use of the buffer; `None` for memory of others.
     stream_use: Option<&'a StreamUse>,
     of: PhantomData<&'a [T]>,
 }
 
-/// Elements on a device that are written.
+/// Elements on a device, for writing.
 #[derive(Debug)]
 pub struct SliceMut<'a, T> {
     address: u64,
     len: usize,
-    /// That of the buffer; none for memory of others.
+    /// Use of the buffer; `None` for memory of others.
     stream_use: Option<&'a StreamUse>,
     of: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Pod> Slice<'a, T> {
-    /// As many elements of a buffer.
+    /// `len` elements of a buffer.
     pub(super) fn at(address: u64, len: usize, stream_use: &'a StreamUse) -> Slice<'a, T> {
         Slice { address, len, stream_use: Some(stream_use), of: PhantomData }
     }
@@ -38,47 +38,47 @@ impl<'a, T: Pod> Slice<'a, T> {
     ///
     /// # Safety
     ///
-    /// There are `len` elements at this address of the device, aligned. They live, and nobody writes them, for `'a` and
-    /// until the streams have come past all launches that read them: for memory of others nothing waits by itself.
+    /// There are `len` aligned elements at this address of the device. They live and do not change for `'a` and until
+    /// the streams have passed all launches that read them: nothing waits automatically for memory of others.
     #[must_use]
     pub unsafe fn from_raw(address: u64, len: usize) -> Slice<'a, T> {
         Slice { address, len, stream_use: None, of: PhantomData }
     }
 
-    /// The address of the first.
+    /// Address of the first element.
     #[must_use]
     pub fn address(self) -> u64 {
         self.address
     }
 
-    /// How many elements.
+    /// Number of elements.
     #[must_use]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Which streams may still use the buffer that they are of; none for memory of others.
+    /// Streams that may still use their buffer; `None` for memory of others.
     pub(crate) fn stream_use(self) -> Option<&'a StreamUse> {
         self.stream_use
     }
 
-    /// Waits where another stream may still write them, before this one reads them.
+    /// Waits for another stream that may still write them, before `stream` reads them.
     pub(crate) fn before_reading(self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.map_or(Ok(()), |memory| memory.read(stream))?;
         stream.device().bind()
     }
 
-    /// Some of them.
+    /// A range of the elements.
     ///
     /// # Panics
     ///
-    /// The range is not inside.
+    /// The range is out of bounds.
     #[must_use]
     pub fn slice(self, range: Range<usize>) -> Slice<'a, T> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
@@ -86,14 +86,14 @@ impl<'a, T: Pod> Slice<'a, T> {
         Slice { address, len: range.len(), stream_use: self.stream_use, of: PhantomData }
     }
 
-    /// The same memory as elements of another type; those that do not fill one are left out.
+    /// The same memory as elements of another type; a partial element at the end is left out.
     #[must_use]
     pub fn cast<U: Pod>(self) -> Slice<'a, U> {
         let len = self.len * size_of::<T>() / size_of::<U>();
         Slice { address: self.address, len, stream_use: self.stream_use, of: PhantomData }
     }
 
-    /// Copies them to the host, once the stream has come this far, and waits.
+    /// Copies the elements to the host, after the preceding work of the stream, and waits.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl<'a, T: Pod> Slice<'a, T> {
         same("a copy to the host", to.len(), self.len)?;
         self.before_reading(stream)?;
         if !to.is_empty() {
-            // SAFETY: both are as long, and the stream is waited for before `to` is used again.
+            // SAFETY: both have one length, and the stream is waited for before `to` is used again.
             unsafe { result::memcpy_dtoh_async(to, self.address, stream.raw()) }
                 .map_err(Error::driver("copying to the host"))?;
         }
@@ -111,7 +111,7 @@ impl<'a, T: Pod> Slice<'a, T> {
 }
 
 impl<'a, T: Pod> SliceMut<'a, T> {
-    /// As many elements of a buffer.
+    /// `len` elements of a buffer.
     pub(super) fn at(address: u64, len: usize, stream_use: &'a StreamUse) -> SliceMut<'a, T> {
         SliceMut { address, len, stream_use: Some(stream_use), of: PhantomData }
     }
@@ -120,55 +120,56 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     ///
     /// # Safety
     ///
-    /// There are `len` elements at this address of the device, aligned. They live, and nobody else uses them, for `'a`
-    /// and until the streams have come past all launches that write them: for memory of others nothing waits by itself.
+    /// There are `len` aligned elements at this address of the device. They live, and no other code uses them, for `'a`
+    /// and until the streams have passed all launches that write them: nothing waits automatically for memory of
+    /// others.
     #[must_use]
     pub unsafe fn from_raw(address: u64, len: usize) -> SliceMut<'a, T> {
         SliceMut { address, len, stream_use: None, of: PhantomData }
     }
 
-    /// The address of the first.
+    /// Address of the first element.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// How many elements.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The same elements, to be read.
+    /// The same elements, for reading.
     #[must_use]
     pub fn as_ref(&self) -> Slice<'_, T> {
         Slice { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
     }
 
-    /// Waits where another stream may still use them, before this one writes them.
+    /// Waits for other streams that may still use them, before `stream` writes them.
     pub(crate) fn before_writing(&mut self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.map_or(Ok(()), |memory| memory.write(stream))?;
         stream.device().bind()
     }
 
-    /// Some of them.
+    /// A range of the elements.
     ///
     /// # Panics
     ///
-    /// The range is not inside.
+    /// The range is out of bounds.
     #[must_use]
     pub fn slice(&mut self, range: Range<usize>) -> SliceMut<'_, T> {
         let Slice { address, len, .. } = self.as_ref().slice(range);
         SliceMut { address, len, stream_use: self.stream_use, of: PhantomData }
     }
 
-    /// The same memory as elements of another type; those that do not fill one are left out.
+    /// The same memory as elements of another type; a partial element at the end is left out.
     #[must_use]
     pub fn cast<U: Pod>(self) -> SliceMut<'a, U> {
         let Slice { address, len, .. } = self.as_ref().cast::<U>();
@@ -184,7 +185,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         same("a copy from the host", from.len(), self.len)?;
         self.before_writing(stream)?;
         if !from.is_empty() {
-            // SAFETY: both are as long, and the stream is waited for before `from` may change.
+            // SAFETY: both have one length, and the stream is waited for before `from` may change.
             unsafe { result::memcpy_htod_async(self.address, from, stream.raw()) }
                 .map_err(Error::driver("copying from the host"))?;
         }
@@ -207,7 +208,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         if self.len == 0 {
             return Ok(());
         }
-        // SAFETY: both are as long. Other streams that used either were waited for.
+        // SAFETY: both have one length. Other streams that used either were waited for.
         unsafe {
             result::memcpy_dtod_async(self.address, from.address, self.len * size_of::<T>(), stream.raw())
         }
@@ -224,7 +225,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         if self.len == 0 {
             return Ok(());
         }
-        // SAFETY: as long as the slice. Other streams that used it were waited for.
+        // SAFETY: the length is that of the slice. Other streams that used it were waited for.
         unsafe { result::memset_d8_async(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
             .map_err(Error::driver("setting memory"))
     }

@@ -9,7 +9,7 @@ use cudarc::driver::sys;
 
 use super::{Device, Error};
 
-/// A queue of work on a device. Clones are the same queue.
+/// A queue of work on a device. Clones refer to the same queue.
 #[derive(Debug, Clone)]
 pub struct Stream(Arc<Queue>);
 
@@ -21,7 +21,7 @@ struct Queue {
     number: u64,
 }
 
-/// The number of all streams of others.
+/// The common number of all streams that were not made here.
 const OF_OTHERS: u64 = 0;
 
 /// The number of the next stream made here.
@@ -48,13 +48,13 @@ impl Device {
 }
 
 impl Stream {
-    /// A stream of others, such as the current one of another library; 0 is the null stream.
+    /// A stream of another library, for example its current one; 0 is the null stream.
     ///
     /// # Safety
     ///
     /// It is a stream of this device's primary context and outlives every clone. Where a buffer, or an operator that
     /// keeps memory from launch to launch (a grouping, an optimizer, a product), is used in several streams of others,
-    /// these are ordered by whom they belong to: nothing waits between them, so that they can be captured.
+    /// their owner orders them: nothing waits between them, so that they can be captured.
     #[must_use]
     pub unsafe fn from_raw(device: &Device, stream: u64) -> Stream {
         let stream = std::ptr::with_exposed_provenance_mut(stream as usize);
@@ -67,10 +67,10 @@ impl Stream {
         &self.0.device
     }
 
-    /// What memory keeps of it.
+    /// The reference to this stream that memory keeps.
     pub(super) fn user(&self) -> User {
         let number = self.0.number;
-        // Streams of others may end before the memory does.
+        // Streams of others may be destroyed before the memory is.
         User { number, queue: if self.0.own { Arc::downgrade(&self.0) } else { Weak::new() } }
     }
 
@@ -85,22 +85,22 @@ impl Stream {
     /// A kernel failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         self.device().bind()?;
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is alive.
         unsafe { result::stream::synchronize(self.raw()) }.map_err(Error::driver("waiting for a stream"))
     }
 
-    /// Marks this point.
+    /// Records an event at this point.
     ///
     /// # Errors
     ///
     /// The driver refuses.
     pub fn record(&self, event: &Event) -> Result<(), Error> {
         self.device().bind()?;
-        // SAFETY: both live.
+        // SAFETY: both are alive.
         unsafe { result::event::record(event.event, self.raw()) }.map_err(Error::driver("recording an event"))
     }
 
-    /// Lets what follows wait for a point in another stream.
+    /// Makes later work wait for a point in another stream.
     ///
     /// # Errors
     ///
@@ -108,37 +108,37 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
         self.device().bind()?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: both live.
+        // SAFETY: both are alive.
         unsafe { result::stream::wait_event(self.raw(), event.event, flags) }
             .map_err(Error::driver("waiting for an event"))
     }
 }
 
-/// A stream that uses memory, which does not keep it.
+/// A weak reference to a stream that uses memory.
 #[derive(Debug)]
 pub(super) struct User {
-    /// Another for each stream made here, one for all those of others.
+    /// Unique for each stream made here; one number for all streams of others.
     number: u64,
-    /// Nothing for those of others.
+    /// Empty for streams of others.
     queue: Weak<Queue>,
 }
 
 impl User {
-    /// Whether both are one stream; those of others count as one.
+    /// Whether both are one stream; streams of others count as one.
     pub(super) fn is(&self, other: &User) -> bool {
         self.number == other.number
     }
 
-    /// Waits for what is in the stream; for the device where that is not to be had any more.
+    /// Waits for the work in the stream, or for the device if the stream no longer exists.
     pub(super) fn wait(&self, device: &Device) -> Result<(), Error> {
         match self.queue.upgrade() {
             Some(queue) => Stream(queue).synchronize(),
-            // What was in a stream that is gone may not be done.
+            // Work of a destroyed stream may not be done.
             None => device.synchronize(),
         }
     }
 
-    /// Of a stream that is gone.
+    /// A reference to a stream that no longer exists.
     #[cfg(test)]
     pub(super) fn gone(number: u64) -> User {
         User { number, queue: Weak::new() }
@@ -148,7 +148,7 @@ impl User {
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.own && self.device.bind().is_ok() {
-            // SAFETY: made once; the driver finishes what is in it.
+            // SAFETY: made once; the driver finishes the remaining work.
             let _ = unsafe { result::stream::destroy(self.stream) };
         }
     }
@@ -167,7 +167,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// One that is not recorded yet.
+    /// An event that is not recorded yet.
     ///
     /// # Errors
     ///
@@ -179,25 +179,25 @@ impl Event {
         Ok(Event { device: device.clone(), event })
     }
 
-    /// Waits until the stream has come to it.
+    /// Waits until the stream has reached the event.
     ///
     /// # Errors
     ///
     /// A kernel failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         self.device.bind()?;
-        // SAFETY: the event lives.
+        // SAFETY: the event is alive.
         unsafe { result::event::synchronize(self.event) }.map_err(Error::driver("waiting for an event"))
     }
 
-    /// The time from another point, once both are reached.
+    /// Time since another event, once both are reached.
     ///
     /// # Errors
     ///
     /// One of them is not recorded or not reached; a kernel failed.
     pub fn since(&self, start: &Event) -> Result<Duration, Error> {
         self.device.bind()?;
-        // SAFETY: both events live.
+        // SAFETY: both events are alive.
         let ms = unsafe { result::event::elapsed(start.event, self.event) }
             .map_err(Error::driver("reading the time between events"))?;
         Ok(Duration::from_secs_f64(f64::from(ms.max(0.0)) * 1e-3))

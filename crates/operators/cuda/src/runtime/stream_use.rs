@@ -1,8 +1,8 @@
-//! Which streams may still use memory of the device.
+//! Streams that may still use device memory.
 //!
-//! Launches in one stream come one after the other. Launches in two run at once: one may write what the other reads, or
-//! read what the other has half written. So memory keeps the stream that used it last, and a launch in another stream
-//! waits for that one, unless both only read.
+//! Launches in one stream run one after the other. Launches in two streams may run at once: one may write data that the
+//! other reads. So memory keeps the stream that used it last, and a launch in another stream waits for that one, unless
+//! both only read.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::stream::User;
 use super::{Device, Error, Stream};
 
-/// Which streams may still use some memory.
+/// Streams that may still use a piece of memory.
 #[derive(Debug)]
 pub(crate) struct StreamUse(Mutex<State>);
 
 #[derive(Debug)]
 enum State {
-    /// None.
+    /// No stream.
     Idle,
-    /// This one only reads it.
+    /// One stream, which only reads it.
     Read(User),
-    /// This one writes it.
+    /// One stream, which writes it.
     Written(User),
-    /// Several, which only read it.
+    /// Several streams, which only read it.
     Shared,
 }
 
-/// What a launch does with the memory.
+/// Kind of access to the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -34,32 +34,33 @@ enum Access {
 }
 
 impl StreamUse {
-    /// Of memory that no stream uses.
+    /// Memory that no stream uses.
     pub(crate) fn new() -> StreamUse {
         StreamUse(Mutex::new(State::Idle))
     }
 
-    /// Of memory that this stream may still write.
+    /// Memory that this stream may still write.
     pub(crate) fn written(stream: &Stream) -> StreamUse {
         StreamUse(Mutex::new(State::Written(stream.user())))
     }
 
-    /// Before a launch in this stream reads the memory: waits where another one may still write it.
+    /// Waits for a stream that may still write the memory, before a launch in `stream` reads it.
     pub(crate) fn read(&self, stream: &Stream) -> Result<(), Error> {
         self.change(Access::Read, stream)
     }
 
-    /// Before a launch in this stream writes the memory: waits where another one may still use it.
+    /// Waits for streams that may still use the memory, before a launch in `stream` writes it.
     pub(crate) fn write(&self, stream: &Stream) -> Result<(), Error> {
         self.change(Access::Write, stream)
     }
 
-    /// After `to` was told to wait for what `from` holds: what `from` did is as if `to` had done it.
+    /// Transfers the use by `from` to `to`, which already waits for the work in `from`: accesses of `from` count as
+    /// accesses of `to`.
     pub(crate) fn hand_over(&self, from: &Stream, to: &Stream) {
         self.state().hand_over(&from.user(), to.user());
     }
 
-    /// After this stream was waited for, while the memory was borrowed mutably.
+    /// Records that this stream was waited for, while the memory was borrowed mutably.
     pub(crate) fn done(&self, stream: &Stream) {
         self.state().done(&stream.user());
     }
@@ -79,13 +80,13 @@ impl StreamUse {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole whenever the lock is free: each change is one assignment.
+        // The state is consistent whenever the lock is free: each change is one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Whether others must be waited for before.
+    /// Whether the access has to wait for other streams.
     fn conflicts(&self, access: Access, user: &User) -> bool {
         match self {
             State::Idle => false,
@@ -95,7 +96,7 @@ impl State {
         }
     }
 
-    /// Notes what does not conflict.
+    /// Records an access that does not conflict.
     fn note(&mut self, access: Access, user: User) {
         *self = match (mem::replace(self, State::Idle), access) {
             (_, Access::Write) => State::Written(user),
@@ -140,7 +141,7 @@ mod tests {
         User::gone(number)
     }
 
-    /// The state after these, none of which conflicts.
+    /// The state after these accesses, none of which conflicts.
     fn after(all: &[(Access, u64)]) -> State {
         let mut state = State::Idle;
         for &(access, stream) in all {

@@ -1,15 +1,15 @@
-//! Times of work on the device.
+//! Timing of work on the device.
 
 use std::time::Duration;
 
 use super::{Error, Event, Graph, Stream};
 
-/// The median time of calls, each between two events; a few more that are not counted come first. A call is given its
-/// number. The launch and the events themselves take about two microseconds of it.
+/// Returns the median time of calls, each between two events, after a few warm-up calls. A call gets its number. The
+/// launch and the events themselves take about two microseconds of it.
 ///
 /// # Errors
 ///
-/// Those of the work; a kernel that failed.
+/// Errors of the work; a kernel that failed.
 pub fn median_time(
     stream: &Stream,
     calls: usize,
@@ -30,11 +30,11 @@ pub fn median_time(
     median(&events)
 }
 
-/// The median time of a call within replays of a graph of so many calls: without the launches' own cost.
+/// Returns the median time of a call within replays of a graph of `calls` calls: without the launches' own cost.
 ///
 /// # Errors
 ///
-/// Those of the work; something in it that cannot be captured; a kernel that failed.
+/// Errors of the work; an operation in it that cannot be captured; a kernel that failed.
 pub fn replay_time(
     stream: &Stream,
     calls: usize,
@@ -43,10 +43,10 @@ pub fn replay_time(
 ) -> Result<Duration, Error> {
     let graph = Graph::capture(stream, |stream| (0..calls).try_for_each(|call| work(stream, call)))?;
     let time = median_time(stream, replays, |_, _| {
-        // SAFETY: what the work uses is borrowed by it, and the stream is waited for before this function returns.
+        // SAFETY: the work borrows its operands, and the stream is waited for before this function returns.
         unsafe { graph.replay() }
     });
-    // Also after an error, nothing may be under way when the work's buffers go.
+    // Also after an error, no launch may run when the work's buffers are freed.
     stream.synchronize()?;
     Ok(time? / u32::try_from(calls.max(1)).unwrap_or(u32::MAX))
 }

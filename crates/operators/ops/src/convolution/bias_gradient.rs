@@ -6,17 +6,17 @@ use crate::cpu::share;
 use crate::gemm::{Loop, lend, widen};
 use crate::shared::Shared;
 
-/// Sums side by side, so that they need not wait for each other.
+/// Number of concurrent sums, so that they do not wait for each other.
 const LANES: usize = 32;
 
-/// Pixels of a part where channels are innermost.
+/// Pixels of a part with channels last.
 const PIXELS: usize = 1024;
 
-/// Stretches of pixels there, at most.
+/// Largest number of parts with channels last.
 const STRETCHES: usize = 64;
 
 impl Convolution {
-    /// The gradient `dbias` of the bias, O elements, from that of the output, `dy`.
+    /// Computes the gradient `dbias` of the bias, O elements, from that of the output, `dy`.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Convolution {
         lend(stretches * channels, |sums| {
             let shared = Shared::new(sums);
             cpu.run(stretches, |part| {
-                // SAFETY: `run` does each part once, and each has sums of its own.
+                // SAFETY: `run` does each part once, and each has its own sums.
                 let sums = unsafe { shared.range(part * channels, channels) };
                 sums.fill(0.0);
                 let pixels = share(pixels, stretches, part);

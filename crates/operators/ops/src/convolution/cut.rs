@@ -1,21 +1,22 @@
-//! How a product of patches and weights is cut for caches and threads. The result does not depend on it.
+//! Partition of a product of patches and weights for caches and threads. The result does not depend on it.
 
 use crate::Isa;
 use crate::gemm::{Machine, tile_cols, tile_rows};
 
-/// Terms that are added before sums go back to memory, at most: a panel of them stays in the first-level cache.
+/// Largest number of terms that are added before sums go back to memory: a panel of them stays in the first-level
+/// cache.
 const MOST_TERMS: usize = 384;
 
-/// Halves of a cycle to copy an element into a block of patches.
+/// Half cycles to copy an element into a block of patches.
 const COPY: usize = 1;
 
-/// Bytes of packed weights that come in a cycle from the caches behind the second.
+/// Bytes of packed weights per cycle from the caches behind the second level.
 const BYTES: usize = 8;
 
 /// Cycles to begin and to store a register tile.
 const TILE: usize = 40;
 
-/// What is cut: so many pixels, lanes of weights and terms, in each group.
+/// The number of pixels, lanes of weights and terms in each group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) groups: usize,
@@ -46,13 +47,13 @@ pub(super) fn even(total: usize, most: usize) -> usize {
     total.div_ceil(total.div_ceil(most.max(1)).max(1)).max(1)
 }
 
-/// Terms of a block, which depends on their number alone: sums are cut there.
+/// Number of terms of a block. It depends on the number of terms alone, since sums are split there.
 pub(super) fn depth(terms: usize) -> usize {
     even(terms, MOST_TERMS)
 }
 
 impl Cut {
-    /// For this machine; pixels are the columns of tiles, or their rows.
+    /// The partition for this machine; pixels are the columns of tiles if `across`, otherwise their rows.
     pub(super) fn new(isa: Isa, threads: usize, across: bool, shape: Shape) -> Cut {
         let machine = Machine::detect(isa);
         let (rows, cols) = (tile_rows(isa), tile_cols(isa));
@@ -64,7 +65,7 @@ impl Cut {
         let most = (l2 / 2 / depth / pixel_tile).clamp(1, panels);
         let lane_panels = shape.lanes.div_ceil(lane_tile).max(1);
         let rate = machine.lanes * machine.fma_rate;
-        // Each tile of a part takes its multiply-adds, or what its sums wait for each other.
+        // Each tile of a part takes its multiply-adds, or the latency between dependent sums.
         let step = (pixel_tile * lane_tile).div_ceil(rate).max(machine.fma_latency);
         let tile = step * shape.terms + TILE * shape.terms.div_ceil(depth);
         let price = |down: usize, lanes: usize| {
@@ -92,7 +93,7 @@ impl Cut {
 }
 
 /// Floats from a row of a block to the next: whole cache lines, and an odd number of them, so that rows do not compete
-/// for the same places of a cache.
+/// for the same sets of a cache.
 pub(super) fn pitch(row: usize) -> usize {
     const LINE: usize = 16;
     (row.div_ceil(LINE) | 1) * LINE

@@ -1,23 +1,23 @@
-//! What can be wrong with a convolution's sizes and operands.
+//! Errors in a convolution's sizes and operands.
 
 use thiserror::Error;
 
-/// Why a convolution cannot be computed.
+/// Reason why a convolution cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConvolutionError {
     /// A size of zero.
     #[error("convolution: {what} is 0: give at least 1")]
     Zero {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
     },
-    /// Channels that cannot be dealt out to groups.
+    /// Channels that cannot be divided into the groups.
     #[error(
         "convolution: {groups} groups do not divide {inputs} input and {outputs} output channels: give a divisor of both"
     )]
     Groups {
-        /// Groups asked for.
+        /// Number of groups requested.
         groups: usize,
         /// Channels of the input.
         inputs: usize,
@@ -29,25 +29,25 @@ pub enum ConvolutionError {
         "convolution: a kernel that reaches over {reach} pixels does not fit {padded}, an image with its padding: give more padding, or a smaller kernel or dilation"
     )]
     Kernel {
-        /// Pixels from its first tap to its last.
+        /// Number of pixels from its first tap to its last.
         reach: usize,
-        /// Pixels of the image with padding on both sides.
+        /// Number of pixels of the image with padding on both sides.
         padded: usize,
     },
     /// Sizes whose product overflows.
     #[error("convolution: {what} has more elements than memory holds: give fewer samples or channels")]
     TooLarge {
-        /// Which operand.
+        /// Name of the operand.
         what: &'static str,
     },
-    /// An operand of another length.
+    /// An operand with a wrong number of elements.
     #[error("convolution: {what}: {found} elements given, and {shape:?} takes {expected}: check the sizes")]
     Length {
-        /// Which operand.
+        /// Name of the operand.
         what: &'static str,
-        /// Elements it has.
+        /// Number of elements it has.
         found: usize,
-        /// Elements it should have.
+        /// Number of elements it should have.
         expected: usize,
         /// The shape it should have, in the order of memory.
         shape: Vec<usize>,

@@ -10,8 +10,8 @@ use crate::Cpu;
 use crate::gemm::lend;
 
 impl Convolution {
-    /// `y = x * weight + bias`: `x` is `[N, C, H, W]`, `weight` is `[O, C / groups, KH, KW]`, `y` is `[N, O, P, Q]`, or
-    /// with channels last, as [`Layout`] says; `bias` has O elements.
+    /// Computes `y = x * weight + bias`. `x` is `[N, C, H, W]`, `weight` is `[O, C / groups, KH, KW]`, `y` is `[N, O,
+    /// P, Q]`, or their order with channels last, see [`Layout`]; `bias` has O elements.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Convolution {
         Grid { size: [self.sizes.samples, self.output[0], self.output[1]] }
     }
 
-    /// What the pixels of the output see of the input; terms are in the order of the weights in memory.
+    /// Patches of the input for the pixels of the output; terms are in the order of the weights in memory.
     pub(super) fn input_patches<'a>(&self, x: &'a [f32]) -> Patches<'a> {
         let sizes = self.sizes();
         let taps = [0, 1].map(|axis| {

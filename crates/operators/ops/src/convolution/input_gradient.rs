@@ -1,7 +1,7 @@
-//! The gradient of the input: what the pixels of the input are seen by, as a forward pass over the output's gradient.
+//! The gradient of the input, computed as a forward pass over the output's gradient.
 //!
-//! With strides, the pixels of the input that the same taps reach are one product; there are as many as the product of the
-//! strides.
+//! With strides, the pixels of the input that the same taps reach form one product; the number of products is the
+//! product of the strides.
 
 use super::layout::Strides;
 use super::patches::Patches;
@@ -14,7 +14,8 @@ use crate::Cpu;
 use crate::gemm::lend;
 
 impl Convolution {
-    /// The gradient `dx` of the input, from that of the output, `dy`; both shaped as for [`forward`](Convolution::forward).
+    /// Computes the gradient `dx` of the input, from that of the output, `dy`; shapes are as for
+    /// [`forward`](Convolution::forward).
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl Convolution {
             start: first[0] * whole.row + first[1] * whole.col,
             strides: Strides { row: whole.row * sizes.stride[0], col: whole.col * sizes.stride[1], ..whole },
         };
-        // The taps that reach these pixels, and which pixels of the output they belong to.
+        // The taps that reach these pixels, and the pixels of the output that they belong to.
         let reach = [0, 1].map(|axis| {
             let stride = sizes.stride[axis] as isize;
             let from = (first[axis] + sizes.padding[axis]) as isize;

@@ -1,6 +1,6 @@
 //! The order of a tensor's elements in memory.
 
-/// Which of an image's sizes is innermost. Shapes are written in the order of memory.
+/// Innermost dimension of an image. Shapes are written in the order of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// Images `[N, C, H, W]`, weights `[O, C / groups, KH, KW]`.
@@ -11,7 +11,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The shape in the order of memory of outer size `n`, channels and an image.
+    /// The shape, in the order of memory, of outer size `n`, channels and an image.
     pub(super) fn shape(self, n: usize, channels: usize, [h, w]: [usize; 2]) -> [usize; 4] {
         match self {
             Layout::ChannelsFirst => [n, channels, h, w],

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! It is a product of the weights, `[O, K]`, with the patches of the image, `[K, N P Q]`, where `K = C KH KW`. The matrix
-//! of patches, up to `KH KW` times as large as the image, is never in memory: a thread copies the patches of some
+//! of patches, up to `KH KW` times as large as the image, is never stored: a thread copies the patches of some
 //! pixels, some terms at a time, into a block that stays in its second-level cache, and the register tiles of
 //! [`gemm`](crate::gemm) multiply it with packed weights.
 //!
@@ -15,11 +15,11 @@
 //! | gradient of the input | input channels | input pixels | output channels and taps |
 //! | gradient of the weights | input channels and taps | output channels | output pixels |
 //!
-//! Where channels are innermost, rows and columns of the first two change places. With a stride of s, the gradient of
-//! the input is s x s products: pixels that the same taps reach. Depthwise convolutions, one channel a group, are no
-//! products; vectors of their sums stay in registers over all taps. Other groups of few channels, and images of few, are computed with channels
-//! first; small images of many channels, and those seen with a stride, with channels last: where their order is the
-//! other, image and output are copied into that order and back.
+//! With channels last, rows and columns of the first two passes are exchanged. With a stride of s, the gradient of the
+//! input is s x s products, one for the pixels that the same taps reach. Depthwise convolutions, with one channel a
+//! group, are not products; vectors of their sums stay in registers over all taps. Other groups of few channels, and
+//! images of few channels, are computed with channels first. Small images of many channels, and those with a stride,
+//! are computed with channels last. In the other layout, image and output are transposed into that order and back.
 //!
 //! Each sum is added in an order that depends on the sizes alone: results do not depend on the number of threads.
 //!
@@ -68,7 +68,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// Of these sizes.
+    /// Checks the sizes.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! The patches of an image: for each pixel of a grid what the taps see, channel by channel.
+//! The patches of an image: for each pixel of a grid the pixels under the taps, channel by channel.
 //!
-//! A block of the matrix of patches has some pixels and some terms. In memory it has what is innermost in the image
-//! innermost too, so that it is made of copies: runs of a row of pixels, `block[term][pixel]`, or the channels of a pixel,
+//! A block of the matrix of patches has some pixels and some terms. Its innermost dimension is that of the image, so it
+//! is filled by copies: runs of a row of pixels, `block[term][pixel]`, or the channels of a pixel,
 //! `block[pixel][term]`.
 
 use std::ops::Range;
@@ -9,20 +9,20 @@ use std::ops::Range;
 use super::layout::Strides;
 use super::pixels::Grid;
 
-/// What is seen from a grid of pixels. Terms are counted with what is innermost in memory innermost: (channel, tap row,
-/// tap column), or (tap row, tap column, channel).
+/// The patches of a grid of pixels. Terms are numbered with the image's innermost dimension innermost: (channel, tap
+/// row, tap column), or (tap row, tap column, channel).
 #[derive(Debug)]
 pub(super) struct Patches<'a> {
     pub(super) data: &'a [f32],
     pub(super) strides: Strides,
     /// Whether channels are innermost.
     pub(super) last: bool,
-    /// Rows and columns of the image. What is seen outside of it is 0.
+    /// Number of rows and columns of the image. Pixels outside of it count as 0.
     pub(super) image: [usize; 2],
-    /// Channels seen from a pixel: those of its group.
+    /// Number of channels of a pixel's group.
     pub(super) channels: usize,
     pub(super) grid: Grid,
-    /// Pixels of the image from one of the grid to the next.
+    /// Pixels of the image from one pixel of the grid to the next.
     pub(super) step: [usize; 2],
     /// Pixels of the image from a pixel of the grid to each row of taps, and to each column.
     pub(super) taps: [Vec<isize>; 2],
@@ -31,7 +31,7 @@ pub(super) struct Patches<'a> {
 }
 
 impl Patches<'_> {
-    /// Terms of a pixel, the ones left out.
+    /// Number of terms of a pixel, without the extra term of ones.
     pub(super) fn terms(&self) -> usize {
         self.channels * self.taps[0].len() * self.taps[1].len()
     }
@@ -53,7 +53,7 @@ impl Patches<'_> {
         }
     }
 
-    /// Rows of terms: runs of pixels.
+    /// Fills rows of terms: runs of pixels.
     fn by_term(
         &self,
         first: usize,
@@ -93,7 +93,7 @@ impl Patches<'_> {
         }
     }
 
-    /// What pixels of one row see in the row of the image at `start`.
+    /// Copies the pixels under a tap, of the row of the image at `start`, for pixels of one row of the grid.
     fn run(&self, start: usize, at: usize, tap: isize, out: &mut [f32]) {
         let (step, width, stride) = (self.step[1], self.image[1], self.strides.col);
         let from = (at * step) as isize + tap;
@@ -118,7 +118,7 @@ impl Patches<'_> {
         }
     }
 
-    /// Rows of pixels: channels of taps.
+    /// Fills rows of pixels: channels of taps.
     fn by_pixel(
         &self,
         first: usize,

@@ -1,4 +1,4 @@
-//! The pixels that a product computes, and where they lie.
+//! The pixels that a product computes, and their places in memory.
 
 use super::layout::Strides;
 
@@ -10,7 +10,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Pixels it has.
+    /// Number of pixels.
     pub(super) fn count(&self) -> usize {
         self.size.iter().product()
     }
@@ -23,24 +23,24 @@ impl Grid {
     }
 }
 
-/// Where the pixels of a grid lie in a tensor: those of a part of its image, some rows and columns apart.
+/// Places of a grid's pixels in a tensor: those of a part of its image, some rows and columns apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     pub(super) grid: Grid,
-    /// Of the first pixel, first channel.
+    /// Index of the first pixel's first channel.
     pub(super) start: usize,
     /// Elements from one (image, channel, row, column) of the grid to the next.
     pub(super) strides: Strides,
 }
 
 impl Places {
-    /// Where a pixel's first channel is.
+    /// Index of a pixel's first channel.
     pub(super) fn of(&self, pixel: usize) -> usize {
         let [image, row, col] = self.grid.at(pixel);
         self.start + image * self.strides.outer + row * self.strides.row + col * self.strides.col
     }
 
-    /// Whether so many pixels, one at least, lie `strides.col` apart.
+    /// Whether these `count` pixels, at least one, are `strides.col` apart.
     pub(super) fn is_even(&self, pixel: usize, count: usize) -> bool {
         let [_, rows, cols] = self.grid.size;
         let [first, last] = [pixel, pixel + count - 1].map(|pixel| self.grid.at(pixel));
@@ -64,7 +64,8 @@ mod tests {
                 for from in 0..all.len() {
                     for to in from + 1..=all.len() {
                         let even = all[from..to].windows(2).all(|pair| pair[1] == pair[0] + col);
-                        // Of a grid of one column or row some are even that are not told so.
+                        // In a grid of one column or row, some pixels are evenly spaced although the function returns
+                        // false.
                         assert!(
                             even || !places.is_even(from, to - from),
                             "{size:?} {strides:?} {from}..{to}"

@@ -26,13 +26,13 @@ const MOST: usize = 1024;
 pub(super) struct Product<'a> {
     pub(super) patches: Patches<'a>,
     pub(super) weights: Weights<'a>,
-    /// One for each lane of each group, where pixels are the rows of tiles.
+    /// One element for each lane of each group, where pixels are the rows of tiles.
     pub(super) bias: Option<&'a [f32]>,
-    /// Where the pixels of the patches' grid are written.
+    /// Places where the pixels of the patches' grid are written.
     pub(super) places: Places,
 }
 
-/// What the parts of a product have in common.
+/// Common data of the parts of a product.
 struct Parts<'p, 'a> {
     product: &'p Product<'a>,
     cpu: &'p Cpu,
@@ -44,7 +44,7 @@ struct Parts<'p, 'a> {
 }
 
 impl Product<'_> {
-    /// Computes it.
+    /// Computes the product.
     pub(super) fn run(&self, cpu: &Cpu, y: &mut [f32]) {
         let (weights, pixels) = (&self.weights, self.places.grid.count());
         if pixels == 0 {
@@ -66,7 +66,7 @@ impl Product<'_> {
             let stages = [panels.parts(weights.groups), weights.groups * counts[0] * counts[1]];
             cpu.stages(cpu.threads(), &stages, |stage, part| {
                 if stage == 0 {
-                    // SAFETY: `stages` does each part once, and what reads them comes after.
+                    // SAFETY: `stages` does each part once, and the packed weights are read in a later stage.
                     unsafe { weights.pack(cpu.arch(), &panels, part, packed) };
                     return;
                 }
@@ -84,11 +84,11 @@ impl Product<'_> {
 }
 
 impl Parts<'_, '_> {
-    /// Some pixels and lanes of a group.
+    /// Computes some pixels and lanes of a group.
     ///
     /// # Safety
     ///
-    /// The weights are packed, and nobody else reads or writes these elements of the output.
+    /// The weights are packed, and no other code reads or writes these elements of the output.
     unsafe fn part(&self, group: usize, pixels: Range<usize>, lanes: Range<usize>) {
         let (cut, patches) = (&self.cut, &self.product.patches);
         let rows = |terms: usize| if patches.last { (pixels.len(), terms) } else { (terms, pixels.len()) };
@@ -116,11 +116,11 @@ impl Parts<'_, '_> {
         });
     }
 
-    /// The tiles of some lanes, all of the same pixels.
+    /// Computes the tiles of some lanes, all of the same pixels.
     ///
     /// # Safety
     ///
-    /// As of [`part`](Parts::part).
+    /// As for [`part`](Parts::part).
     unsafe fn tiles(
         &self,
         group: usize,
@@ -135,7 +135,7 @@ impl Parts<'_, '_> {
         let innermost = if last { channel } else { col };
         let place = places.of(pixels.start);
         let even = innermost == 1 && places.is_even(pixels.start, pixels.len());
-        // SAFETY: nobody packs them any more, by the caller's promise.
+        // SAFETY: the weights are not packed any more, by the caller's promise.
         let packed = unsafe { self.packed.all() };
         let beta = if terms.start == 0 { 0.0 } else { 1.0 };
         let bias = product.bias.filter(|_| terms.start == 0);
@@ -151,7 +151,7 @@ impl Parts<'_, '_> {
                 if last { (strip, panel, pixels.len(), count) } else { (panel, strip, count, pixels.len()) };
             if even {
                 let (row, col) = if last { (col, channel) } else { (channel, col) };
-                // SAFETY: these pixels and lanes, which this part alone has.
+                // SAFETY: these pixels and lanes belong to this part alone.
                 let c = unsafe { Window::over(self.y, start, rows, cols, row, col) };
                 tile(arch, terms.len(), a, b, &c, rows, cols, &store);
                 continue;
@@ -166,7 +166,7 @@ impl Parts<'_, '_> {
             for (at, pixel) in pixels.clone().enumerate() {
                 let start = places.of(pixel) + first * channel;
                 for lane in 0..count {
-                    // SAFETY: this pixel and this lane, which this part alone has.
+                    // SAFETY: this pixel and this lane belong to this part alone.
                     let y = unsafe { &mut self.y.range(start + lane * channel, 1)[0] };
                     let sum = used[at * row + lane * col];
                     *y = if beta == 0.0 { sum } else { *y + sum };

@@ -1,14 +1,14 @@
-//! The definition, in double precision: what the fast versions are tested against.
+//! The definition, in double precision: the reference for tests of the fast versions.
 
 use super::{Convolution, Layout};
 
-/// Where (outer, channel, row, column) is in a tensor of these channels and this image.
+/// Index of (outer, channel, row, column) in a tensor of these channels and this image.
 fn at(layout: Layout, channels: usize, image: [usize; 2], [n, c, h, w]: [usize; 4]) -> usize {
     let strides = layout.strides(channels, image);
     n * strides.outer + c * strides.channel + h * strides.row + w * strides.col
 }
 
-/// Calls `work` with the places in output, weights and input of each product there is.
+/// Calls `work` with the indices in output, weights and input of each product.
 fn each(of: &Convolution, mut work: impl FnMut(usize, usize, usize)) {
     let (sizes, output) = (of.sizes(), of.output());
     let (inputs, outputs) = (sizes.inputs / sizes.groups, sizes.outputs / sizes.groups);
@@ -34,7 +34,7 @@ fn each(of: &Convolution, mut work: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// The output, of operands shaped as for [`Convolution::forward`].
+/// Computes the output of operands shaped as for [`Convolution::forward`].
 #[must_use]
 pub fn forward(of: &Convolution, x: &[f64], weight: &[f64], bias: Option<&[f64]>) -> Vec<f64> {
     let mut out = vec![0.0; of.output_len()];
@@ -52,7 +52,7 @@ pub fn forward(of: &Convolution, x: &[f64], weight: &[f64], bias: Option<&[f64]>
     out
 }
 
-/// The gradient of the input, from that of the output.
+/// Computes the gradient of the input, from that of the output.
 #[must_use]
 pub fn input_gradient(of: &Convolution, dy: &[f64], weight: &[f64]) -> Vec<f64> {
     let mut dx = vec![0.0; of.input_len()];
@@ -60,7 +60,7 @@ pub fn input_gradient(of: &Convolution, dy: &[f64], weight: &[f64]) -> Vec<f64> 
     dx
 }
 
-/// The gradient of the weights, from that of the output.
+/// Computes the gradient of the weights, from that of the output.
 #[must_use]
 pub fn weight_gradient(of: &Convolution, x: &[f64], dy: &[f64]) -> Vec<f64> {
     let mut dweight = vec![0.0; of.weight_len()];
@@ -68,7 +68,7 @@ pub fn weight_gradient(of: &Convolution, x: &[f64], dy: &[f64]) -> Vec<f64> {
     dweight
 }
 
-/// The gradient of the bias: the sum of each output channel.
+/// Computes the gradient of the bias: the sum of each output channel.
 #[must_use]
 pub fn bias_gradient(of: &Convolution, dy: &[f64]) -> Vec<f64> {
     let (channels, pixels) = (of.sizes().outputs, of.output().iter().product::<usize>());

@@ -1,27 +1,28 @@
-//! The other layout, where a convolution is computed faster there: its operands are turned, and its result is turned back.
+//! The other layout, for convolutions that are faster there: operands are transposed, and the result is transposed
+//! back.
 
 use super::{Convolution, Layout, Sizes};
 use crate::Cpu;
 use crate::gemm::transpose;
 use crate::shared::Shared;
 
-/// Channels of a group from which on a copy of a pixel's channels pays.
+/// Number of channels of a group from which a copy of a pixel's channels pays.
 const FEW: usize = 16;
 
-/// Pixels of an image up to which tiles across images cost more than turning it.
+/// Number of pixels of an image up to which tiles across images cost more than transposing it.
 const SMALL: usize = 256;
 
 /// Columns of a part.
 const COLUMNS: usize = 64;
 
 impl Convolution {
-    /// The same with the other layout, where that is worth copies of image and output.
+    /// The same convolution in the other layout, where that is worth copies of image and output.
     pub(super) fn reordered(&self) -> Option<Convolution> {
         let Sizes { inputs, outputs, groups, layout, .. } = self.sizes;
         let few = inputs / groups < FEW || (groups > 1 && outputs / groups < FEW);
         let wanted = !self.is_depthwise()
             && match layout {
-                // Copies would be short.
+                // Copies of channels would be short.
                 Layout::ChannelsLast => few,
                 Layout::ChannelsFirst => !few && outputs / groups >= FEW && self.is_scattered(),
             };
@@ -32,14 +33,14 @@ impl Convolution {
         wanted.then_some(Convolution { sizes: Sizes { layout, ..self.sizes }, ..*self })
     }
 
-    /// Whether, with channels first, the pixels of a tile lie in many pieces: in several images, or apart.
+    /// Whether, with channels first, the pixels of a tile are in many pieces: in several images, or apart.
     fn is_scattered(&self) -> bool {
         let Sizes { samples, kernel, stride, .. } = self.sizes;
         let small = samples > 1 && self.output[0] * self.output[1] <= SMALL;
         small || (stride != [1, 1] && kernel != [1, 1])
     }
 
-    /// Input, output and weights as matrices to turn: how many, rows, columns.
+    /// Input, output and weights as matrices to transpose: their number, rows, columns.
     pub(super) fn matrices(&self) -> [[usize; 3]; 3] {
         let Sizes { samples, inputs, outputs, groups, image, kernel, layout, .. } = self.sizes;
         let matrix = |count, [rows, cols]: [usize; 2], channels| match layout {

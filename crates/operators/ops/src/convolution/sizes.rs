@@ -1,4 +1,4 @@
-//! The sizes of a convolution, checked.
+//! The checked sizes of a convolution.
 
 use super::layout::Strides;
 use super::{ConvolutionError, Layout};
@@ -6,7 +6,7 @@ use super::{ConvolutionError, Layout};
 /// The sizes of a convolution. Pairs are (height, width).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Images, N.
+    /// Number of images, N.
     pub samples: usize,
     /// Channels of the input, C.
     pub inputs: usize,
@@ -22,14 +22,15 @@ pub struct Sizes {
     pub padding: [usize; 2],
     /// Input pixels from one tap to the next.
     pub dilation: [usize; 2],
-    /// Groups of channels that do not see each other; as many as channels for a depthwise convolution.
+    /// Number of channel groups; each group's outputs depend on its inputs only. As many as channels for a depthwise
+    /// convolution.
     pub groups: usize,
-    /// The order in memory of images and weights.
+    /// The order of images and weights in memory.
     pub layout: Layout,
 }
 
 impl Default for Sizes {
-    /// One pixel of one channel: to be completed.
+    /// One pixel of one channel, as a starting point.
     fn default() -> Sizes {
         Sizes {
             samples: 1,
@@ -97,7 +98,7 @@ impl Sizes {
     }
 }
 
-/// How many elements a shape has, if memory can hold them.
+/// Number of elements of a shape; fails if memory cannot hold them.
 pub(super) fn elements(what: &'static str, shape: [usize; 4]) -> Result<usize, ConvolutionError> {
     let product = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
     let fits = |&count: &usize| {

@@ -12,10 +12,10 @@ use crate::gemm::multiply_add;
 ///
 /// # Safety
 ///
-/// Callers of its functions promise that the processor has the instructions, as what [`vectorize`] calls may; those that
-/// give an address, that as many floats can be read or written there.
+/// Callers of its functions promise that the processor has the instructions, which holds in code called by
+/// [`vectorize`]. Callers that pass an address promise that as many floats can be read or written there.
 pub(super) trait Vector: Copy {
-    /// Floats in it.
+    /// Number of floats.
     const LANES: usize;
 
     /// A float in all lanes.
@@ -24,10 +24,10 @@ pub(super) trait Vector: Copy {
     /// `self * by + sum`.
     unsafe fn multiply_add(self, by: Self, sum: Self) -> Self;
 
-    /// As many floats as lanes.
+    /// Loads as many floats as lanes.
     unsafe fn load(from: *const f32) -> Self;
 
-    /// The first `count` floats, at most as many as lanes; the other lanes are 0.
+    /// Loads the first `count` floats, at most as many as lanes; the other lanes are 0.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
 
     /// [`load`](Vector::load) where `count` is all lanes, which is faster on some processors, else as
@@ -63,7 +63,7 @@ pub(super) trait Vector: Copy {
 
 /// A loop over vectors of any kind. Its `run` must be `#[inline(always)]`: only then is it compiled for each.
 pub(super) trait Kernel {
-    /// Runs it.
+    /// Runs the loop.
     ///
     /// # Safety
     ///
@@ -81,7 +81,7 @@ pub(super) fn vectorize<K: Kernel>(arch: Arch, kernel: K) {
         // SAFETY: the token proves that the processor has AVX-512.
         Arch::Avx512(token) => unsafe { avx512(token, kernel) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: all that is compiled for this processor has its vectors.
+        // SAFETY: code for this target always has its vector instructions.
         Arch::Neon(_) => unsafe { kernel.run::<Plain<true>>() },
         // SAFETY: needs no instructions but those of any processor.
         _ => unsafe { kernel.run::<Plain<false>>() },
@@ -127,7 +127,7 @@ impl<const FUSED: bool> Vector for Plain<FUSED> {
 
     #[inline(always)]
     unsafe fn load_first(from: *const f32, count: usize) -> Self {
-        // SAFETY: so many floats can be read there, by the caller's promise.
+        // SAFETY: `count` floats can be read there, by the caller's promise.
         Plain(std::array::from_fn(|lane| if lane < count { unsafe { from.add(lane).read() } } else { 0.0 }))
     }
 
@@ -140,7 +140,7 @@ impl<const FUSED: bool> Vector for Plain<FUSED> {
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, count: usize) {
         for (lane, &value) in self.0.iter().enumerate().take(count) {
-            // SAFETY: so many floats can be written there, by the caller's promise.
+            // SAFETY: `count` floats can be written there, by the caller's promise.
             unsafe { to.add(lane).write(value) };
         }
     }
@@ -152,7 +152,7 @@ impl Vector for __m256 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
-        // SAFETY: the processor has AVX2, by the caller's promise; so below.
+        // SAFETY: the processor has AVX2, by the caller's promise; also below.
         unsafe { _mm256_set1_ps(value) }
     }
 
@@ -170,7 +170,7 @@ impl Vector for __m256 {
 
     #[inline(always)]
     unsafe fn load_first(from: *const f32, count: usize) -> Self {
-        // SAFETY: the mask leaves out what cannot be read.
+        // SAFETY: the mask excludes floats that cannot be read.
         unsafe { _mm256_maskload_ps(from, first_lanes(count)) }
     }
 
@@ -182,7 +182,7 @@ impl Vector for __m256 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, count: usize) {
-        // SAFETY: the mask leaves out what cannot be written.
+        // SAFETY: the mask excludes floats that cannot be written.
         unsafe { _mm256_maskstore_ps(to, first_lanes(count), self) };
     }
 }
@@ -193,7 +193,7 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
-        // SAFETY: the processor has AVX-512, by the caller's promise; so below.
+        // SAFETY: the processor has AVX-512, by the caller's promise; also below.
         unsafe { _mm512_set1_ps(value) }
     }
 
@@ -211,7 +211,7 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn load_first(from: *const f32, count: usize) -> Self {
-        // SAFETY: the mask leaves out what cannot be read.
+        // SAFETY: the mask excludes floats that cannot be read.
         unsafe { _mm512_maskz_loadu_ps(0xFFFF_u16 >> (16 - count), from) }
     }
 
@@ -223,7 +223,7 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, count: usize) {
-        // SAFETY: the mask leaves out what cannot be written.
+        // SAFETY: the mask excludes floats that cannot be written.
         unsafe { _mm512_mask_storeu_ps(to, 0xFFFF_u16 >> (16 - count), self) };
     }
 }

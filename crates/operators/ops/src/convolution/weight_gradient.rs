@@ -1,8 +1,8 @@
 //! The gradient of the weights: products whose sums go over all pixels of the output.
 //!
-//! Sums are cut into stretches of pixels, few where there are many weights. A part of the work adds a stretch, for some
-//! terms, into sums of its own; then stretches are added up in order. Stretches depend on the sizes alone, and so does the
-//! result.
+//! Sums are split into stretches of pixels, few where there are many weights. A part of the work adds a stretch, for
+//! some terms, into its own sums; then the stretches are added in order. Stretches depend on the sizes alone, and so
+//! does the result.
 
 use std::ops::Range;
 
@@ -17,23 +17,24 @@ use crate::gemm::{
 };
 use crate::shared::Shared;
 
-/// Pixels that are added before sums go back to memory, at most.
+/// Largest number of pixels that are added before sums go back to memory.
 const MOST_PIXELS: usize = 256;
 
-/// Parts that there should be, so that threads find some each.
+/// Number of parts to aim for, so that each thread gets some.
 const PARTS: usize = 64;
 
-/// Terms of a part for which that many are counted.
+/// Number of terms of a part when counting these parts.
 const TERMS: usize = 256;
 
-/// Floats of all stretches' sums, at most; a single stretch may have more.
+/// Largest number of floats of all stretches' sums; a single stretch may have more.
 const MOST_SUMS: usize = 8 << 20;
 
 /// Output channels that are added up together: a cache line.
 const CHANNELS: usize = 16;
 
 impl Convolution {
-    /// The gradient `dweight` of the weights, from that of the output, `dy`; shaped as for [`forward`](Convolution::forward).
+    /// Computes the gradient `dweight` of the weights, from that of the output, `dy`; shapes are as for
+    /// [`forward`](Convolution::forward).
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Convolution {
             return Ok(());
         }
         let (groups, outputs) = (self.sizes.groups, self.sizes.outputs / self.sizes.groups);
-        // Pixels of a block, and those of a stretch: a number of blocks.
+        // Number of pixels of a block, and of a stretch: whole blocks.
         let depth = even(pixels, MOST_PIXELS);
         let blocks = pixels.div_ceil(depth);
         let all = groups * terms * outputs;
@@ -82,7 +83,7 @@ impl Convolution {
         let stretch = blocks.div_ceil(stretches) * depth;
         let stretches = pixels.div_ceil(stretch);
         let isa = cpu.isa();
-        // Terms of a part: their block stays in the second-level cache.
+        // Number of terms of a part: their block stays in the second-level cache.
         let most = Machine::detect(isa).caches[1].bytes / 2 / size_of::<f32>() / pitch(depth);
         let width = even(terms, most.clamp(TERMS, 2 * TERMS));
         let pieces = terms.div_ceil(width);
@@ -112,7 +113,7 @@ impl Convolution {
     }
 }
 
-/// What the parts have in common. Sums are `[groups, stretches, terms, outputs]`.
+/// Common data of the parts. Sums are `[groups, stretches, terms, outputs]`.
 struct Stretches<'p, 'a> {
     of: &'p Convolution,
     cpu: &'p Cpu,
@@ -132,7 +133,7 @@ impl Stretches<'_, '_> {
     ///
     /// # Safety
     ///
-    /// Nobody else uses the sums of this stretch and these terms.
+    /// No other code uses the sums of this stretch and these terms.
     unsafe fn add(&self, group: usize, at: usize, pixels: Range<usize>, terms: Range<usize>) {
         let (patches, arch, outputs) = (self.patches, self.cpu.arch(), self.outputs());
         let (height, width) = (even(terms.len(), tile_rows(arch.isa())), tile_cols(arch.isa()));
@@ -160,7 +161,7 @@ impl Stretches<'_, '_> {
                             let a = Strip { data, lane_stride, step_stride };
                             let (rows, cols) = (height.min(terms.end - term), width.min(outputs - output));
                             let place = start + term * outputs + output;
-                            // SAFETY: sums of this stretch and these terms, which nobody else uses.
+                            // SAFETY: sums of this stretch and these terms, which no other code uses.
                             let c = unsafe { Window::over(self.sums, place, rows, cols, outputs, 1) };
                             tile(arch, steps.len(), a, b, &c, rows, cols, &store);
                         }
@@ -194,11 +195,11 @@ impl Stretches<'_, '_> {
         }
     }
 
-    /// Adds the stretches up, for some output channels.
+    /// Adds the stretches for some output channels.
     ///
     /// # Safety
     ///
-    /// Nobody writes the sums any more, and nobody else uses the gradients of these channels.
+    /// The sums are not written any more, and no other code uses the gradients of these channels.
     unsafe fn add_up(&self, group: usize, outputs: Range<usize>, dweight: Shared<'_, f32>) {
         let (all, terms) = (self.outputs(), self.patches.terms());
         // SAFETY: as the caller promises.

@@ -1,4 +1,4 @@
-//! Weights in the panels that register tiles read.
+//! Weights in panels for the register tiles.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::arch::Arch;
 use crate::gemm::transpose;
 use crate::shared::Shared;
 
-/// Panels that are packed at a time.
+/// Number of panels that are packed at a time.
 const PANELS: usize = 4;
 
 /// The matrix of weights of each group: element (lane, term) is at `group * group_stride + lane * lane_stride +
@@ -19,33 +19,33 @@ pub(super) struct Weights<'a> {
     pub(super) lanes: usize,
     pub(super) lane_stride: usize,
     pub(super) terms: Vec<usize>,
-    /// One more term, behind the last: one element for each lane of each group.
+    /// One more term after the last: one element for each lane of each group.
     pub(super) bias: Option<&'a [f32]>,
 }
 
-/// How weights lie in panels: block of terms, panel, term, lane, of each group.
+/// Order of weights in panels: block of terms, panel, term, lane, of each group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panels {
     pub(super) width: usize,
-    /// Terms of a block, at most.
+    /// Largest number of terms of a block.
     pub(super) depth: usize,
-    /// All terms, and lanes in whole panels.
+    /// Number of all terms, and of lanes in whole panels.
     pub(super) terms: usize,
     pub(super) lanes: usize,
 }
 
 impl Panels {
-    /// Floats of all groups.
+    /// Number of floats of all groups.
     pub(super) fn len(&self, groups: usize) -> usize {
         groups * self.terms * self.lanes
     }
 
-    /// Where the panel is that starts at a lane, for a block of terms.
+    /// Index of the panel that starts at a lane, for a block of terms.
     pub(super) fn at(&self, group: usize, terms: &Range<usize>, lane: usize) -> usize {
         (group * self.terms + terms.start) * self.lanes + lane * terms.len()
     }
 
-    /// The blocks of terms; one without terms where there are none.
+    /// The blocks of terms; a single empty one if there are no terms.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
         let (all, depth) = (self.terms, self.depth);
         (0..all.max(1)).step_by(depth).map(move |from| from..(from + depth).min(all))
@@ -55,7 +55,7 @@ impl Panels {
         [self.terms.div_ceil(self.depth), self.lanes.div_ceil(self.width * PANELS)]
     }
 
-    /// How many parts packing has.
+    /// Number of parts of packing.
     pub(super) fn parts(&self, groups: usize) -> usize {
         groups * self.pieces()[0] * self.pieces()[1]
     }
@@ -74,14 +74,14 @@ impl Weights<'_> {
         let terms = block * panels.depth..((block + 1) * panels.depth).min(panels.terms);
         let first = piece * PANELS * panels.width;
         for lane in (first..self.lanes.min(first + PANELS * panels.width)).step_by(panels.width) {
-            // SAFETY: panels lie one behind the other, and each is of one part.
+            // SAFETY: panels are stored one after the other, and each belongs to one part.
             let out = unsafe { out.range(panels.at(group, &terms, lane), panels.width * terms.len()) };
             let lanes = lane..(lane + panels.width).min(self.lanes);
             self.panel(arch, group, lanes, terms.clone(), panels.width, out);
         }
     }
 
-    /// One panel.
+    /// Packs one panel.
     fn panel(
         &self,
         arch: Arch,

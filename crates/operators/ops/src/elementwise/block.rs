@@ -1,7 +1,7 @@
-//! One operation on one block, with the vectors that the processor has.
+//! One operation on one block, with the processor's vectors.
 //!
-//! The loops are plain; compilers vectorize them for what the function around them says the processor can do. The only
-//! unsafe code is the call of such a function.
+//! The loops are plain; compilers vectorize them for the target features of the enclosing function. The only unsafe
+//! code is the call of such a function.
 
 use super::expr::{Binary, Unary};
 use super::math::{exp, mul_add, normal_cdf, sigmoid, tanh};
@@ -17,7 +17,7 @@ pub(super) enum Arg<'a> {
     All(f32),
 }
 
-/// `target = op(a, b, c)`; operands that the operation does not take are not looked at.
+/// Computes `target = op(a, b, c)`; operands that the operation does not take are ignored.
 pub(super) fn apply(arch: Arch, op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
     match arch {
         #[cfg(target_arch = "x86_64")]
@@ -27,7 +27,7 @@ pub(super) fn apply(arch: Arch, op: Op, target: &mut [f32], operands: [Arg<'_>; 
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
         Arch::Avx2(token) => unsafe { apply_256(token, op, target, operands) },
         #[cfg(target_arch = "aarch64")]
-        // All that is compiled for this processor has its vectors.
+        // Code for this target always has its vector instructions.
         Arch::Neon(_) => apply_any::<true>(op, target, operands),
         _ => apply_any::<false>(op, target, operands),
     }
@@ -58,7 +58,7 @@ fn apply_any<const FMA: bool>(op: Op, target: &mut [f32], [a, b, c]: [Arg<'_>; 3
         Op::Unary(Unary::Abs) => map(target, a, f32::abs),
         Op::Unary(Unary::Sqrt) => map(target, a, f32::sqrt),
         Op::Unary(Unary::Exp) => map(target, a, exp::<FMA>),
-        // As a comparison that is false for NaN, which so stays.
+        // A comparison that is false for NaN, so that NaN stays NaN.
         Op::Unary(Unary::Relu) => map(target, a, |x| if x < 0.0 { 0.0 } else { x }),
         Op::Unary(Unary::Step) => map(target, a, |x| if x > 0.0 { 1.0 } else { 0.0 }),
         Op::Unary(Unary::Sigmoid) => map(target, a, sigmoid::<FMA>),
@@ -67,7 +67,7 @@ fn apply_any<const FMA: bool>(op: Op, target: &mut [f32], [a, b, c]: [Arg<'_>; 3
     }
 }
 
-// Loops, not `for_each`: its closure would be a function of its own, for a processor without vectors.
+// Loops, not `for_each`: its closure would be compiled as a separate function without these vectors.
 
 #[inline(always)]
 fn map(target: &mut [f32], a: Arg<'_>, f: impl Fn(f32) -> f32) {

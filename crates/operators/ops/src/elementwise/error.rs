@@ -1,9 +1,9 @@
-//! What can be wrong with the operands of a program.
+//! Errors in the operands of a program.
 
 use steptime_tensor::TensorError;
 use thiserror::Error;
 
-/// Why a program cannot be made or run.
+/// Reason why a program cannot be made or run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ElementwiseError {
     /// A program without outputs.
@@ -12,7 +12,7 @@ pub enum ElementwiseError {
     /// Too few or too many inputs.
     #[error("the program reads {needed} inputs, and {given} are given")]
     Inputs {
-        /// Inputs the expressions name: one more than the largest index.
+        /// Number of inputs the expressions use: one more than the largest index.
         needed: usize,
         /// Inputs given.
         given: usize,
@@ -28,29 +28,29 @@ pub enum ElementwiseError {
     /// Outputs of different shapes.
     #[error("output {index} has shape {shape:?}, and output 0 has {first:?}: give all outputs one shape")]
     OutputShape {
-        /// Which output.
+        /// Index of the output.
         index: usize,
-        /// Its shape.
+        /// Shape of that output.
         shape: Vec<usize>,
-        /// That of the first.
+        /// Shape of the first output.
         first: Vec<usize>,
     },
     /// An input that does not broadcast to the outputs.
     #[error("input {index}: {source}")]
     Input {
-        /// Which input.
+        /// Index of the input.
         index: usize,
-        /// Why.
+        /// The reason.
         source: TensorError,
     },
-    /// An in-place input naming an output there is not.
+    /// An in-place input with an output that does not exist.
     #[error("input {index} is output {output} in place, and there are {outputs} outputs")]
     InPlace {
-        /// Which input.
+        /// Index of the input.
         index: usize,
-        /// The output it names.
+        /// Index of the output.
         output: usize,
-        /// Outputs there are.
+        /// Number of outputs.
         outputs: usize,
     },
 }

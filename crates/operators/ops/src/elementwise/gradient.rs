@@ -7,11 +7,11 @@ use super::graph::{Graph, Value};
 const NORMAL_PEAK: f32 = 0.398_942_3;
 
 impl Expr {
-    /// The gradients of inputs `0..inputs` from that of this expression's value: one expression each, zero for an
-    /// input that it does not read.
+    /// Returns the gradients of inputs `0..inputs` from that of this expression's value: one expression each, zero for
+    /// an input that it does not read.
     ///
-    /// They are elementwise: the gradient of an input that was broadcast is still to be summed over what it was
-    /// repeated along. At a kink (of `relu` and `abs` at 0) the slope is 0.
+    /// They are elementwise: the gradient of a broadcast input is still to be summed over the repeated dimensions. At a
+    /// kink (of `relu` and `abs` at 0) the slope is 0.
     #[must_use]
     pub fn backward(&self, gradient: Expr, inputs: usize) -> Vec<Expr> {
         let mut graph = Graph::default();
@@ -41,7 +41,7 @@ impl Expr {
     }
 }
 
-/// The values of a graph as expressions again: parts that appeared twice in one expression are one here.
+/// Converts the values of a graph back to expressions: repeated parts of one expression are shared.
 fn as_exprs(graph: &Graph) -> Vec<Expr> {
     let mut exprs: Vec<Expr> = Vec::with_capacity(graph.values.len());
     for value in &graph.values {
@@ -55,15 +55,15 @@ fn as_exprs(graph: &Graph) -> Vec<Expr> {
     exprs
 }
 
-/// The gradients of a graph's values, as far as they are known.
+/// The gradients of a graph's values, as far as computed.
 struct Gradients<'a> {
     values: &'a [Value],
-    /// One for each value.
+    /// One gradient for each value.
     of: Vec<Option<Expr>>,
 }
 
 impl Gradients<'_> {
-    /// Adds a part to the gradient of a value. A constant has no gradient to compute.
+    /// Adds a part to the gradient of a value. Constants have no gradient.
     fn add(&mut self, to: usize, part: Expr) {
         if !matches!(self.values[to], Value::Constant(_)) {
             let sum = self.of[to].take();
@@ -75,7 +75,7 @@ impl Gradients<'_> {
     }
 }
 
-/// The gradients of `a` and `b` from that of `y = op(a, b)`.
+/// Returns the gradients of `a` and `b` from that of `y = op(a, b)`.
 fn through_binary(op: Binary, gradient: Expr, [a, b]: [&Expr; 2], y: &Expr) -> [Expr; 2] {
     match op {
         Binary::Add => [gradient.clone(), gradient],
@@ -88,7 +88,7 @@ fn through_binary(op: Binary, gradient: Expr, [a, b]: [&Expr; 2], y: &Expr) -> [
     }
 }
 
-/// The gradient of `x` from that of `y = op(x)`, by whichever of the two makes it cheaper.
+/// Returns the gradient of `x` from that of `y = op(x)`, in terms of `x` or `y`, whichever is cheaper.
 fn through_unary(op: Unary, gradient: Expr, x: &Expr, y: &Expr) -> Expr {
     let (x, y) = (x.clone(), y.clone());
     match op {

@@ -1,24 +1,24 @@
-//! Expressions as a list of values, each computed from earlier ones, none twice.
+//! Expressions as a list of values, each computed from earlier ones, without duplicates.
 
 use std::collections::HashMap;
 
 use super::expr::{Binary, Expr, Node, Unary};
 
-/// A value by its place in the list.
+/// A value, as its index in the list.
 pub(super) type Id = usize;
 
-/// How a value comes about.
+/// Definition of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Value {
     Input(usize),
-    /// By its bits, so that it can be compared.
+    /// A constant by its bits, so that it can be compared.
     Constant(u32),
     Unary(Unary, Id),
     Binary(Binary, Id, Id),
 }
 
 impl Value {
-    /// The values it is computed from.
+    /// The values from which it is computed.
     pub(super) fn operands(self) -> impl Iterator<Item = Id> {
         let (first, second) = match self {
             Value::Input(_) | Value::Constant(_) => (None, None),
@@ -28,23 +28,23 @@ impl Value {
         first.into_iter().chain(second)
     }
 
-    /// Whether it takes an operation.
+    /// Whether it is the result of an operation.
     pub(super) fn is_computed(self) -> bool {
         matches!(self, Value::Unary(..) | Value::Binary(..))
     }
 }
 
-/// The values of some expressions, operands before what uses them.
+/// The values of some expressions, operands before the values that use them.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) values: Vec<Value>,
     known: HashMap<Value, Id>,
-    /// Where each shared part of an expression is, by its address.
+    /// Index of each shared part of an expression, by its address.
     seen: HashMap<*const Node, Id>,
 }
 
 impl Graph {
-    /// The place of an expression's value, added where it is new.
+    /// Returns the index of an expression's value, and adds the value if it is new.
     pub(super) fn add(&mut self, expr: &Expr) -> Id {
         let address = std::sync::Arc::as_ptr(&expr.0);
         if let Some(&id) = self.seen.get(&address) {

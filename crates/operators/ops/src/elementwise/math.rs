@@ -1,7 +1,7 @@
-//! Functions that vectorize: no branches, no calls, a few units in the last place.
+//! Functions that vectorize: no branches, no calls, errors of a few units in the last place.
 //!
-//! With `FMA`, products and sums are fused: that is fast only where the processor has the instruction, so plain code asks
-//! for it not to be. Coefficients are least-maximum fits made for these intervals.
+//! With `FMA`, products and sums are fused: that is fast only where the processor has the instruction, so plain code
+//! does without. Coefficients are least-maximum fits made for these intervals.
 
 use std::f32::consts::LOG2_E;
 
@@ -23,12 +23,12 @@ fn polynomial<const FMA: bool, const N: usize>(x: f32, coefficients: [f32; N]) -
     sum
 }
 
-/// `e^x`: `2^n e^r` with `r` within half of `ln 2`. Zero and infinity where the result is.
+/// `e^x`: `2^n e^r` with `r` within half of `ln 2`. Zero and infinity beyond the range of `f32`.
 #[inline(always)]
 pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
-    /// Adding it leaves the nearest integer in the lowest bits.
+    /// Adding this number leaves the nearest integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
-    /// `ln 2` with zeros at the end, so that its products with small integers are exact, and the rest of it.
+    /// `ln 2` with zeros at the end, so that its products with small integers are exact, and the remainder.
     const LN_2: (f32, f32) = (0.693_359_4, -2.121_944_4e-4);
     let x = x.clamp(-104.0, 89.0);
     let rounded = mul_add::<FMA>(x, LOG2_E, ROUND);
@@ -36,7 +36,7 @@ pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
     let r = mul_add::<FMA>(n, -LN_2.1, mul_add::<FMA>(n, -LN_2.0, x));
     let rest = polynomial::<FMA, 5>(r, [0.5, 0.166_665_73, 0.041_666_362, 0.008_363_776, 0.001_394_216_1]);
     let power = mul_add::<FMA>(r * r, rest, r) + 1.0;
-    // By halves: the whole power of two may be out of range where the result is not.
+    // In two halves: the whole power of two may be out of range where the result is not.
     let n = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
     let scale = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
@@ -103,7 +103,7 @@ pub(crate) fn ln_1p<const FMA: bool>(u: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// Largest error, as a share of the exact value or of `floor`, over many points.
+    /// Largest error, relative to the exact value or to `floor`, over many points.
     fn worst(
         range: std::ops::Range<f32>,
         floor: f64,

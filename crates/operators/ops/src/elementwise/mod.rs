@@ -16,10 +16,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A framework runs one operation after the other, and each reads and writes whole tensors. Here all operations are done
-//! on a block of a few thousand elements before the next block is read: intermediate results stay in the first-level
-//! cache, and memory sees inputs once and outputs once. [`Program::cost`] says what that saves. [`Expr::backward`]
-//! gives the gradients as expressions, which run fused in the same way.
+//! A framework runs one operation after the other, and each reads and writes whole tensors. Here all operations run on
+//! a block of a few thousand elements before the next block is read. Intermediate results stay in the first-level
+//! cache, and each input and output is accessed once in memory. [`Program::cost`] estimates the savings.
+//! [`Expr::backward`] gives the gradients as expressions, which run fused in the same way.
 
 mod block;
 mod error;

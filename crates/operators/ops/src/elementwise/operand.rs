@@ -2,8 +2,8 @@
 
 use steptime_tensor::{Joined, Layout};
 
-/// Elements of a block, 8 KiB: large beside what starting a step costs, and small enough that
-/// chain's registers and operands fit the first-level cache.
+/// Elements of a block, 8 KiB: large compared with the cost of starting a step, and small enough that a chain's
+/// registers and operands fit the first-level cache.
 pub(super) const BLOCK: usize = 2048;
 
 /// The common shape with as few dimensions as strides allow, at least two; and each operand's strides.
@@ -12,9 +12,9 @@ pub(super) struct Frame {
     shape: Vec<usize>,
     strides: Vec<Vec<usize>>,
     offsets: Vec<usize>,
-    /// Rows of a block: 1 where a row is longer than a block.
+    /// Number of rows of a block: 1 where a row is longer than a block.
     rows: usize,
-    /// Columns of a block.
+    /// Number of columns of a block.
     columns: usize,
 }
 
@@ -38,7 +38,7 @@ impl Place {
         (self.columns == 1 || self.column_stride == 1) && (self.rows == 1 || self.row_stride == self.columns)
     }
 
-    /// Whether all elements are one.
+    /// Whether all elements are the same one.
     pub(super) fn is_single(&self) -> bool {
         (self.columns == 1 || self.column_stride == 0) && (self.rows == 1 || self.row_stride == 0)
     }
@@ -62,7 +62,7 @@ impl Place {
 }
 
 impl Frame {
-    /// Of layouts of one shape, of which none is empty.
+    /// A frame for layouts of one shape, none of them empty.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
         let Joined { mut shape, mut strides } = Joined::new(layouts);
         while shape.len() < 2 {
@@ -76,13 +76,13 @@ impl Frame {
         Frame { shape, strides, offsets, rows, columns }
     }
 
-    /// Blocks along rows and along columns.
+    /// Number of blocks along rows and along columns.
     fn grid(&self) -> (usize, usize) {
         let inner = &self.shape[self.shape.len() - 2..];
         (inner[0].div_ceil(self.rows), inner[1].div_ceil(self.columns))
     }
 
-    /// Blocks there are.
+    /// Number of blocks.
     pub(super) fn blocks(&self) -> usize {
         let (rows, columns) = self.grid();
         self.shape[..self.shape.len() - 2].iter().product::<usize>() * rows * columns

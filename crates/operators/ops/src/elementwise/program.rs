@@ -4,18 +4,18 @@ use super::ElementwiseError;
 use super::expr::{Binary, Expr, Unary};
 use super::graph::{Graph, Id, Value};
 
-/// Where a step's operand is.
+/// Source of a step's operand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
     /// An input, by its index.
     Input(usize),
-    /// A number.
+    /// A constant.
     Constant(f32),
     /// An earlier step's result, by its register.
     Register(usize),
 }
 
-/// What a step does.
+/// Operation of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Takes the first operand.
@@ -28,7 +28,7 @@ pub enum Op {
     Copy,
 }
 
-/// Where a step's result goes.
+/// Destination of a step's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A register, for later steps.
@@ -44,11 +44,11 @@ pub struct Step {
     pub op: Op,
     /// Its operands.
     pub operands: [Source; 3],
-    /// Where its result goes.
+    /// Destination of its result.
     pub target: Target,
 }
 
-/// Expressions ready to run: one output for each.
+/// Compiled expressions: one output for each.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(super) steps: Vec<Step>,
@@ -59,25 +59,25 @@ pub struct Program {
     operations: Vec<Vec<Option<usize>>>,
 }
 
-/// What running a program costs, beside running its operations one by one.
+/// Cost of running a program, compared with running its operations one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Operations on one element, times elements; a function counts as one.
     pub flops: u64,
     /// Bytes that must move in one pass: each input read once, each output written once.
     pub fused_bytes: u64,
-    /// Bytes that move when each operation reads its operands from memory and writes its result there.
+    /// Bytes that move if each operation reads its operands from memory and writes its result there.
     pub unfused_bytes: u64,
 }
 
 impl Cost {
-    /// Operations a byte, in one pass.
+    /// Operations per byte, in one pass.
     #[must_use]
     pub fn fused_intensity(&self) -> f64 {
         self.flops as f64 / self.fused_bytes as f64
     }
 
-    /// Operations a byte, one by one.
+    /// Operations per byte, one operation at a time.
     #[must_use]
     pub fn unfused_intensity(&self) -> f64 {
         self.flops as f64 / self.unfused_bytes as f64
@@ -85,11 +85,11 @@ impl Cost {
 }
 
 impl Program {
-    /// Compiles expressions, one for each output. What they have in common is computed once.
+    /// Compiles expressions, one for each output. Common parts are computed once.
     ///
     /// # Errors
     ///
-    /// There is no expression.
+    /// `outputs` is empty.
     pub fn new(outputs: &[Expr]) -> Result<Program, ElementwiseError> {
         if outputs.is_empty() {
             return Err(ElementwiseError::NoOutput);
@@ -107,26 +107,26 @@ impl Program {
         Ok(Program { steps, inputs, outputs: roots.len(), registers, operations: operations.collect() })
     }
 
-    /// Its operations in order, for code on other machines.
+    /// Operations in order, for code generators of other devices.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Inputs that it takes: one more than the largest index that the expressions name.
+    /// Number of inputs: one more than the largest index in the expressions.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// Outputs that it writes.
+    /// Number of outputs.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// The cost for outputs of `len` elements and inputs of these, before they are broadcast; an input that is not
-    /// listed has `len`.
+    /// The cost for outputs of `len` elements and inputs of these lengths, before they are broadcast; an input that is
+    /// not listed has `len`.
     #[must_use]
     pub fn cost(&self, len: usize, inputs: &[usize]) -> Cost {
         let size = |index: usize| inputs.get(index).copied().unwrap_or(len) as u64;
@@ -144,7 +144,7 @@ impl Program {
     }
 }
 
-/// The state of a compilation: which results are still needed, and which registers hold them.
+/// State of a compilation: results that are still needed, and the registers that hold them.
 struct Compiler<'a> {
     values: &'a [Value],
     roots: &'a [Id],
@@ -186,7 +186,7 @@ impl<'a> Compiler<'a> {
                 Value::Binary(op, a, b) => self.step(id, Op::Binary(op), &[a, b]),
             }
         }
-        // Results that several outputs show, and outputs that are no result.
+        // Results that several outputs share, and outputs that are an input or a constant.
         for (output, &root) in self.roots.iter().enumerate() {
             if self.output_of(root) != Some(output)
                 && let Some(source) = self.places[root]
@@ -212,7 +212,7 @@ impl<'a> Compiler<'a> {
         self.step(id, Op::MulAdd, &[factors[0], factors[1], other]);
     }
 
-    /// The output that a result is computed into: the only use of it there is.
+    /// The output into which a result is computed, if that is its only use.
     fn output_of(&self, id: Id) -> Option<usize> {
         let outputs = self.roots.iter().filter(|&&root| root == id).count();
         let own = self.values[id].is_computed() && outputs == 1;
@@ -222,7 +222,7 @@ impl<'a> Compiler<'a> {
 
     fn step(&mut self, id: Id, op: Op, operands: &[Id]) {
         let sources: Vec<Source> = operands.iter().filter_map(|&operand| self.places[operand]).collect();
-        // The target is taken before operands are given back: a step never writes what it reads.
+        // The target is allocated before operands are freed: a step never writes its own operands.
         let target = match self.output_of(id) {
             Some(output) => Target::Output(output),
             None => {

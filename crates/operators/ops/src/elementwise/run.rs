@@ -9,7 +9,7 @@ use super::program::{Program, Source, Target};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Blocks of one part of the work.
+/// Number of blocks of one part of the work.
 const PART: usize = 32;
 
 /// An input of a program.
@@ -17,7 +17,7 @@ const PART: usize = 32;
 pub enum Input<'a> {
     /// Any view that broadcasts to the outputs' shape.
     View(View<'a, f32>),
-    /// What this output held before.
+    /// The previous content of this output.
     InPlace(usize),
 }
 
@@ -26,7 +26,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Inputs or outputs too few or too many, or of shapes that do not match.
+    /// Too few or too many inputs or outputs, or shapes that do not match.
     pub fn run(
         &self,
         cpu: &Cpu,
@@ -118,7 +118,7 @@ impl Program {
             let operands = step.operands.map(arg);
             match output {
                 Some((output, place)) if place.is_run() => {
-                    // SAFETY: views that write do not overlap, and each block is done by one part; inputs that are this
+                    // SAFETY: mutable views do not overlap, and each block is done by one part; inputs that are this
                     // output in place were copied.
                     let target = unsafe { outputs[output].range(place.start, len) };
                     apply(cpu.arch(), step.op, target, operands);
@@ -139,16 +139,16 @@ fn scatter(output: &Shared<'_, f32>, place: Place, from: &[f32]) {
     for (row, from) in from.chunks_exact(place.columns).enumerate() {
         for (column, &value) in from.iter().enumerate() {
             let at = place.start + row * place.row_stride + column * place.column_stride;
-            // SAFETY: views that write do not overlap, and each block is done by one part.
+            // SAFETY: mutable views do not overlap, and each block is done by one part.
             unsafe { output.range(at, 1)[0] = value };
         }
     }
 }
 
-/// Room for what a part of the work computes.
+/// Buffers for the results of a part of the work.
 struct Scratch {
     inputs: Vec<Copied>,
-    /// The program's, and one more for outputs that are not neighbours.
+    /// Registers of the program, and one more for outputs that are not contiguous.
     registers: Vec<Vec<f32>>,
 }
 
@@ -161,8 +161,8 @@ impl Scratch {
     }
 }
 
-/// A block of an input, copied where its elements are not neighbours; with where it came from, as a bias is the same
-/// for each block of rows.
+/// A block of an input, copied where its elements are not contiguous; with its source, since a bias is the same for
+/// each block of rows.
 struct Copied {
     values: Vec<f32>,
     place: Option<Place>,
@@ -194,7 +194,7 @@ impl Copied {
                 for row in 0..place.rows {
                     for column in 0..place.columns {
                         let at = place.start + row * place.row_stride + column * place.column_stride;
-                        // SAFETY: views that write do not overlap, and each block is done by one part.
+                        // SAFETY: mutable views do not overlap, and each block is done by one part.
                         self.values.push(unsafe { outputs[*output].range(at, 1)[0] });
                     }
                 }

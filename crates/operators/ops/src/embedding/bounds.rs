@@ -1,16 +1,16 @@
-//! Lookups of rows that are not there.
+//! Lookups of rows that do not exist.
 
 use std::fmt;
 
-/// What a lookup of a row that is not there (negative, or E and beyond) does.
+/// Treatment of a lookup of a row that does not exist (negative, or E and beyond).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Bounds {
-    /// The call fails and names table, bag and index.
+    /// The call fails with an error that contains table, bag and index.
     #[default]
     Error,
-    /// It stands for a row of zeros, which a mean counts and a maximum sees; it is counted and reported.
+    /// The lookup counts as a row of zeros, in means and maxima too; it is counted and reported.
     WarnAndZero,
-    /// It is as if it were not there: a mean does not count it, a maximum does not see it.
+    /// The lookup is ignored: neither a mean nor a maximum includes it.
     Ignore,
 }
 
@@ -24,35 +24,35 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// A lookup of a row that is not there.
+/// A lookup of a row that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadLookup {
-    /// Place of the table.
+    /// Index of the table.
     pub table: usize,
-    /// The bag, within the table.
+    /// Index of the bag, within the table.
     pub bag: usize,
-    /// Place among all indices.
+    /// Position among all indices.
     pub lookup: usize,
     /// The index.
     pub index: i64,
 }
 
-/// What a call met in the bounds modes that do not fail.
+/// Report of a call in the bounds modes that do not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Lookups of rows that are not there.
+    /// Number of lookups of rows that do not exist.
     pub out_of_range: usize,
     /// The first of them.
     pub first: Option<BadLookup>,
 }
 
 impl Report {
-    /// Counts one more.
+    /// Adds one lookup.
     pub(super) fn add(&mut self, bad: BadLookup) {
         self.merge(Report { out_of_range: 1, first: Some(bad) });
     }
 
-    /// Counts those of another part of the call.
+    /// Adds the report of another part of the call.
     pub(super) fn merge(&mut self, other: Report) {
         self.out_of_range += other.out_of_range;
         self.first = self.first.into_iter().chain(other.first).min_by_key(|bad| bad.lookup);

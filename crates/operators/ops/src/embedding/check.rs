@@ -1,4 +1,4 @@
-//! Whether offsets rise and indices are those of rows.
+//! Checks that offsets increase and indices are in range.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,11 +7,11 @@ use super::{BadLookup, Bounds, EmbeddingError, Ints, Lookups, Report, Tables};
 use crate::Cpu;
 
 impl Lookups<'_> {
-    /// Checks that the offsets fit the tables and never fall, and all indices.
+    /// Checks that the offsets fit the tables and never decrease, and checks all indices.
     ///
     /// # Errors
     ///
-    /// Offsets that do not fit or fall; with [`Bounds::Error`], the first index that is out of range.
+    /// Offsets that do not fit or decrease; with [`Bounds::Error`], the first index that is out of range.
     pub fn check(&self, cpu: &Cpu, tables: &Tables<'_>, bounds: Bounds) -> Result<Report, EmbeddingError> {
         self.check_shape(tables)?;
         let per_table = self.bags().div_ceil(1024);
@@ -20,7 +20,7 @@ impl Lookups<'_> {
             let first = part % per_table * 1024;
             (part / per_table, first..(first + 1024).min(self.bags()))
         };
-        // A part that is wrong is rare: the earliest is found first, and what is wrong in it afterwards.
+        // Wrong parts are rare: the earliest is found first, and its errors afterwards.
         let wrong = AtomicUsize::new(usize::MAX);
         cpu.run(parts, |part| {
             let (table, bags) = bags(part);
@@ -37,7 +37,7 @@ impl Lookups<'_> {
         Ok(report)
     }
 
-    /// Checks that there are T x B + 1 offsets and that those where a table begins rise.
+    /// Checks that there are T x B + 1 offsets, and that those at the beginning of each table increase.
     pub(super) fn check_shape(&self, tables: &Tables<'_>) -> Result<(), EmbeddingError> {
         let needed = Lookups::offset_count(tables.len(), self.bags())?;
         if self.offsets().len() != needed {
@@ -55,12 +55,12 @@ impl Lookups<'_> {
         Ok(())
     }
 
-    /// Whether the offsets of these bags rise, inside of the table's.
+    /// Whether the offsets of these bags increase, within the table's.
     pub(super) fn rising(&self, table: usize, bags: &Range<usize>) -> bool {
         let first = table * self.bags();
         let ends = self.offsets().at(first)..=self.offsets().at(first + self.bags());
         let places = first + bags.start..first + bags.end + 1;
-        // Without a branch for each pair, so that it is done in vectors.
+        // Without a branch for each pair, so that it is vectorized.
         let rises = match self.offsets().slice(places.clone()) {
             Ints::I32(all) => all.iter().zip(&all[1..]).fold(true, |good, (a, b)| good & (a <= b)),
             Ints::I64(all) => all.iter().zip(&all[1..]).fold(true, |good, (a, b)| good & (a <= b)),
@@ -70,7 +70,7 @@ impl Lookups<'_> {
             && ends.contains(&self.offsets().at(places.end - 1))
     }
 
-    /// The places of the indices of these bags, whose offsets rise; none where they do not.
+    /// The places of the indices of these bags, whose offsets increase; empty where they do not.
     fn span(&self, table: usize, bags: &Range<usize>) -> Range<usize> {
         let at = table * self.bags();
         self.offsets().at(at + bags.start) as usize..self.offsets().at(at + bags.end) as usize
@@ -84,7 +84,7 @@ impl Lookups<'_> {
         }
     }
 
-    /// Adds what is wrong with these bags to the report, or fails with the first.
+    /// Adds the errors in these bags to the report, or fails with the first.
     pub(super) fn report(
         &self,
         tables: &Tables<'_>,

@@ -1,4 +1,4 @@
-//! One row as floats, and back.
+//! Conversion of one row to floats, and back.
 
 use half::{bf16, f16};
 
@@ -19,7 +19,7 @@ pub(super) fn scale_and_bias(row: &[u8], scale: Scale) -> (f32, f32) {
     }
 }
 
-/// The whole numbers of an int4 row, two in each byte.
+/// The integers of an int4 row, two in each byte.
 #[inline]
 pub(super) fn nibbles(bytes: &[u8]) -> impl Iterator<Item = f32> {
     bytes.iter().flat_map(|&byte| [f32::from(byte & 15), f32::from(byte >> 4)])
@@ -61,7 +61,7 @@ pub(super) fn decode(element: Element, row: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Writes values to a row: rounded to the nearest, quantized between their smallest and their largest.
+/// Writes values to a row: rounded to the nearest, or quantized between their smallest and their largest.
 fn encode(element: Element, values: &[f32], row: &mut [u8]) {
     match element {
         Element::F32 => {
@@ -92,7 +92,7 @@ fn encode(element: Element, values: &[f32], row: &mut [u8]) {
     }
 }
 
-/// Writes scale and bias to the row and gives the function from values to whole numbers `0..=most`.
+/// Writes scale and bias to the row, and returns the function from values to integers `0..=most`.
 fn quantizer(values: &[f32], most: f32, kind: Scale, row: &mut [u8]) -> impl Fn(f32) -> u8 + use<> {
     let least = values.iter().copied().fold(f32::INFINITY, f32::min);
     let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -123,18 +123,18 @@ impl Table<'_> {
     ///
     /// # Panics
     ///
-    /// There is no such row, or `out` has not D places.
+    /// The row does not exist, or `out` does not have D elements.
     pub fn read_row(&self, row: usize, out: &mut [f32]) {
         assert_eq!(out.len(), self.dim(), "places for the columns of {:?}", self.name());
         decode(self.element(), self.row(row), out);
     }
 
-    /// Sets a row to values, `[dim]`, rounded to what the element type holds; a quantized row gets the scale and the
-    /// bias that span its values. `false`, and nothing done, where the table is read only.
+    /// Sets a row to values, `[dim]`, rounded to the element type; a quantized row gets the scale and the bias that
+    /// span its values. Returns `false`, and changes nothing, where the table is read-only.
     ///
     /// # Panics
     ///
-    /// There is no such row, or not D values.
+    /// The row does not exist, or there are not D values.
     pub fn write_row(&mut self, row: usize, values: &[f32]) -> bool {
         assert_eq!(values.len(), self.dim(), "values for the columns of {:?}", self.name());
         let element = self.element();

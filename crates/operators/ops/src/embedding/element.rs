@@ -1,11 +1,11 @@
-//! What the rows of a table are made of.
+//! Element types of tables.
 
 use std::fmt;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-/// How the scale and the bias of a quantized row are stored, at the start of that row.
+/// Storage of the scale and the bias of a quantized row, at the start of that row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
     /// Scale and bias take 2 bytes each, as in FBGEMM's tables for inference.
@@ -41,7 +41,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// All there are.
+    /// All element types.
     pub const ALL: [Element; 7] = [
         Element::F32,
         Element::F16,
@@ -63,7 +63,7 @@ impl Element {
         }
     }
 
-    /// Bytes that rows' starts must be a multiple of.
+    /// Alignment of rows in bytes.
     #[must_use]
     pub fn align(self) -> usize {
         match self {
@@ -73,8 +73,8 @@ impl Element {
         }
     }
 
-    /// Bytes from row to row so that a row touches as few cache lines as it can without much padding: rows of at most
-    /// 64 bytes lie in one line, longer ones begin a line where that costs at most an eighth more memory.
+    /// Bytes from row to row with which a row touches as few cache lines as possible without much padding: rows of at
+    /// most 64 bytes fit one line, longer ones begin a line where that costs at most an eighth more memory.
     #[must_use]
     pub fn pitch(self, dim: usize) -> usize {
         let bytes = self.row_bytes(dim);
@@ -88,7 +88,7 @@ impl Element {
         }
     }
 
-    /// Whether rows hold whole numbers with a scale, which cannot be trained.
+    /// Whether rows hold integers with a scale, which cannot be trained.
     #[must_use]
     pub fn is_quantized(self) -> bool {
         matches!(self, Element::Int8(_) | Element::Int4(_))
@@ -109,7 +109,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// A plain type that a table's elements can be.
+/// A plain type of a table's elements.
 pub trait Plain: Pod {
     /// The name of the type.
     const ELEMENT: Element;

@@ -1,8 +1,8 @@
-//! What can be wrong with a call, where, and what to do about it.
+//! Errors of embedding calls, with their place and remedy.
 
 use super::{Bounds, Element};
 
-/// A call that cannot be carried out.
+/// Reason why a call cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbeddingError {
@@ -13,9 +13,9 @@ pub enum EmbeddingError {
     Shape {
         /// Name of the table.
         table: String,
-        /// E.
+        /// Number of rows, E.
         rows: usize,
-        /// D.
+        /// Number of columns, D.
         dim: usize,
         /// Type of its elements.
         element: Element,
@@ -29,13 +29,13 @@ pub enum EmbeddingError {
         table: String,
         /// Bytes from row to row.
         pitch: usize,
-        /// D.
+        /// Number of columns, D.
         dim: usize,
         /// Bytes of a row.
         bytes: usize,
         /// Type of its elements.
         element: Element,
-        /// Bytes a row's start is a multiple of.
+        /// Alignment of a row's start in bytes.
         align: usize,
     },
     /// Storage of the wrong size.
@@ -45,23 +45,23 @@ pub enum EmbeddingError {
     Storage {
         /// Name of the table.
         table: String,
-        /// E.
+        /// Number of rows, E.
         rows: usize,
         /// Bytes from row to row.
         pitch: usize,
-        /// Bytes there are.
+        /// Number of bytes found.
         found: usize,
-        /// Bytes there must be.
+        /// Number of bytes needed.
         needed: usize,
     },
-    /// Memory or a file that the system does not give.
+    /// Memory or a file that the system does not provide.
     #[error("table {table:?}: {what}: {source}")]
     System {
         /// Name of the table.
         table: String,
-        /// What was asked for.
+        /// The requested resource.
         what: String,
-        /// What the system answered.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Training a table that cannot be trained.
@@ -71,7 +71,7 @@ pub enum EmbeddingError {
         table: String,
         /// Type of its elements.
         element: Element,
-        /// What is in the way.
+        /// The obstacle.
         why: &'static str,
     },
     /// The offsets' count does not match tables and bags.
@@ -79,13 +79,13 @@ pub enum EmbeddingError {
         "{found} offsets, but {tables} tables x {bags} bags + 1 = {needed}: one for each bag, table by table, and the end"
     )]
     OffsetCount {
-        /// Offsets given.
+        /// Number of offsets given.
         found: usize,
-        /// T.
+        /// Number of tables, T.
         tables: usize,
-        /// B.
+        /// Number of bags, B.
         bags: usize,
-        /// Offsets there must be.
+        /// Number of offsets needed.
         needed: usize,
     },
     /// More bags of all tables than can be counted.
@@ -93,17 +93,17 @@ pub enum EmbeddingError {
         "{tables} tables x {bags} bags have more offsets than can be counted: check the number of bags, or cut the batch into parts"
     )]
     TooManyBags {
-        /// T.
+        /// Number of tables, T.
         tables: usize,
-        /// B.
+        /// Number of bags, B.
         bags: usize,
     },
-    /// An offset that falls behind the one before, or out of the indices.
+    /// An offset that is below the one before, or beyond the indices.
     #[error(
         "offset {at} is {value}, after {before}, with {indices} indices: offsets rise from 0 to the number of indices"
     )]
     Offset {
-        /// Place among the offsets.
+        /// Position among the offsets.
         at: usize,
         /// The offset.
         value: i64,
@@ -112,29 +112,29 @@ pub enum EmbeddingError {
         /// Number of indices.
         indices: usize,
     },
-    /// As many weights as indices are needed.
+    /// The numbers of weights and indices differ.
     #[error("{found} per-sample weights for {needed} indices: give one for each")]
     WeightCount {
-        /// Weights given.
+        /// Number of weights given.
         found: usize,
-        /// Weights there must be.
+        /// Number of weights needed.
         needed: usize,
     },
-    /// A lookup of a row that is not there.
+    /// A lookup of a row that does not exist.
     #[error("table {table} ({name:?}), bag {bag}, lookup {lookup}: index {index} is not in 0..{rows}: correct it, or choose bounds {warn} or {ignore}",
         warn = Bounds::WarnAndZero, ignore = Bounds::Ignore)]
     Index {
-        /// Place of the table.
+        /// Index of the table.
         table: usize,
-        /// Its name.
+        /// Name of the table.
         name: String,
-        /// The bag, within the table.
+        /// Index of the bag, within the table.
         bag: usize,
-        /// Place among all indices.
+        /// Position among all indices.
         lookup: usize,
         /// The index.
         index: i64,
-        /// E.
+        /// Number of rows, E.
         rows: usize,
     },
     /// A slice too short, or rows that overlap.
@@ -142,15 +142,15 @@ pub enum EmbeddingError {
         "{what}: {found} elements with rows {stride} apart, but {rows} rows of {columns} columns need {needed}"
     )]
     Size {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// Elements there are.
+        /// Number of elements found.
         found: usize,
         /// Elements from row to row.
         stride: usize,
-        /// Rows.
+        /// Number of rows.
         rows: usize,
-        /// Columns.
+        /// Number of columns.
         columns: usize,
         /// Elements needed at this stride, which must be at least the columns.
         needed: usize,
@@ -158,31 +158,31 @@ pub enum EmbeddingError {
     /// Tables that cannot share an output.
     #[error("table {table} ({name:?}): {why}")]
     Pooling {
-        /// Place of the table.
+        /// Index of the table.
         table: usize,
-        /// Its name.
+        /// Name of the table.
         name: String,
-        /// What is in the way, and the remedy.
+        /// The obstacle, and the remedy.
         why: &'static str,
     },
-    /// A table's place beyond the last.
+    /// The index of a table that does not exist.
     #[error("there is no table {table}: there are {tables}")]
     NoTable {
-        /// The place asked for.
+        /// The requested index.
         table: usize,
-        /// T.
+        /// Number of tables, T.
         tables: usize,
     },
-    /// Lookups of one table that 64-bit keys do not hold.
+    /// Lookups of one table that do not fit 64-bit keys.
     #[error(
         "table {table:?}: {lookups} lookups of {rows} rows are too many to be grouped at once: cut the batch into parts"
     )]
     TooMany {
         /// Name of the table.
         table: String,
-        /// E.
+        /// Number of rows, E.
         rows: usize,
-        /// Lookups of the table.
+        /// Number of lookups of the table.
         lookups: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Rows that stay apart: one row of the output for each lookup.
+//! Rows without pooling: one row of the output for each lookup.
 
 use std::ops::Range;
 use std::slice;
@@ -14,9 +14,9 @@ use crate::shared::Shared;
 const PART: usize = 256 << 10;
 
 /// Writes row `indices[n]` of the table to row `n` of the output, `[N, D]` with rows `stride` elements apart. Indices
-/// of any shape are given as one run of numbers: the output has their shape, and D.
+/// of any shape are given as one flat run of numbers: the output has their shape, and D.
 ///
-/// A lookup out of range gives a row of zeros where it is no error. After an error the output is partly written.
+/// A lookup out of range gives a row of zeros unless it is an error. After an error the output is partly written.
 ///
 /// # Errors
 ///
@@ -52,13 +52,13 @@ pub fn gather<'a>(
 }
 
 /// Writes the row of each lookup of all tables, times its weight where there are weights, to row `n` of the output,
-/// `[N, D]` with rows `stride` elements apart: pooling none, for tables of one D.
+/// `[N, D]` with rows `stride` elements apart: for tables of one D with pooling none.
 ///
-/// A lookup out of range gives a row of zeros where it is no error. After an error the output is partly written.
+/// A lookup out of range gives a row of zeros unless it is an error. After an error the output is partly written.
 ///
 /// # Errors
 ///
-/// Offsets that do not fit the tables, or fall; an output too small; tables of different D or with another pooling;
+/// Offsets that do not fit the tables, or decrease; an output too small; tables of different D or with another pooling;
 /// with [`Bounds::Error`], an index that is out of range.
 pub fn sequence(
     cpu: &Cpu,
@@ -90,8 +90,8 @@ pub fn sequence(
     lookups.check(cpu, tables, bounds)
 }
 
-/// Copies the rows of these tables at these places, column range by column range, and says whether all indices are in
-/// range; the rows of those that are not become zeros.
+/// Copies the rows of these tables at these places, column range by column range, and returns whether all indices are
+/// in range; the rows of those that are not become zeros.
 fn rows(
     cpu: &Cpu,
     stretches: &[(&Table<'_>, Range<usize>)],
@@ -110,9 +110,9 @@ fn rows(
     cpu.run(parts.len(), |part| {
         let (table, places, columns) = &parts[part];
         let all = (*table, Pooling::None, columns.clone());
-        // SAFETY: each part is done once. Two of them differ in places, which are rows of the output and no closer than
-        // their columns, as was checked; or in columns, whose ranges do not meet; or in tables, whose lookups lie one
-        // behind the other, for the offsets where tables begin were found to rise.
+        // SAFETY: each part is done once. Two parts differ in places, which are rows of the output and no closer than
+        // their columns, as was checked; or in columns, whose ranges are disjoint; or in tables, whose lookups are
+        // consecutive, since the offsets where tables begin were found to increase.
         if !unsafe { pool_bags(cpu.arch(), bags, all, places.clone(), bounds, out) } {
             wrong.fetch_add(1, Ordering::Relaxed);
         }
@@ -123,8 +123,8 @@ fn rows(
 /// A table, some of its lookups' places, and columns of them.
 type Part<'a> = (&'a Table<'a>, Range<usize>, Range<usize>);
 
-/// Each thread takes its share of the lookups through all column ranges, so that the threads are in the same columns
-/// at the same time and share what the cache holds of them.
+/// Divides the work: each thread takes its share of the lookups through all column ranges, so that the threads are in
+/// the same columns at the same time and share the cached part of them.
 fn parts<'a>(
     threads: usize,
     stretches: &[(&'a Table<'a>, Range<usize>)],
@@ -135,7 +135,7 @@ fn parts<'a>(
         let share = crate::cpu::share(all.len(), shares, index);
         all.start + share.start..all.start + share.end
     };
-    // With a single range of columns there is nothing to keep in step, and tables need not be cut.
+    // With a single range of columns, threads need not stay in step, and tables need not be divided.
     let shares = if columns.len() > 1 { threads } else { 1 };
     for share in 0..shares {
         for range in columns {

@@ -1,4 +1,4 @@
-//! Lookups grouped by the row they name: once for forward and backward.
+//! Lookups grouped by row, once for forward and backward.
 //!
 //! A lookup is one 64-bit key, `row | position | bag` from the highest bit down; sorting the keys by row brings the
 //! lookups of a row together, in their order. Positions count from the table's first lookup.
@@ -14,28 +14,28 @@ use crate::Cpu;
 use crate::shared::Shared;
 use radix::{Scratch, Source};
 
-/// For each table, its distinct rows and who looks them up. Memory is kept from call to call.
+/// The distinct rows of each table, and their lookups. Memory is kept from call to call.
 #[derive(Debug, Default)]
 pub struct Grouping {
     tables: Vec<Groups>,
     spare: Vec<Scratch>,
 }
 
-/// The lookups of one table, by rising row; those of one row by rising position. Out-of-range lookups are left out.
+/// The lookups of one table, sorted by row and then by position. Out-of-range lookups are left out.
 ///
-/// The backward pass takes its word that no two groups are of the same row. So shape and keys change together: a call
-/// that fails changes neither.
+/// The backward pass relies on no two groups having the same row. So shape and keys change together: a call that fails
+/// changes neither.
 #[derive(Debug)]
 pub struct Groups {
     shape: Shape,
     keys: Vec<u64>,
     /// The first key of each distinct row, then the number of keys.
     starts: Vec<u32>,
-    /// The bag of each position, where keys have no room for it.
+    /// The bag of each position, where it does not fit the keys.
     bag_of: Vec<u32>,
 }
 
-/// What was grouped, and where it is in the keys.
+/// The grouped sizes, and the layout of the keys.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     rows: usize,
@@ -45,7 +45,7 @@ struct Shape {
     bag_bits: u32,
 }
 
-/// Bits that hold all of `0..count`.
+/// Number of bits that hold all of `0..count`.
 fn bits(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
 }
@@ -61,8 +61,8 @@ impl Grouping {
     ///
     /// # Errors
     ///
-    /// Lookups that do not fit the tables, as [`Lookups::check`] says; more lookups of one table than keys have room
-    /// for. What was grouped before is still there then.
+    /// Lookups that do not fit the tables, see [`Lookups::check`]; more lookups of one table than fit the keys. The
+    /// previous grouping is then kept.
     pub fn group(
         &mut self,
         cpu: &Cpu,
@@ -77,7 +77,7 @@ impl Grouping {
             shape.ok_or_else(|| EmbeddingError::TooMany { table: of.name().to_owned(), rows, lookups: found })
         };
         let shapes = tables.iter().enumerate().map(shape).collect::<Result<Vec<_>, _>>()?;
-        // Nothing fails from here on. After a panic nothing is grouped.
+        // Nothing fails from here on. After a panic the grouping is empty.
         let mut all = mem::take(&mut self.tables);
         all.resize_with(tables.len(), Groups::empty);
         self.spare.resize_with(tables.len(), Scratch::default);
@@ -102,7 +102,7 @@ impl Grouping {
         let count = small.len();
         let small = Shared::new(&mut small);
         let found = ranges::sort(cpu, &jobs, count, |at| {
-            // SAFETY: each of them is done once.
+            // SAFETY: each table is done once.
             let (table, groups, spare) = unsafe { &mut small.range(at, 1)[0] };
             groups.fill(&source(*table), spare);
         });
@@ -123,7 +123,7 @@ impl Grouping {
 }
 
 impl Shape {
-    /// How the keys of `lookups` lookups are laid out; none where 64 bits do not hold them.
+    /// The layout of the keys of `lookups` lookups; `None` where they do not fit 64 bits.
     fn new(rows: usize, bags: usize, lookups: usize) -> Option<Shape> {
         let (position_bits, bag_bits) = (bits(lookups), bits(bags));
         let needed = bits(rows) + position_bits;
@@ -136,12 +136,12 @@ impl Shape {
 }
 
 impl Groups {
-    /// Of no lookups.
+    /// Groups without lookups.
     fn empty() -> Groups {
         Groups { shape: Shape::default(), keys: Vec::new(), starts: vec![0], bag_of: Vec::new() }
     }
 
-    /// Where the bits of keys are.
+    /// Positions of the bits of keys.
     fn layout(&self) -> radix::Layout {
         radix::Layout {
             rows: self.shape.rows,
@@ -151,7 +151,7 @@ impl Groups {
         }
     }
 
-    /// Notes bags by position, where keys have no room for them.
+    /// Stores bags by position, where they do not fit the keys.
     fn fill_bags(&mut self, source: &Source<'_>) {
         self.bag_of.clear();
         if self.shape.bag_bits < bits(self.shape.bags) {
@@ -168,25 +168,25 @@ impl Groups {
         radix::starts(&self.keys, layout.shift(), &mut self.starts);
     }
 
-    /// E.
+    /// Number of rows, E.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.shape.rows
     }
 
-    /// B.
+    /// Number of bags, B.
     #[must_use]
     pub fn bags(&self) -> usize {
         self.shape.bags
     }
 
-    /// Lookups, with those that are out of range.
+    /// Number of lookups, including those that are out of range.
     #[must_use]
     pub fn lookups(&self) -> usize {
         self.shape.lookups
     }
 
-    /// Lookups that are in range: places `0..len` of the grouped order.
+    /// Number of lookups that are in range: places `0..len` of the grouped order.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -198,17 +198,17 @@ impl Groups {
         self.keys.is_empty()
     }
 
-    /// U: how many rows are looked up.
+    /// Number of distinct rows, U.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The places, in the grouped order, of the lookups of the `group`-th distinct row; never none.
+    /// The places, in the grouped order, of the lookups of the `group`-th distinct row; never empty.
     ///
     /// # Panics
     ///
-    /// There are not so many distinct rows.
+    /// There are not that many distinct rows.
     #[must_use]
     #[inline(always)]
     pub fn group(&self, group: usize) -> Range<usize> {
@@ -221,15 +221,15 @@ impl Groups {
         self.starts[..self.distinct()].partition_point(|&start| (start as usize) < place)
     }
 
-    /// The row that the lookup at this place of the grouped order names.
+    /// The row of the lookup at this place of the grouped order.
     ///
     /// # Panics
     ///
-    /// There is no such place.
+    /// The place does not exist.
     #[must_use]
     #[inline(always)]
     pub fn row(&self, place: usize) -> usize {
-        // Two shifts, for together they may be as many as all bits.
+        // Two shifts, since together they may be as many as all bits.
         (self.keys[place] >> self.shape.position_bits >> self.shape.bag_bits) as usize
     }
 
@@ -237,18 +237,18 @@ impl Groups {
     ///
     /// # Panics
     ///
-    /// There is no such place.
+    /// The place does not exist.
     #[must_use]
     #[inline(always)]
     pub fn position(&self, place: usize) -> usize {
         (self.keys[place] >> self.shape.bag_bits) as usize & ((1usize << self.shape.position_bits) - 1)
     }
 
-    /// The bag that the lookup at this place of the grouped order belongs to.
+    /// The bag of the lookup at this place of the grouped order.
     ///
     /// # Panics
     ///
-    /// There is no such place.
+    /// The place does not exist.
     #[must_use]
     #[inline(always)]
     pub fn bag(&self, place: usize) -> usize {
@@ -259,7 +259,7 @@ impl Groups {
         }
     }
 
-    /// The distinct rows, rising.
+    /// The distinct rows, ascending.
     pub fn distinct_rows(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.starts[..self.distinct()].iter().map(|&start| self.row(start as usize))
     }

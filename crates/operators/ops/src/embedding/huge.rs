@@ -1,4 +1,4 @@
-//! Memory in huge pages: random rows of a large table would else miss the TLB with every lookup.
+//! Memory in huge pages: otherwise random rows of a large table would miss the TLB with every lookup.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use memmap2::MmapMut;
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Zeroed memory of the process, in huge pages of 2 MiB where it is that large and the system has them.
+/// Zeroed memory of the process, in huge pages of 2 MiB if it is that large and the system has them.
 pub struct HugeBuffer {
     map: MmapMut,
     start: usize,
@@ -15,11 +15,11 @@ pub struct HugeBuffer {
 }
 
 impl HugeBuffer {
-    /// This many zero bytes. The system gives a page when it is first written.
+    /// Allocates `len` zero bytes. The system maps a page when it is first written.
     ///
     /// # Errors
     ///
-    /// The system has not so much.
+    /// The system does not have that much memory.
     pub fn zeroed(len: usize) -> io::Result<HugeBuffer> {
         let slack = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let total = len.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -27,17 +27,17 @@ impl HugeBuffer {
         let start = if slack > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
         #[cfg(target_os = "linux")]
         if slack > 0 && !cfg!(miri) {
-            // Refused where the system has no huge pages: small ones work as well, only slower.
+            // The call fails where the system has no huge pages: small ones work as well, only slower.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len.next_multiple_of(4096));
         }
         Ok(HugeBuffer { map, start, len })
     }
 
-    /// This many zeros of a plain type.
+    /// Allocates `count` zeros of a plain type.
     ///
     /// # Errors
     ///
-    /// The system has not so much memory.
+    /// The system does not have that much memory.
     pub fn zeros_of<T: bytemuck::Pod>(count: usize) -> io::Result<HugeBuffer> {
         HugeBuffer::zeroed(count.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?)
     }
@@ -48,27 +48,27 @@ impl HugeBuffer {
         &self.map[self.start..self.start + self.len]
     }
 
-    /// The bytes, to be written.
+    /// The bytes, for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.map[self.start..self.start + self.len]
     }
 
-    /// As a slice of a plain type.
+    /// Returns the memory as a slice of a plain type.
     ///
     /// # Panics
     ///
-    /// The size is no multiple of the type's.
+    /// The size is not a multiple of the type's.
     #[must_use]
     pub fn of<T: bytemuck::Pod>(&self) -> &[T] {
         bytemuck::cast_slice(self.bytes())
     }
 
-    /// As a slice of a plain type, to be written.
+    /// Returns the memory as a slice of a plain type, for writing.
     ///
     /// # Panics
     ///
-    /// The size is no multiple of the type's.
+    /// The size is not a multiple of the type's.
     #[must_use]
     pub fn of_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut())

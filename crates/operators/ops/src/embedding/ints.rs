@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Whole numbers of 32 or 64 bits.
+/// Integers of 32 or 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub enum Ints<'a> {
     /// 32 bits each.
@@ -12,7 +12,7 @@ pub enum Ints<'a> {
 }
 
 impl<'a> Ints<'a> {
-    /// How many.
+    /// Number of integers.
     #[must_use]
     pub fn len(self) -> usize {
         match self {
@@ -21,7 +21,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -31,7 +31,7 @@ impl<'a> Ints<'a> {
     ///
     /// # Panics
     ///
-    /// There is no such place.
+    /// The place does not exist.
     #[must_use]
     #[inline]
     pub fn at(self, place: usize) -> i64 {
@@ -41,11 +41,11 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Those at these places.
+    /// The integers at these places.
     ///
     /// # Panics
     ///
-    /// The range is not inside of them.
+    /// The range is out of bounds.
     #[must_use]
     pub fn slice(self, places: Range<usize>) -> Ints<'a> {
         match self {
@@ -54,7 +54,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// Bytes of one.
+    /// Bytes of one integer.
     #[must_use]
     pub fn width(self) -> usize {
         match self {

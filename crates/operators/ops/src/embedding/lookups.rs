@@ -1,11 +1,10 @@
-//! Which rows each bag takes.
+//! Lookups of bags.
 
 use std::ops::Range;
 
 use super::{EmbeddingError, Ints};
 
-/// The rows that B bags of each of T tables take: bag `b` of table `t` takes the indices from offset `t * B + b` to
-/// the next.
+/// The rows of B bags of each of T tables: bag `b` of table `t` has the indices from offset `t * B + b` to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookups<'a> {
     bags: usize,
@@ -15,17 +14,17 @@ pub struct Lookups<'a> {
 }
 
 impl<'a> Lookups<'a> {
-    /// How many offsets say where the bags of so many tables are: T x B + 1.
+    /// Number of offsets of the bags of this many tables: T x B + 1.
     ///
     /// # Errors
     ///
-    /// More than can be counted.
+    /// The number overflows.
     pub fn offset_count(tables: usize, bags: usize) -> Result<usize, EmbeddingError> {
         let count = tables.checked_mul(bags).and_then(|pairs| pairs.checked_add(1));
         count.ok_or(EmbeddingError::TooManyBags { tables, bags })
     }
 
-    /// Indices `[N]`, table by table and bag by bag, and offsets `[T * B + 1]` that rise from 0 to N.
+    /// Lookups from indices `[N]`, table by table and bag by bag, and offsets `[T * B + 1]` that increase from 0 to N.
     ///
     /// # Errors
     ///
@@ -52,7 +51,7 @@ impl<'a> Lookups<'a> {
         Ok(Lookups { bags, indices, offsets, weights: None })
     }
 
-    /// With a weight for each lookup, `[N]`, that its row is multiplied by.
+    /// Adds a weight for each lookup, `[N]`, by which its row is multiplied.
     ///
     /// # Errors
     ///
@@ -65,19 +64,19 @@ impl<'a> Lookups<'a> {
         Ok(Lookups { weights: Some(weights), ..self })
     }
 
-    /// B.
+    /// Number of bags, B.
     #[must_use]
     pub fn bags(&self) -> usize {
         self.bags
     }
 
-    /// N: the lookups of all bags of all tables.
+    /// Number of lookups of all bags of all tables, N.
     #[must_use]
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
@@ -101,11 +100,11 @@ impl<'a> Lookups<'a> {
         self.weights
     }
 
-    /// The places of a bag's indices. Sensible once the offsets are checked.
+    /// The places of a bag's indices. Valid once the offsets are checked.
     ///
     /// # Panics
     ///
-    /// There is no such bag.
+    /// The bag does not exist.
     #[must_use]
     #[inline]
     pub fn bag(&self, table: usize, bag: usize) -> Range<usize> {
@@ -113,11 +112,11 @@ impl<'a> Lookups<'a> {
         self.offsets.at(at) as usize..self.offsets.at(at + 1) as usize
     }
 
-    /// The places of all indices of a table. Sensible once the offsets are checked.
+    /// The places of all indices of a table. Valid once the offsets are checked.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn table(&self, table: usize) -> Range<usize> {
         let at = table * self.bags;

@@ -1,8 +1,8 @@
 //! Embedding tables: gather, bags over many tables at once, and their gradients.
 //!
-//! T [`Table`]s of E rows and D columns each; a batch of B bags for each table; every bag sums (or averages, or takes
-//! the largest of, or keeps apart) the rows that its [`Lookups`] name. The output has one row for each bag, the
-//! columns of the tables side by side: `[B, D_0 + D_1 + ...]`.
+//! There are T [`Table`]s of E rows and D columns each, and a batch of B bags for each table. Every bag sums (or
+//! averages, or takes the largest of, or keeps apart) the rows of its [`Lookups`]. The output has one row for each bag,
+//! with the columns of the tables next to each other: `[B, D_0 + D_1 + ...]`.
 
 pub mod backward;
 mod bag;
@@ -40,7 +40,7 @@ pub use tables::{Columns, Pooling, TableSet};
 pub use weight_gradient::{weight_gradient, weight_gradient_reference};
 pub use weights::{Weights, WeightsMut};
 
-/// Checks that a slice has room for these rows of these columns, `stride` elements apart.
+/// Checks that a slice holds these rows of these columns, `stride` elements apart.
 fn check_rows(
     what: &'static str,
     rows: usize,

@@ -1,8 +1,8 @@
-//! In which order a gather reads a table: row after row, or one slice of columns of all rows before the next.
+//! Order in which a gather reads a table: row after row, or one slice of columns of all rows before the next.
 //!
-//! A row that several lookups name is read from memory once if it is still in the cache when it is named again. With
-//! whole rows, all that was read in between lies between the two uses; with a slice of w bytes, w bytes of each row.
-//! A slice of all E rows that fits the cache is read from memory once, however far apart the lookups of a row are.
+//! A row with several lookups is read from memory once if it is still in the cache at the next lookup. With whole rows,
+//! everything read in between separates the two uses; with a slice of w bytes, only w bytes of each row do. A slice of
+//! all E rows that fits the cache is read from memory once, however far apart the lookups of a row are.
 //!
 //! With N lookups drawn evenly from E rows, the first k of which fill a cache of C bytes,
 //! `E (1 - exp(-k / E)) bytes = C`, lookup n finds its row in the cache with the probability
@@ -17,7 +17,7 @@ use crate::gemm::Machine;
 /// The order of a gather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Order {
-    /// Whichever [`plan`] expects to take less time.
+    /// The order for which [`plan`] expects less time.
     #[default]
     Auto,
     /// Row after row.
@@ -26,7 +26,7 @@ pub enum Order {
     Columns(usize),
 }
 
-/// What an order is expected to read, and the choice.
+/// Expected reads of each order, and the choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// The order to take: never [`Order::Auto`].
@@ -42,11 +42,11 @@ pub struct Plan {
 /// Narrowest slice, in bytes, that memory moves at nearly the rate of whole rows.
 const NARROWEST: usize = 1024;
 
-/// Share of all traffic that slices must save: what they read and write, piece by piece, takes about a fifth longer
-/// than the same bytes in whole rows.
+/// Share of all traffic that slices must save: accessing data piece by piece takes about a fifth longer than the same
+/// bytes in whole rows.
 const WORTH: f64 = 0.2;
 
-/// Chooses the order of `lookups` lookups, even over `rows` rows of `row_bytes` bytes and `columns` columns, on
+/// Chooses the order of `lookups` lookups, uniform over `rows` rows of `row_bytes` bytes and `columns` columns, on
 /// threads that share `cache` bytes.
 #[must_use]
 pub fn plan(rows: usize, row_bytes: usize, columns: usize, lookups: usize, cache: usize) -> Plan {
@@ -57,7 +57,7 @@ pub fn plan(rows: usize, row_bytes: usize, columns: usize, lookups: usize, cache
     while row_bytes / slices >= NARROWEST {
         let slice = row_bytes / slices;
         let read = lookups_from_memory(rows, slice, lookups, cache) * row_bytes as f64;
-        // The widest slice of those that read about the least.
+        // The widest of the slices that read about the least.
         if read < plan.column_bytes * 0.95 {
             plan.column_bytes = read;
             if read + output_bytes < (1.0 - WORTH) * (by_rows + output_bytes) {
@@ -69,11 +69,11 @@ pub fn plan(rows: usize, row_bytes: usize, columns: usize, lookups: usize, cache
     plan
 }
 
-/// How many of the lookups find their row, or slice of a row, not in the cache.
+/// Number of lookups whose row, or slice of a row, is not in the cache.
 fn lookups_from_memory(rows: usize, bytes: usize, lookups: usize, cache: usize) -> f64 {
     let (rows, lookups) = (rows as f64, lookups as f64);
     let held = cache as f64 / bytes as f64;
-    // Lookups until that many rows are in the cache; all, where the table fits.
+    // Number of lookups until that many rows are in the cache; unlimited where the table fits.
     let full = if held < rows { -rows * (1.0 - held / rows).ln() } else { f64::INFINITY };
     let full = full.min(lookups);
     let missed = (1.0 - 1.0 / rows).powf(full);
@@ -107,7 +107,7 @@ mod tests {
         let distinct = lookups_from_memory(8192, 512, 16384, usize::MAX >> 1);
         assert!((distinct - 7083.0).abs() < 2.0, "{distinct}");
         assert!((lookups_from_memory(8192, 16384, 16384, 0) - 16384.0).abs() < 1e-6);
-        // 50 MB of cache that the output goes past: a simulated cache of 16 ways read 177 of 268 MB.
+        // 50 MB of cache that the output bypasses: a simulated cache of 16 ways read 177 of 268 MB.
         let found = 1.0 - lookups_from_memory(8192, 16384, 16384, 50_000_000) / 16384.0;
         assert!((found - 0.34).abs() < 0.02, "{found}");
     }
@@ -116,9 +116,9 @@ mod tests {
     fn slices_are_chosen_only_where_rows_come_again_and_do_not_stay() {
         let cache = 32 << 20;
         assert!(matches!(plan(8192, 16384, 4096, 65536, cache).order, Order::Columns(_)));
-        // Each row is named twice: most of the traffic is the output, and slices save less than they cost.
+        // Each row is looked up twice: most of the traffic is the output, and slices save less than they cost.
         assert_eq!(plan(8192, 16384, 4096, 16384, cache).order, Order::Rows);
-        // Hardly any row is named twice.
+        // Hardly any row is looked up twice.
         assert_eq!(plan(1_000_000, 16384, 4096, 65536, cache).order, Order::Rows);
         // The table fits the cache as it is.
         assert_eq!(plan(1000, 16384, 4096, 65536, cache).order, Order::Rows);

@@ -1,4 +1,4 @@
-//! Where a table's bytes lie.
+//! Storage of a table's bytes.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ impl Storage<'_> {
         }
         let mut options = MmapOptions::new();
         options.offset(offset).len(len);
-        // Rows are read at random: reading ahead would fetch pages that nobody asked for.
+        // Rows are read at random: read-ahead would fetch pages that are not needed.
         if write {
             // SAFETY: nothing else changes the file, by the caller's promise.
             let map = unsafe { options.map_mut(file) }?;

@@ -19,15 +19,15 @@ pub struct Table<'a> {
     pub(super) storage: Storage<'a>,
 }
 
-/// Tables of the host with the pooling of each, side by side in the output.
+/// Host tables with the pooling of each, whose columns are adjacent in the output.
 pub type Tables<'a> = TableSet<Table<'a>>;
 
 impl<'a> Table<'a> {
-    /// A table over rows that lie one after the other, read only.
+    /// A read-only table over consecutive rows.
     ///
     /// # Errors
     ///
-    /// No rows, no columns, or a size that is no multiple of the columns.
+    /// No rows, no columns, or a size that is not a multiple of the columns.
     pub fn borrow<T: Plain>(name: &str, values: &'a [T], dim: usize) -> Result<Self, EmbeddingError> {
         let rows = values.len().checked_div(dim).unwrap_or(0);
         let bytes = bytemuck::cast_slice(values);
@@ -36,18 +36,18 @@ impl<'a> Table<'a> {
         table.whole()
     }
 
-    /// A table over rows that lie one after the other, which training changes in place.
+    /// A table over consecutive rows, which training changes in place.
     ///
     /// # Errors
     ///
-    /// No rows, no columns, or a size that is no multiple of the columns.
+    /// No rows, no columns, or a size that is not a multiple of the columns.
     pub fn borrow_mut<T: Plain>(name: &str, values: &'a mut [T], dim: usize) -> Result<Self, EmbeddingError> {
         let rows = values.len().checked_div(dim).unwrap_or(0);
         let storage = Storage::BorrowedMut(bytemuck::cast_slice_mut(values));
         Table::new(name, [rows, dim], T::ELEMENT, dim.saturating_mul(size_of::<T>()), storage)?.whole()
     }
 
-    /// A table over bytes, `[rows, dim]`, with rows `pitch` bytes apart, read only.
+    /// A read-only table over bytes, `[rows, dim]`, with rows `pitch` bytes apart.
     ///
     /// # Errors
     ///
@@ -77,11 +77,11 @@ impl<'a> Table<'a> {
         Table::new(name, shape, element, pitch, Storage::BorrowedMut(bytes))
     }
 
-    /// A table `[rows, dim]` of zeros of its own, in huge pages, with rows [`Element::pitch`] apart.
+    /// A table `[rows, dim]` of zeros that owns its memory, in huge pages, with rows [`Element::pitch`] apart.
     ///
     /// # Errors
     ///
-    /// No such shape, or not enough memory.
+    /// An invalid shape, or not enough memory.
     pub fn zeros(name: &str, shape: [usize; 2], element: Element) -> Result<Table<'static>, EmbeddingError> {
         let (pitch, needed) = Table::size(name, shape, element)?;
         let buffer = HugeBuffer::zeroed(needed).map_err(|source| {
@@ -100,7 +100,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     ///
-    /// No such shape, or a file that cannot be opened, is too short, or cannot be mapped.
+    /// An invalid shape, or a file that cannot be opened, is too short, or cannot be mapped.
     pub unsafe fn map(
         name: &str,
         path: &Path,
@@ -159,7 +159,7 @@ impl<'a> Table<'a> {
         Ok(Table { name: table(), rows, dim, element, pitch, storage })
     }
 
-    /// Itself where nothing is left over behind the last row.
+    /// Returns the table, or fails if bytes are left over after the last row.
     fn whole(self) -> Result<Table<'a>, EmbeddingError> {
         let (found, needed) = (self.storage.bytes().len(), self.rows * self.pitch);
         if found == needed {
@@ -168,19 +168,19 @@ impl<'a> Table<'a> {
         Err(EmbeddingError::Storage { table: self.name, rows: self.rows, pitch: self.pitch, found, needed })
     }
 
-    /// The name that messages use.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// E.
+    /// Number of rows, E.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// D.
+    /// Number of columns, D.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -198,7 +198,7 @@ impl<'a> Table<'a> {
         self.pitch
     }
 
-    /// Bytes of one row, without what pads it.
+    /// Bytes of one row, without padding.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
         self.element.row_bytes(self.dim)
@@ -214,18 +214,18 @@ impl<'a> Table<'a> {
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> &[u8] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         &self.bytes()[row * self.pitch..][..self.element.row_bytes(self.dim)]
     }
 
-    /// The bytes of one row, to be written; `None` where the table is read only.
+    /// The bytes of one row, for writing; `None` where the table is read-only.
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row_mut(&mut self, row: usize) -> Option<&mut [u8]> {
         assert!(row < self.rows, "row {row} of {}", self.rows);

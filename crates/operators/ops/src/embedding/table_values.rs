@@ -1,4 +1,4 @@
-//! The values of a table, to be changed, while its shape stays.
+//! Mutable values of a table with a fixed shape.
 
 use std::ops::Deref;
 
@@ -19,7 +19,7 @@ impl<'a> Columns for Table<'a> {
     }
 }
 
-/// The values of a table, to be changed, while its shape stays.
+/// Mutable values of a table with a fixed shape.
 #[derive(Debug)]
 pub struct TableValues<'t, 'a>(&'t mut Table<'a>);
 
@@ -32,30 +32,30 @@ impl<'a> Deref for TableValues<'_, 'a> {
 }
 
 impl<'t> TableValues<'t, '_> {
-    /// As [`Table::row_mut`].
+    /// Does [`Table::row_mut`].
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row_mut(&mut self, row: usize) -> Option<&mut [u8]> {
         self.0.row_mut(row)
     }
 
-    /// As [`Table::write_row`].
+    /// Does [`Table::write_row`].
     ///
     /// # Panics
     ///
-    /// There is no such row, or not D values.
+    /// The row does not exist, or there are not D values.
     pub fn write_row(&mut self, row: usize, values: &[f32]) -> bool {
         self.0.write_row(row, values)
     }
 
-    /// As [`Table::weights_mut`].
+    /// Does [`Table::weights_mut`].
     ///
     /// # Errors
     ///
-    /// The table is quantized, read only or not aligned.
+    /// The table is quantized, read-only or not aligned.
     pub fn weights_mut(self) -> Result<(WeightsMut<'t>, usize), EmbeddingError> {
         self.0.weights_mut()
     }

@@ -2,37 +2,37 @@
 
 use super::EmbeddingError;
 
-/// What becomes of the rows of a bag.
+/// Pooling of the rows of a bag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pooling {
-    /// Their sum, in the order of the lookups; an empty bag gives 0.
+    /// The sum of the rows, in the order of the lookups; an empty bag gives 0.
     Sum,
-    /// Their sum times `1 / L`, L being the lookups of the bag; an empty bag gives 0.
+    /// The sum of the rows times `1 / L`, with L lookups in the bag; an empty bag gives 0.
     Mean,
     /// The largest in each column; an empty bag gives 0. Takes no per-sample weights.
     Max,
-    /// They stay apart: one row of the output for each lookup, bags are of no account.
+    /// No pooling: one row of the output for each lookup, and bags are ignored.
     None,
 }
 
-/// A table of D columns, wherever its rows lie.
+/// A table of D columns, wherever its rows are stored.
 pub trait Columns {
-    /// What of a table can be changed: its values, never its shape, which the set it is in has laid columns out for.
+    /// The mutable part of a table: its values, never its shape, since the set has placed columns by it.
     type Values<'t>
     where
         Self: 't;
 
-    /// D.
+    /// Number of columns, D.
     fn dim(&self) -> usize;
 
-    /// Its values, to be changed.
+    /// Returns the mutable values.
     fn values_mut(&mut self) -> Self::Values<'_>;
 }
 
-/// Tables with the pooling of each, side by side in the output.
+/// Tables with the pooling of each, whose columns are adjacent in the output.
 ///
-/// The set keeps where the columns of each table begin, and threads write these places without further ado. So no
-/// table can be put in the place of another: only its values can be changed.
+/// The set stores the first column of each table, and threads write there without further checks. So no table can be
+/// replaced by another: only its values can be changed.
 ///
 /// ```compile_fail,E0594
 /// use steptime_ops::embedding::{Pooling, Table, Tables};
@@ -59,11 +59,11 @@ pub struct TableSet<T> {
 }
 
 impl<T: Columns> TableSet<T> {
-    /// Tables that all pool alike.
+    /// Tables that all have the same pooling.
     #[must_use]
     pub fn new(tables: Vec<T>, pooling: Pooling) -> TableSet<T> {
         let mut columns = vec![0];
-        // Tables may share memory, so that their columns may be more than can be counted: no output has room for these.
+        // Tables may share memory, so their total number of columns may overflow: no output can hold these.
         columns.extend(tables.iter().scan(0_usize, |end, table| {
             *end = end.saturating_add(table.dim());
             Some(*end)
@@ -71,61 +71,61 @@ impl<T: Columns> TableSet<T> {
         TableSet { pooling: vec![pooling; tables.len()], tables, columns }
     }
 
-    /// Others in their places, pooled alike, such as copies on a device.
+    /// Converts each table, and keeps the pooling, for example for copies on a device.
     ///
     /// # Errors
     ///
-    /// The first of `other`.
+    /// The first error of `other`.
     pub fn try_map<U: Columns, E>(&self, other: impl FnMut(&T) -> Result<U, E>) -> Result<TableSet<U>, E> {
         let tables = self.tables.iter().map(other).collect::<Result<_, _>>()?;
         Ok(TableSet { pooling: self.pooling.clone(), ..TableSet::new(tables, Pooling::Sum) })
     }
 
-    /// The values of a table, to be changed.
+    /// The values of a table, for changes.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn values_mut(&mut self, table: usize) -> T::Values<'_> {
         self.tables[table].values_mut()
     }
 
-    /// The values of all tables, to be changed.
+    /// The values of all tables, for changes.
     pub fn all_values_mut(&mut self) -> impl Iterator<Item = T::Values<'_>> {
         self.tables.iter_mut().map(T::values_mut)
     }
 }
 
 impl<T> TableSet<T> {
-    /// With another pooling for one table.
+    /// Sets the pooling of one table.
     ///
     /// # Errors
     ///
-    /// There is no such table.
+    /// The table does not exist.
     pub fn with_pooling(mut self, table: usize, pooling: Pooling) -> Result<TableSet<T>, EmbeddingError> {
         let tables = self.tables.len();
         *self.pooling.get_mut(table).ok_or(EmbeddingError::NoTable { table, tables })? = pooling;
         Ok(self)
     }
 
-    /// T.
+    /// Number of tables, T.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tables.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// A table.
+    /// Returns a table.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn table(&self, table: usize) -> &T {
         &self.tables[table]
@@ -140,23 +140,23 @@ impl<T> TableSet<T> {
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn pooling(&self, table: usize) -> Pooling {
         self.pooling[table]
     }
 
-    /// The column of the pooled output where a table begins.
+    /// The first column of a table in the pooled output.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn column(&self, table: usize) -> usize {
         self.columns[table]
     }
 
-    /// Columns of the pooled output: the sum of all D.
+    /// Number of columns of the pooled output: the sum of all D.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns[self.tables.len()]

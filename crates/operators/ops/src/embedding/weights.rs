@@ -27,7 +27,7 @@ pub enum WeightsMut<'a> {
 }
 
 impl Table<'_> {
-    /// Its elements; `None` where it is quantized or not aligned.
+    /// Returns the elements; `None` where the table is quantized or not aligned.
     #[must_use]
     pub fn weights(&self) -> Option<Weights<'_>> {
         let bytes = &self.bytes()[..(self.rows() - 1) * self.pitch() + self.row_bytes()];
@@ -39,11 +39,11 @@ impl Table<'_> {
         }
     }
 
-    /// Its elements, to be changed, and how many there are from row to row.
+    /// Returns the mutable elements, and their number from row to row.
     ///
     /// # Errors
     ///
-    /// The table is quantized, read only or not aligned.
+    /// The table is quantized, read-only or not aligned.
     pub fn weights_mut(&mut self) -> Result<(WeightsMut<'_>, usize), EmbeddingError> {
         let (element, pitch, bytes) =
             (self.element(), self.pitch() / self.element().align(), self.row_bytes());

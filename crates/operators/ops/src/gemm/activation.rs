@@ -1,4 +1,4 @@
-//! Activations that products apply on the way out and differentiate on the way back.
+//! Activations that products apply to their result, and their derivatives.
 
 use super::kernel::{Loop, multiply_add, widen};
 use crate::arch::Arch;
@@ -6,7 +6,7 @@ use crate::arch::Arch;
 /// An elementwise function after a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activation {
-    /// None.
+    /// No function.
     #[default]
     Identity,
     /// `max(x, 0)`.
@@ -16,7 +16,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Its value.
+    /// Returns the value at `x`.
     #[must_use]
     pub fn value(self, x: f32) -> f32 {
         match self {
@@ -32,7 +32,7 @@ impl Activation {
         }
     }
 
-    /// Its slope where its value is `y`.
+    /// Returns the slope where the value is `y`.
     #[must_use]
     pub fn slope(self, y: f32) -> f32 {
         match self {
@@ -42,7 +42,7 @@ impl Activation {
         }
     }
 
-    /// Replaces sums by its values.
+    /// Replaces each sum by the activation's value.
     pub(crate) fn apply(self, arch: Arch, values: &mut [f32]) {
         match self {
             Activation::Identity => {}
@@ -51,7 +51,8 @@ impl Activation {
         }
     }
 
-    /// Multiplies gradients by the slope at each output. Where a rectifier is closed, the gradient is 0 whatever it was.
+    /// Multiplies gradients by the slope at each output. Where a rectifier is closed, the gradient becomes 0, whatever
+    /// it was.
     #[inline(always)]
     pub(crate) fn scale(self, gradients: &mut [f32], outputs: &[f32]) {
         let pairs = gradients.iter_mut().zip(outputs);
@@ -79,11 +80,11 @@ impl Loop for Sigmoids<'_> {
 }
 
 /// `exp(x)` to about one unit in the last place, without branches, so that loops over it use vectors: x = n ln 2 + r, a
-/// polynomial in r (the Taylor series, |r| <= ln 2 / 2), and n in the exponent. Far out, where a sigmoid is 0 or 1, it
-/// stops growing.
+/// polynomial in r (the Taylor series, |r| <= ln 2 / 2), and n in the exponent. Far out, where a sigmoid is 0 or 1, the
+/// result is clamped.
 #[inline(always)]
 fn exp<const FUSED: bool>(x: f32) -> f32 {
-    /// Adding it rounds to a whole number, in the low bits.
+    /// Adding this number rounds to an integer, in the low bits.
     const ROUND: f32 = 12_582_912.0;
     let x = if x > 88.0 { 88.0 } else { x };
     let x = if x < -87.0 { -87.0 } else { x };

@@ -1,4 +1,4 @@
-//! Room for packed operands, kept from call to call: fresh pages would cost more than the packing.
+//! Memory for packed operands, kept from call to call: fresh pages would cost more than the packing.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static KEPT: Cell<Vec<Buffer>> = const { Cell::new(Vec::new()) };
 }
 
-/// From this many bytes on, a huge page: tiles touch a page every few steps of k.
+/// Bytes from which a huge page is used: tiles touch a page every few steps of k.
 const LARGE: usize = 128 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -19,16 +19,16 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     small: Vec<f32>,
-    /// Used instead of the other where there is one.
+    /// Memory in huge pages; if present, it is used instead of `small`.
     huge: Option<HugeBuffer>,
 }
 
 impl Buffer {
-    /// The first `len` floats, whatever they are.
+    /// Returns the first `len` floats, with arbitrary values.
     pub(crate) fn floats(&mut self, len: usize) -> &mut [f32] {
         if self.all().len() < len + LINE {
             let bytes = (len + LINE) * size_of::<f32>();
-            // Growing would copy what nobody needs.
+            // Growing would copy data that is not needed.
             self.huge =
                 if bytes < LARGE { None } else { HugeBuffer::zeroed(bytes.next_multiple_of(HUGE_PAGE)).ok() };
             self.small = if self.huge.is_some() { Vec::new() } else { vec![0.0; len + LINE] };
@@ -49,13 +49,13 @@ impl Buffer {
         self.huge.as_ref().map_or(&self.small, HugeBuffer::of)
     }
 
-    /// Floats before the first that starts a cache line.
+    /// Number of floats before the first that starts a cache line.
     fn skip(&self) -> usize {
         self.all().as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE)
     }
 }
 
-/// Lends the work a buffer of this thread, of `len` floats with any content.
+/// Calls the work with a buffer of this thread, of `len` floats with arbitrary values.
 pub(crate) fn lend<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut kept = KEPT.take();
     let mut buffer = kept.pop().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Fourth rung: register tiles inside of blocks that fit caches, b1 rows of A and b2 columns of B at a time, k_c steps each.
-//! Predicted reads from beyond the cache: n^3 / b1 of B and n^3 / b2 of A, and C once for each k_c. Operands still lie
-//! where they were: their lines are far apart, compete for the same ways, and touch a page each.
+//! Fourth rung: register tiles inside of blocks that fit caches, b1 rows of A and b2 columns of B at a time, k_c steps
+//! each. Predicted reads from beyond the cache: n^3 / b1 of B and n^3 / b2 of A, and C once for each k_c. Operands are
+//! still in their original place: their lines are far apart, compete for the same ways, and touch a page each.
 
 use super::kernel::{Store, Window, tile};
 use super::register::{FIRST, check, strips};
 use super::{GemmError, MatMut, MatRef, Plan};
 use crate::Cpu;
 
-/// `c = a * b` in the blocks of the plan, without packing, on one thread.
+/// Computes `c = a * b` in the blocks of the plan, without packing, on one thread.
 ///
 /// # Errors
 ///

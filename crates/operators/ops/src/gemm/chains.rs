@@ -1,7 +1,7 @@
-//! Sums that threads share: each chain of terms is added by itself, then the chains in their order.
+//! Sums that threads share: each chain of terms is summed separately, then the chains are added in order.
 //!
-//! The first chain goes to C, each other to a slab of its own. A thread that added the chains one after the other would
-//! do the same additions, so that nobody can tell from the result.
+//! The first chain goes to C, each other to its own slab. A single thread that sums the chains one after the other does
+//! the same additions, so the result does not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::kernel::Window;
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Where the sums of all chains but the first are until they are added.
+/// Buffer for the sums of all chains but the first, until they are added.
 #[derive(Clone, Copy)]
 pub(super) struct Chains<'a> {
     slabs: Shared<'a, f32>,
-    /// Chains, with the first.
+    /// Number of chains, including the first.
     count: usize,
     rows: usize,
     /// Floats from a row to the next.
@@ -23,37 +23,37 @@ pub(super) struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    /// The floats that slabs take for that many chains of `rows x cols` sums.
+    /// Number of floats of the slabs for `count` chains of `rows x cols` sums.
     pub(super) fn len(count: usize, rows: usize, cols: usize) -> usize {
         (count - 1) * rows * Chains::stride(cols)
     }
 
-    /// In a buffer of [`len`](Chains::len) floats.
+    /// Slabs in a buffer of [`len`](Chains::len) floats.
     pub(super) fn new(buffer: &'a mut [f32], count: usize, rows: usize, cols: usize) -> Chains<'a> {
         Chains { slabs: Shared::new(buffer), count, rows, stride: Chains::stride(cols) }
     }
 
-    /// A line more than needed, so that rows do not compete for the same lines.
+    /// One cache line more than needed, so that rows do not compete for the same lines.
     fn stride(cols: usize) -> usize {
         cols.next_multiple_of(LINE) + LINE
     }
 
-    /// Where a chain from the second on puts its sums of some rows and columns.
+    /// The window where a chain from the second on stores its sums of some rows and columns.
     ///
     /// # Safety
     ///
-    /// No other window nor slice of this chain in use at the same time, on any thread, meets it.
+    /// No other window or slice of this chain that is in use at the same time, on any thread, overlaps it.
     pub(super) unsafe fn window(&self, chain: usize, rows: &Range<usize>, cols: &Range<usize>) -> Window<'a> {
         let start = self.at(chain, rows.start) + cols.start;
-        // SAFETY: chains have slabs of their own; within one, the caller's promise.
+        // SAFETY: chains have their own slabs; within one, the caller's promise.
         unsafe { Window::over(self.slabs, start, rows.len(), cols.len(), self.stride, 1) }
     }
 
-    /// Adds the chains to the first, which `c` holds for some of these rows and columns, and applies the activation.
+    /// Adds the chains to the first, which is in `c` for some of these rows and columns, and applies the activation.
     ///
     /// # Safety
     ///
-    /// Nobody writes sums of these any more.
+    /// The sums of these rows and columns are not written any more.
     ///
     /// # Panics
     ///
@@ -72,7 +72,7 @@ impl<'a> Chains<'a> {
             let sums = c.row_mut(row - rows.start);
             for chain in 1..self.count {
                 let others = &slabs[self.at(chain, row) + cols.start..][..cols.len()];
-                // Plus zero, as a stored tile adds its bias: two negative zeros make a positive one there.
+                // Adds zero, as a stored tile adds its bias: two negative zeros make a positive one there.
                 sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other + 0.0);
             }
             activation.apply(arch, sums);

@@ -1,43 +1,45 @@
-//! How a product is cut for threads: how many it is worth, and which part of C is whose.
+//! Partition of a product for threads: their number, and the part of C of each.
 //!
-//! Each way to cut is priced in cycles, by its largest part: arithmetic, what it reads of B and packs of A, and what it
-//! takes to begin. Two threads too many cost more than they do, and a product that one thread finishes in some
-//! microseconds is one thread's.
+//! The cost of each partition is estimated in cycles, by its largest part: arithmetic, reads of B, packing of A, and
+//! startup. Too many threads cost more than they gain, and a product that one thread finishes in some microseconds runs
+//! on one thread.
 
 use super::plan::{Cut, Plan};
 
-/// Cycles until threads that watch for work have begun and ended it: for the first, and for each one more.
+/// Cycles for spinning threads to begin and end work: for the first thread, and for each additional one.
 const START: usize = 4000;
 const START_EACH: usize = 250;
 
 /// Cycles to begin and to store a register tile.
 const TILE: usize = 40;
 
-/// Bytes of operands that come in a cycle from the caches behind the first, while arithmetic goes on.
+/// Bytes of operands per cycle from the caches behind the first level, during arithmetic.
 const BYTES: usize = 32;
 
-/// Cycles in which a line of C is fetched and stored. Where several threads write the same rows, they fetch ahead what
-/// another writes: then it takes as many parts in four side by side longer.
+/// Cycles to fetch and store a line of C. Where several threads write the same rows, they prefetch lines that another
+/// writes: each further part across adds a quarter of the cycles.
 const C_LINE: usize = 16;
 
-/// Cycles in which a line of sums is fetched that another thread has just written.
+/// Cycles to fetch a line of sums that another thread has just written.
 const SUM_LINE: usize = 32;
 
 /// Cycles to begin a run of B in place.
 const RUN: usize = 64;
 
-/// Rows of a part below which C is cut side by side too: tiles need so many sums to keep the arithmetic units busy.
+/// Number of rows of a part below which C is divided across columns too: tiles need that many sums to keep the
+/// arithmetic units busy.
 const LEAST_ROWS: usize = 8;
 
-/// Register tiles above each other in a part of a large product: parts are so many that threads which are done take those
-/// of others, but each uses a panel of B some times.
+/// Number of register tiles above each other in a part of a large product. There are enough parts that idle threads can
+/// take those of others, but each part uses a panel of B several times.
 const PART_TILES: usize = 6;
 
-/// Panels of B up to which a part of A is read in place: to pack it takes a good part of the time to use it once.
+/// Number of panels of B up to which a part of A is read in place: packing it takes a good part of the time of one use.
 const USES_IN_PLACE: usize = 8;
 
 impl Plan {
-    /// How `cols` columns of C are cut for at most this many threads, which may share out terms of sums if `along`.
+    /// Partition of `cols` columns of C for at most this many threads, which may also divide the terms of sums if
+    /// `along`.
     pub(crate) fn cut(&self, cols: usize, threads: usize, along: bool) -> Cut {
         let panels = cols.div_ceil(self.n_r).max(1);
         if let Some((down, across)) = self.grid {
@@ -55,7 +57,7 @@ impl Plan {
                     best = next;
                 }
             };
-            // The cut with the fewest parts side by side, and those with some more.
+            // The partition with the fewest parts across, and those with some more.
             while across <= count.min(panels) {
                 take((count / across).min(most_down), across, 1);
                 across *= 2;
@@ -73,7 +75,8 @@ impl Plan {
         cut
     }
 
-    /// The cycles of a cut into parts of C above each other, side by side, and of its sums; and the cut.
+    /// Cost of a partition in cycles, and the partition: numbers of parts of C above each other and across, and of its
+    /// sums.
     fn cut_to(
         &self,
         panels: usize,
@@ -87,7 +90,7 @@ impl Plan {
         let tiles = self.m.div_ceil(m_r).div_ceil(down).max(1);
         let (rows, panels) = (tiles * m_r, panels.div_ceil(across));
         let machine = &self.machine;
-        // A step of a tile: its multiply-adds, or what its sums wait for each other.
+        // A step of a tile: its multiply-adds, or the latency between dependent sums.
         let step = (m_r * self.n_r).div_ceil(machine.lanes * machine.fma_rate).max(machine.fma_latency);
         let work = tiles * panels * (step * k + TILE * k.div_ceil(self.k_c));
         let read = |elements: usize| elements * size_of::<f32>() / BYTES;
@@ -95,7 +98,7 @@ impl Plan {
         let a = if self.pack_a && !in_place { rows * k } else { read(rows * k * panels) };
         // B comes from farther away than A, which stays with its thread.
         let b = 2 * read(panels * k * self.n_r);
-        // Rows of B where it lies are short runs far apart, each of which takes a while to begin.
+        // Rows of B in place are short runs far apart, each of which takes a while to begin.
         let runs = if self.pack_b || self.chain == self.k_c { 0 } else { RUN * k };
         let lines = rows * panels * self.n_r * size_of::<f32>() / 64;
         let c = lines * C_LINE * (3 + across) / 4;
@@ -150,7 +153,7 @@ mod tests {
         let cut = |m, n, k, threads| plan(m, n, k).cut(n, threads, true);
         assert_eq!((cut(14, 1024, 1024, 16).across, cut(14, 1024, 1024, 16).along), (4, 4));
         assert_eq!((cut(1, 1024, 1024, 4).across, cut(1, 1024, 1024, 4).along), (1, 4));
-        // Not where one thread does all, where there are many rows, few terms, or so many that sums would fill memory.
+        // Not with one thread, many rows, few terms, or so many terms that the sums would fill memory.
         for (m, n, k, threads) in
             [(14, 1024, 1024, 1), (64, 1024, 1024, 16), (14, 2048, 512, 16), (14, 4096, 1 << 16, 16)]
         {

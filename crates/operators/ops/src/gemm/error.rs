@@ -1,6 +1,6 @@
-//! What can be wrong with the operands of a product.
+//! Errors in the operands of a product.
 
-/// Why a product cannot be computed.
+/// Reason why a product cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GemmError {
@@ -9,79 +9,79 @@ pub enum GemmError {
         "a {rows} x {cols} view with strides ({row_stride}, {col_stride}) needs {needed} elements and the slice has {len}: give a longer slice or smaller strides"
     )]
     TooShort {
-        /// Rows of the view.
+        /// Number of rows of the view.
         rows: usize,
-        /// Columns of the view.
+        /// Number of columns of the view.
         cols: usize,
-        /// Elements from a row to the next.
+        /// Number of elements from a row to the next.
         row_stride: usize,
-        /// Elements from a column to the next.
+        /// Number of elements from a column to the next.
         col_stride: usize,
-        /// Elements the view spans; `usize::MAX` where it cannot be counted.
+        /// Number of elements the view spans; `usize::MAX` where the number overflows.
         needed: usize,
-        /// Elements there are.
+        /// Number of elements of the slice.
         len: usize,
     },
-    /// Two elements of a matrix to be written share one place.
+    /// Two elements of an output matrix share one place.
     #[error(
         "a {rows} x {cols} output with strides ({row_stride}, {col_stride}) would write one element twice: choose strides that keep rows and columns apart"
     )]
     Overlap {
-        /// Rows of the view.
+        /// Number of rows of the view.
         rows: usize,
-        /// Columns of the view.
+        /// Number of columns of the view.
         cols: usize,
-        /// Elements from a row to the next.
+        /// Number of elements from a row to the next.
         row_stride: usize,
-        /// Elements from a column to the next.
+        /// Number of elements from a column to the next.
         col_stride: usize,
     },
-    /// The shapes do not fit together.
+    /// The shapes do not match.
     #[error("{what} is {found_rows} x {found_cols} and should be {rows} x {cols}: transpose or reshape it")]
     Shape {
-        /// Which operand.
+        /// Name of the operand.
         what: &'static str,
-        /// Rows it has.
+        /// Number of rows it has.
         found_rows: usize,
-        /// Columns it has.
+        /// Number of columns it has.
         found_cols: usize,
-        /// Rows it should have.
+        /// Number of rows it should have.
         rows: usize,
-        /// Columns it should have.
+        /// Number of columns it should have.
         cols: usize,
     },
     /// A vector has the wrong length.
     #[error("{what} has {found} elements and should have {expected}: give one for each output feature")]
     Length {
-        /// Which vector.
+        /// Name of the vector.
         what: &'static str,
-        /// Elements it has.
+        /// Number of elements it has.
         found: usize,
-        /// Elements it should have.
+        /// Number of elements it should have.
         expected: usize,
     },
-    /// A rung of the ladder reads rows in place and they are not contiguous.
+    /// The rows of an operand are not contiguous, but the rung of the ladder reads them in place.
     #[error(
         "the rows of {what} are not contiguous and this rung reads them in place: use gemm, which packs them"
     )]
     Scattered {
-        /// Which operand.
+        /// Name of the operand.
         what: &'static str,
     },
-    /// A plan has a register tile that these instructions cannot hold.
+    /// The register tile of a plan does not fit these instructions.
     #[error(
         "the plan has register tiles of {m_r} x {n_r} and {isa} has {rows} x {cols}: make it for these instructions"
     )]
     Tile {
-        /// Rows in the plan.
+        /// Number of rows in the plan.
         m_r: usize,
-        /// Columns in the plan.
+        /// Number of columns in the plan.
         n_r: usize,
-        /// What is in use.
+        /// The instruction set in use.
         isa: crate::Isa,
-        /// Rows it holds.
+        /// Largest number of rows.
         rows: usize,
-        /// Columns it holds.
+        /// Number of columns of that tile.
         cols: usize,
     },
     /// A packed matrix was made for another instruction set.
@@ -89,9 +89,9 @@ pub enum GemmError {
         "the matrix was packed for {packed} and the processor handle is {used}: pack it again with this handle"
     )]
     Isa {
-        /// What it was packed for.
+        /// The instruction set of the packed matrix.
         packed: crate::Isa,
-        /// What is in use.
+        /// The instruction set in use.
         used: crate::Isa,
     },
 }

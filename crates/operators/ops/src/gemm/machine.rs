@@ -1,41 +1,41 @@
-//! The sizes that decide how a product is cut: registers, arithmetic units, caches.
+//! Sizes that decide the partition of a product: registers, arithmetic units, caches.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Isa;
 
-/// One level of cache, as one core sees it.
+/// One level of cache, as seen by one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Cache {
-    /// Its size, bytes.
+    /// Size in bytes.
     pub bytes: usize,
-    /// Places that a line may take in it.
+    /// Associativity: the number of places that a line may take in it.
     pub ways: usize,
-    /// Cores that share it.
+    /// Number of cores that share it.
     pub sharers: usize,
 }
 
-/// What the planner knows of a processor.
+/// Properties of a processor for the planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
-    /// Floats in a vector register.
+    /// Number of floats in a vector register.
     pub lanes: usize,
-    /// Vector registers.
+    /// Number of vector registers.
     pub registers: usize,
-    /// Cycles until a multiply-add is done.
+    /// Latency of a multiply-add in cycles.
     pub fma_latency: usize,
-    /// Multiply-adds started in a cycle.
+    /// Number of multiply-adds started per cycle.
     pub fma_rate: usize,
-    /// Vector loads started in a cycle.
+    /// Number of vector loads started per cycle.
     pub load_rate: usize,
-    /// First, second and last level data cache.
+    /// Data caches of the first, second and last level.
     pub caches: [Cache; 3],
 }
 
 impl Machine {
-    /// This machine with these instructions. Cache sizes come from the operating system; where it does not tell, they
-    /// are those of a small processor.
+    /// Detects this machine, with these instructions. Cache sizes come from the operating system; without that
+    /// information, they are those of a small processor.
     #[must_use]
     pub fn detect(isa: Isa) -> Machine {
         static CACHES: std::sync::OnceLock<[Cache; 3]> = std::sync::OnceLock::new();
@@ -46,9 +46,9 @@ impl Machine {
     /// A machine with these instructions and caches.
     #[must_use]
     pub fn with_caches(isa: Isa, caches: [Cache; 3]) -> Machine {
-        // Processors of 64-bit ARM have twice as many units of half the width, and a load for three of four.
+        // Processors of 64-bit ARM have twice as many units of half the width, and three loads for four multiply-adds.
         let (fma_rate, load_rate) = if isa == Isa::Neon { (4, 3) } else { (2, 2) };
-        // Portable code gets vectors of four floats and sixteen registers on the usual processors.
+        // Portable code gets vectors of four floats and sixteen registers on common processors.
         let (lanes, registers) = match isa {
             Isa::Scalar => (4, 16),
             Isa::Neon => (4, 32),
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// Reads the folder that Linux keeps for each processor's caches.
+/// Reads Linux's folder of a processor's caches.
 fn caches(folder: &Path) -> [Cache; 3] {
     let mut found = [
         Cache { bytes: 32 << 10, ways: 8, sharers: 1 },
@@ -85,7 +85,7 @@ fn caches(folder: &Path) -> [Cache; 3] {
     found
 }
 
-/// `32K`, `1M`, `512`: bytes.
+/// Converts `32K`, `1M` or `512` to bytes.
 fn parse_size(text: &str) -> Option<usize> {
     let (digits, scale) = match text.as_bytes().last()? {
         b'K' => (&text[..text.len() - 1], 1 << 10),
@@ -95,7 +95,7 @@ fn parse_size(text: &str) -> Option<usize> {
     digits.parse::<usize>().ok()?.checked_mul(scale).filter(|&bytes| bytes > 0)
 }
 
-/// Processors in a list such as `0-3,8`.
+/// Number of processors in a list such as `0-3,8`.
 fn count_list(list: &str) -> usize {
     let count = |part: &str| match part.split_once('-') {
         Some((from, to)) => match (from.parse::<usize>(), to.parse::<usize>()) {

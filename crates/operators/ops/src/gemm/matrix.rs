@@ -1,15 +1,15 @@
-//! Matrices as the products see them: a slice, a shape, and two strides.
+//! Matrices as operands of products: a slice, a shape, and two strides.
 
 use half::{bf16, f16};
 
 use super::GemmError;
 
-/// A number that products read; they always add in `f32`.
+/// A number type of operands; products always sum in `f32`.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Its value.
+    /// Converts to `f32`.
     fn to_f32(self) -> f32;
 
-    /// The slice itself where its elements are `f32`, so that it need not be converted.
+    /// Returns the slice itself if its elements are `f32`, which avoids a conversion.
     fn as_f32(_slice: &[Self]) -> Option<&[f32]> {
         None
     }
@@ -37,7 +37,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix to read, `[rows, cols]`: element (i, j) is at `i * row_stride + j * col_stride` of the slice.
+/// A matrix for reading, `[rows, cols]`: element (i, j) is at `i * row_stride + j * col_stride` of the slice.
 #[derive(Debug, Clone, Copy)]
 pub struct MatRef<'a, T = f32> {
     data: &'a [T],
@@ -48,7 +48,7 @@ pub struct MatRef<'a, T = f32> {
 }
 
 impl<'a, T: Copy> MatRef<'a, T> {
-    /// Rows one after the other.
+    /// A matrix of consecutive rows.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl<'a, T: Copy> MatRef<'a, T> {
         MatRef::with_strides(data, rows, cols, cols, 1)
     }
 
-    /// Any strides, counted in elements; a stride of 0 repeats a row or a column.
+    /// A matrix with any strides, counted in elements; a stride of 0 repeats a row or a column.
     ///
     /// # Errors
     ///
@@ -85,31 +85,31 @@ impl<'a, T: Copy> MatRef<'a, T> {
         }
     }
 
-    /// Rows.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns.
+    /// Number of columns.
     #[must_use]
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Elements from a row to the next.
+    /// Number of elements from a row to the next.
     #[must_use]
     pub fn row_stride(&self) -> usize {
         self.row_stride
     }
 
-    /// Elements from a column to the next.
+    /// Number of elements from a column to the next.
     #[must_use]
     pub fn col_stride(&self) -> usize {
         self.col_stride
     }
 
-    /// Element (`row`, `col`).
+    /// Returns element (`row`, `col`).
     ///
     /// # Panics
     ///
@@ -141,7 +141,7 @@ impl<'a, T: Copy> MatRef<'a, T> {
     }
 }
 
-/// A matrix to write, `[rows, cols]`, of which no two elements share a place.
+/// A matrix for writing, `[rows, cols]`, whose elements do not share places.
 #[derive(Debug)]
 pub struct MatMut<'a> {
     pub(crate) data: &'a mut [f32],
@@ -152,7 +152,7 @@ pub struct MatMut<'a> {
 }
 
 impl<'a> MatMut<'a> {
-    /// Rows one after the other.
+    /// A matrix of consecutive rows.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl<'a> MatMut<'a> {
         MatMut::with_strides(data, rows, cols, cols, 1)
     }
 
-    /// Any strides that keep the elements apart.
+    /// A matrix with any strides that keep the elements apart.
     ///
     /// # Errors
     ///
@@ -197,19 +197,19 @@ impl<'a> MatMut<'a> {
         }
     }
 
-    /// Rows.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns.
+    /// Number of columns.
     #[must_use]
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Element (`row`, `col`).
+    /// Returns element (`row`, `col`).
     ///
     /// # Panics
     ///
@@ -224,7 +224,7 @@ impl<'a> MatMut<'a> {
         &mut self.data[row * self.row_stride + col * self.col_stride]
     }
 
-    /// The same matrix for a shorter time.
+    /// The same matrix for a shorter lifetime.
     pub fn reborrow(&mut self) -> MatMut<'_> {
         MatMut {
             data: self.data,

@@ -1,7 +1,7 @@
 //! Matrix products, from three loops to the machine's limit, and the linear layers made of them.
 //!
 //! ```text
-//! rung                what it adds                              reads per multiply-add
+//! rung                additional technique                      reads per multiply-add
 //! gemm_naive          three loops                               2
 //! gemm_vectorized     v2 columns of C in registers              1 + 1/v2
 //! gemm_register       v1 x v2 elements of C in registers        1/v1 + 1/v2 from the first level
@@ -9,7 +9,7 @@
 //! gemm                operands packed, all threads              the same, without misses in between
 //! ```
 //!
-//! A [`Plan`] derives all sizes from the machine and the shape, and prints what it expects each level to read.
+//! A [`Plan`] derives all sizes from the machine and the shape, and prints the expected reads of each level.
 //!
 //! ```
 //! use steptime_ops::Cpu;
@@ -61,7 +61,7 @@ pub use product::{gemm, gemm_planned};
 pub use register::gemm_register;
 pub use vectorized::gemm_vectorized;
 
-// What convolutions are made of.
+// Building blocks of convolutions.
 pub(crate) use buffer::lend;
 pub(crate) use kernel::{
     Across, Loop, Store, Strip, Window, copy_lanes, multiply_add, tile, tile_cols, tile_rows, transpose,

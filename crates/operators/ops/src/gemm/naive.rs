@@ -1,10 +1,10 @@
 //! First rung: three loops. Predicted reads: n^3 of A and n^3 of B, two for each multiply-add; C is written n^2 times.
 //!
-//! It is the specification of the others, so it adds in `f64`.
+//! It is the specification of the other rungs, so it sums in `f64`.
 
 use super::{Element, GemmError, MatMut, MatRef};
 
-/// `c = alpha * a * b + beta * c`, one element after the other; each sum is rounded to `f32` once, at the end.
+/// Computes `c = alpha * a * b + beta * c`, one element after the other; each sum is rounded to `f32` once, at the end.
 ///
 /// # Errors
 ///

@@ -1,23 +1,23 @@
-//! Operands as tiles read them: panels of B, a block of A.
+//! Operands of register tiles: panels of B, a block of A.
 
 use std::ops::Range;
 
 use super::kernel::Strip;
 use crate::shared::Shared;
 
-/// Whether as many rows, that many floats apart, leave room where they compete for the lines of a first-level cache of as
-/// many ways: those whose addresses are the same but for multiples of 4 KiB.
+/// Whether this many rows, `row_stride` floats apart, leave room in the sets of a first-level cache with this many
+/// ways. Rows whose addresses differ by multiples of 4 KiB compete for the same set.
 pub(super) fn keeps_apart(row_stride: usize, rows: usize, ways: usize) -> bool {
     const PERIOD: usize = 4096 / size_of::<f32>();
     let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
     rows.div_ceil(PERIOD / together) <= ways / 3
 }
 
-/// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
+/// Columns of B for tiles: panels of those packed at a time, or all of B in place.
 #[derive(Clone, Copy)]
 pub(super) enum Panels<'a> {
     Packed(&'a [f32]),
-    /// To be packed in the stage before.
+    /// Panels that are packed in the stage before.
     Shared(Shared<'a, f32>),
     Placed {
         data: &'a [f32],
@@ -26,14 +26,14 @@ pub(super) enum Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
-    /// The same, to be read.
+    /// The same panels, for reading.
     ///
     /// # Safety
     ///
-    /// Nobody packs them any more.
+    /// The panels are not packed any more.
     pub(super) unsafe fn packed(&self) -> Panels<'a> {
         match *self {
-            // SAFETY: nobody writes them, by the caller's promise.
+            // SAFETY: the panels are not written, by the caller's promise.
             Panels::Shared(shared) => Panels::Packed(unsafe { shared.all() }),
             other => other,
         }
@@ -62,7 +62,7 @@ impl<'a> Panels<'a> {
         }
     }
 
-    /// Floats from a panel to the next, of a block of as many steps.
+    /// Number of floats from a panel to the next, for blocks of this many steps.
     pub(super) fn next(&self, n_r: usize, block: usize) -> usize {
         if matches!(self, Panels::Placed { .. }) { n_r } else { n_r * block }
     }
@@ -75,7 +75,7 @@ pub(super) enum Block<'a> {
 }
 
 impl Block<'_> {
-    /// Floats from a panel to the next.
+    /// Number of floats from a panel to the next.
     pub(super) fn next(&self, m_r: usize, steps: &Range<usize>) -> usize {
         match *self {
             Block::Packed(_) => m_r * steps.len(),
@@ -83,7 +83,7 @@ impl Block<'_> {
         }
     }
 
-    /// The lanes from `at` on.
+    /// Returns the lanes from `at` on.
     pub(super) fn panel(&self, at: usize, m_r: usize, steps: &Range<usize>) -> Strip<'_> {
         match *self {
             Block::Packed(data) => {

@@ -1,4 +1,4 @@
-//! Copies an operand into panels: the order in which the register tile reads it, from one end to the other.
+//! Copies an operand into panels: the order in which the register tile reads it, from start to end.
 //!
 //! A panel of width w holds, for each step of k, the w elements next to each other; lanes past the end are zeros.
 //! Conversion to `f32` and the gradient of an activation happen on the way.
@@ -10,10 +10,10 @@ use super::{Activation, Element, MatRef};
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Panels that are packed side by side.
+/// Number of panels that are packed at the same time.
 const MOST_PANELS: usize = 8;
 
-/// Steps that are converted at a time before they are transposed.
+/// Number of steps that are converted at a time before they are transposed.
 const STAGE: usize = 64;
 
 /// An operand to pack: element (lane, step) of `view`, multiplied by the slope of an activation where there is one.
@@ -23,7 +23,7 @@ pub(crate) struct Source<'a, T> {
     pub(crate) gate: Option<Gate<'a>>,
 }
 
-/// The outputs of an activation, of the shape of the view they belong to.
+/// The outputs of an activation, in the shape of their view.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate<'a> {
     pub(crate) outputs: MatRef<'a>,
@@ -35,13 +35,13 @@ impl<'a, T: Element> Source<'a, T> {
         Source { view, gate: None }
     }
 
-    /// Lanes and steps exchanged.
+    /// Exchanges lanes and steps.
     pub(crate) fn t(self) -> Source<'a, T> {
         let gate = self.gate.map(|gate| Gate { outputs: gate.outputs.t(), ..gate });
         Source { view: self.view.t(), gate }
     }
 
-    /// Packs neighbouring panels, one after the other, each into `out[step * width + lane]`.
+    /// Packs adjacent panels, one after the other, each into `out[step * width + lane]`.
     pub(crate) fn pack(
         &self,
         arch: Arch,
@@ -80,7 +80,7 @@ impl<'a, T: Element> Source<'a, T> {
         }
     }
 
-    /// One panel of an operand whose steps are next to each other.
+    /// Packs one panel of an operand whose steps are next to each other.
     fn pack_transposed(
         &self,
         arch: Arch,
@@ -102,7 +102,7 @@ impl<'a, T: Element> Source<'a, T> {
         });
     }
 
-    /// One element.
+    /// Returns one element.
     fn value(&self, lane: usize, step: usize) -> f32 {
         let mut value = [self.view.at(lane, step).to_f32()];
         if let Some(gate) = self.gate {
@@ -111,7 +111,7 @@ impl<'a, T: Element> Source<'a, T> {
         value[0]
     }
 
-    /// The sum of each column.
+    /// Sums each column.
     pub(crate) fn sum_columns(&self, sums: &mut [f32]) {
         sums.fill(0.0);
         for row in 0..self.view.rows() {
@@ -120,22 +120,24 @@ impl<'a, T: Element> Source<'a, T> {
     }
 }
 
-/// An operand on its way into panels, in the order: block of steps, panel, step, lane. Its parts may be packed at once.
+/// Packing of an operand into panels, in the order: block of steps, panel, step, lane. Its parts may be packed
+/// concurrently.
 pub(crate) struct Packing<'a, T> {
     arch: Arch,
     source: Source<'a, T>,
     lanes: Range<usize>,
-    /// Lanes of a panel.
+    /// Number of lanes of a panel.
     panel: usize,
-    /// All steps, and those of a block.
+    /// Number of all steps, and of those of a block.
     steps: (usize, usize),
-    /// Panels of a part: several, so that rows are read in long runs, but parts enough for all threads.
+    /// Number of panels of a part: several, so that rows are read in long runs, but few enough that all threads get
+    /// parts.
     group: usize,
     out: Shared<'a, f32>,
 }
 
 impl<'a, T: Element> Packing<'a, T> {
-    /// The lanes `lanes` of `source`, into `out`.
+    /// Packs the lanes `lanes` of `source` into `out`.
     pub(crate) fn new(
         arch: Arch,
         source: Source<'a, T>,
@@ -150,7 +152,7 @@ impl<'a, T: Element> Packing<'a, T> {
         Packing { arch, source, lanes, panel, steps, group, out: Shared::new(out) }
     }
 
-    /// How many parts it has.
+    /// Number of parts.
     pub(crate) fn parts(&self) -> usize {
         self.lanes.len().div_ceil(self.panel).div_ceil(self.group) * self.blocks()
     }
@@ -159,7 +161,7 @@ impl<'a, T: Element> Packing<'a, T> {
         self.steps.0.div_ceil(self.steps.1)
     }
 
-    /// Packs one part. Those of the same lanes follow each other.
+    /// Packs one part. Parts of the same lanes are consecutive.
     ///
     /// # Safety
     ///
@@ -173,21 +175,21 @@ impl<'a, T: Element> Packing<'a, T> {
         let count = self.group.min(panels - first);
         let size = self.panel * steps.len();
         let width = panels * self.panel;
-        // SAFETY: blocks of steps lie one behind the other, `width` lanes each, and groups of panels in a block likewise:
-        // no two parts meet.
+        // SAFETY: blocks of steps are stored one after the other, `width` lanes each, and so are groups of panels in a
+        // block: no two parts overlap.
         let out = unsafe { self.out.range(width * steps.start + first * size, count * size) };
         let from = self.lanes.start + first * self.panel;
         let lanes = from..(from + count * self.panel).min(self.lanes.end);
         self.source.pack(self.arch, lanes, steps, self.panel, out);
     }
 
-    /// Where the panels are.
+    /// Buffer of the panels.
     pub(crate) fn out(&self) -> Shared<'a, f32> {
         self.out
     }
 }
 
-/// Converts the steps of each lane, side by side, for the transpose.
+/// Converts the steps of each lane, lane by lane, for the transpose.
 struct Convert<'s, 'a, T> {
     source: &'s Source<'a, T>,
     lanes: Range<usize>,

@@ -1,20 +1,21 @@
-//! The top rung: both operands packed into panels, registers and caches filled as the [`Plan`] says, all threads.
+//! The top rung: both operands packed into panels, registers and caches filled by the [`Plan`], all threads.
 //!
 //! ```text
 //! for each n_c columns of C
 //!   all threads pack                            B: k_c x n_r panels
-//!   all threads, each its parts of C, then what others have not begun
+//!   all threads, each its parts of C, then parts that others have not begun
 //!     for each m_c rows                         stay in the second-level cache
 //!       for each k_c steps                      A packed: m_r x k_c panels
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache
 //!           for each m_r rows                   one register tile; the next panel of B and block of A on their way
 //! ```
 //!
-//! The innermost loop is one call, a sweep. Where k is short, the two loops inside of k change places: C is then written in
-//! the order of memory.
+//! The innermost loop is one call, a sweep. Where k is short, the two loops inside of k are exchanged: C is then
+//! written in the order of memory.
 //!
-//! Every element of C is a chain of multiply-adds in the order of k, or the sum of some such chains in their order. Where
-//! they are cut depends on the shape alone, so the result does not depend on who computes which tile or chain.
+//! Every element of C is a chain of multiply-adds in the order of k, or the sum of several such chains in order. The
+//! boundaries of chains depend on the shape alone, so the result does not depend on which thread computes which tile or
+//! chain.
 
 use std::ops::Range;
 
@@ -31,7 +32,7 @@ use crate::cpu::share;
 use crate::shared::Shared;
 
 impl<A: Element, B: Element> Product<'_, A, B> {
-    /// Computes it.
+    /// Computes the product.
     pub(crate) fn run(mut self, cpu: &Cpu, plan: &Plan, mut c: MatMut<'_>) {
         let (k, n) = (plan.k, plan.n);
         let row_sums = self.row_sums.take();
@@ -86,7 +87,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
 }
 
 impl<A: Element, B: Element> Columns<'_, '_, A, B> {
-    /// Computes them. `packing` is the way to `panels` where there is one.
+    /// Computes the columns. `packing` fills `panels`, if they are to be packed.
     fn run(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>) {
         let (rows, along) = (self.plan.m, self.cut.along);
         if along == 1 {
@@ -97,15 +98,15 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         });
     }
 
-    /// What is to be packed, then all parts, then the sum of chains.
+    /// Runs the stages: packing, then all parts, then the sum of chains.
     fn stages(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>, chains: Option<Chains<'_>>) {
         let Cut { threads, down, across, along, .. } = self.cut;
         let stages =
             [packing.map_or(0, Packing::parts), down * across * along, chains.map_or(0, |_| threads)];
         let work = |stage: usize, part: usize| match (stage, chains) {
-            // SAFETY: `stages` does each part once, and what reads them comes after.
+            // SAFETY: `stages` does each part once, and the panels are read in later stages.
             (0, _) => packing.iter().for_each(|packing| unsafe { packing.part(part) }),
-            // SAFETY: each part is done once, after what it reads was packed.
+            // SAFETY: each part is done once, after its operands were packed.
             (1, _) => unsafe { self.part(panels, chains, part) },
             (_, Some(chains)) => self.add(chains, part),
             _ => {}
@@ -119,7 +120,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
     ///
     /// # Safety
     ///
-    /// Each part is computed once, and nobody packs panels any more.
+    /// Each part is computed once, and panels are not packed any more.
     unsafe fn part(&self, panels: &Panels<'_>, chains: Option<Chains<'_>>, part: usize) {
         let Columns { plan, cut: Cut { down, across, m_r, .. }, .. } = *self;
         let (chain, part) = (part / (down * across), part % (down * across));
@@ -135,15 +136,15 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         let c = match chains.filter(|_| chain > 0) {
             // SAFETY: as for `c` below, in the slab of this chain.
             Some(chains) => unsafe { chains.window(chain, &rows, &cols) },
-            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
-            // each column out once, so that two parts of a chain differ in rows or in columns.
+            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` assigns each row
+            // and each column once, so that two parts of a chain differ in rows or in columns.
             None => unsafe { self.c.part(rows.start, self.cols.start + cols.start, rows.len(), cols.len()) },
         };
-        // SAFETY: of the parts with the same rows only the one with the first columns writes sums; where there are sums,
-        // there is one chain.
+        // SAFETY: of the parts with the same rows, only the one with the first columns writes sums; where there are
+        // sums, there is one chain.
         let sums =
             self.sums.filter(|_| cols.start == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
-        // SAFETY: nobody packs them any more.
+        // SAFETY: they are not packed any more.
         let panels = unsafe { panels.packed() };
         Part { columns: self, panels, rows, cols, terms, c }.run(sums);
     }
@@ -162,7 +163,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
     }
 }
 
-/// The `index`-th of `shares` of `0..total`, cut between panels.
+/// The `index`-th of `shares` of `0..total`, with boundaries between panels.
 fn panel_share(total: usize, panel: usize, shares: usize, index: usize) -> Range<usize> {
     let share = share(total.div_ceil(panel), shares, index);
     (share.start * panel).min(total)..(share.end * panel).min(total)

@@ -1,4 +1,4 @@
-//! A part of a product: one thread's rectangle of C, as sweeps of register tiles.
+//! A part of a product: a rectangle of C for one thread, as sweeps of register tiles.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use super::{Activation, Element, MatMut, Plan};
 use crate::Isa;
 use crate::cpu::share;
 
-/// Steps in which B is read row by row: the processor reads ahead about so many rows at a time.
+/// Number of steps in which B is read row by row: about as many rows as the hardware prefetcher follows.
 const STEPS_BY_ROWS: usize = 32;
 
-/// How sums are stored that are not yet all.
+/// Storing of partial sums.
 const PLAIN: Store<'static> = Store { alpha: 1.0, beta: 0.0, bias: None, relu: false };
 
 /// A rectangle of C.
 pub(super) struct Part<'p, 'a, A, B> {
     pub(super) columns: &'p Columns<'p, 'a, A, B>,
     pub(super) panels: Panels<'p>,
-    /// Of the product.
+    /// Rows of the product.
     pub(super) rows: Range<usize>,
-    /// Of the columns.
+    /// Columns among those of `columns`.
     pub(super) cols: Range<usize>,
     /// The terms of its sums: all of them, or those of a chain.
     pub(super) terms: Range<usize>,
@@ -38,7 +38,7 @@ struct Stage<'s> {
 }
 
 impl<A: Element, B: Element> Part<'_, '_, A, B> {
-    /// Computes it, and adds up the rows of A where there is room for their sums.
+    /// Computes the part, and adds the sums of A's rows to `sums` if given.
     pub(super) fn run(mut self, mut sums: Option<&mut [f32]>) {
         let Columns { product, plan, cpu, cut, .. } = *self.columns;
         let (k, chain, m_r, rows) = (plan.k, plan.chain, cut.m_r, self.rows.clone());
@@ -82,7 +82,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         });
     }
 
-    /// Rows of tiles, one after the other: C in the order of memory.
+    /// Computes rows of tiles, one after the other: C in the order of memory.
     fn across(&self, stage: &Stage) {
         for (row, rows) in tiles(&stage.block, self.columns.cut.m_r) {
             for (col, cols, count) in runs(&self.cols, self.columns.plan.n_r) {
@@ -92,13 +92,14 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         }
     }
 
-    /// Columns of tiles: a panel of B is used by all rows, while the next one comes and a share of the next block of A.
+    /// Computes columns of tiles: all rows use a panel of B, while the next panel and a share of the next block of A
+    /// are prefetched.
     fn down(&self, stage: &Stage, next: &(Range<usize>, Range<usize>)) {
         let Columns { plan, cpu, cut, .. } = *self.columns;
         let of = self.cols.len().div_ceil(plan.n_r);
         for (index, (col, cols)) in tiles(&self.cols, plan.n_r).enumerate() {
             let b = match self.panels {
-                // Rows of B that lie far apart are left alone: asked for, they compete for the same few lines.
+                // Rows of B that are far apart are not prefetched: they would compete for the same few lines.
                 Panels::Packed(_) if col + cols < self.cols.end => {
                     let panel = self.strip(&stage.steps, col + cols);
                     Region::run(panel.data.as_ptr(), plan.n_r * stage.steps.len())
@@ -113,12 +114,13 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         }
     }
 
-    /// B row by row, some at a time, for all columns: the order of memory, which the processor reads ahead. Sums wait in a
-    /// buffer, for rows of C are read ahead too, and other threads write the rest of them.
+    /// Computes with B row by row, some rows at a time, for all columns: the order of memory, which the hardware
+    /// prefetcher follows. Sums are kept in a buffer, since rows of C would be prefetched too, and other threads write
+    /// the rest of them.
     fn by_rows(&self, stage: &Stage) {
         let Columns { plan, cpu, .. } = *self.columns;
         let rows = stage.block.len();
-        // A line more, so that rows do not compete for the same lines.
+        // One cache line more, so that rows do not compete for the same lines.
         let stride = self.cols.len().next_multiple_of(LINE) + LINE;
         lend(rows * stride, |buffer| {
             let mut buffer = MatMut::with_strides(buffer, rows, self.cols.len(), stride, 1)
@@ -133,7 +135,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                     tiles.k = k;
                     tiles.a.data = &tiles.a.data[from * tiles.a.step_stride..];
                     tiles.b.data = &tiles.b.data[from * tiles.b.step_stride..];
-                    // SAFETY: of the tiles of this sweep, and no other is in use.
+                    // SAFETY: the sums of the tiles of this sweep; no other window is in use.
                     let sums = unsafe { buffer.part(0, col - self.cols.start, rows, cols * count) };
                     tiles.sums = Some(sums).filter(|_| from > 0);
                     let store = if last { store } else { PLAIN };
@@ -146,7 +148,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         });
     }
 
-    /// Whether B is read row by row: where it lies, for a single row of tiles, and too large for the second level.
+    /// Whether B is read row by row: in place, for a single row of tiles, and too large for the second level.
     fn takes_rows(&self, stage: &Stage) -> bool {
         let Columns { plan, cpu, cut, .. } = *self.columns;
         let large = self.cols.len() * plan.k > plan.machine.caches[1].bytes / 4 / size_of::<f32>();
@@ -154,7 +156,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         cpu.isa() == Isa::Avx512 && placed && large && stage.block.len() <= cut.m_r
     }
 
-    /// `count` tiles of one size from a row and a column on, below each other or side by side.
+    /// Returns `count` tiles of one size from a row and a column on, below each other or across.
     fn tiles_from<'s>(
         &'s self,
         stage: &'s Stage,
@@ -166,7 +168,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         let (n_r, m_r, steps) = (self.columns.plan.n_r, self.columns.cut.m_r, &stage.steps);
         let (down_by, across_by) = if down { (count, 1) } else { (1, count) };
         let (row_at, col_at) = (row - self.rows.start, col - self.cols.start);
-        // SAFETY: inside of this thread's rectangle, which no other has; the tiles before are done with.
+        // SAFETY: inside of this thread's own rectangle; the tiles before are done.
         let c = unsafe { self.c.part(row_at, col_at, rows * down_by, cols * across_by) };
         let tiles = Sweep {
             k: steps.len(),
@@ -184,20 +186,20 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         (tiles, Store { bias: stage.store.bias.map(|bias| &bias[col..]), ..stage.store })
     }
 
-    /// B for some steps, from a column on.
+    /// Returns B for some steps, from a column on.
     fn strip(&self, steps: &Range<usize>, col: usize) -> Strip<'_> {
         let (n_r, cols) = (self.columns.plan.n_r, &self.columns.cols);
         self.panels.strip(n_r, cols, &self.packed_with(steps), steps.start, col)
     }
 
-    /// The steps that were packed with these.
+    /// Returns the steps that were packed together with these.
     fn packed_with(&self, steps: &Range<usize>) -> Range<usize> {
         let Plan { k, k_c, .. } = *self.columns.plan;
         let start = steps.start / k_c * k_c;
         start..(start + k_c).min(k)
     }
 
-    /// Some rows of the next block of A, its `share`, to be asked for before they are packed.
+    /// Returns some rows of the next block of A, its `share`, to prefetch before they are packed.
     fn rows_ahead(&self, (rows, steps): &(Range<usize>, Range<usize>), share: Range<usize>) -> Region {
         let view = &self.columns.product.a.view;
         let first = rows.start + share.start;
@@ -212,7 +214,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         }
     }
 
-    /// The block of A as tiles read it: packed, or in place where it is read too seldom for a copy to pay.
+    /// Returns the block of A for tiles: packed, or in place where it is read too rarely for a copy to pay.
     fn block<'s>(
         &'s self,
         rows: &Range<usize>,
@@ -237,7 +239,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
     }
 }
 
-/// Adds to the sums of some rows their elements, step by step, from panels of A.
+/// Adds the elements of some rows to their sums, step by step, from panels of A.
 fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) {
     let Some(sums) = sums.filter(|_| steps > 0) else { return };
     for (panel, sums) in packed.chunks(m_r * steps).zip(sums.chunks_mut(m_r)) {
@@ -247,13 +249,13 @@ fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) 
     }
 }
 
-/// Where tiles begin, and how long they are: all `size` but the last.
+/// Beginning and length of each tile: all `size` but the last.
 fn tiles(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
     let end = range.end;
     range.clone().step_by(size).map(move |at| (at, size.min(end - at)))
 }
 
-/// The same as runs of tiles of one size: where they begin, how long a tile is, how many there are.
+/// The same as runs of tiles of one size: beginning, length of a tile, number of tiles.
 fn runs(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
     let (whole, rest) = (range.len() / size, range.len() % size);
     let last = (range.start + whole * size, rest, 1);

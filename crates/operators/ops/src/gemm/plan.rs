@@ -1,4 +1,4 @@
-//! How a product is cut into tiles, derived from the machine and the shape, and what each level then reads.
+//! Tiling of a product, derived from the machine and the shape, and the predicted reads of each level.
 
 use std::fmt;
 
@@ -6,47 +6,49 @@ use super::kernel::{SHORT, best_tile, most_rows};
 use super::{GemmError, Machine};
 use crate::Isa;
 
-/// Columns of C up to which copying A into panels costs more than reading it in place.
+/// Number of columns of C up to which copying A into panels costs more than reading it in place.
 const A_IN_PLACE: usize = 64;
 
-/// Register tiles above each other in a thread's part from which on B is packed together, though it fits the second level.
-/// What others have packed has to come from their caches.
+/// Number of register tiles above each other in a thread's part from which all threads pack B together, even if it fits
+/// the second level. Panels that other threads packed come from their caches.
 const USES_TO_PACK: usize = 10;
 
-/// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
-/// few enough that the rows of C do not leave the second level before the next panel comes to them.
+/// Number of register tiles above each other in a block of A: enough that a panel of B from the last level is used
+/// often, few enough that the rows of C are still in the second level when the next panel needs them.
 const MOST_TILES_DOWN: usize = 8;
 
-/// Terms that a tile adds in one go, at most: what is packed then has enough pieces for many threads.
+/// Largest number of terms that a tile adds in one go: packing then has enough pieces for many threads.
 const MOST_TERMS: usize = 1024;
 
-/// Rows up to which threads may share out the terms of sums: a copy of C for each chain of terms is little then.
+/// Number of rows up to which threads may divide the terms of sums: a copy of C for each chain of terms is then small.
 const FEW_ROWS: usize = 28;
 
-/// Terms of such a chain, at most, and how many chains there are: fewer do not pay, and more would fill memory.
+/// Largest number of terms of such a chain, and the allowed numbers of chains: fewer do not pay, and more would fill
+/// memory.
 const CHAIN: usize = 256;
 const CHAINS: std::ops::RangeInclusive<usize> = 4..=16;
 
 /// The tiles of a product `C[m, n] = A[m, k] B[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Plan {
-    /// Rows of C.
+    /// Number of rows of C.
     pub(crate) m: usize,
-    /// Columns of C.
+    /// Number of columns of C.
     pub(crate) n: usize,
-    /// Terms of each sum.
+    /// Number of terms of each sum.
     pub(crate) k: usize,
-    /// Rows of a register tile (v1).
+    /// Number of rows of a register tile (v1).
     pub(crate) m_r: usize,
-    /// Columns of a register tile (v2).
+    /// Number of columns of a register tile (v2).
     pub(crate) n_r: usize,
-    /// Terms that a tile adds before it goes back to memory, and that are packed together.
+    /// Number of terms that a tile adds before its sums go back to memory, and that are packed together.
     pub(crate) k_c: usize,
-    /// Terms of a chain: they are added one after the other, then the chains in their order. It divides k_c or is k_c.
+    /// Number of terms of a chain: they are added one after the other, then the chains in order. It divides k_c or is
+    /// k_c.
     pub(crate) chain: usize,
-    /// Rows of A packed at a time (b1).
+    /// Number of rows of A packed at a time (b1).
     pub(crate) m_c: usize,
-    /// Columns of B packed at a time (b2).
+    /// Number of columns of B packed at a time (b2).
     pub(crate) n_c: usize,
     /// Whether A is copied into panels; otherwise tiles read it in place.
     pub(crate) pack_a: bool,
@@ -54,57 +56,58 @@ pub struct Plan {
     pub(crate) pack_b: bool,
     /// The machine it was made for.
     pub(crate) machine: Machine,
-    /// How C is cut for threads.
+    /// Partition of C for threads.
     pub(crate) cut: Cut,
-    /// Rows of the largest register tile.
+    /// Number of rows of the largest register tile.
     #[serde(skip)]
     pub(crate) most_rows: usize,
-    /// Parts of C, where they were chosen.
+    /// Numbers of parts of C, if they were chosen.
     #[serde(skip)]
     pub(crate) grid: Option<(usize, usize)>,
 }
 
-/// How C, or some columns of it, is cut for threads. The result does not depend on it.
+/// Partition of C, or of some of its columns, for threads. The result does not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Cut {
-    /// Threads that the work is worth.
+    /// Number of threads to use.
     pub threads: usize,
-    /// Parts above each other. Where there are more of them than threads, who is done takes those of others.
+    /// Number of parts above each other. With more parts than threads, idle threads take those of others.
     pub down: usize,
-    /// Parts side by side.
+    /// Number of parts across.
     pub across: usize,
-    /// Parts of the sums, one for each chain of terms, or 1. They are added in their order.
+    /// Number of parts of the sums, one for each chain of terms, or 1. They are added in order.
     pub along: usize,
-    /// Rows of a register tile: as even as parts allow.
+    /// Number of rows of a register tile: as even as parts allow.
     pub m_r: usize,
-    /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
+    /// Whether parts use A so rarely that it is read in place, where its rows do not compete for the same cache lines.
     pub in_place: bool,
 }
 
 impl Plan {
-    /// The plan for these instructions on this machine.
+    /// A plan for these instructions on this machine.
     #[must_use]
     pub fn new(isa: Isa, m: usize, n: usize, k: usize) -> Plan {
         Plan::on(Machine::detect(isa), best_tile(isa, m, n, k), m, n, k)
     }
 
-    /// The plan for a matrix B that is packed once, for any number of rows.
+    /// A plan for a matrix B that is packed once, for any number of rows.
     pub(crate) fn prepacked(isa: Isa, m: usize, n: usize, k: usize) -> Plan {
         Plan::on(Machine::detect(isa), best_tile(isa, 1, n, k), m, n, k)
     }
 
-    /// The plan for a machine and a register tile of at most `(m_r, n_r)`, such as [`register_tile`] gives.
+    /// A plan for a machine and a register tile of at most `(m_r, n_r)`, for example from [`register_tile`].
     #[must_use]
     pub fn on(machine: Machine, (m_r, n_r): (usize, usize), m: usize, n: usize, k: usize) -> Plan {
         let [l1, l2, l3] = machine.caches;
         let float = size_of::<f32>();
         let most_rows = m_r;
-        // As many tiles as that many rows need, all of about the same height: a low last one would wait for its sums.
+        // As many tiles as that many rows need, all of about the same height: with a low last one, dependent sums would
+        // stall.
         let m_r = balanced(m, m_r, 1);
         // The second-level cache feeds the registers fast enough, (m_r + n_r) floats for m_r * n_r multiply-adds, so
         // panels need not fit the first level, and a long k_c saves trips of C: a panel of B takes a quarter of the
-        // second level, a block of A half, and what is left lets C through.
-        // It does not depend on the tile at hand, for sums are cut there.
+        // second level, a block of A half, and C passes through the rest. It does not depend on the tile in use, since
+        // sums are split there.
         let (_, usual) = register_tile(&machine);
         let terms = (l2.bytes / 4 / (usual * float)).max(l1.bytes / (usual * float)).max(32);
         let k_c = balanced(k, terms.min(MOST_TERMS), 8);
@@ -112,25 +115,25 @@ impl Plan {
         let n_c = (l3.bytes / 2 / (k.max(1) * float)).max(n_r) / n_r * n_r;
         let n_c = balanced(n, n_c, n_r);
         let pack_a = n > A_IN_PLACE && k > SHORT;
-        // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
+        // A copy of B pays where it is read more than twice, unless all of it fits the second level.
         let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
         let large = n.saturating_mul(k) > l2.bytes / 2 / float;
         let shared = m <= FEW_ROWS && CHAINS.contains(&k.div_ceil(CHAIN)) && large;
-        // A power of two of them in what is packed together, which k_c is a multiple of.
+        // The terms that are packed together are a power of two of chains; k_c is a multiple of the chain.
         let chain = if shared { k_c / k_c.div_ceil(CHAIN).next_power_of_two() } else { k_c };
         let cut = Cut { threads: 1, down: 1, across: 1, along: 1, m_r, in_place: false };
         let grid = None;
         Plan { m, n, k, m_r, n_r, k_c, chain, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
     }
 
-    /// The same plan cut for at most this many threads. Products do so by themselves.
+    /// The same plan, partitioned for at most this many threads. Products do this themselves.
     #[must_use]
     pub fn for_threads(mut self, threads: usize) -> Plan {
         self.cut = self.cut(self.n_c.min(self.n), threads.max(1), true);
         self
     }
 
-    /// The same plan with C cut into `down` parts above each other and `across` side by side.
+    /// The same plan with C divided into `down` parts above each other and `across` parts next to each other.
     #[must_use]
     pub fn with_parts(mut self, down: usize, across: usize) -> Plan {
         self.grid = Some((down.clamp(1, self.m.max(1)), across.clamp(1, self.n.max(1).div_ceil(self.n_r))));
@@ -161,14 +164,14 @@ impl Plan {
         self
     }
 
-    /// Whether B is copied for as many threads: with each of them reading it, it must be read more often to pay, or not fit
-    /// their second levels.
+    /// Whether B is copied for `threads` threads: since each of them reads it, it must be read more often to pay, or
+    /// not fit their second levels.
     pub(crate) fn packs_b(&self, threads: usize) -> bool {
         let fits = self.n.saturating_mul(self.k) <= self.machine.caches[1].bytes / 2 / size_of::<f32>();
         self.pack_b && (threads == 1 || !fits || self.m / threads > USES_TO_PACK * self.most_rows)
     }
 
-    /// Whether its register tile is that of these instructions.
+    /// Fails unless its register tile is that of these instructions.
     pub(crate) fn check(&self, isa: Isa) -> Result<(), GemmError> {
         let (m_r, n_r) = (self.m_r, self.n_r);
         let (rows, cols) = best_tile(isa, self.m, self.n, self.k);
@@ -177,8 +180,8 @@ impl Plan {
     }
 }
 
-/// The register tile `(m_r, n_r)` that reads the least per multiply-add among those that the registers hold, that keep
-/// the arithmetic units busy (m_r * vectors >= latency * rate), and whose loads keep pace with them.
+/// The register tile `(m_r, n_r)` with the fewest reads per multiply-add among those that fit the registers, keep the
+/// arithmetic units busy (m_r * vectors >= latency * rate), and whose loads keep pace with them.
 #[must_use]
 pub fn register_tile(machine: &Machine) -> (usize, usize) {
     let mut best = (1, machine.lanes);
@@ -197,27 +200,27 @@ pub fn register_tile(machine: &Machine) -> (usize, usize) {
     best
 }
 
-/// `total` in equal blocks of at most `most`, rounded up to a multiple of `step`.
+/// Block size that divides `total` into equal blocks of at most `most`, rounded up to a multiple of `step`.
 fn balanced(total: usize, most: usize, step: usize) -> usize {
     let blocks = total.div_ceil(most.max(1)).max(1);
     total.div_ceil(blocks).max(1).next_multiple_of(step)
 }
 
-/// What a product reads from one level, predicted.
+/// Predicted reads of a product from one level.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct LevelCost {
-    /// Which level.
+    /// Name of the level.
     pub level: &'static str,
     /// The formula of its reads, in elements.
     pub formula: &'static str,
     /// Bytes read from it into the level above.
     pub read_bytes: f64,
-    /// Multiply-adds done for each byte.
+    /// Number of multiply-adds for each byte.
     pub multiply_adds_per_byte: f64,
 }
 
 impl Plan {
-    /// What each level gives to the one above, from the registers' side down to memory.
+    /// Predicted reads from each level into the one above, from the registers' side down to memory.
     #[must_use]
     pub fn levels(&self) -> [LevelCost; 4] {
         let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);

@@ -6,7 +6,7 @@ use super::problem::{Product, Right};
 use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
 use crate::{Cpu, Isa};
 
-/// A matrix `[k, n]` in the panels that products read, in `f32`.
+/// A matrix `[k, n]` in packed panels, in `f32`.
 #[derive(Debug)]
 pub struct PackedMatrix {
     panels: Buffer,
@@ -31,13 +31,13 @@ impl PackedMatrix {
         PackedMatrix { panels, len, rows: b.rows(), cols: b.cols(), isa: cpu.isa() }
     }
 
-    /// Rows, k.
+    /// Number of rows, k.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns, n.
+    /// Number of columns, n.
     #[must_use]
     pub fn cols(&self) -> usize {
         self.cols
@@ -52,7 +52,7 @@ impl PackedMatrix {
     }
 }
 
-/// [`gemm`](super::gemm) with `b` packed before; the same bits.
+/// Computes [`gemm`](super::gemm) with a packed `b`; the result is bit-identical.
 ///
 /// # Errors
 ///

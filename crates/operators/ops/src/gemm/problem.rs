@@ -1,4 +1,4 @@
-//! What is to be computed: a product, and some columns of it.
+//! A product to compute, and some columns of it.
 
 use std::ops::Range;
 
@@ -8,30 +8,30 @@ use super::{Activation, Cut, Plan};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// The right-hand side: still to be packed, or packed before.
+/// The right-hand side: to be packed, or already packed.
 #[derive(Clone, Copy)]
 pub(crate) enum Right<'a, T> {
-    /// `[k, n]`.
+    /// A matrix `[k, n]` to pack.
     Plain(Source<'a, T>),
-    /// All panels of it.
+    /// All its panels.
     Packed(&'a [f32]),
 }
 
 /// `c = activation(alpha * a b + beta * c + bias)`.
 pub(crate) struct Product<'a, A, B> {
-    /// `[m, k]`.
+    /// The left-hand side, `[m, k]`.
     pub(crate) a: Source<'a, A>,
     pub(crate) b: Right<'a, B>,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
-    /// One for each column.
+    /// One element for each column.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) activation: Activation,
     /// Receives the sum of each row of A.
     pub(crate) row_sums: Option<&'a mut [f32]>,
 }
 
-/// Some columns of a product: what its parts have in common.
+/// Some columns of a product: common data of its parts.
 pub(super) struct Columns<'p, 'a, A, B> {
     pub(super) product: &'p Product<'a, A, B>,
     pub(super) cpu: &'p Cpu,

@@ -1,4 +1,4 @@
-//! `C = alpha A B + beta C`, as callers see it.
+//! `C = alpha A B + beta C`, the public interface.
 
 use super::linear::single;
 use super::pack::Source;
@@ -6,11 +6,11 @@ use super::problem::{Product, Right};
 use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
 use crate::Cpu;
 
-/// `c = alpha * a b + beta * c`, for any strides, so that transposes cost nothing but their memory order. Products are
-/// added in `f32`, each sum in the order of k, of few rows as some chains of terms one after the other. The shape tells
-/// where they are cut, and the number of threads does not.
+/// Computes `c = alpha * a * b + beta * c`, for any strides, so that transposes cost nothing but their memory order.
+/// Products are summed in `f32`, each sum in the order of k; with few rows, as several chains of terms one after the
+/// other. The boundaries of chains depend on the shape and not on the number of threads.
 ///
-/// Where `beta` is 0, what `c` held is not read.
+/// Where `beta` is 0, the previous `c` is not read.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn gemm<A: Element, B: Element>(
     b.expect("B", a.cols(), b.cols())?;
     c.expect("C", a.rows(), b.cols())?;
     if c.col_stride != 1 && c.row_stride == 1 {
-        // Tiles store rows: compute the transpose of all.
+        // Tiles store rows: compute the transpose of everything.
         return gemm(cpu, alpha, b.t(), a.t(), beta, c.t());
     }
     if let (Some((a, vector)), true) = (dots(&a, &b), alpha == 1.0 && beta == 0.0) {
@@ -37,7 +37,7 @@ pub fn gemm<A: Element, B: Element>(
     gemm_planned(cpu, &plan, alpha, a, b, beta, c)
 }
 
-/// Both operands, where C is the dot products of contiguous rows of A with one contiguous column.
+/// Returns both operands, if C is the dot products of contiguous rows of A with one contiguous column.
 fn dots<'a, A: Element, B: Element>(a: &MatRef<'a, A>, b: &MatRef<'a, B>) -> Option<(MatRef<'a>, &'a [f32])> {
     let (m, k) = (a.rows(), a.cols());
     if b.cols() != 1 || a.col_stride() != 1 || b.row_stride() != 1 {
@@ -47,7 +47,7 @@ fn dots<'a, A: Element, B: Element>(a: &MatRef<'a, A>, b: &MatRef<'a, B>) -> Opt
     Some((MatRef::with_strides(data, m, k, a.row_stride(), 1).ok()?, vector))
 }
 
-/// [`gemm`] cut as `plan` says: to measure what a plan is worth. Another k_c changes the last bits of the sums.
+/// Computes [`gemm`] by a given plan, to measure the plan. Another k_c changes the last bits of the sums.
 ///
 /// # Errors
 ///

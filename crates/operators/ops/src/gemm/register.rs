@@ -1,11 +1,11 @@
 //! Third rung: v1 x v2 elements of C in registers. Predicted reads: n^3 / v1 of B and n^3 / v2 of A, so that arithmetic,
-//! not loads, is the limit of small matrices; C is written n^2 times. Large matrices still come from far away.
+//! not loads, is the limit of small matrices; C is written n^2 times. Large matrices still come from distant levels.
 
 use super::kernel::{Store, Strip, Window, tile, tile_cols, tile_rows};
 use super::{GemmError, MatMut, MatRef};
 use crate::Cpu;
 
-/// `c = a * b` in register tiles that read both operands in place, on one thread.
+/// Computes `c = a * b` in register tiles that read both operands in place, on one thread.
 ///
 /// # Errors
 ///
@@ -21,10 +21,10 @@ pub(super) fn check(a: &MatRef<'_>, b: &MatRef<'_>, c: &MatMut<'_>) -> Result<()
     if b.col_stride() == 1 || b.cols() <= 1 { Ok(()) } else { Err(GemmError::Scattered { what: "B" }) }
 }
 
-/// How a tile is stored: plainly at first, then added to what is there.
+/// Storing of a tile: overwriting at first, then adding.
 pub(super) const FIRST: Store<'static> = Store { alpha: 1.0, beta: 0.0, bias: None, relu: false };
 
-/// All of C in tiles of one size, each over all of k.
+/// Computes all of C in tiles of one size, each over all of k.
 pub(super) fn in_tiles(
     cpu: &Cpu,
     a: MatRef<'_>,
@@ -47,7 +47,7 @@ pub(super) fn in_tiles(
     Ok(())
 }
 
-/// The operands of the tile at (`row`, `col`) from step `step` on, where they lie.
+/// Returns the operands, in place, of the tile at (`row`, `col`) from step `step` on.
 pub(super) fn strips<'a>(
     a: &MatRef<'a>,
     b: &MatRef<'a>,

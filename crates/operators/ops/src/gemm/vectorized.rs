@@ -6,7 +6,7 @@ use super::register::in_tiles;
 use super::{GemmError, MatMut, MatRef};
 use crate::Cpu;
 
-/// `c = a * b` with tiles of one row, on one thread.
+/// Computes `c = a * b` with tiles of one row, on one thread.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The loops over one sample with 8 floats at a time. All unsafe code of 256 bits is here.
+//! The loops over one sample with 8 floats at a time. All 256-bit unsafe code is here.
 //!
 //! Tiles are 2 x 4 pairs in the triangle (8 accumulators), and up to 6 rows x 16 columns in the product of the backward
 //! pass (12 accumulators).
@@ -10,7 +10,7 @@ use crate::arch::Avx2;
 
 const LANES: usize = 8;
 
-/// The lowest `count` lanes, all if there are more than lanes.
+/// A mask of the lowest `count` lanes, or of all lanes.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn low(count: usize) -> __m256i {
@@ -18,7 +18,7 @@ fn low(count: usize) -> __m256i {
     _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 }
 
-/// All pairs' dot products, in order.
+/// Computes the dot products of all pairs, in order.
 pub(super) fn triangle(_: Avx2, of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     assert!(
         rows.len() == of.features && rows.iter().all(|row| row.len() == of.dim) && pairs.len() == of.pairs()
@@ -32,7 +32,7 @@ pub(super) fn triangle(_: Avx2, of: &Interaction, rows: &[&[f32]], pairs: &mut [
 /// There are `F` rows of `D` floats, and `P` pairs.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn triangle_256(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
-    // Rows past the last are the last again; their sums are not stored.
+    // Rows past the last repeat it; their sums are not stored.
     let row = |at: usize| rows[at.min(rows.len() - 1)].as_ptr();
     for i in (0..rows.len()).step_by(2) {
         for j in (0..=i + 1).step_by(4) {
@@ -90,14 +90,14 @@ unsafe fn tile_2x4(left: [*const f32; 2], right: [*const f32; 4], dim: usize) ->
     _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
 }
 
-/// In each 128-bit part, lane `j` is the sum of that part of `rows[j]`.
+/// Sums within 128-bit parts: lane `j` of each part is the sum of that part of `rows[j]`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn sum_of_halves([a, b, c, d]: [__m256; 4]) -> __m256 {
     _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d))
 }
 
-/// `out = square x rows`, and `dense` more in the first row.
+/// Computes `out = square x rows`, and adds `dense` to the first row.
 pub(super) fn product(
     _: Avx2,
     square: &[f32],
@@ -114,12 +114,12 @@ pub(super) fn product(
     for tile in 0..tiles {
         let first = f * tile / tiles;
         let out = &mut out[first..f * (tile + 1) / tiles];
-        // Columns inside: the same columns of the next tile would be read while those of this one, which may lie a
-        // multiple of 4 KiB away, are being written, and processors take the two for one place.
+        // Columns are the inner loop: otherwise the same columns of the next tile would be read while those of this
+        // one, which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
         for column in (0..d).step_by(2 * LANES) {
             let work = Product { square, rows, dense, first, column, stream };
-            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths and alignment are checked above; a tile
-            // has as many outputs as its size says.
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths and alignment are checked
+            // above; a tile has as many outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),

@@ -1,8 +1,8 @@
-//! The loops over one sample with 16 floats at a time. All unsafe code of 512 bits is here.
+//! The loops over one sample with 16 floats at a time. All 512-bit unsafe code is here.
 //!
-//! The triangle is cut into tiles of 4 x 4 pairs: 16 accumulators of 16 partial sums each, for 8 loads a step, turned
-//! into 16 sums by 45 instructions at the end. The product of the backward pass is cut into tiles of up to 14 rows x 32
-//! columns: 28 accumulators, 2 loads and 14 broadcasts a step.
+//! The triangle is divided into tiles of 4 x 4 pairs: 16 accumulators of 16 partial sums each, for 8 loads a step,
+//! reduced to 16 sums by 45 instructions at the end. The product of the backward pass is divided into tiles of up to 14
+//! rows x 32 columns: 28 accumulators, 2 loads and 14 broadcasts a step.
 
 use std::arch::x86_64::*;
 
@@ -11,26 +11,26 @@ use crate::arch::Avx512;
 
 const LANES: usize = 16;
 
-/// Waits for stores that go past the caches.
+/// Waits for stores that bypass the caches.
 pub(super) fn fence() {
     // SAFETY: every x86-64 processor has this instruction, and it touches no memory of the program.
     unsafe { _mm_sfence() }
 }
 
-/// Asks for the lines of a slice in the second-level cache.
+/// Prefetches the lines of a slice into the second-level cache.
 pub(super) fn prefetch(row: &[f32]) {
     for line in row.chunks(LANES) {
-        // SAFETY: every x86-64 processor has this instruction, and it may be given any address.
+        // SAFETY: every x86-64 processor has this instruction, and any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
 }
 
-/// The lowest `count` lanes, all if there are more than lanes.
+/// A mask of the lowest `count` lanes, or of all lanes.
 fn low(count: usize) -> __mmask16 {
     if count >= LANES { !0 } else { (1 << count) - 1 }
 }
 
-/// All pairs' dot products, in order.
+/// Computes the dot products of all pairs, in order.
 pub(super) fn triangle(_: Avx512, of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     assert!(
         rows.len() == of.features && rows.iter().all(|row| row.len() == of.dim) && pairs.len() == of.pairs()
@@ -44,7 +44,7 @@ pub(super) fn triangle(_: Avx512, of: &Interaction, rows: &[&[f32]], pairs: &mut
 /// There are `F` rows of `D` floats, and `P` pairs.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 unsafe fn triangle_512(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
-    // Rows past the last are the last again; their sums are not stored.
+    // Rows past the last repeat it; their sums are not stored.
     let four = |first: usize| [0, 1, 2, 3].map(|at| rows[(first + at).min(rows.len() - 1)].as_ptr());
     for i in (0..rows.len()).step_by(4) {
         let left = four(i);
@@ -106,7 +106,7 @@ unsafe fn tile_4x4(left: [*const f32; 4], right: [*const f32; 4], dim: usize) ->
     add_pairs(ab, cd)
 }
 
-/// In each 128-bit part, lane `j` is the sum of that part of `rows[j]`.
+/// Sums within 128-bit parts: lane `j` of each part is the sum of that part of `rows[j]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn sum_of_quarters([a, b, c, d]: [__m512; 4]) -> __m512 {
@@ -124,7 +124,7 @@ fn add_pairs(a: __m512, b: __m512) -> __m512 {
     _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
 }
 
-/// `out = square x rows`, and `dense` more in the first row.
+/// Computes `out = square x rows`, and adds `dense` to the first row.
 pub(super) fn product(
     _: Avx512,
     square: &[f32],
@@ -152,11 +152,11 @@ unsafe fn product_512(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut 
     for tile in 0..tiles {
         let first = f * tile / tiles;
         let out = &mut out[first..f * (tile + 1) / tiles];
-        // Columns inside: the same columns of the next tile would be read while those of this one, which may lie a
-        // multiple of 4 KiB away, are being written, and processors take the two for one place.
+        // Columns are the inner loop: otherwise the same columns of the next tile would be read while those of this
+        // one, which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
         for column in (0..dense.len()).step_by(2 * LANES) {
             let work = Product { square, rows, dense, first, column, stream };
-            // SAFETY: by the caller's promise; a tile has as many outputs as its size says.
+            // SAFETY: by the caller's promise; a tile has as many outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),

@@ -1,4 +1,4 @@
-//! Runs an interaction over a batch: samples to threads, and each sample's vectors as slices.
+//! Runs an interaction over a batch: assigns samples to threads, and each sample's vectors to slices.
 
 use std::ops::Range;
 
@@ -10,11 +10,12 @@ use super::{Features, FeaturesMut, Interaction, InteractionError};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Samples of one part of the work: a few hundred kilobytes, so that starting a part costs nothing beside doing it.
+/// Number of samples of one part of the work: a few hundred kilobytes, so that the cost of starting a part does not
+/// matter.
 const PART: usize = 16;
 
-/// Bytes of gradients from which they are written past the caches: they would push out what is still needed, and
-/// every line would be read before it is written. See the `interaction` benchmark.
+/// Bytes of gradients from which they are written past the caches: otherwise they would evict data that is still
+/// needed, and every line would be read before it is written. See the `interaction` benchmark.
 const STREAM_BYTES: usize = 8 << 20;
 
 impl Interaction {
@@ -41,7 +42,7 @@ impl Interaction {
             for sample in part_of(part, samples) {
                 vectors.collect(sample, &mut rows);
                 vectors.prefetch(sample + 1);
-                // SAFETY: no two elements of a mutable view are one place, or it would not have been made; so its rows
+                // SAFETY: a mutable view has no two elements in one place, or it would not have been made; so its rows
                 // do not overlap, and each sample is done by one part.
                 let out = unsafe { to.range(places.at(sample, 0), self.columns()) };
                 kernel.run(&rows, out);
@@ -95,7 +96,7 @@ impl Interaction {
                         0 => (&first, first_places.at(sample, 0)),
                         _ => (&rest, rest_places.at(sample, feature - skip)),
                     };
-                    // SAFETY: no two elements of a mutable view are one place, or it would not have been made; so its
+                    // SAFETY: a mutable view has no two elements in one place, or it would not have been made; so its
                     // vectors do not overlap, nor do two views; each sample is done by one part, each vector once.
                     grads.push(unsafe { to.range(at, self.dim) });
                 }
@@ -113,7 +114,7 @@ fn part_of(part: usize, samples: usize) -> Range<usize> {
     part * PART..samples.min((part + 1) * PART)
 }
 
-/// Where vectors start: offset, and distances of samples and of features.
+/// Positions of vectors: offset, and strides of samples and of features.
 #[derive(Clone, Copy)]
 struct Places {
     offset: usize,
@@ -122,7 +123,7 @@ struct Places {
 }
 
 impl Places {
-    /// Of a view of rank 2 or 3.
+    /// Positions in a view of rank 2 or 3.
     fn rows<S: steptime_tensor::Data>(view: &steptime_tensor::Strided<S>) -> Places {
         let strides = view.strides();
         let feature = if strides.len() == 3 { strides[1] } else { 0 };
@@ -141,7 +142,7 @@ struct Vectors<'a, 'b> {
 }
 
 impl<'b> Vectors<'_, 'b> {
-    /// Asks for the vectors of a sample, so that they are near when it is its turn. Does nothing past the last.
+    /// Prefetches the vectors of a sample. Does nothing past the last.
     fn prefetch(&self, sample: usize) {
         if sample >= self.dense.shape()[0] {
             return;
@@ -156,7 +157,7 @@ impl<'b> Vectors<'_, 'b> {
         }
     }
 
-    /// Those of one sample, the dense one first.
+    /// Collects the vectors of one sample, the dense one first.
     fn collect(&self, sample: usize, rows: &mut Vec<&'b [f32]>) {
         let dim = self.dense.shape()[1];
         rows.clear();

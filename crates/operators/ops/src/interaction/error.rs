@@ -1,9 +1,9 @@
-//! What can be wrong with an interaction's operands.
+//! Errors in an interaction's operands.
 
 use steptime_tensor::TensorError;
 use thiserror::Error;
 
-/// Why an interaction cannot be computed.
+/// Reason why an interaction cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InteractionError {
     /// A size of zero, or one that overflows.
@@ -11,17 +11,17 @@ pub enum InteractionError {
         "an interaction of {features} vectors of {dim} floats: both must be at least 1, and F x F and F x D fit"
     )]
     Size {
-        /// Vectors a sample.
+        /// Number of vectors of a sample.
         features: usize,
-        /// Floats a vector.
+        /// Number of floats of a vector.
         dim: usize,
     },
     /// An operand of another shape.
     #[error("interaction: {operand} has shape {given:?}, and {expected:?} is needed")]
     Shape {
-        /// Which operand.
+        /// Name of the operand.
         operand: &'static str,
-        /// Its shape.
+        /// Shape of the operand.
         given: Vec<usize>,
         /// The shape it must have.
         expected: Vec<usize>,
@@ -31,9 +31,9 @@ pub enum InteractionError {
         "interaction: {operand} has stride {stride} along its last dimension: make it contiguous there first"
     )]
     Stride {
-        /// Which operand.
+        /// Name of the operand.
         operand: &'static str,
-        /// Its last stride.
+        /// Last stride of the operand.
         stride: usize,
     },
     /// A view that cannot be taken.

@@ -1,18 +1,19 @@
-//! The vectors of a batch of samples, wherever they lie.
+//! The vectors of a batch of samples, with any layout.
 
 use steptime_tensor::{View, ViewMut};
 
 use super::{Interaction, InteractionError};
 
-/// The `F` vectors of each sample: one view of all of them, or the dense vectors apart from the pooled embeddings.
+/// The `F` vectors of each sample: one view of all of them, or separate views of the dense vectors and the pooled
+/// embeddings.
 ///
-/// Only the last dimension must be contiguous. Tables that each pooled `B x D` into one `T x B x D` buffer are passed
-/// as its transposed view.
+/// Only the last dimension must be contiguous. For tables that each pooled `B x D` into one `T x B x D` buffer, pass
+/// its transposed view.
 #[derive(Debug, Clone)]
 pub enum Features<'a> {
     /// `B x F x D`, the dense vector first.
     Stacked(View<'a, f32>),
-    /// Two views.
+    /// Separate views of the dense vectors and the others.
     Split {
         /// `B x D`.
         dense: View<'a, f32>,
@@ -21,12 +22,12 @@ pub enum Features<'a> {
     },
 }
 
-/// Where the gradients of the vectors go: shaped like [`Features`], all overwritten.
+/// Outputs for the gradients of the vectors: shaped like [`Features`], all overwritten.
 #[derive(Debug)]
 pub enum FeaturesMut<'a> {
     /// `B x F x D`, the dense vector first.
     Stacked(ViewMut<'a, f32>),
-    /// Two views.
+    /// Separate views of the dense vectors and the others.
     Split {
         /// `B x D`.
         dense: ViewMut<'a, f32>,
@@ -36,7 +37,7 @@ pub enum FeaturesMut<'a> {
 }
 
 impl<'a> Features<'a> {
-    /// Samples there are.
+    /// Number of samples.
     #[must_use]
     pub fn samples(&self) -> usize {
         match self {
@@ -45,7 +46,7 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// The dense vectors `B x D` and the others `B x (F - 1) x D`, checked.
+    /// Returns the dense vectors `B x D` and the others `B x (F - 1) x D`, checked.
     pub(super) fn parts(&self, of: &Interaction) -> Result<(View<'a, f32>, View<'a, f32>), InteractionError> {
         let (samples, f, d) = (self.samples(), of.features, of.dim);
         match self {
@@ -77,7 +78,7 @@ impl FeaturesMut<'_> {
     }
 }
 
-/// Whether an operand has this shape, and vectors of neighbours along the last dimension.
+/// Checks that an operand has this shape, and contiguous vectors along the last dimension.
 pub(super) fn check(
     operand: &'static str,
     shape: &[usize],

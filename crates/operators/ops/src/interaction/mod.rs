@@ -1,4 +1,4 @@
-//! Dot interaction: the dot products of all pairs of a sample's feature vectors, beside its dense vector.
+//! Dot interaction: the dot products of all pairs of a sample's feature vectors, appended to its dense vector.
 //!
 //! For each sample, `F` vectors of `D` floats (the output of the bottom network, and one pooled embedding for each
 //! table) become `D + P` floats: the first vector itself, then the dot products of the `P` pairs in the order
@@ -6,8 +6,8 @@
 //! (Naumov et al. 2019, <https://arxiv.org/abs/1906.00091>). Self interaction adds the diagonal.
 //!
 //! A framework runs this as concat, batched product, selection of the triangle and concat, with `F x F` products of
-//! each sample in memory and the upper half of them for nothing. Here a sample's vectors are read once, stay in the
-//! first-level cache, and only the triangle is computed; the gradients of all vectors come in one pass as well.
+//! each sample in memory, of which the upper half is unused. Here a sample's vectors are read once, stay in the
+//! first-level cache, and only the triangle is computed. The gradients of all vectors are computed in one pass too.
 //!
 //! | direction | reads, floats a sample | writes | multiply-adds |
 //! |---|---|---|---|
@@ -38,8 +38,8 @@ pub struct Interaction {
 }
 
 impl Interaction {
-    /// Of `features` vectors a sample, the dense one included, each of `dim` floats; with or without the dot product of
-    /// each vector with itself.
+    /// An interaction of `features` vectors a sample, the dense one included, each of `dim` floats; with or without the
+    /// dot product of each vector with itself.
     ///
     /// # Errors
     ///
@@ -52,13 +52,13 @@ impl Interaction {
         Ok(Interaction { features, dim, self_interaction })
     }
 
-    /// Vectors of a sample, the dense one included.
+    /// Number of vectors of a sample, the dense one included.
     #[must_use]
     pub fn features(&self) -> usize {
         self.features
     }
 
-    /// Floats of a vector.
+    /// Number of floats of a vector.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -70,35 +70,35 @@ impl Interaction {
         self.self_interaction
     }
 
-    /// Pairs of a sample: `F (F - 1) / 2`, or `F (F + 1) / 2` with self interaction.
+    /// Number of pairs of a sample: `F (F - 1) / 2`, or `F (F + 1) / 2` with self interaction.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.row_start(self.features)
     }
 
-    /// Floats of a sample's output: `D` and the pairs.
+    /// Number of floats of a sample's output: `D` and the pairs.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.dim + self.pairs()
     }
 
-    /// Pairs that vector `row` is the larger member of.
+    /// Number of pairs whose larger member is vector `row`.
     fn row_len(&self, row: usize) -> usize {
         row + usize::from(self.self_interaction)
     }
 
-    /// Where these pairs start.
+    /// Index of the first of these pairs.
     fn row_start(&self, row: usize) -> usize {
         row * (row + 1) / 2 - if self.self_interaction { 0 } else { row }
     }
 
-    /// Floating-point operations of the forward pass that are needed, for this many samples.
+    /// Number of floating-point operations that the forward pass needs, for this many samples.
     #[must_use]
     pub fn forward_flops(&self, samples: usize) -> u64 {
         2 * (samples * self.pairs() * self.dim) as u64
     }
 
-    /// Floating-point operations of the backward pass, for this many samples.
+    /// Number of floating-point operations of the backward pass, for this many samples.
     #[must_use]
     pub fn backward_flops(&self, samples: usize) -> u64 {
         2 * (samples * self.features * self.features * self.dim) as u64

@@ -1,7 +1,7 @@
-//! The loops over one sample with NEON. All unsafe code of it is here.
+//! The loops over one sample with NEON. All unsafe NEON code of interactions is here.
 //!
 //! Tiles are 4 x 4 pairs in the triangle (16 accumulators), and up to 6 rows x 16 columns in the product of the backward
-//! pass (24 accumulators). Nothing is written past the caches: there are no such stores.
+//! pass (24 accumulators). Outputs are written through the caches: NEON has no stores that bypass them.
 
 use std::arch::aarch64::*;
 
@@ -10,15 +10,15 @@ use crate::arch::Neon;
 
 const LANES: usize = 4;
 
-/// Vectors of columns of a tile of the product.
+/// Number of vectors of columns of a tile of the product.
 const VECTORS: usize = 4;
 
-/// All pairs' dot products, in order.
+/// Computes the dot products of all pairs, in order.
 pub(super) fn triangle(_: Neon, of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     assert!(
         rows.len() == of.features && rows.iter().all(|row| row.len() == of.dim) && pairs.len() == of.pairs()
     );
-    // Rows past the last are the last again; their sums are not stored.
+    // Rows past the last repeat it; their sums are not stored.
     let four = |from: usize| [0, 1, 2, 3].map(|at| rows[(from + at).min(rows.len() - 1)]);
     for i in (0..rows.len()).step_by(4) {
         for j in (0..=i + 3).step_by(4) {
@@ -35,7 +35,7 @@ pub(super) fn triangle(_: Neon, of: &Interaction, rows: &[&[f32]], pairs: &mut [
     }
 }
 
-/// The dot products of four vectors with four others, all equally long: `[i][j]` is that of `left[i]` and `right[j]`.
+/// The dot products of four vectors with four others, all of one length: `[i][j]` is that of `left[i]` and `right[j]`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn tile(left: [&[f32]; 4], right: [&[f32]; 4]) -> [[f32; 4]; 4] {
@@ -57,7 +57,7 @@ fn tile(left: [&[f32]; 4], right: [&[f32]; 4]) -> [[f32; 4]; 4] {
     })
 }
 
-/// What is behind the last whole vector, and zeros.
+/// The elements after the last whole vector, padded with zeros.
 #[inline]
 fn rest(row: &[f32]) -> [f32; LANES] {
     let rest = row.as_chunks::<LANES>().1;
@@ -81,7 +81,7 @@ fn add(sums: &mut [[float32x4_t; 4]; 4], left: [&[f32; LANES]; 4], right: [&[f32
     }
 }
 
-/// `out = square x rows`, and `dense` more in the first row.
+/// Computes `out = square x rows`, and adds `dense` to the first row.
 pub(super) fn product(_: Neon, square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut [&mut [f32]]) {
     let (f, d) = (rows.len(), dense.len());
     assert!(square.len() == f * f && out.len() == f && rows.iter().all(|row| row.len() == d));
@@ -92,7 +92,8 @@ pub(super) fn product(_: Neon, square: &[f32], rows: &[&[f32]], dense: &[f32], o
         let out = &mut out[first..f * (tile + 1) / tiles];
         for column in (0..d).step_by(VECTORS * LANES) {
             let work = Product { square, rows, dense, first, column };
-            // SAFETY: the token proves that the processor has NEON; lengths are checked above; a tile has as many outputs as its size says.
+            // SAFETY: the token proves that the processor has NEON; lengths are checked above; a tile has as many
+            // outputs as its constant size.
             unsafe {
                 match out.len() {
                     1 => work.tile::<1>(out),
@@ -151,7 +152,7 @@ impl Product<'_> {
         }
     }
 
-    /// These columns of a row; those past the last are zero.
+    /// Loads these columns of a row; those past the last are zero.
     #[inline]
     #[target_feature(enable = "neon")]
     fn load(&self, row: &[f32], columns: usize) -> [float32x4_t; VECTORS] {

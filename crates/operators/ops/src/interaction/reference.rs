@@ -1,8 +1,8 @@
-//! The interaction as its definition reads, in double precision.
+//! The definition of the interaction, in double precision.
 
 use super::Interaction;
 
-/// The output, `B x (D + P)`, of contiguous features `B x F x D`.
+/// Computes the output, `B x (D + P)`, of contiguous features `B x F x D`.
 ///
 /// # Panics
 ///
@@ -24,7 +24,7 @@ pub fn forward(of: &Interaction, samples: usize, features: &[f64]) -> Vec<f64> {
     out
 }
 
-/// The gradient of the features, `B x F x D`, from that of the output, `B x (D + P)`.
+/// Computes the gradient of the features, `B x F x D`, from that of the output, `B x (D + P)`.
 ///
 /// # Panics
 ///

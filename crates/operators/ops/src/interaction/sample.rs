@@ -3,13 +3,13 @@
 use super::Interaction;
 use crate::arch::Arch;
 
-/// Makes stores that went past the caches visible to other threads.
+/// Makes stores that bypassed the caches visible to other threads.
 pub(super) fn finish_stores() {
     #[cfg(target_arch = "x86_64")]
     super::avx512::fence();
 }
 
-/// Asks for the lines of a slice.
+/// Prefetches the lines of a slice.
 pub(super) fn prefetch(row: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     super::avx512::prefetch(row);
@@ -28,7 +28,7 @@ impl<'a> Forward<'a> {
         Forward { of, arch }
     }
 
-    /// `rows` are the sample's `F` vectors of `D` floats; `out` its `D + P` floats.
+    /// Runs the pass: `rows` are the sample's `F` vectors of `D` floats; `out` its `D + P` floats.
     pub(super) fn run(&self, rows: &[&[f32]], out: &mut [f32]) {
         let (dense, pairs) = out.split_at_mut(self.of.dim);
         dense.copy_from_slice(rows[0]);
@@ -61,8 +61,8 @@ impl<'a> Backward<'a> {
         Backward { of, arch, stream }
     }
 
-    /// `rows` as in the forward pass, `gradient` of the output, `square` room for `F x F` floats, `out` the
-    /// gradients of the rows.
+    /// Runs the pass: `rows` as in the forward pass, `gradient` of the output, `square` a buffer of `F x F` floats,
+    /// `out` the gradients of the rows.
     pub(super) fn run(&self, rows: &[&[f32]], gradient: &[f32], square: &mut [f32], out: &mut [&mut [f32]]) {
         let (dense, pairs) = gradient.split_at(self.of.dim);
         mirror(self.of, pairs, square);
@@ -90,7 +90,7 @@ fn mirror(of: &Interaction, pairs: &[f32], square: &mut [f32]) {
     }
 }
 
-/// All pairs' dot products, in order.
+/// Computes the dot products of all pairs, in order.
 fn triangle(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     for (i, row) in rows.iter().enumerate() {
         let pairs = &mut pairs[of.row_start(i)..][..of.row_len(i)];
@@ -100,7 +100,7 @@ fn triangle(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     }
 }
 
-/// With partial sums side by side, which compilers turn into what vectors every processor has.
+/// A dot product with independent partial sums, which compilers vectorize for every processor.
 fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut sums = [0.0; 8];
     let (whole, rest) = left.as_chunks::<8>();
@@ -113,7 +113,7 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest.iter().zip(other_rest).map(|(a, b)| a * b).sum::<f32>()
 }
 
-/// `out = square x rows`, and `dense` more in the first row.
+/// Computes `out = square x rows`, and adds `dense` to the first row.
 fn product(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut [&mut [f32]]) {
     for (i, (out, weights)) in out.iter_mut().zip(square.chunks_exact(rows.len())).enumerate() {
         if i == 0 {

@@ -1,4 +1,4 @@
-//! How many floating-point operations threads do.
+//! Peak rate of floating-point operations.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use crate::arch::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 
-/// Chains that do not wait for each other: more than latency times throughput of any processor.
+/// Number of independent chains: more than latency times throughput of any processor.
 const CHAINS: usize = 12;
 
-/// Links of a chain in one repetition.
+/// Number of links of a chain in one repetition.
 const LINKS: usize = 1 << 16;
 
-/// Floating-point operations in a second, a multiply-add counting two, on 32-bit floats in registers.
+/// Measures floating-point operations per second, a multiply-add counting two, on 32-bit floats in registers.
 #[must_use]
 pub fn fma_peak(cpu: &Cpu, repetitions: usize) -> Limit {
     let mut best = f64::INFINITY;
@@ -77,12 +77,12 @@ fn neon(_: Neon) {
     black_box(chains);
 }
 
-/// A product and a sum: portable code has no fused multiply-add that is sure to be an instruction.
+/// A product and a sum: portable code has no fused multiply-add that is certain to be an instruction.
 fn scalar() {
     let factor = black_box(0.5_f32);
     let mut chains = [black_box(1.0_f32); CHAINS];
     for _ in 0..LINKS {
-        // Kept apart, as vectors of any width would not be scalar code.
+        // Kept separate, since vectors of any width would not be scalar code.
         chains.iter_mut().for_each(|chain| *chain = black_box(*chain * factor + factor));
     }
     black_box(chains);

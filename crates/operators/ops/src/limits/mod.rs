@@ -1,6 +1,7 @@
-//! What this machine can do at most, measured: the yardstick of the operators.
+//! Measured limits of this machine, to compare operators with.
 //!
-//! Each limit is the best of several ways and repetitions, with the threads of the [`Cpu`](crate::Cpu) it is measured on.
+//! Each limit is the best of several methods and repetitions, with the threads of the [`Cpu`](crate::Cpu) on which it
+//! is measured.
 
 mod fma;
 mod read;
@@ -8,21 +9,21 @@ mod read;
 pub use fma::fma_peak;
 pub use read::{random_rows, sequential_read};
 
-/// The best rate of several ways.
+/// The best rate of several methods.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
-    /// Bytes, or floating-point operations, in a second.
+    /// Bytes, or floating-point operations, per second.
     pub per_second: f64,
-    /// The way that reached it.
+    /// The method that reached it.
     pub way: Way,
 }
 
-/// How a limit was reached.
+/// Method that reached a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Plain loads.
     Loads,
-    /// Loads of what was fetched this many rows earlier.
+    /// Loads of data that was prefetched this many rows earlier.
     Ahead(usize),
     /// Independent chains of fused multiply-adds.
     Chains,

@@ -1,4 +1,4 @@
-//! How fast threads read memory.
+//! Rates at which threads read memory.
 
 use std::hint::black_box;
 use std::io;
@@ -8,14 +8,14 @@ use super::{Limit, Way};
 use crate::Cpu;
 use crate::embedding::HugeBuffer;
 
-/// A cache line. Reading one word of it moves all of it: nothing but the memory is measured.
+/// A cache line. Reading one word of it moves the whole line: only memory is measured.
 type Line = [u64; 8];
 
-/// Bytes in a second that threads read, each its share of `bytes` from first to last.
+/// Measures bytes per second that threads read, each its share of `bytes` from first to last.
 ///
 /// # Errors
 ///
-/// The memory is not to be had.
+/// The memory is not available.
 pub fn sequential_read(cpu: &Cpu, bytes: usize, repetitions: usize) -> io::Result<Limit> {
     let buffer = filled(bytes)?;
     let lines: &[Line] = buffer.of();
@@ -33,19 +33,19 @@ pub fn sequential_read(cpu: &Cpu, bytes: usize, repetitions: usize) -> io::Resul
     Ok(Limit { per_second: size_of_val(lines) as f64 / seconds, way: Way::Loads })
 }
 
-/// Bytes in a second that threads read in rows of `row_bytes` (rounded up to whole cache lines) at random places of
-/// `working_set` bytes in huge pages: plain loads, and fetching some rows ahead, whichever is faster. No row is asked
-/// for twice in a row by design: every repetition has fresh places.
+/// Measures bytes per second that threads read in rows of `row_bytes` (rounded up to whole cache lines) at random
+/// places of `working_set` bytes in huge pages: plain loads, and prefetching some rows ahead, whichever is faster.
+/// Every repetition has new places, so that rows are not reused.
 ///
 /// # Errors
 ///
-/// The memory is not to be had.
+/// The memory is not available.
 pub fn random_rows(cpu: &Cpu, row_bytes: usize, working_set: usize, repetitions: usize) -> io::Result<Limit> {
     let row_lines = row_bytes.div_ceil(64).max(1);
     let buffer = filled(working_set.max(row_lines * 64))?;
     let lines: &[Line] = buffer.of();
     let rows = lines.len() / row_lines;
-    // Enough for a millisecond or so.
+    // Enough for about a millisecond.
     let lookups = (32 << 20 >> 6) / row_lines.min(1 << 10);
     let ways = [2048, 4096, 8192, 12288, 16384].map(|bytes| Way::Ahead((bytes / (row_lines * 64)).max(1)));
     let mut best_of_all = Limit { per_second: 0.0, way: Way::Loads };
@@ -109,20 +109,20 @@ fn read_any(lines: &[Line], starts: &[usize], ahead: usize, row_lines: usize) ->
     starts[starts.len() - ahead..].iter().fold(sum, |sum, &start| own(sum, start))
 }
 
-/// Asks for a line without waiting for it.
+/// Prefetches a line without waiting for it.
 #[inline(always)]
 fn fetch(line: &Line) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: asking for a line never faults; the instruction is part of every x86-64.
+        // SAFETY: a prefetch never faults; the instruction is part of every x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     black_box(line);
 }
 
-/// Memory that is really there: pages that were never written are all one page of zeros.
+/// Memory with all pages mapped: pages that were never written all share one page of zeros.
 fn filled(bytes: usize) -> io::Result<HugeBuffer> {
     let mut buffer = HugeBuffer::zeroed(bytes.next_multiple_of(64))?;
     buffer.of_mut::<u64>().iter_mut().step_by(512).for_each(|word| *word = 1);
@@ -138,7 +138,7 @@ fn best(repetitions: usize, mut work: impl FnMut()) -> f64 {
     (0..repetitions.max(1)).map(|_| once()).fold(f64::INFINITY, f64::min)
 }
 
-/// Xorshift: places need not be more random.
+/// Xorshift: random enough for places.
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

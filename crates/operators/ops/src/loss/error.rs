@@ -1,18 +1,18 @@
-//! What can be wrong with a loss's operands.
+//! Errors in a loss's operands.
 
 use thiserror::Error;
 
-/// Why a loss cannot be computed.
+/// Reason why a loss cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LossError {
     /// An operand of another length than the predictions.
     #[error("loss: {operand} has {given} elements, and there are {expected} predictions")]
     Length {
-        /// Which operand.
+        /// Name of the operand.
         operand: &'static str,
-        /// Its elements.
+        /// Number of its elements.
         given: usize,
-        /// Predictions there are.
+        /// Number of predictions.
         expected: usize,
     },
     /// The mean of no elements.

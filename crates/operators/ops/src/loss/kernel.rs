@@ -1,7 +1,7 @@
 //! Loops over one part of a loss's elements.
 //!
-//! They are plain; compilers vectorize them for what the function around them says the processor can do. The only unsafe
-//! code is the call of such a function.
+//! They are plain; compilers vectorize them for the target features of the enclosing function. The only unsafe code is
+//! the call of such a function.
 
 use super::Loss;
 use crate::arch::Arch;
@@ -9,10 +9,10 @@ use crate::arch::Arch;
 use crate::arch::{Avx2, Avx512};
 use crate::elementwise::math::{exp, ln_1p};
 
-/// Partial sums kept side by side.
+/// Number of independent partial sums.
 const LANES: usize = 16;
 
-/// Losses that are computed before they are summed.
+/// Number of losses that are computed before they are summed.
 const BLOCK: usize = 512;
 
 /// The elements of a part.
@@ -22,7 +22,7 @@ pub(super) struct Place<'a> {
     pub(super) target: &'a [f32],
 }
 
-/// What is asked for. Slices are as long as the part.
+/// Requested results. Slices have the length of the part.
 pub(super) enum Job<'a> {
     Sum,
     SumAndGradient { scale: f32, gradient: &'a mut [f32] },
@@ -30,7 +30,7 @@ pub(super) enum Job<'a> {
     Gradient { upstream: &'a [f32], gradient: &'a mut [f32] },
 }
 
-/// Does the job; the sum of losses, for jobs that make it.
+/// Does the job, and returns the sum of losses if the job computes it.
 pub(super) fn run(arch: Arch, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
     match arch {
         #[cfg(target_arch = "x86_64")]
@@ -40,7 +40,7 @@ pub(super) fn run(arch: Arch, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
         Arch::Avx2(token) => unsafe { run_256(token, loss, place, job) },
         #[cfg(target_arch = "aarch64")]
-        // All that is compiled for this processor has its vectors.
+        // Code for this target always has its vector instructions.
         Arch::Neon(_) => run_any::<true>(loss, place, job),
         _ => run_any::<false>(loss, place, job),
     }
@@ -90,7 +90,7 @@ fn run_as(place: Place<'_>, job: &mut Job<'_>, of: impl Fn(f32, f32) -> (f32, f3
     let pairs = prediction.iter().zip(target);
     let mut losses = [0.0; BLOCK];
     let mut sum = 0.0;
-    // Loops, not `for_each`: its closure would be a function of its own, for a processor without vectors.
+    // Loops, not `for_each`: its closure would be compiled as a separate function without these vectors.
     match job {
         Job::Sum => {
             for (x, z) in prediction.chunks(BLOCK).zip(target.chunks(BLOCK)) {
@@ -126,7 +126,7 @@ fn run_as(place: Place<'_>, job: &mut Job<'_>, of: impl Fn(f32, f32) -> (f32, f3
     sum
 }
 
-/// The sum in double precision, with partial sums side by side.
+/// The sum in double precision, with independent partial sums.
 #[inline(always)]
 fn total(values: &[f32]) -> f64 {
     let mut sums = [0.0; LANES];

@@ -1,7 +1,7 @@
 //! Losses with their gradients in the same pass: mean squared error, and binary cross-entropy of logits.
 //!
-//! Sums are kept in double precision, in parts that do not depend on the number of threads: the same bits come out
-//! however many there are.
+//! Sums are kept in double precision, in parts that do not depend on the number of threads, so the result is
+//! bit-identical for any number of threads.
 
 mod error;
 mod kernel;
@@ -12,10 +12,10 @@ pub use error::LossError;
 use crate::Cpu;
 use kernel::{Job, Place};
 
-/// Elements of one part of the work.
+/// Number of elements of one part of the work.
 const PART: usize = 8192;
 
-/// How far predictions are from targets.
+/// Measure of the difference between predictions and targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// `(x - z)^2`
@@ -25,12 +25,12 @@ pub enum Loss {
     BceWithLogits,
 }
 
-/// How the losses of elements become one.
+/// Reduction of the losses of elements to one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Their mean.
+    /// The mean.
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
 }
 
@@ -44,11 +44,11 @@ impl Reduction {
 }
 
 impl Loss {
-    /// The mean or sum of the losses of `prediction[i]` and `target[i]`.
+    /// Computes the mean or sum of the losses of `prediction[i]` and `target[i]`.
     ///
     /// # Errors
     ///
-    /// Lengths differ, or the mean of nothing is asked for.
+    /// Lengths differ, or a mean of no elements is requested.
     pub fn value(
         self,
         cpu: &Cpu,
@@ -63,11 +63,11 @@ impl Loss {
         Ok((sum * scale) as f32)
     }
 
-    /// The same, and its gradient with respect to each prediction, in one pass.
+    /// Computes the same, and its gradient with respect to each prediction, in one pass.
     ///
     /// # Errors
     ///
-    /// Lengths differ, or the mean of nothing is asked for.
+    /// Lengths differ, or a mean of no elements is requested.
     pub fn value_and_gradient(
         self,
         cpu: &Cpu,
@@ -85,7 +85,7 @@ impl Loss {
         Ok((sum * scale) as f32)
     }
 
-    /// The loss of each element, not reduced.
+    /// Computes the loss of each element, without reduction.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Loss {
         Ok(())
     }
 
-    /// The gradient of each prediction from that of its own loss.
+    /// Computes the gradient of each prediction from that of its own loss.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Loss {
         Ok(())
     }
 
-    /// Does the jobs, one for each part; the sum of losses, for jobs that make it.
+    /// Does the jobs, one for each part, and returns the sum of losses if the jobs compute it.
     fn parts<'a>(
         self,
         cpu: &Cpu,

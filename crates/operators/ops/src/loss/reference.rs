@@ -1,4 +1,4 @@
-//! Losses as their definitions read, in double precision.
+//! The definitions of losses, in double precision.
 
 use super::Loss;
 
@@ -13,7 +13,7 @@ pub fn value(loss: Loss, prediction: f64, target: f64) -> f64 {
     }
 }
 
-/// Its slope with respect to the prediction.
+/// The slope of that loss with respect to the prediction.
 #[must_use]
 pub fn slope(loss: Loss, prediction: f64, target: f64) -> f64 {
     match loss {

@@ -5,17 +5,17 @@ use super::rule::private::Formula;
 use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
 
-/// Steps that shrink with the squares seen: `g += weight_decay p; h += g^2; p -= lr' g / (sqrt h + eps)`, where
-/// `lr' = lr / (1 + (step - 1) lr_decay)`.
+/// Steps that shrink with the sum of squared gradients: `g += weight_decay p; h += g^2; p -= lr' g / (sqrt h + eps)`,
+/// where `lr' = lr / (1 + (step - 1) lr_decay)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adagrad {
     /// Learning rate.
     pub lr: f64,
-    /// How fast the learning rate falls.
+    /// Decay of the learning rate.
     pub lr_decay: f64,
-    /// Share of the parameter that is added to the gradient.
+    /// Factor of the parameter that is added to the gradient.
     pub weight_decay: f64,
-    /// What h is at first.
+    /// Initial value of h.
     pub initial: f64,
     /// Keeps the denominator off zero.
     pub eps: f64,

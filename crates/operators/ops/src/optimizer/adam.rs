@@ -12,13 +12,13 @@ use super::{OptimizerError, Rule};
 pub struct Adam {
     /// Learning rate.
     pub lr: f64,
-    /// Share of the mean that stays.
+    /// Share of the mean that is kept.
     pub beta1: f64,
-    /// Share of the mean square that stays.
+    /// Share of the mean square that is kept.
     pub beta2: f64,
     /// Keeps the denominator off zero.
     pub eps: f64,
-    /// Share of the parameter that is added to the gradient.
+    /// Factor of the parameter that is added to the gradient.
     pub weight_decay: f64,
 }
 
@@ -29,7 +29,7 @@ impl Adam {
         Adam { lr, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 }
     }
 
-    /// Whether the settings are in their ranges; errors name `rule`.
+    /// Checks that the settings are in their ranges; errors name `rule`.
     pub(super) fn check_as(&self, rule: &'static str) -> Result<(), OptimizerError> {
         check_positive(rule, "lr", self.lr)?;
         check_share(rule, "beta1", self.beta1)?;
@@ -44,7 +44,7 @@ impl Adam {
         (self.lr / (1.0 - self.beta1.powi(step)), (1.0 - self.beta2.powi(step)).sqrt())
     }
 
-    /// Both moments and the parameter, once decay has been seen to.
+    /// Updates both moments and the parameter, after decay was applied.
     pub(super) fn reference_step(&self, step: u64, parameter: &mut f64, gradient: f64, state: &mut [f64]) {
         let (rate, root) = self.corrections(step);
         state[0] += (1.0 - self.beta1) * (gradient - state[0]);
@@ -79,9 +79,9 @@ pub struct Step {
     pub(super) take1: f32,
     pub(super) keep2: f32,
     pub(super) take2: f32,
-    /// What the gradient gets of the parameter.
+    /// Factor of the parameter that is added to the gradient.
     pub(super) decay: f32,
-    /// What is left of the parameter.
+    /// Share of the parameter that is kept.
     pub(super) keep: f32,
 }
 
@@ -108,7 +108,7 @@ impl Formula for Adam {
     }
 }
 
-/// The step. Decay that is not wanted leaves its operand as it is.
+/// Applies the step. Without decay its operand is unchanged.
 #[inline(always)]
 pub(super) fn moments<S: Simd>(s: S, step: &Step, p: &mut [f32], g: &[f32], [m, v]: [&mut [f32]; 2]) {
     let (rate, root, eps) = (s.splat(step.rate), s.splat(step.root), s.splat(step.eps));

@@ -5,7 +5,8 @@ use super::rule::private::Formula;
 use super::simd::Simd;
 use super::{Adam, OptimizerError, Rule};
 
-/// [`Adam`] whose weight decay shrinks the parameter itself, `p *= 1 - lr weight_decay`, and leaves the gradient alone.
+/// [`Adam`] whose weight decay shrinks the parameter itself, `p *= 1 - lr weight_decay`, and does not change the
+/// gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamW(
     /// The settings.

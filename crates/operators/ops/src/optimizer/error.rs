@@ -1,19 +1,19 @@
-//! What can be wrong with an optimizer's settings or arguments.
+//! Errors in an optimizer's settings or arguments.
 
-/// An optimizer that cannot be made, or a step that cannot be taken.
+/// Reason why an optimizer cannot be made, or a step cannot be taken.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptimizerError {
-    /// A setting outside of its range.
+    /// A setting that is out of range.
     #[error("{name} = {value} of {rule}: {needed}")]
     Setting {
         /// The optimizer.
         rule: &'static str,
         /// The setting.
         name: &'static str,
-        /// Its value.
+        /// Value of the setting.
         value: f64,
-        /// What it must be.
+        /// Condition on the value.
         needed: &'static str,
     },
     /// Lists of different lengths.
@@ -21,11 +21,11 @@ pub enum OptimizerError {
         "{parameters} parameters and {gradients} gradients for an optimizer of {tensors} tensors: give one of each"
     )]
     Count {
-        /// Tensors that the optimizer has state for.
+        /// Number of tensors that the optimizer has state for.
         tensors: usize,
-        /// Parameters given.
+        /// Number of parameters given.
         parameters: usize,
-        /// Gradients given.
+        /// Number of gradients given.
         gradients: usize,
     },
     /// A tensor of another size than the optimizer was made for.
@@ -33,18 +33,18 @@ pub enum OptimizerError {
         "tensor {tensor} has {parameters} parameters and {gradients} gradients, but state for {state}: all must agree"
     )]
     Length {
-        /// Place in the list.
+        /// Index in the list.
         tensor: usize,
-        /// Elements of the state.
+        /// Number of elements of the state.
         state: usize,
-        /// Elements of the parameter.
+        /// Number of elements of the parameter.
         parameters: usize,
-        /// Elements of the gradient.
+        /// Number of elements of the gradient.
         gradients: usize,
     },
 }
 
-/// The setting, if it is in its range.
+/// Checks that a setting is in its range.
 pub(crate) fn check(
     rule: &'static str,
     name: &'static str,
@@ -55,7 +55,7 @@ pub(crate) fn check(
     if good { Ok(()) } else { Err(OptimizerError::Setting { rule, name, value, needed }) }
 }
 
-/// The setting, if it is finite and not negative.
+/// Checks that a setting is finite and not negative.
 pub(crate) fn check_positive(
     rule: &'static str,
     name: &'static str,
@@ -64,7 +64,7 @@ pub(crate) fn check_positive(
     check(rule, name, value, value.is_finite() && value >= 0.0, "it must be finite and not negative")
 }
 
-/// The setting, if it is in `0 <= value < 1`.
+/// Checks that a setting is in `0 <= value < 1`.
 pub(crate) fn check_share(rule: &'static str, name: &'static str, value: f64) -> Result<(), OptimizerError> {
     check(rule, name, value, (0.0..1.0).contains(&value), "it must be at least 0 and below 1")
 }

@@ -5,7 +5,7 @@ use super::{OptimizerError, Rule};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Parameters that one part of the work updates: 64 KiB of them.
+/// Number of parameters that one part of the work updates: 64 KiB of them.
 const BLOCK: usize = 16 << 10;
 
 /// A rule, and its state for a list of tensors.
@@ -18,11 +18,11 @@ pub struct Optimizer<R> {
 }
 
 impl<R: Rule> Optimizer<R> {
-    /// For tensors of these numbers of elements.
+    /// An optimizer for tensors of these numbers of elements.
     ///
     /// # Errors
     ///
-    /// A setting of the rule is outside of its range.
+    /// A setting of the rule is out of range.
     pub fn new(rule: R, sizes: &[usize]) -> Result<Optimizer<R>, OptimizerError> {
         rule.check()?;
         let state =
@@ -37,11 +37,11 @@ impl<R: Rule> Optimizer<R> {
         &self.rule
     }
 
-    /// Other settings, as a schedule of learning rates gives.
+    /// Sets other settings, for example from a schedule of learning rates.
     ///
     /// # Errors
     ///
-    /// A setting is outside of its range, or asks for more state or less.
+    /// A setting is out of range, or needs more or less state.
     pub fn set_rule(&mut self, rule: R) -> Result<(), OptimizerError> {
         rule.check()?;
         if rule.states() != self.rule.states() {
@@ -53,23 +53,23 @@ impl<R: Rule> Optimizer<R> {
         Ok(())
     }
 
-    /// Steps taken.
+    /// Number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.step
     }
 
-    /// State of each tensor, as many slices as the rule keeps: momentum; sum of squares; or both moments.
+    /// State of each tensor, as many slices as the rule keeps: momentum, sum of squares, or both moments.
     #[must_use]
     pub fn state(&self, tensor: usize) -> Option<&[Vec<f32>]> {
         self.states.get(tensor).map(|state| &state[..self.rule.states()])
     }
 
-    /// One step of all tensors, each a slice with its gradient.
+    /// Takes one step of all tensors, each a slice with its gradient.
     ///
     /// # Errors
     ///
-    /// The slices are not those the optimizer was made for. Nothing has changed then.
+    /// The slices do not match the optimizer's sizes. Nothing has changed.
     pub fn step(
         &mut self,
         cpu: &Cpu,
@@ -91,8 +91,8 @@ impl<R: Rule> Optimizer<R> {
             let gradient = &gradient[at..gradient.len().min(at + BLOCK)];
             let (parameter, state) = &tensors[tensor];
             let kept = |which: usize| if which < self.rule.states() { gradient.len() } else { 0 };
-            // SAFETY: blocks of a parameter begin `BLOCK` apart and are no longer; each is one part's, which is done
-            // once; parameters are slices of their own.
+            // SAFETY: blocks of a parameter begin `BLOCK` apart and have at most this length; each belongs to one part,
+            // which is done once; parameters are separate slices.
             let parameters = unsafe { parameter.range(at, gradient.len()) };
             let part = |which: usize| {
                 let at = if kept(which) == 0 { 0 } else { at };
@@ -105,11 +105,11 @@ impl<R: Rule> Optimizer<R> {
         Ok(())
     }
 
-    /// One step in plain loops, one parameter after the other.
+    /// Takes one step in plain loops, one parameter after the other.
     ///
     /// # Errors
     ///
-    /// As of [`step`](Optimizer::step).
+    /// As for [`step`](Optimizer::step).
     pub fn step_reference(
         &mut self,
         parameters: &mut [&mut [f32]],
@@ -146,7 +146,7 @@ impl<R: Rule> Optimizer<R> {
     }
 }
 
-/// A block of neighbouring parameters.
+/// A block of consecutive parameters.
 struct Block<'a, R: Rule> {
     step: &'a R::Step,
     parameters: &'a mut [f32],

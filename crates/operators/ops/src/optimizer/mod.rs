@@ -1,6 +1,6 @@
 //! Dense optimizers: every parameter of a list of tensors, in one pass over memory, with PyTorch's formulas.
 //!
-//! An [`Optimizer`] is a [`Rule`] (what happens to one parameter, one file each) and the state that the rule keeps.
+//! An [`Optimizer`] is a [`Rule`] (the update of one parameter, one file each) and the state that the rule keeps.
 //! Rows of embedding tables are updated inside of their backward pass instead: see
 //! [`embedding::backward`](crate::embedding::backward).
 

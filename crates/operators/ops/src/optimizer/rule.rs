@@ -1,4 +1,4 @@
-//! What an optimizer does to one parameter.
+//! Update rules of dense optimizers.
 
 use std::fmt::Debug;
 
@@ -7,22 +7,22 @@ use super::simd::Simd;
 
 /// A dense optimizer's settings and formulas, for one parameter p with gradient g and up to two elements of state.
 pub trait Rule: Copy + Debug + Send + Sync + private::Formula {
-    /// Its name, for messages.
+    /// Name for messages.
     const NAME: &'static str;
 
-    /// Elements of state for each parameter.
+    /// Number of elements of state for each parameter.
     fn states(&self) -> usize;
 
-    /// What the state is before the first step.
+    /// Initial value of the state.
     fn initial(&self) -> f32 {
         0.0
     }
 
-    /// Whether all settings are in their ranges.
+    /// Checks that all settings are in their ranges.
     ///
     /// # Errors
     ///
-    /// One is not.
+    /// A setting is out of range.
     fn check(&self) -> Result<(), OptimizerError>;
 
     /// The plain version: step `step`, from 1, of one parameter, in double precision.
@@ -37,10 +37,10 @@ pub(crate) mod private {
         /// Numbers that are the same for all parameters of a step.
         type Step: Copy + Send + Sync;
 
-        /// These numbers, for step `step`, from 1.
+        /// Computes these numbers for step `step`, from 1.
         fn step(&self, step: u64) -> Self::Step;
 
-        /// The step, on neighbouring parameters. `state` slices that the rule has not are empty.
+        /// Applies the step to consecutive parameters. `state` slices that the rule does not use are empty.
         fn update<S: Simd>(
             s: S,
             step: &Self::Step,

@@ -6,29 +6,29 @@ use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
 
 /// Gradient descent: `g += weight_decay p; m = momentum m + (1 - dampening) g; p -= lr m`; the first step has `m = g`.
-/// With `nesterov`, `p -= lr (g + momentum m)`. Without momentum there is no m: `p -= lr g`.
+/// With `nesterov`, `p -= lr (g + momentum m)`. Without momentum, m is not used: `p -= lr g`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sgd {
     /// Learning rate.
     pub lr: f64,
-    /// Share of m that stays.
+    /// Share of m that is kept.
     pub momentum: f64,
-    /// Share of the gradient that is kept from m.
+    /// Share of the gradient that is not added to m.
     pub dampening: f64,
-    /// Share of the parameter that is added to the gradient.
+    /// Factor of the parameter that is added to the gradient.
     pub weight_decay: f64,
-    /// Look one step of momentum ahead.
+    /// Whether to look one step of momentum ahead.
     pub nesterov: bool,
 }
 
 impl Sgd {
-    /// Without momentum and weight decay.
+    /// Settings without momentum and weight decay.
     #[must_use]
     pub fn new(lr: f64) -> Sgd {
         Sgd { lr, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
     }
 
-    /// Share of m that stays and share of the gradient that is added.
+    /// Share of m that is kept, and share of the gradient that is added.
     fn shares(&self, step: u64) -> (f64, f64) {
         if step == 1 { (0.0, 1.0) } else { (self.momentum, 1.0 - self.dampening) }
     }

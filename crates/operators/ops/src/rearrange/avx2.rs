@@ -1,4 +1,4 @@
-//! Tiles of 16 x 16 elements of 4 bytes as four of 8 x 8. All unsafe code of 256 bits is here.
+//! Tiles of 16 x 16 elements of 4 bytes as four of 8 x 8. All 256-bit unsafe code is here.
 
 use std::arch::x86_64::*;
 
@@ -23,7 +23,7 @@ pub(super) fn transpose<T: Element>(_: Avx2, tile: Tile<'_, '_, T>) {
     }
 }
 
-/// Columns `column..column + 8` of inputs `row..row + 8`.
+/// Transposes columns `column..column + 8` of inputs `row..row + 8`.
 ///
 /// # Safety
 ///
@@ -44,7 +44,7 @@ unsafe fn transpose_256(from: &[*const f32; TILE], to: &[*mut f32; TILE], row: u
     }
 }
 
-/// Of four rows, column `c` in the lower half and column `4 + c` in the upper, for `c` in 0..4.
+/// Transposes four rows: column `c` in the lower half and column `4 + c` in the upper, for `c` in 0..4.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fours([a, b, c, d]: [__m256; 4]) -> [__m256; 4] {

@@ -1,4 +1,5 @@
-//! Tiles of 16 x 16 elements of 4 bytes in 16 registers, and stores past the caches. All unsafe code of 512 bits is here.
+//! Tiles of 16 x 16 elements of 4 bytes in 16 registers, and stores that bypass the caches. All 512-bit unsafe code is
+//! here.
 
 use std::arch::x86_64::*;
 
@@ -7,38 +8,38 @@ use steptime_tensor::Element;
 use super::tile::{TILE, Tile};
 use crate::arch::Avx512;
 
-/// Waits for stores that go past the caches.
+/// Waits for stores that bypass the caches.
 pub(super) fn fence() {
     // SAFETY: every x86-64 processor has this instruction, and it touches no memory of the program.
     unsafe { _mm_sfence() }
 }
 
-/// Asks for the lines of a slice.
+/// Prefetches the lines of a slice.
 pub(super) fn prefetch<T>(run: &[T]) {
     for line in run.chunks((64 / size_of::<T>()).max(1)) {
-        // SAFETY: every x86-64 processor has this instruction, and it may be given any address.
+        // SAFETY: every x86-64 processor has this instruction, and any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
 }
 
-/// Copies neighbours past the caches.
+/// Copies contiguous elements with stores that bypass the caches.
 pub(super) fn stream<T: Element>(_: Avx512, from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
-    // Elements before the first whole line; all of them where there is none.
+    // Elements before the first whole line; all of them if there is none.
     let head = to.as_ptr().align_offset(64).min(to.len());
     let (from_head, from) = from.split_at(head);
     let (to_head, to) = to.split_at_mut(head);
     to_head.copy_from_slice(from_head);
     let line = 64 / size_of::<T>();
     let lines = to.len() / line;
-    // SAFETY: the token proves that the processor has AVX-512; both have `lines` lines, and `to` is aligned.
+    // SAFETY: the token proves that the processor has AVX-512; both have `lines` lines, and `to` is aligned to a line.
     unsafe { stream_lines(from.as_ptr().cast(), to.as_mut_ptr().cast(), lines) };
     to[lines * line..].copy_from_slice(&from[lines * line..]);
 }
 
 /// # Safety
 ///
-/// Both are to `lines` lines of 64 bytes, which `to` is aligned to.
+/// Both point to `lines` lines of 64 bytes, and `to` is aligned to a line.
 #[target_feature(enable = "avx512f")]
 unsafe fn stream_lines(from: *const __m512i, to: *mut __m512i, lines: usize) {
     for line in 0..lines {
@@ -65,8 +66,8 @@ pub(super) fn transpose<T: Element>(_: Avx512, tile: Tile<'_, '_, T>, stream: bo
 
 /// # Safety
 ///
-/// The first `inputs` of `from` are to `outputs` elements, the first `outputs` of `to` to `inputs`, aligned to 64 bytes
-/// with `stream`, which takes 16 inputs.
+/// The first `inputs` of `from` point to `outputs` elements, the first `outputs` of `to` to `inputs` elements. With
+/// `stream`, `to` is aligned to 64 bytes and there are 16 inputs.
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn transpose_512(
     from: &[*const f32; TILE],

@@ -7,13 +7,13 @@ use super::tile::TILE;
 use super::tile::Tile;
 use crate::arch::Arch;
 
-/// Makes stores that went past the caches visible to other threads.
+/// Makes stores that bypassed the caches visible to other threads.
 pub(super) fn finish_stores() {
     #[cfg(target_arch = "x86_64")]
     super::avx512::fence();
 }
 
-/// Asks for the lines of a slice.
+/// Prefetches the lines of a slice.
 pub(super) fn prefetch<T>(run: &[T]) {
     #[cfg(target_arch = "x86_64")]
     super::avx512::prefetch(run);
@@ -21,7 +21,7 @@ pub(super) fn prefetch<T>(run: &[T]) {
     let _ = run;
 }
 
-/// Copies neighbours, past the caches if `stream`.
+/// Copies contiguous elements, bypassing the caches if `stream`.
 pub(super) fn copy_run<T: Element>(arch: Arch, from: &[T], to: &mut [T], stream: bool) {
     match arch {
         #[cfg(target_arch = "x86_64")]
@@ -33,7 +33,7 @@ pub(super) fn copy_run<T: Element>(arch: Arch, from: &[T], to: &mut [T], stream:
     }
 }
 
-/// Transposes a tile, past the caches if `stream`.
+/// Transposes a tile, bypassing the caches if `stream`.
 pub(super) fn transpose_tile<T: Element>(arch: Arch, tile: Tile<'_, '_, T>, stream: bool) {
     match arch {
         #[cfg(target_arch = "x86_64")]

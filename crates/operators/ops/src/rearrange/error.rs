@@ -1,29 +1,29 @@
-//! What can be wrong with operands.
+//! Errors of copies.
 
 use steptime_tensor::TensorError;
 use thiserror::Error;
 
-/// Why elements cannot be moved.
+/// Reason why elements cannot be moved.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RearrangeError {
     /// A copy between different shapes.
     #[error("a copy from shape {from:?} to {to:?}: make them one shape")]
     Shapes {
-        /// Of the input.
+        /// Shape of the input.
         from: Vec<usize>,
-        /// Of the output.
+        /// Shape of the output.
         to: Vec<usize>,
     },
-    /// Pieces that are not the whole.
+    /// Pieces that do not make up the whole.
     #[error("shapes {shapes:?} along dimension {axis} do not make up {whole:?}: see piece {index}")]
     Piece {
-        /// The first that does not fit; their number where all fit and more are needed.
+        /// Index of the first piece that does not fit; the number of pieces where all fit and more are needed.
         index: usize,
         /// The dimension.
         axis: usize,
-        /// Of the pieces.
+        /// Shapes of the pieces.
         shapes: Vec<Vec<usize>>,
-        /// Of the whole.
+        /// Shape of the whole.
         whole: Vec<usize>,
     },
     /// A view that cannot be made.

@@ -1,4 +1,4 @@
-//! Runs copies, several at once, cut into parts for threads.
+//! Runs copies, several at a time, divided into parts for threads.
 
 use steptime_tensor::{Element, Layout, View};
 
@@ -9,17 +9,17 @@ use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Bytes of a part of the work: enough that starting it costs nothing beside doing it.
+/// Bytes of a part of the work: enough that the cost of starting it does not matter.
 const PART_BYTES: usize = 256 << 10;
 
 /// Rows of a part of a transpose; columns are a few of the blocks of [`transpose`].
 const TURN: (usize, usize) = (64, 1024);
 
-/// Bytes of output from which it is written past the caches, as whole lines: that leaves out reading each line before it
-/// is written. Below, what is written is likely to be read from a cache. See the `rearrange` benchmark.
+/// Bytes of output from which it is written as whole lines that bypass the caches, which avoids reading each line
+/// before it is written. Smaller outputs are likely to be read from a cache. See the `rearrange` benchmark.
 const STREAM_BYTES: usize = 8 << 20;
 
-/// A copy from a slice to another, by a plan.
+/// A copy from one slice to another, by a plan.
 pub(super) struct Job<'a, T> {
     from: &'a [T],
     to: Shared<'a, T>,
@@ -27,18 +27,19 @@ pub(super) struct Job<'a, T> {
 }
 
 impl<'a, T: Element> Job<'a, T> {
-    /// From a view to a layout of the same shape, of a mutable view: its elements do not overlap.
+    /// A copy from a view to a layout of the same shape; the layout is of a mutable view, so its elements do not
+    /// overlap.
     pub(super) fn new(from: &View<'a, T>, to: Shared<'a, T>, layout: &Layout) -> Job<'a, T> {
         Job { plan: Plan::new(from.layout(), layout), from: from.clone().into_elements(), to }
     }
 
-    /// Bytes that are written.
+    /// Number of bytes written.
     fn bytes(&self) -> usize {
         self.plan.as_ref().map_or(0, |plan| plan.count() * plan.inner_len() * size_of::<T>())
     }
 }
 
-/// Inner copies of a part, and parts that one inner copy of a transpose is cut into: rows, columns.
+/// Number of inner copies of a part, and the parts into which one inner copy of a transpose is divided: rows, columns.
 #[derive(Clone, Copy)]
 struct Cut {
     copies: usize,
@@ -97,7 +98,7 @@ impl<T: Element> Job<'_, T> {
                         let next = plan.start(copy + ahead).0;
                         dispatch::prefetch(&self.from[next..next + len]);
                     }
-                    // SAFETY: no two elements of a mutable view are one place, or it would not have been made; a plan
+                    // SAFETY: a mutable view has no two elements in one place, or it would not have been made; a plan
                     // visits each once, and each copy or block of it belongs to one part.
                     let to = unsafe { self.to.range(to, len) };
                     dispatch::copy_run(arch, &self.from[from..from + len], to, stream);

@@ -1,8 +1,8 @@
 //! Moving elements: copies of strided views, transposes, concatenation, splitting.
 //!
-//! All are one thing, [`copy`] between two views of one shape, and [`concat()`] and [`split`] are several of them at once.
-//! Dimensions are first reordered and joined so that as few as possible are left, the output's neighbours innermost.
-//! What then remains is either
+//! All are based on [`copy`] between two views of one shape; [`concat()`] and [`split`] are several copies at a time.
+//! Dimensions are first reordered and joined so that as few as possible remain, the output's neighbours innermost. The
+//! remaining copy is one of:
 //!
 //! * rows that are neighbours on both sides: copied whole;
 //! * rows that are neighbours in the output, where another dimension's are in the input: a transpose, in tiles of
@@ -30,7 +30,7 @@ use steptime_tensor::{Element, Layout, Tensor, View, ViewMut};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Copies a view's elements into another of the same shape, whatever the strides of either.
+/// Copies a view's elements into another of the same shape, with any strides of either.
 ///
 /// # Errors
 ///
@@ -49,18 +49,18 @@ pub fn copy<T: Element>(cpu: &Cpu, from: &View<'_, T>, mut to: ViewMut<'_, T>) -
 ///
 /// # Errors
 ///
-/// The shape is larger than the address space, as that of a broadcast view can be.
+/// The shape exceeds the address space, which is possible for a broadcast view.
 pub fn contiguous<T: Element>(cpu: &Cpu, from: &View<'_, T>) -> Result<Tensor<T>, RearrangeError> {
     let mut tensor = Tensor::zeros(from.shape())?;
     copy(cpu, from, tensor.make_mut())?;
     Ok(tensor)
 }
 
-/// Views one after the other along a dimension.
+/// Concatenates views along a dimension.
 ///
 /// # Errors
 ///
-/// No view, no such dimension, or shapes that differ elsewhere or do not add up to the output's.
+/// No view, a dimension that does not exist, or shapes that differ elsewhere or do not add up to the output's.
 pub fn concat<T: Element>(
     cpu: &Cpu,
     from: &[View<'_, T>],
@@ -75,7 +75,7 @@ pub fn concat<T: Element>(
     Ok(())
 }
 
-/// The inverse of [`concat()`]: consecutive parts of a view along a dimension, each into its own.
+/// The inverse of [`concat()`]: copies consecutive parts of a view along a dimension into separate views.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ pub fn split<T: Element>(
     Ok(())
 }
 
-/// The parts of a layout that have these shapes, one after the other along a dimension.
+/// Returns the parts of a layout that have these shapes, one after the other along a dimension.
 fn pieces(whole: &Layout, axis: usize, shapes: &[&[usize]]) -> Result<Vec<Layout>, RearrangeError> {
     let mut start = 0;
     let mut pieces = Vec::with_capacity(shapes.len());

@@ -1,8 +1,8 @@
-//! The least loops that copy one layout to another.
+//! Reduction of a copy between two layouts to as few loops as possible.
 
 use steptime_tensor::Layout;
 
-/// A dimension of both sides.
+/// A dimension, with the strides of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Dim {
     pub(super) size: usize,
@@ -12,14 +12,14 @@ pub(super) struct Dim {
     pub(super) to: usize,
 }
 
-/// How the innermost elements are copied.
+/// Copy of the innermost elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inner {
-    /// This many neighbours on both sides.
+    /// A run of this many neighbours on both sides.
     Run(usize),
-    /// `rows.from` and `columns.to` are 1: a transpose.
+    /// A transpose: `rows.from` and `columns.to` are 1.
     Transpose { rows: Dim, columns: Dim },
-    /// Neither side's neighbours help.
+    /// Elements without usable neighbours on either side.
     Each(Dim),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Between layouts of one shape; `None` where there is nothing to copy.
+    /// A plan between layouts of one shape; `None` where there is nothing to copy.
     pub(super) fn new(from: &Layout, to: &Layout) -> Option<Plan> {
         if to.is_empty() {
             return None;
@@ -66,12 +66,12 @@ impl Plan {
         Some(Plan { outer, inner, from: from.offset(), to: to.offset() })
     }
 
-    /// How often the inner copy is done.
+    /// Number of inner copies.
     pub(super) fn count(&self) -> usize {
         self.outer.iter().map(|dim| dim.size).product()
     }
 
-    /// Elements of one inner copy.
+    /// Number of elements of one inner copy.
     pub(super) fn inner_len(&self) -> usize {
         match self.inner {
             Inner::Run(len) => len,
@@ -80,10 +80,10 @@ impl Plan {
         }
     }
 
-    /// How many runs ahead to ask for the input's lines: processors do it themselves within runs, and from one to the
-    /// next where they follow each other.
+    /// Number of runs ahead at which to prefetch the input's lines. The hardware prefetcher covers the lines within a
+    /// run, and those of the next run if it is adjacent.
     pub(super) fn ahead(&self, element_bytes: usize) -> usize {
-        /// Bytes between asking and copying.
+        /// Bytes between prefetch and copy.
         const BYTES: usize = 4096;
         match (self.inner, self.outer.last()) {
             (Inner::Run(len), Some(dim)) if dim.from > 2 * len && len * element_bytes <= BYTES => {
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// Where the `index`-th inner copy starts on both sides.
+    /// Position at which the `index`-th inner copy starts, on both sides.
     pub(super) fn start(&self, mut index: usize) -> (usize, usize) {
         let (mut from, mut to) = (self.from, self.to);
         for dim in self.outer.iter().rev() {

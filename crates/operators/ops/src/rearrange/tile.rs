@@ -1,6 +1,6 @@
-//! A tile of a transpose, as vector instructions do it at once.
+//! A tile of a transpose, which vector instructions transpose at once.
 
-/// Rows and columns of a tile.
+/// Number of rows and columns of a tile.
 pub(super) const TILE: usize = 16;
 
 /// A tile of a transpose: `to[i][j] = from[j][i]` for the columns `i` of inputs and the inputs `j`.

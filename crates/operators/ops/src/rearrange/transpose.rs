@@ -8,15 +8,15 @@ use super::tile::{TILE, Tile};
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Rows and columns that are done before the next, whose lines stay in the first-level cache until they are used up.
+/// Number of rows and columns of a block, whose lines stay in the first-level cache until they are used up.
 const BLOCK: usize = 64;
 
-/// A transpose: element `(row, column)` is at `row + column * columns.from` of the input and `row * rows.to + column` of
+/// Transposes: element `(row, column)` is at `row + column * columns.from` of the input and `row * rows.to + column` of
 /// the output, from `start`.
 ///
 /// # Safety
 ///
-/// No other thread reads or writes these elements of the output, and no two of them are one.
+/// No other thread reads or writes these elements of the output, and no two of them share a place.
 pub(super) unsafe fn transpose<T: Element>(
     arch: Arch,
     from: &[T],

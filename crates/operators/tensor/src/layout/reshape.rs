@@ -1,10 +1,10 @@
-//! The same elements in another shape.
+//! Reshaping: the same elements in another shape.
 
 use super::Layout;
 use crate::TensorError;
 
 impl Layout {
-    /// Another shape over the same elements in the same order.
+    /// Changes the shape over the same elements in the same order.
     ///
     /// # Errors
     ///
@@ -23,7 +23,8 @@ impl Layout {
     }
 }
 
-/// The strides of `shape` over the elements of `layout`, whose number it has, or `None` where none do.
+/// The strides of `shape` over the elements of `layout`, or `None` where no strides express it. Both have the same
+/// number of elements.
 ///
 /// Old and new dimensions are matched in groups of equal products; inside of an old group all must be one run, that
 /// is, each stride must be the next one's times its size.
@@ -33,7 +34,7 @@ fn strides(layout: &Layout, shape: &[usize]) -> Option<Vec<usize>> {
         return Some(strides);
     }
     let mut old = collapse(layout);
-    // The stretch of memory being handed out, from its fast end: elements left, and their distance.
+    // The run of memory that is being divided, from its fast end: elements left, and their distance.
     let (mut left, mut step) = old.pop().unwrap_or((1, 1));
     for (stride, &size) in strides.iter_mut().zip(shape).rev() {
         if size == 1 {
@@ -47,7 +48,8 @@ fn strides(layout: &Layout, shape: &[usize]) -> Option<Vec<usize>> {
         }
         *stride = step;
         left /= size;
-        // The product of a stretch's size and step fits: its last element does, and this is at most one step more.
+        // The product of a run's size and step fits: the position of its last element does, and this is at most one
+        // step more.
         step = step.saturating_mul(size);
     }
     Some(strides)

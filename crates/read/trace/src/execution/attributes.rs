@@ -1,4 +1,4 @@
-//! The `attrs` of a node: from schema 1.0.2 on, most fields stand there.
+//! The `attrs` of a node: from schema 1.0.2 on, they contain most fields.
 
 use crate::json::{Cursor, Fault, Text};
 

@@ -12,7 +12,7 @@ use crate::list::Sink;
 use crate::notes::{Note, Notes};
 use crate::strings::{NameId, Strings};
 
-/// An execution trace in the making.
+/// Execution trace under construction.
 #[derive(Default)]
 pub(crate) struct Builder {
     nodes: Nodes,
@@ -21,7 +21,7 @@ pub(crate) struct Builder {
     notes: Notes,
     collectives: Vec<Collective>,
     linked: Vec<LinkedActivity>,
-    /// Items of lists that are not complete yet.
+    /// Items of incomplete lists.
     open: Vec<Value>,
 }
 
@@ -37,7 +37,7 @@ impl Sink for Builder {
         Ok(())
     }
 
-    /// Attributes too begin with a name, but no id follows.
+    /// Attributes too begin with a name, but are not followed by an id.
     fn looks_like_item(bytes: &[u8]) -> bool {
         let mut cursor = Cursor::new(&bytes[1..]);
         match cursor.key() {
@@ -60,7 +60,7 @@ impl Builder {
         self.nodes.is_empty()
     }
 
-    /// The finished trace, its nodes by id.
+    /// Returns the finished trace, with its nodes by id.
     pub(crate) fn finish(mut self, schema: Schema, pid: i64) -> ExecutionTrace {
         let mut order: Vec<u32> = (0..self.nodes.len() as u32).collect();
         order.sort_by_key(|&row| self.nodes.id[row as usize]);
@@ -92,7 +92,7 @@ impl Builder {
         }
     }
 
-    /// Keeps what ran on a device apart: it is not an op, and its thread is a stream.
+    /// Stores device work separately: it is not an op, and its thread is a stream.
     fn keep_linked(&mut self, raw: &RawNode<'_>, at: u64) {
         let (Some(kind), Some(name)) = (raw.category.and_then(Category::activity), raw.name) else { return };
         let name = self.intern(name, at);

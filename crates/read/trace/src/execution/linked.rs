@@ -4,17 +4,17 @@ use crate::kineto::ActivityKind;
 use crate::strings::NameId;
 use crate::units::Nanos;
 
-/// A kernel, copy or fill, linked to the op that launched it.
+/// Kernel, copy or fill, linked to the op that launched it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedActivity {
     /// Kernel, copy or fill.
     pub kind: ActivityKind,
-    /// The kernel, or the copy by the memories on both sides.
+    /// Name of the kernel, or of the copy with the memories on both sides.
     pub name: NameId,
-    /// The id of the op that launched it.
+    /// Id of the op that launched it.
     pub parent: u64,
-    /// When it began, where that is known.
+    /// Start time, if known.
     pub start: Option<Nanos>,
-    /// Its duration, where that is known.
+    /// Duration, if known.
     pub dur: Option<Nanos>,
 }

@@ -1,11 +1,11 @@
-//! One node as it stands in the file, flat or nested.
+//! One node as written in the file, flat or nested.
 
 use super::attributes;
 use crate::json::{Cursor, Fault, Text};
 use crate::kineto::Category;
 use crate::units::Nanos;
 
-/// The fields of a node.
+/// Fields of a node.
 #[derive(Default)]
 pub(super) struct RawNode<'a> {
     pub(super) id: Option<u64>,
@@ -22,16 +22,16 @@ pub(super) struct RawNode<'a> {
     pub(super) kernel_file: Text<'a>,
     pub(super) inputs: RawValues<'a>,
     pub(super) outputs: RawValues<'a>,
-    /// Its category, by a linker.
+    /// Category, from a linker.
     pub(super) category: Option<Category>,
-    /// Its start and its duration, by a linker.
+    /// Start and duration, from a linker.
     pub(super) start: Option<Nanos>,
     pub(super) dur: Option<Nanos>,
-    /// The attributes as written, when they describe a collective.
+    /// Attributes as written, if they describe a collective.
     pub(super) collective: Option<&'a [u8]>,
 }
 
-/// The parallel lists that describe inputs or outputs, as written.
+/// Parallel lists that describe inputs or outputs, as written.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RawValues<'a> {
     pub(super) values: &'a [u8],
@@ -86,8 +86,8 @@ impl<'a> RawNode<'a> {
         Ok(())
     }
 
-    /// Takes a field that stands either in the node or among its attributes; `false` when it is
-    /// of no use, and nothing was taken.
+    /// Reads a field that is either in the node or among its attributes; returns `false` and reads nothing if the field is
+    /// not used.
     fn field(&mut self, name: &[u8], cursor: &mut Cursor<'a>) -> Result<bool, Fault> {
         match name {
             b"rf_id" => self.rf_id = cursor.unsigned()?.unwrap_or(0),
@@ -106,7 +106,7 @@ impl<'a> RawNode<'a> {
 }
 
 impl<'a> RawValues<'a> {
-    /// A list of values, or an object of the parallel lists.
+    /// Reads a list of values, or an object of the parallel lists.
     fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
         if cursor.peek()? != b'{' {
             self.values = cursor.raw()?;
@@ -126,7 +126,7 @@ impl<'a> RawValues<'a> {
     }
 }
 
-/// A number, or the first of a list.
+/// Reads a number, or the first number of a list.
 fn parent(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
     if cursor.peek()? != b'[' {
         return Ok(cursor.unsigned()?.unwrap_or(0));

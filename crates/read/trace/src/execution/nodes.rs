@@ -1,45 +1,45 @@
-//! The nodes of an execution trace, in columns.
+//! Nodes of an execution trace, in columns.
 
 use super::ValueRange;
 use crate::columns::columns;
 use crate::strings::NameId;
 
 columns! {
-    /// Nodes, by id: ids grow as ops are entered, so that parents come before children.
+    /// Nodes, by id: ids grow in the order in which ops begin, so parents come before children.
     pub struct Nodes of Node {
-        /// Its id; nodes, tensors and storages share one counter.
+        /// Id; nodes, tensors and storages share one counter.
         id: u64,
-        /// The op or label.
+        /// Name of the op or label.
         name: NameId,
-        /// The id of the op around it, on the same thread.
+        /// Id of the op around it, on the same thread.
         parent: u64,
-        /// The `Record function id` of the same op in Kineto; 0 is none.
+        /// `Record function id` of the same op in Kineto; 0 if there is none.
         rf_id: u64,
-        /// For a backward op, the forward thread's op around its forward op; 0 is none.
+        /// For a backward op, the forward thread's op around its forward op; 0 if there is none.
         fw_parent: u64,
-        /// The sequence number that ties forward to backward; -1 is none.
+        /// Sequence number that links forward and backward; -1 if there is none.
         seq_id: i64,
         /// PyTorch's `RecordScope`: 0 function, 1 backward function, 7 user scope.
         scope: u8,
-        /// The thread, counted by the profiler.
+        /// Thread, in the profiler's numbering.
         tid: u64,
-        /// For a backward op, the thread of its forward op; 0 is none.
+        /// For a backward op, the thread of its forward op; 0 if there is none.
         fw_tid: u64,
-        /// The op's signature; empty for labels.
+        /// Signature of the op; empty for labels.
         op_schema: NameId,
-        /// Who generated the kernel, `triton`; empty for none.
+        /// Generator of the kernel, for example `triton`; empty if there is none.
         kernel_backend: NameId,
-        /// The file of the generated kernel; empty for none.
+        /// File of the generated kernel; empty if there is none.
         kernel_file: NameId,
-        /// What went in.
+        /// Inputs of the op.
         inputs: ValueRange,
-        /// What came out.
+        /// Outputs of the op.
         outputs: ValueRange,
     }
 }
 
 impl Nodes {
-    /// The row of the node with this id; the first, should several share it.
+    /// Returns the row of the node with this id; the first one if several share it.
     #[must_use]
     pub fn find(&self, id: u64) -> Option<usize> {
         let row = self.id.partition_point(|&other| other < id);

@@ -1,22 +1,22 @@
-//! The version of an execution trace's layout.
+//! Version of an execution trace's layout.
 
 use std::fmt;
 
-/// A schema such as `1.1.1-chakra.0.0.4`.
+/// Schema such as `1.1.1-chakra.0.0.4`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Schema {
-    /// Layout generations that readers cannot bridge.
+    /// Major version: readers of one cannot read another.
     pub major: u32,
-    /// 0: before process groups were described; 1: after.
+    /// Minor version. 0: without descriptions of process groups; 1: with them.
     pub minor: u32,
-    /// Additions.
+    /// Patch version: additions.
     pub patch: u32,
-    /// The Chakra schema it follows, `0.0.4`.
+    /// Version of the Chakra schema that it follows, for example `0.0.4`.
     pub chakra: Option<String>,
 }
 
 impl Schema {
-    /// Parses `1.0.0` or `1.1.1-chakra.0.0.4`; what is missing or no number counts as zero.
+    /// Parses `1.0.0` or `1.1.1-chakra.0.0.4`; missing or invalid numbers count as zero.
     #[must_use]
     pub fn parse(text: &str) -> Schema {
         let (version, suffix) = match text.split_once('-') {
@@ -33,7 +33,7 @@ impl Schema {
         }
     }
 
-    /// Whether this reader was written for it.
+    /// Whether this reader supports the schema.
     #[must_use]
     pub fn is_known(&self) -> bool {
         matches!((self.major, self.minor, self.patch), (1, 0, 0..=4) | (1, 1, 0..=1))

@@ -1,18 +1,18 @@
 //! Type strings: `Tensor(float)`, `GenericList[Int,Tensor(long int)]`.
 
-/// The element type of `Tensor(…)`.
+/// Returns the element type of `Tensor(…)`.
 pub(super) fn tensor(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"Tensor(")?.strip_suffix(b")")
 }
 
-/// The types within `GenericList[…]` or `Tuple[…]`; should values outnumber them, the last holds on.
+/// Returns the types in `GenericList[…]` or `Tuple[…]`; if there are more values than types, the last type repeats.
 pub(super) fn elements(name: &[u8]) -> Elements<'_> {
     let inner = name.iter().position(|&byte| byte == b'[').map(|open| &name[open + 1..]);
     let rest = inner.and_then(|inner| inner.strip_suffix(b"]")).unwrap_or_default();
     Elements { rest, last: b"" }
 }
 
-/// Iterates over the types within a list type, without end.
+/// Endless iterator over the types in a list type.
 pub(super) struct Elements<'a> {
     rest: &'a [u8],
     last: &'a [u8],

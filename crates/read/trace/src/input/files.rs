@@ -1,28 +1,28 @@
-//! Which Kineto files a path holds, by their names alone.
+//! Kineto files of a path, found by their names alone.
 
 use super::layout::{self, Layout, Role};
 use super::rank;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A file that should be a Kineto trace; it was not read.
+/// File that should be a Kineto trace; it was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KinetoFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The rank by its name or its folder's; what the trace itself says goes before.
+    /// Rank from its name or its folder's name; the rank in the trace itself takes precedence.
     pub rank: Option<u32>,
-    /// Whether its name promises a Kineto trace, `kineto.json.gz`. Others may be of another kind.
+    /// Whether its name is that of a Kineto trace, `kineto.json.gz`. Other files may be of another kind.
     pub named: bool,
-    /// Whether its name is that of an archive, which holds traces.
+    /// Whether its name is that of an archive of traces.
     pub archive: bool,
 }
 
-/// The Kineto files that a path holds, one a rank as far as names tell, without reading them: the file itself, the timed
-/// trace of each recording, or all files that look like traces. Archives are among them.
+/// Returns the Kineto files of a path, one per rank as far as names show, without reading them: the file itself, the timed
+/// trace of each recording, or all files that look like traces. Archives are included.
 ///
 /// # Errors
-/// When the folder cannot be read, or there is nothing that looks like a trace.
+/// If the folder cannot be read, or contains nothing that looks like a trace.
 pub fn kineto_files(path: &Path) -> Result<Vec<KinetoFile>, Error> {
     if !path.is_dir() {
         std::fs::metadata(path).map_err(Error::io(path))?;
@@ -47,7 +47,7 @@ pub fn kineto_files(path: &Path) -> Result<Vec<KinetoFile>, Error> {
     }
 }
 
-/// Loose files: their ranks stand in their names, or are the numbers at their ends where these count from 0 or 1.
+/// Returns loose files: their ranks are in their names, or are the trailing numbers if these count from 0 or 1.
 fn loose(files: Vec<PathBuf>) -> Vec<KinetoFile> {
     let stems: Vec<String> = files.iter().map(|file| layout::stem(file)).collect();
     let numbered = files.len() > 1 && rank::numbered(stems.iter().map(String::as_str));

@@ -1,10 +1,10 @@
-//! Which files of a folder belong to what.
+//! Roles of the files in a folder.
 
 use crate::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file's place in a recording.
+/// Role of a file in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// `kineto.json`: several steps, for timing.
@@ -17,28 +17,28 @@ pub(super) enum Role {
     Meta,
 }
 
-/// What a folder is.
+/// Layout of a folder.
 #[derive(Debug)]
 pub(super) enum Layout {
-    /// A recording.
+    /// Single recording.
     Recording(Vec<(Role, PathBuf)>),
-    /// A folder of recordings, or of one a rank.
+    /// Folder of recordings, or of one recording per rank.
     Recordings(Vec<(PathBuf, Vec<(Role, PathBuf)>)>),
-    /// Loose traces and archives, one or two a rank.
+    /// Loose traces and archives, one or two per rank.
     Loose(Vec<PathBuf>),
 }
 
-/// What a folder holds by name.
+/// Contents of a folder by kind.
 #[derive(Debug, Default)]
 struct FolderEntries {
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
-    /// Neither: pipes, devices, links that lead nowhere. Reading one may never end.
+    /// Neither files nor folders: pipes, devices, dangling links. Reading one may never end.
     others: Vec<PathBuf>,
 }
 
 impl Layout {
-    /// Looks into a folder, and one level of folders within. What looks like a trace by name and is no file goes into
+    /// Inspects a folder, and one level of folders inside. Adds entries that look like a trace by name but are not files to
     /// `ignored`.
     pub(super) fn of(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Layout, Error> {
         let FolderEntries { mut files, folders, others } = list(folder)?;
@@ -74,7 +74,7 @@ impl Layout {
     }
 }
 
-/// The place that a file's name gives it.
+/// Returns the role of a file by its name.
 pub(super) fn role(path: &Path) -> Option<Role> {
     let name = path.file_name()?.to_str()?;
     match name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name) {
@@ -86,7 +86,7 @@ pub(super) fn role(path: &Path) -> Option<Role> {
     }
 }
 
-/// A name up to its first extension that is none of a number's: `dlrm_eg_5` of `dlrm_eg_5.json.gz`.
+/// Returns a name without the extensions of traces and archives: `dlrm_eg_5` for `dlrm_eg_5.json.gz`.
 pub(super) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let mut stem: &str = &name;
@@ -112,7 +112,7 @@ pub(super) fn looks_like_trace(path: &Path) -> bool {
         || [".json", ".json.gz", ".json.zst", ".sqlite"].iter().any(|extension| name.ends_with(extension))
 }
 
-/// The files that a recording consists of; none when there is no trace among them.
+/// Returns the files of a recording; empty if there is no trace among them.
 fn roles(files: &[PathBuf]) -> Result<Vec<(Role, PathBuf)>, Error> {
     let mut found: Vec<(Role, PathBuf)> = Vec::new();
     for file in files {
@@ -127,7 +127,7 @@ fn roles(files: &[PathBuf]) -> Result<Vec<(Role, PathBuf)>, Error> {
     Ok(if any_trace { found } else { Vec::new() })
 }
 
-/// What lies in a folder, each by name; hidden ones are left out.
+/// Lists the entries of a folder by name, except hidden ones.
 fn list(folder: &Path) -> Result<FolderEntries, Error> {
     let mut listed = FolderEntries::default();
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {

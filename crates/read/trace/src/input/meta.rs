@@ -1,4 +1,4 @@
-//! `meta.json`: what the recorder measured besides the traces.
+//! `meta.json`: measurements of the recorder besides the traces.
 
 use crate::error::Error;
 use crate::json::{Cursor, Fault};
@@ -11,102 +11,102 @@ use std::path::Path;
 /// Numbers by their path in nested objects, `before.op_us`; a single number is a list of one.
 pub type Numbers = BTreeMap<String, Vec<f64>>;
 
-/// Facts about a recording; every one may be missing.
+/// Facts about a recording; each may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
-    /// The model, `dlrm_default`.
+    /// Model name, for example `dlrm_default`.
     pub model: Option<String>,
-    /// Samples a step.
+    /// Samples per step.
     pub batch: Option<u64>,
-    /// Whether its recorder guessed them from the shape of a tensor.
+    /// Whether the recorder guessed `batch` from the shape of a tensor.
     pub batch_guessed: bool,
-    /// Samples a step of all ranks together.
+    /// Samples per step of all ranks together.
     pub global_batch: Option<u64>,
-    /// For each rank of a job the embedding tables that lie on it, by their numbers.
+    /// Embedding tables on each rank of a job, by their numbers.
     pub placement: Vec<Vec<u64>>,
-    /// The device, `NVIDIA H200`.
+    /// Device name, for example `NVIDIA H200`.
     pub device: Option<String>,
-    /// PyTorch's version.
+    /// Version of PyTorch.
     pub torch: Option<String>,
-    /// The host's processor or architecture.
+    /// Processor or architecture of the host.
     pub cpu: Option<String>,
-    /// Whether float32 matrix products may run in TF32; `None` where the recorder did not say.
+    /// Whether float32 matrix products may run in TF32; `None` if not recorded.
     pub matmul_tf32: Option<bool>,
-    /// How many parameters the model has.
+    /// Number of parameters of the model.
     pub params: Option<u64>,
-    /// The median un-profiled step, in milliseconds: the truth that predictions are held against.
+    /// Median un-profiled step, in milliseconds: the reference for predictions.
     pub step_ms: Option<f64>,
-    /// Each un-profiled step, in milliseconds.
+    /// Duration of each un-profiled step, in milliseconds.
     pub steps_ms: Vec<f64>,
-    /// The mean step of each measuring window, in milliseconds.
+    /// Mean step of each measuring window, in milliseconds.
     pub windows_ms: Vec<f64>,
     /// Quantiles of the un-profiled step: (fraction, milliseconds), ascending.
     pub quantiles_ms: Vec<(f64, f64)>,
-    /// The state of the process when its un-profiled steps were timed: `fresh` where no profiler had run in it.
+    /// State of the process when its un-profiled steps were timed: `fresh` if no profiler had run in it.
     pub process: Option<String>,
-    /// The most device memory in use, in bytes.
+    /// Peak device memory in use, in bytes.
     pub peak_memory: Option<u64>,
-    /// What the recorder measured of its host: times of pieces of host work.
+    /// Durations of pieces of host work that the recorder measured on its host.
     pub host_probe: Numbers,
-    /// Times of one fixed piece of host work, taken between steps.
+    /// Durations of one fixed piece of host work, measured between steps.
     pub pulses: Numbers,
-    /// What its recorder says is to be read with care.
+    /// Warnings of the recorder about data to be read with care.
     pub warnings: Vec<String>,
-    /// The calls of modules in the step of the execution trace, in the order in which they began.
+    /// Calls of modules in the step of the execution trace, in the order in which they began.
     pub modules: Vec<ModuleCall>,
-    /// Parameters and buffers of the modules called.
+    /// Parameters and buffers of the called modules.
     pub constants: Vec<ConstantTensor>,
-    /// Inputs of modules that are the same in each step: no batch.
+    /// Inputs of modules that are the same in each step, so not part of the batch.
     pub kept_inputs: Vec<ConstantTensor>,
-    /// How each step of an optimizer goes over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
+    /// Implementation of each optimizer step over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
     pub optimizers: Vec<String>,
-    /// The lookups of a step, in order.
+    /// Lookups of a step, in order.
     pub lookups: Vec<NotedLookup>,
-    /// Results of the forward pass that the script keeps beyond the backward pass.
+    /// Results of the forward pass that the script keeps after the backward pass.
     pub outlives: Vec<KeptResult>,
 }
 
-/// A result of an op that the script keeps, though no op takes it any more.
+/// Result of an op that the script keeps although no op uses it any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptResult {
-    /// The op, `aten::addmm`.
+    /// Op name, for example `aten::addmm`.
     pub op: String,
-    /// The shape of the result.
+    /// Shape of the result.
     pub shape: Vec<i64>,
-    /// Its number among the ops of the step of this name that give this shape.
+    /// Its index among the ops of the step with this name and this shape of the result.
     pub number: usize,
-    /// Number of these.
+    /// Number of such ops.
     pub count: usize,
-    /// Whether it is there until the next step has its own; else it is freed at the end of the step.
+    /// Whether it is kept until the next step has its own; otherwise it is freed at the end of the step.
     pub until_next: bool,
 }
 
-/// A lookup of the step, as its recorder counted it.
+/// Lookup of the step, as counted by the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotedLookup {
-    /// The op, `aten::embedding`.
+    /// Op name, for example `aten::embedding`.
     pub op: String,
-    /// How often rows occur, `counts:90/90,12/30`; empty where that is not known.
+    /// Access counts of rows, `counts:90/90,12/30`; empty if not known.
     pub counts: String,
 }
 
-/// A parameter or buffer of a module. It is on the device before a step, which may do nothing but read it, as it does its batch.
+/// Parameter or buffer of a module. It is on the device before a step, which may only read it, like its batch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConstantTensor {
-    /// Its shape.
+    /// Shape of the tensor.
     pub shape: Vec<i64>,
-    /// Bytes of an element.
+    /// Bytes per element.
     pub size: u64,
 }
 
-/// A call of a module's forward pass.
+/// Call of a module's forward pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleCall {
-    /// The module's name within those around it, `DLRM.bottom.0`.
+    /// Qualified name of the module, for example `DLRM.bottom.0`.
     pub path: String,
-    /// Its class, `Linear`.
+    /// Class name, for example `Linear`.
     pub class: String,
-    /// What autograd's counter of functions showed while it ran.
+    /// Range of autograd's function counter while it ran.
     pub sequences: Range<i64>,
 }
 
@@ -114,12 +114,11 @@ impl Meta {
     /// Reads the `meta.json` of a recording's folder.
     ///
     /// # Errors
-    /// Where there is none, it is no JSON object, or a count in it is none.
+    /// If the file is missing, is not a JSON object, or has an invalid count.
     pub fn read_of(folder: &Path) -> Result<Meta, Error> {
         Meta::open(&folder.join("meta.json"))
     }
 
-    /// Reads the file.
     pub(super) fn open(path: &Path) -> Result<Meta, Error> {
         let bytes = read_bytes(path, LONGEST).map_err(Error::io(path))?;
         let mut cursor = Cursor::new(&bytes);
@@ -137,7 +136,7 @@ impl Meta {
         }
     }
 
-    /// Reads the object, and gives the first field that should hold a count and holds another number.
+    /// Reads the object, and returns the first field that must be a count and has another number.
     fn read(cursor: &mut Cursor<'_>) -> Result<(Meta, Option<(String, f64)>), Fault> {
         let mut meta = Meta::default();
         let mut no_count = None;
@@ -196,16 +195,16 @@ impl Meta {
     }
 }
 
-/// The longest file that is read.
+/// Maximum size of the file, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Beyond this, numbers in a file are no longer exact.
+/// Largest number that is exact in a file.
 const MOST: f64 = (1u64 << 53) as f64;
 
-/// Objects nested deeper than this are left out.
+/// Maximum nesting depth of objects; deeper ones are dropped.
 const DEEPEST: usize = 4;
 
-/// All finite numbers and lists of numbers of an object and those in it.
+/// Reads all finite numbers and lists of numbers of an object and of nested objects.
 fn numbers(cursor: &mut Cursor<'_>, prefix: &str, found: &mut Numbers, depth: usize) -> Result<(), Fault> {
     if !cursor.enter_object()? {
         return Ok(());
@@ -231,7 +230,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     Ok(cursor.string()?.map(|text| text.decoded()))
 }
 
-/// Lists of whole numbers. What is none is left out.
+/// Reads lists of whole numbers. Drops other items.
 fn lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<u64>>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_array()? {
@@ -242,7 +241,7 @@ fn lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<u64>>, Fault> {
     Ok(found)
 }
 
-/// The texts of the list `warnings` of an object.
+/// Reads the texts of the list `warnings` of an object.
 fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_object()? {
@@ -257,7 +256,7 @@ fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
-/// The texts of a list. What is none is left out.
+/// Reads the texts of a list. Drops other items.
 fn strings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_array()? {
@@ -268,19 +267,19 @@ fn strings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
-/// The version of noted lookups that is read.
+/// Supported version of recorded lookups.
 const LOOKUPS: f64 = 1.0;
-/// The version of noted lifetimes that is read.
+/// Supported version of recorded lifetimes.
 const OUTLIVES: f64 = 1.0;
 
-/// Lookups: `{"version": 1, "ops": [["aten::embedding", "counts:90/90"]]}`. None of another version.
+/// Reads lookups: `{"version": 1, "ops": [["aten::embedding", "counts:90/90"]]}`. Empty for another version.
 fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<NotedLookup>, Fault> {
     let texts = versioned(cursor, b"ops", LOOKUPS)?.into_iter();
     let lookup = |[op, counts]: [String; 2]| NotedLookup { op, counts };
     Ok(texts.filter_map(|texts| first(texts).map(lookup)).collect())
 }
 
-/// Results: `{"version": 1, "results": [["aten::addmm", "64x100", "0/1", "step"]]}`. None of another version.
+/// Reads results: `{"version": 1, "results": [["aten::addmm", "64x100", "0/1", "step"]]}`. Empty for another version.
 fn outlives(cursor: &mut Cursor<'_>) -> Result<Vec<KeptResult>, Fault> {
     let texts = versioned(cursor, b"results", OUTLIVES)?.into_iter();
     let result = |[op, shape, number, until]: [String; 4]| {
@@ -293,7 +292,7 @@ fn outlives(cursor: &mut Cursor<'_>) -> Result<Vec<KeptResult>, Fault> {
     Ok(texts.filter_map(|texts| first(texts).and_then(result)).collect())
 }
 
-/// The lists of texts that an object of this version holds under a key; none of another version.
+/// Reads the lists of texts under a key of an object with this version; empty for another version.
 fn versioned(cursor: &mut Cursor<'_>, list: &[u8], wanted: f64) -> Result<Vec<Vec<String>>, Fault> {
     let (mut found, mut version) = (Vec::new(), None);
     if !cursor.enter_object()? {
@@ -315,13 +314,13 @@ fn versioned(cursor: &mut Cursor<'_>, list: &[u8], wanted: f64) -> Result<Vec<Ve
     Ok(found)
 }
 
-/// The first texts of a list, if it has as many.
+/// Returns the first `N` texts of a list, if it has as many.
 fn first<const N: usize>(mut texts: Vec<String>) -> Option<[String; N]> {
     texts.truncate(N);
     texts.try_into().ok()
 }
 
-/// Tensors: `[[1, 512], 8]`. What is none is left out.
+/// Reads tensors: `[[1, 512], 8]`. Drops other items.
 fn constants(cursor: &mut Cursor<'_>) -> Result<Vec<ConstantTensor>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_array()? {
@@ -342,7 +341,7 @@ fn constants(cursor: &mut Cursor<'_>) -> Result<Vec<ConstantTensor>, Fault> {
     Ok(found)
 }
 
-/// Calls of modules: `["DLRM.bottom.0", "Linear", 12, 15]`. What is none is left out.
+/// Reads calls of modules: `["DLRM.bottom.0", "Linear", 12, 15]`. Drops other items.
 fn modules(cursor: &mut Cursor<'_>) -> Result<Vec<ModuleCall>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_array()? {
@@ -368,17 +367,17 @@ fn modules(cursor: &mut Cursor<'_>) -> Result<Vec<ModuleCall>, Fault> {
     Ok(found)
 }
 
-/// Whether a number can be how long a step takes.
+/// Whether a number is a valid step time.
 fn is_time(number: &f64) -> bool {
     number.is_finite() && *number > 0.0
 }
 
-/// A number as a count. One with a fraction is none, and is not rounded to one.
+/// Converts a number to a count. A number with a fraction is not one, and is not rounded to one.
 fn count(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as u64)
 }
 
-/// The finite numbers of a list.
+/// Reads the finite numbers of a list.
 fn floats(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_array()? {
@@ -389,7 +388,7 @@ fn floats(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, Fault> {
     Ok(found)
 }
 
-/// `{"0.5": 3.38, …}`, in ascending order.
+/// Reads `{"0.5": 3.38, …}`, in ascending order.
 fn quantiles(cursor: &mut Cursor<'_>) -> Result<Vec<(f64, f64)>, Fault> {
     let mut found = Vec::new();
     if cursor.enter_object()? {

@@ -1,4 +1,4 @@
-//! Opens a path, whatever it is.
+//! Opens a path of any kind.
 
 use super::layout::{self, Layout, Role};
 use super::pairing::LooseTraces;
@@ -11,32 +11,32 @@ use crate::progress::{Progress, Report};
 use crate::{source, workers};
 use std::path::{Path, PathBuf};
 
-/// Which files of a recording are worth reading.
+/// Files of a recording to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// `kineto.json`, and Kineto traces that stand alone.
+    /// Whether to read `kineto.json`, and Kineto traces outside of recordings.
     pub timing: bool,
-    /// `kineto_et.json`.
+    /// Whether to read `kineto_et.json`.
     pub shaped: bool,
-    /// `et.json`, and execution traces that stand alone.
+    /// Whether to read `et.json`, and execution traces outside of recordings.
     pub execution: bool,
 }
 
 impl Want {
-    /// Everything.
+    /// All files.
     pub const ALL: Want = Want { timing: true, shaped: true, execution: true };
-    /// Only what timing needs.
+    /// Only the timing trace.
     pub const TIMING: Want = Want { timing: true, shaped: false, execution: false };
 }
 
-/// How to open a path.
+/// Options of opening a path.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Called now and then with the bytes done and the bytes in all.
+    /// Called repeatedly with the bytes done and the total bytes.
     pub progress: Option<&'a Report<'a>>,
-    /// What to read; the rest is not looked at further than it takes to tell what it is.
+    /// Files to read; others are only read as far as needed to detect their kind.
     pub want: Want,
-    /// How many threads may be used; the result does not depend on it.
+    /// Maximum number of threads; the result does not depend on it.
     pub threads: usize,
 }
 
@@ -46,18 +46,18 @@ impl Default for Options<'_> {
     }
 }
 
-/// Opens a trace file, a recording, a folder of either for each rank, or a tar archive of traces.
+/// Opens a trace file, a recording, a folder of one of either per rank, or a tar archive of traces.
 ///
 /// # Errors
-/// When there is no trace, or one of them cannot be read at all.
+/// If there is no trace, or one of them cannot be read at all.
 pub fn open(path: &Path) -> Result<Input, Error> {
     open_with(path, &Options::default())
 }
 
-/// Like [`open`], with a say in what is read and how.
+/// Opens a path like [`open`], with options.
 ///
 /// # Errors
-/// When there is no trace, or one of them cannot be read at all.
+/// If there is no trace, or one of them cannot be read at all.
 pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
     let mut input = Input { path: path.to_owned(), ..Input::default() };
     if !path.is_dir() {
@@ -81,7 +81,7 @@ pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
 }
 
 impl Input {
-    /// Recordings in folders, all their files at once.
+    /// Reads recordings in folders, all their files in parallel.
     fn folders(
         &mut self,
         folders: &[(PathBuf, Vec<(Role, PathBuf)>)],
@@ -120,7 +120,7 @@ impl Input {
         Ok(())
     }
 
-    /// Loose files and archives, paired by rank.
+    /// Reads loose files and archives, and pairs them by rank.
     fn loose(&mut self, files: &[PathBuf], options: &Options<'_>) -> Result<(), Error> {
         let wanted = Kinds { kineto: options.want.timing, execution: options.want.execution };
         let results = read_all(
@@ -151,7 +151,7 @@ impl Input {
     }
 }
 
-/// A single trace file; beside a `meta.json` it is part of a recording, and shares that.
+/// Reads a single trace file; next to a `meta.json` it is part of a recording, and uses that file.
 fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
     let wanted = Kinds { kineto: options.want.timing, execution: options.want.execution };
     let files = [path];
@@ -172,7 +172,7 @@ fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
     Ok(recording)
 }
 
-/// The recordings of the processes of one file, ranks in the order of their numbers; mostly there is one.
+/// Returns the recordings of the processes in one file, with ranks in the order of their process ids; usually there is one.
 fn processes(recording: Recording) -> Vec<Recording> {
     let Some(traces) = recording.timing.as_ref().and_then(Trace::split_processes) else {
         return vec![recording];
@@ -186,7 +186,7 @@ fn processes(recording: Recording) -> Vec<Recording> {
     traces.into_iter().enumerate().map(of_process).collect()
 }
 
-/// Reads files side by side; threads that are left over help within a file.
+/// Reads files in parallel; remaining threads are used within a file.
 fn read_all<T: Sync, R: Send>(
     files: &[T],
     path: impl Fn(&T) -> &Path + Sync,
@@ -204,7 +204,7 @@ fn own_rank(trace: &Trace) -> Option<u32> {
     trace.distributed.as_ref().and_then(|distributed| distributed.rank)
 }
 
-/// A folder's own name, also of `.`.
+/// Returns a folder's name, also for `.`.
 fn name_of(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! Brings loose traces together, by rank.
+//! Pairing of loose traces by rank.
 
 use super::layout::stem;
 use super::{Recording, rank};
@@ -8,17 +8,17 @@ use crate::execution::ExecutionTrace;
 use crate::kineto::Trace;
 use std::path::{Path, PathBuf};
 
-/// Loose traces, as they were found.
+/// Loose traces, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct LooseTraces {
     pub(super) kinetos: Vec<(PathBuf, Trace)>,
     pub(super) executions: Vec<(PathBuf, ExecutionTrace)>,
-    /// Files that are no traces.
+    /// Files that are not traces.
     pub(super) others: Vec<PathBuf>,
 }
 
 impl LooseTraces {
-    /// Takes what reading a file gave; a file that is simply no trace does not matter here.
+    /// Adds the result of reading a file; a file that is not a trace is only listed.
     pub(super) fn take(&mut self, path: &Path, read: Result<Option<Document>, Error>) -> Result<(), Error> {
         match read {
             Ok(Some(Document::Kineto(trace))) => self.kinetos.push((path.to_owned(), *trace)),
@@ -36,8 +36,8 @@ impl LooseTraces {
         self.others.extend(other.others);
     }
 
-    /// One recording for each Kineto trace, with the execution trace of its rank; execution traces
-    /// that fit none, or several, stand alone.
+    /// Returns one recording per Kineto trace, with the execution trace of its rank; execution traces
+    /// that match none, or several, become recordings of their own.
     pub(super) fn pair(self) -> Vec<Recording> {
         let only_pair = self.kinetos.len() == 1 && self.executions.len() == 1;
         let kineto_ranks = ranks(self.kinetos.iter().map(|(path, trace)| {
@@ -71,9 +71,9 @@ impl LooseTraces {
     }
 }
 
-/// The rank of each trace: as it says itself, else by its name. Bare numbers at the end of names
-/// count when there are several traces, alike but for these, and the numbers follow one another from 0 or 1:
-/// `mlp_64`, `mlp_128` are no ranks.
+/// Returns the rank of each trace: from the trace itself, otherwise from its name. Trailing numbers of names
+/// count if there are several traces whose names differ only in them, and the numbers are consecutive from 0 or 1:
+/// `mlp_64`, `mlp_128` are not ranks.
 fn ranks<'a>(traces: impl Iterator<Item = (&'a Path, Option<u32>)>) -> Vec<Option<u32>> {
     let traces: Vec<_> = traces.map(|(path, rank)| (stem(path), rank)).collect();
     let trailing = traces.len() > 1 && rank::numbered(traces.iter().map(|(stem, _)| stem.as_str()));

@@ -1,6 +1,6 @@
 //! Ranks from file names.
 
-/// The number behind a word that announces a rank: `worker2_step_12`, `rank-3`, `dlrm_eg_5`.
+/// Returns the number after a word that denotes a rank: `worker2_step_12`, `rank-3`, `dlrm_eg_5`.
 pub(super) fn announced(name: &str) -> Option<u32> {
     const WORDS: [&str; 6] = ["rank", "worker", "eg", "gpu", "device", "trainer"];
     let lower = name.to_ascii_lowercase();
@@ -13,13 +13,13 @@ pub(super) fn announced(name: &str) -> Option<u32> {
     })
 }
 
-/// The number at the end: `kineto_7`.
+/// Returns the number at the end: `kineto_7`.
 pub(super) fn trailing(stem: &str) -> Option<u32> {
     let digits = stem.len() - stem.trim_end_matches(|last: char| last.is_ascii_digit()).len();
     leading_number(&stem[stem.len() - digits..])
 }
 
-/// Whether names are alike but for the numbers at their ends, and these follow one another from 0 or 1.
+/// Whether names differ only in trailing numbers, and these are consecutive from 0 or 1.
 pub(super) fn numbered<'n>(stems: impl Iterator<Item = &'n str> + Clone) -> bool {
     let mut heads = stems.clone().map(|stem| stem.trim_end_matches(|last: char| last.is_ascii_digit()));
     let first = heads.next();

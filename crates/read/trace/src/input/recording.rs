@@ -1,4 +1,4 @@
-//! What a path holds: recordings, and what is in each.
+//! Recordings of a path, and their contents.
 
 use super::Meta;
 use super::layout::{self, Role};
@@ -8,43 +8,43 @@ use crate::execution::ExecutionTrace;
 use crate::kineto::Trace;
 use std::path::{Path, PathBuf};
 
-/// What was recorded of one rank.
+/// Recording of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// The file or folder.
+    /// Path of the file or folder.
     pub path: PathBuf,
-    /// The folder's name, or the file's without its extensions.
+    /// Name of the folder, or of the file without its extensions.
     pub name: String,
-    /// The rank, by the trace, else by the name.
+    /// Rank, from the trace, otherwise from the name.
     pub rank: Option<u32>,
-    /// `meta.json`.
+    /// Contents of `meta.json`.
     pub meta: Option<Meta>,
     /// Several steps, for timing: `kineto.json`.
     pub timing: Option<Trace>,
     /// One step with shapes: `kineto_et.json`.
     pub shaped: Option<Trace>,
-    /// The ops of that step: `et.json`.
+    /// Ops of that step: `et.json`.
     pub execution: Option<ExecutionTrace>,
 }
 
-/// What a path holds.
+/// Contents of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// The path that was opened.
+    /// Path that was opened.
     pub path: PathBuf,
-    /// One recording, or one a rank, by rank.
+    /// One recording, or one per rank, in rank order.
     pub recordings: Vec<Recording>,
-    /// Files that look like traces by name but are none, and were left out.
+    /// Files that look like traces by name but are not, and were not read.
     pub ignored: Vec<PathBuf>,
 }
 
 impl Recording {
-    /// An empty recording, named after its path.
+    /// Returns an empty recording, named after its path.
     pub(super) fn new(path: PathBuf) -> Recording {
         Recording { name: layout::stem(&path), path, ..Recording::default() }
     }
 
-    /// Files a document under its role.
+    /// Stores a document under its role.
     pub(super) fn place(&mut self, role: Role, document: Document, path: &Path) -> Result<(), Error> {
         match (role, document) {
             (Role::Execution, Document::Execution(trace)) => self.execution = Some(*trace),

@@ -1,41 +1,38 @@
-//! The reader's position in a JSON text.
+//! Position of the reader in a JSON text.
 
 use super::Text;
 use super::scan::{blank_stop, string_stop};
 use crate::notes::Note;
 
-/// Longer strings are no names, and what they hold is not kept.
+/// Maximum length of a string; longer ones are not names, and are dropped.
 const LONGEST: usize = 16 << 20;
 
-/// Why reading cannot go on from here.
+/// Reason why reading cannot continue from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The bytes at hand end inside a value.
+    /// The buffered bytes end inside a value.
     End,
-    /// Something that JSON, however forgivingly read, does not allow here.
+    /// A byte that even tolerant reading does not allow here.
     Unexpected,
 }
 
-/// The beginning of a value: containers are entered, scalars are taken whole.
+/// Beginning of a value: containers are entered, scalars are read completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     /// After `{`: members follow, see [`Cursor::key`].
     Object,
     /// After `[`: items follow, see [`Cursor::item`].
     Array,
-    /// A string.
     Text(Text<'a>),
-    /// The digits of a number, not yet checked.
+    /// Digits of a number, not yet checked.
     Number(&'a [u8]),
-    /// `NaN`, `Infinity` and the like, as written.
+    /// `NaN`, `Infinity` and similar words, as written.
     NotANumber(&'a [u8]),
-    /// `true` or `false`.
     Bool(bool),
-    /// `null`.
     Null,
 }
 
-/// The bytes that numbers and bare words consist of.
+/// Bytes that occur in numbers and bare words.
 const IN_WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -47,34 +44,34 @@ const IN_WORD: [bool; 256] = {
     table
 };
 
-/// Walks JSON text. After a [`Fault`] the position is of no use; set [`Cursor::at`] anew.
+/// Reader of JSON text. After a [`Fault`] the position is invalid; set [`Cursor::at`] again.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The next byte to read.
+    /// Position of the next byte to read.
     pub(crate) at: usize,
-    /// Whether nothing can follow `bytes`; else a word touching their end is not taken yet.
+    /// Whether nothing follows `bytes`; otherwise a word that touches their end is not read yet.
     pub(crate) ended: bool,
-    /// Whether a value has been read, so that a comma is due before the next.
+    /// Whether a value was read, so that a comma must precede the next.
     pub(crate) after_value: bool,
-    /// What was forgiven, and where.
+    /// Tolerated defects, with their positions.
     pub(crate) quirks: Vec<(Note, usize)>,
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of a complete text.
+    /// Returns a cursor at the start of a complete text.
     pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { bytes, at: 0, ended: true, after_value: false, quirks: Vec::new() }
     }
 
-    /// The next byte that is not white space, without taking it.
+    /// Returns the next byte that is not white space, without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
         self.at = blank_stop(self.bytes, self.at);
         self.bytes.get(self.at).copied().ok_or(Fault::End)
     }
 
-    /// Moves to the next member of an object and takes its key and colon; `None` at the end.
+    /// Moves to the next member of an object and reads its key and colon; `None` at the end.
     #[inline]
     pub(crate) fn key(&mut self) -> Result<Option<Text<'a>>, Fault> {
         if !self.next_in(b'}')? {
@@ -98,7 +95,7 @@ impl<'a> Cursor<'a> {
         self.next_in(b']')
     }
 
-    /// Takes commas; `false` when `close` was found and taken.
+    /// Skips commas; returns `false` if `close` was found and consumed.
     #[inline]
     fn next_in(&mut self, close: u8) -> Result<bool, Fault> {
         let mut commas = 0;
@@ -121,14 +118,14 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Takes a scalar, or enters a container.
+    /// Reads a scalar, or enters a container.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Fault> {
         let first = self.peek()?;
         self.value_from(first)
     }
 
-    /// [`Cursor::value`] at its first byte, which is `first`.
+    /// Reads a value like [`Cursor::value`], at its first byte `first`.
     #[inline]
     pub(super) fn value_from(&mut self, first: u8) -> Result<Value<'a>, Fault> {
         match first {
@@ -157,7 +154,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The rest of a string whose opening quote has been taken.
+    /// Reads the rest of a string after its opening quote.
     #[inline]
     pub(super) fn text(&mut self) -> Result<Text<'a>, Fault> {
         let start = self.at;
@@ -182,7 +179,7 @@ impl<'a> Cursor<'a> {
         Ok(Text { raw: &self.bytes[start..stop], escaped })
     }
 
-    /// A number or one of the bare words.
+    /// Reads a number or a bare word.
     #[inline]
     fn word(&mut self) -> Result<Value<'a>, Fault> {
         let start = self.at;
@@ -214,7 +211,7 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// Reads any value to its end and prints what was seen.
+    /// Reads any value to its end and returns a description of it.
     fn shape(cursor: &mut Cursor<'_>) -> Result<String, Fault> {
         Ok(match cursor.value()? {
             Value::Object => {

@@ -1,18 +1,18 @@
-//! Fields of a known type: a value of another type is noted and stepped over.
+//! Fields of a known type: a value of another type is recorded and skipped.
 
 use super::{Cursor, Fault, Text, Value};
 use crate::notes::Note;
 use crate::number;
 
 impl<'a> Cursor<'a> {
-    /// Takes a scalar; containers are noted, stepped over, and read as null.
+    /// Reads a scalar; containers are recorded, skipped, and read as null.
     #[inline]
     pub(crate) fn scalar(&mut self) -> Result<Value<'a>, Fault> {
         let first = self.peek()?;
         self.scalar_from(first)
     }
 
-    /// [`Cursor::scalar`] at its first byte, which is `first`.
+    /// Reads a scalar like [`Cursor::scalar`], at its first byte `first`.
     #[inline]
     fn scalar_from(&mut self, first: u8) -> Result<Value<'a>, Fault> {
         if let b'{' | b'[' = first {
@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
         self.value_from(first)
     }
 
-    /// Takes a number, bare or quoted, through `parse`; null gives `None`.
+    /// Reads a number, bare or quoted, with `parse`; null gives `None`.
     #[inline]
     pub(crate) fn number<T>(&mut self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, Fault> {
         let first = self.peek()?;
@@ -41,24 +41,23 @@ impl<'a> Cursor<'a> {
         Ok(parsed)
     }
 
-    /// Takes a whole number.
+    /// Reads a whole number.
     #[inline]
     pub(crate) fn integer(&mut self) -> Result<Option<i64>, Fault> {
         self.number(number::integer)
     }
 
-    /// Takes a whole number from zero to 2^64.
+    /// Reads a whole number from zero to 2^64.
     #[inline]
     pub(crate) fn unsigned(&mut self) -> Result<Option<u64>, Fault> {
         self.number(number::unsigned)
     }
 
-    /// Takes any number.
     pub(crate) fn float(&mut self) -> Result<Option<f64>, Fault> {
         self.number(number::float)
     }
 
-    /// Takes a string; null gives `None`.
+    /// Reads a string; null gives `None`.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Option<Text<'a>>, Fault> {
         let first = self.peek()?;
@@ -73,12 +72,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Enters an object or steps over anything else; tells which.
+    /// Enters an object and returns `true`, or skips anything else and returns `false`.
     pub(crate) fn enter_object(&mut self) -> Result<bool, Fault> {
         self.enter(b'{')
     }
 
-    /// Enters an array or steps over anything else; tells which.
+    /// Enters an array and returns `true`, or skips anything else and returns `false`.
     pub(crate) fn enter_array(&mut self) -> Result<bool, Fault> {
         self.enter(b'[')
     }
@@ -93,7 +92,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Notes a value of the wrong type at the cursor.
+    /// Records a value of the wrong type at the cursor.
     pub(crate) fn wrong_type(&mut self) {
         self.quirks.push((Note::WrongType, self.at));
     }

@@ -1,9 +1,9 @@
-//! Finds where the plain part of a string ends, eight bytes at a time.
+//! Scanning for the end of the plain part of a string, eight bytes at a time.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The position of the first quote, backslash or control character at or after `from`, else the
+/// Returns the position of the first quote, backslash or control character at or after `from`, otherwise the
 /// length of `bytes`.
 pub(crate) fn string_stop(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
@@ -22,18 +22,18 @@ pub(crate) fn string_stop(bytes: &[u8], from: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The high bit of every zero byte; bytes above the first zero may be marked wrongly.
+/// Returns the high bit of every zero byte; bytes above the first zero may be marked wrongly.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH
 }
 
-/// The high bit of every byte below a space; bytes above the first such may be marked wrongly.
+/// Returns the high bit of every byte below a space; bytes above the first such byte may be marked wrongly.
 const fn below_space(word: u64) -> u64 {
     word.wrapping_sub(ONES * 0x20) & !word & HIGH
 }
 
-/// The position of the first byte at or after `from` that is neither white space nor a control
-/// character, else the length of `bytes`.
+/// Returns the position of the first byte at or after `from` that is neither white space nor a control
+/// character, otherwise the length of `bytes`.
 #[inline]
 pub(crate) fn blank_stop(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
@@ -53,7 +53,7 @@ pub(crate) fn blank_stop(bytes: &[u8], from: usize) -> usize {
     at
 }
 
-/// The high bit of every byte above a space, and of no other.
+/// Returns exactly the high bits of the bytes above a space.
 const fn above_space(word: u64) -> u64 {
     ((word | HIGH).wrapping_sub(ONES * 0x21) | word) & HIGH
 }

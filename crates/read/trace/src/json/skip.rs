@@ -1,16 +1,16 @@
-//! Steps over values without looking at them.
+//! Skipping of values without parsing them.
 
 use super::{Cursor, Fault, Value};
 
-/// How deep containers may nest.
+/// Maximum nesting depth of containers.
 const MAX_DEPTH: usize = 1024;
 
 impl<'a> Cursor<'a> {
-    /// Steps over one value; only strings and brackets are looked at, and no stack is used.
+    /// Skips one value; only strings and brackets are examined, and no stack is used.
     pub(crate) fn skip(&mut self) -> Result<(), Fault> {
         let first = self.peek()?;
         if first == b'"' {
-            // However long: it is not kept.
+            // Of any length: it is not stored.
             self.at += 1;
             self.after_value = true;
             return self.text().map(|_| ());
@@ -18,7 +18,7 @@ impl<'a> Cursor<'a> {
         if !matches!(first, b'{' | b'[') {
             return self.value().map(|_: Value<'_>| ());
         }
-        // One bit a level: whether it is an object.
+        // One bit per level: whether it is an object.
         let mut objects = [0u64; MAX_DEPTH / 64];
         let mut depth = 0;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         Err(Fault::End)
     }
 
-    /// Steps over one value and gives its bytes.
+    /// Skips one value and returns its bytes.
     pub(crate) fn raw(&mut self) -> Result<&'a [u8], Fault> {
         self.peek()?;
         let start = self.at;

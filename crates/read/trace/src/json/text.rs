@@ -1,16 +1,16 @@
-//! A string as it stands in the file.
+//! String as written in the file.
 
-/// A JSON string between its quotes, escapes and all.
+/// JSON string between its quotes, with escapes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Text<'a> {
-    /// The bytes between the quotes.
+    /// Bytes between the quotes.
     pub(crate) raw: &'a [u8],
-    /// Whether there is a backslash among them.
+    /// Whether they contain a backslash.
     pub(crate) escaped: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The bytes meant; `scratch` holds them when there are escapes.
+    /// Returns the unescaped bytes; `scratch` holds them if there are escapes.
     pub(crate) fn bytes<'s>(&self, scratch: &'s mut Vec<u8>) -> &'s [u8]
     where
         'a: 's,
@@ -23,13 +23,13 @@ impl<'a> Text<'a> {
         scratch
     }
 
-    /// The text meant, with invalid UTF-8 replaced.
+    /// Returns the unescaped text, with invalid UTF-8 replaced.
     pub(crate) fn decoded(self) -> String {
         String::from_utf8_lossy(self.bytes(&mut Vec::new())).into_owned()
     }
 }
 
-/// Appends `raw` with its escapes resolved; a broken escape stays as it is written.
+/// Appends `raw` with its escapes resolved; a broken escape is copied as written.
 fn unescape(raw: &[u8], out: &mut Vec<u8>) {
     let mut rest = raw;
     while let Some(slash) = memchr::memchr(b'\\', rest) {
@@ -58,7 +58,7 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character of `\uXXXX`, or of a surrogate pair of them, and the bytes it takes.
+/// Returns the character of `\uXXXX`, or of a surrogate pair, and the number of bytes it takes.
 fn code_point(text: &[u8]) -> Option<(char, usize)> {
     let first = unit(text)?;
     if let 0xD800..0xDC00 = first {
@@ -69,7 +69,7 @@ fn code_point(text: &[u8]) -> Option<(char, usize)> {
     Some((char::from_u32(first)?, 6))
 }
 
-/// The number in `\uXXXX`.
+/// Returns the number in `\uXXXX`.
 fn unit(text: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = text else { return None };
     let digits = std::str::from_utf8(digits.get(..4)?).ok()?;

@@ -1,56 +1,56 @@
-//! What ran on the device.
+//! Events of the device.
 
 use super::StreamId;
 use crate::columns::columns;
 use crate::strings::NameId;
 use crate::units::Nanos;
 
-/// What the device did.
+/// Kind of a device activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActivityKind {
-    /// Ran a kernel.
+    /// Kernel.
     Kernel,
-    /// Copied memory.
+    /// Copy of memory.
     Memcpy,
-    /// Filled memory.
+    /// Fill of memory.
     Memset,
 }
 
-/// How a kernel was launched.
+/// Launch configuration of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LaunchShape {
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
     /// Threads of a block along x, y and z.
     pub block: [u32; 3],
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
     /// Shared memory of a block, in bytes.
     pub shared_memory: u32,
 }
 
 columns! {
-    /// Kernels, copies and fills, with launch shapes in a table of their own.
+    /// Kernels, copies and fills, with launch shapes in a separate table.
     pub struct ActivityRows of Activity {
         /// Kernel, copy or fill.
         kind: ActivityKind,
-        /// The kernel, or what is copied from where to where.
+        /// Name of the kernel, or source and destination of a copy.
         name: NameId,
-        /// Where it ran.
+        /// Stream that it ran on.
         stream: StreamId,
-        /// When it began.
+        /// Start time.
         start: Nanos,
-        /// How long it took.
+        /// Duration.
         dur: Nanos,
-        /// Ties it to the call that started it; all kernels of a graph share one; 0 is none.
+        /// Correlation with the call that launched it; all kernels of a graph share one; 0 if there is none.
         correlation: u64,
-        /// The `External id` of the op; 0 is none. False in some older traces.
+        /// `External id` of the op; 0 if there is none. Wrong in some older traces.
         external_id: u64,
         /// Bytes copied or filled; 0 for kernels.
         bytes: u64,
-        /// The position of its launch shape, see [`Activities::launch_shape`].
+        /// Index of its launch shape, see [`Activities::launch_shape`].
         launch: u32,
-        /// The node of the graph it belongs to; 0 is none.
+        /// Graph node that it belongs to; 0 if there is none.
         graph_node: u64,
     }
 }
@@ -78,19 +78,19 @@ impl std::ops::DerefMut for Activities {
 }
 
 impl Activities {
-    /// How row `index` was launched; all zero for copies and fills.
+    /// Returns the launch shape of row `index`; all zero for copies and fills.
     ///
     /// # Panics
-    /// When `index` is not below the number of rows.
+    /// If `index` is not below the number of rows.
     #[must_use]
     pub fn launch_shape(&self, index: usize) -> &LaunchShape {
         &self.shapes[self.launch[index] as usize]
     }
 
-    /// When row `index` ended.
+    /// Returns the end time of row `index`.
     ///
     /// # Panics
-    /// When `index` is not below the number of rows.
+    /// If `index` is not below the number of rows.
     #[must_use]
     pub fn end(&self, index: usize) -> Nanos {
         self.start[index] + self.dur[index]
@@ -98,17 +98,17 @@ impl Activities {
 }
 
 columns! {
-    /// Annotations of the host as seen on the device: from the first to the last kernel within.
+    /// Host annotations on the device: from the first to the last kernel inside.
     pub struct GpuAnnotations of GpuAnnotation {
-        /// Its name.
+        /// Name of the annotation.
         name: NameId,
-        /// Where its kernels ran.
+        /// Stream of its kernels.
         stream: StreamId,
-        /// When the first began.
+        /// Start time of the first kernel.
         start: Nanos,
-        /// Until the last ended.
+        /// Duration until the end of the last kernel.
         dur: Nanos,
-        /// The `External id` of the annotation; 0 is none.
+        /// `External id` of the annotation; 0 if there is none.
         external_id: u64,
     }
 }

@@ -1,4 +1,4 @@
-//! Sorts events into columns.
+//! Conversion of events into columns.
 
 use super::category::Category;
 use super::event::{Event, Number};
@@ -18,24 +18,24 @@ use crate::units::Nanos;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 
-/// A trace in the making, with the look-ups that number its things.
+/// Trace under construction, with the tables that assign ids.
 #[derive(Default)]
 pub(crate) struct Builder {
     pub(crate) trace: Trace,
     pub(super) thread_ids: FxHashMap<(i64, i64), u32>,
     pub(super) stream_ids: FxHashMap<Stream, u32>,
     pub(super) shape_ids: FxHashMap<LaunchShape, u32>,
-    /// Names that metadata events give to threads, which may have no events.
+    /// Thread names from metadata events; these threads may have no events.
     pub(crate) thread_names: Vec<((i64, i64), String)>,
-    /// Names that they give to processes.
+    /// Process names from metadata events.
     pub(super) process_names: Vec<(i64, String)>,
-    /// Events without a category: what they are is known when all names are.
+    /// Events without a category: their kind is determined once all names are known.
     pub(super) uncategorized: Vec<Uncategorized>,
     /// Ends of flow arrows, as long as no activity has a correlation.
     pub(super) flows: Vec<FlowEnd>,
 }
 
-/// A complete event that has all it needs.
+/// Complete event that has all required fields.
 struct CompleteEvent<'e, 'a> {
     event: &'e Event<'a>,
     at: u64,
@@ -77,11 +77,11 @@ impl Sink for Builder {
 }
 
 impl Builder {
-    /// The finished trace.
+    /// Returns the finished trace.
     pub(crate) fn finish(mut self) -> Trace {
         self.place_uncategorized();
         flows::link(&std::mem::take(&mut self.flows), &mut self.trace, &self.thread_ids, &self.stream_ids);
-        // Streams of several processes may have one number: they are told apart first.
+        // Streams of several processes may share a number: the processes are separated first.
         if self.trace.stepping_processes().len() < 2 {
             overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
         }
@@ -100,7 +100,7 @@ impl Builder {
         self.trace
     }
 
-    /// Counts the event, or gives it its row.
+    /// Adds the row of the event, or counts it.
     fn keep(&mut self, event: &Event<'_>, at: u64) {
         let skipped = match event.phase {
             b'X' => return self.keep_complete(event, at),
@@ -159,14 +159,14 @@ impl Builder {
         }
     }
 
-    /// Keeps the end of an arrow, unless correlations make it superfluous.
+    /// Stores the end of an arrow, unless correlations make it superfluous.
     fn keep_flow(&mut self, event: &Event<'_>, offset: u64) {
         let correlated =
             self.trace.activities.correlation.last().is_some_and(|&correlation| correlation != 0);
         match (event.id, event.pid, event.tid, event.start) {
             (Some(id), Some(pid), Some(tid), Some(at)) if !correlated => {
                 let (begins, pid, tid) = (event.phase == b's', pid.value(), tid.value());
-                // Arrows of two categories may have one number.
+                // Arrows of two categories may share a number.
                 let id = FxBuildHasher.hash_one((event.category.raw, id));
                 self.flows.push(FlowEnd { id, begins, pid, tid, at, offset });
             }
@@ -283,7 +283,7 @@ impl Builder {
         self.trace.overheads.push(HostInterval { name, thread, start, dur });
     }
 
-    /// A duration that is there and not negative.
+    /// Returns a duration; zero if it is missing or negative.
     fn duration(&mut self, dur: Option<Nanos>, at: u64) -> Nanos {
         match dur {
             Some(dur) if dur >= Nanos::ZERO => return dur,
@@ -312,7 +312,7 @@ impl Builder {
         }
     }
 
-    /// The thread's number; a thread that has only a name keeps it.
+    /// Returns the id of a thread; a thread that has only a name keeps the name.
     fn thread(&mut self, pid: Number<'_>, tid: Number<'_>) -> ThreadId {
         let name = match tid {
             Number::Named(text) => Some(intern(text, &mut self.trace.names, &mut self.trace.notes, 0)),
@@ -330,7 +330,7 @@ impl Builder {
         ThreadId(id)
     }
 
-    /// The stream's number: by the arguments, else by the track.
+    /// Returns the id of a stream, from the arguments, otherwise from the track.
     fn stream(&mut self, seen: &CompleteEvent<'_, '_>) -> StreamId {
         let device = seen.event.args.device.unwrap_or_else(|| seen.pid.value());
         let stream = seen.event.args.stream.unwrap_or_else(|| seen.tid.value());

@@ -5,40 +5,40 @@ use crate::columns::columns;
 use crate::strings::NameId;
 use crate::units::Nanos;
 
-/// Which library was called.
+/// Library of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// The runtime: `cudaLaunchKernel`, `hipLaunchKernel`.
+    /// Runtime: `cudaLaunchKernel`, `hipLaunchKernel`.
     Runtime,
-    /// The driver: `cuLaunchKernel`.
+    /// Driver: `cuLaunchKernel`.
     Driver,
 }
 
 columns! {
-    /// Calls into the runtime and the driver, on the host.
+    /// Calls of the runtime and the driver, on the host.
     pub struct Calls of Call {
-        /// Which library.
+        /// Library of the call.
         api: Api,
-        /// The function.
+        /// Name of the function.
         name: NameId,
-        /// The calling thread.
+        /// Calling thread.
         thread: ThreadId,
-        /// When it began.
+        /// Start time.
         start: Nanos,
-        /// How long it took.
+        /// Duration.
         dur: Nanos,
-        /// Ties it to the device activities it started; 0 is none.
+        /// Correlation with the device activities that it launched; 0 if there is none.
         correlation: u64,
-        /// The `External id` of the calling op; 0 is none. Older traces put the correlation here.
+        /// `External id` of the calling op; 0 if there is none. Older traces put the correlation here.
         external_id: u64,
     }
 }
 
 impl Calls {
-    /// When row `index` ended.
+    /// Returns the end time of row `index`.
     ///
     /// # Panics
-    /// When `index` is not below the number of rows.
+    /// If `index` is not below the number of rows.
     #[must_use]
     pub fn end(&self, index: usize) -> Nanos {
         self.start[index] + self.dur[index]

@@ -1,8 +1,8 @@
-//! The categories of events, under their present and former names.
+//! Categories of events, under their present and former names.
 
 use super::ActivityKind;
 
-/// What kind of thing a complete event is.
+/// Category of a complete event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Category {
     Op,
@@ -35,19 +35,19 @@ impl Category {
             b"overhead" | b"Overhead" => Category::Overhead,
             b"python_function" | b"python function" => Category::PythonFunction,
             b"Trace" => Category::Span,
-            // Of whatever vendor: `cuda_runtime`, `hip_runtime`, `sycl_runtime`.
+            // Of any vendor: `cuda_runtime`, `hip_runtime`, `sycl_runtime`.
             _ if name.ends_with(b"_runtime") => Category::Runtime,
             _ if name.ends_with(b"_driver") => Category::Driver,
             _ => Category::Unknown,
         }
     }
 
-    /// Whether events of it happened on a device, and not on its host.
+    /// Whether its events happen on a device, and not on the host.
     pub(crate) fn is_of_device(self) -> bool {
         self.activity().is_some() || matches!(self, Category::GpuAnnotation | Category::Sync)
     }
 
-    /// What the device did; `None` where it did nothing.
+    /// Returns the kind of device activity; `None` for other categories.
     pub(crate) fn activity(self) -> Option<ActivityKind> {
         match self {
             Category::Kernel => Some(ActivityKind::Kernel),

@@ -1,16 +1,16 @@
-//! The properties of a device.
+//! Properties of a device.
 
 use crate::json::{Cursor, Fault};
 use crate::units::Bytes;
 
-/// A device, as the runtime describes it; what the trace does not say is `None`.
+/// Device, as the runtime describes it; properties that the trace does not have are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceProperties {
-    /// Its number within the host.
+    /// Number within the host.
     pub id: u32,
-    /// Its name, `NVIDIA H200`.
+    /// Name, for example `NVIDIA H200`.
     pub name: String,
-    /// Its memory.
+    /// Size of its memory.
     pub total_global_mem: Option<Bytes>,
     /// Compute capability before the point.
     pub compute_major: Option<u32>,
@@ -20,21 +20,21 @@ pub struct DeviceProperties {
     pub num_sms: Option<u32>,
     /// Threads that run in lockstep.
     pub warp_size: Option<u32>,
-    /// The most threads of a block.
+    /// Maximum number of threads per block.
     pub max_threads_per_block: Option<u32>,
-    /// The most threads resident on a multiprocessor.
+    /// Maximum number of resident threads per multiprocessor.
     pub max_threads_per_multiprocessor: Option<u32>,
-    /// Registers a block can have.
+    /// Maximum number of registers per block.
     pub regs_per_block: Option<u32>,
-    /// Registers of a multiprocessor.
+    /// Registers per multiprocessor.
     pub regs_per_multiprocessor: Option<u32>,
-    /// Shared memory a block can have without asking.
+    /// Maximum shared memory per block by default.
     pub shared_mem_per_block: Option<Bytes>,
-    /// Shared memory a block can have on request.
+    /// Maximum shared memory per block on request.
     pub shared_mem_per_block_optin: Option<Bytes>,
-    /// Shared memory of a multiprocessor.
+    /// Shared memory per multiprocessor.
     pub shared_mem_per_multiprocessor: Option<Bytes>,
-    /// Second-level cache.
+    /// Size of the second-level cache.
     pub l2_cache: Option<Bytes>,
 }
 

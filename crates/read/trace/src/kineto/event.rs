@@ -1,4 +1,4 @@
-//! One event as it stands in the file, before it is known what it is.
+//! One event as written in the file, before its kind is known.
 
 use super::LaunchShape;
 use crate::json::{Cursor, Fault, Text, Value};
@@ -6,10 +6,10 @@ use crate::notes::Note;
 use crate::number;
 use crate::units::Nanos;
 
-/// The fields of an event that this reader has a use for.
+/// Fields of an event that this reader uses.
 #[derive(Default)]
 pub(super) struct Event<'a> {
-    /// Its phase; 0 when missing.
+    /// Phase; 0 if missing.
     pub(super) phase: u8,
     pub(super) category: Text<'a>,
     pub(super) name: Option<Text<'a>>,
@@ -17,15 +17,15 @@ pub(super) struct Event<'a> {
     pub(super) tid: Option<Number<'a>>,
     pub(super) start: Option<Nanos>,
     pub(super) dur: Option<Nanos>,
-    /// The number of a flow arrow.
+    /// Number of a flow arrow.
     pub(super) id: Option<u64>,
     pub(super) args: Args<'a>,
 }
 
-/// What stands under `args`.
+/// Fields under `args`.
 #[derive(Default)]
 pub(super) struct Args<'a> {
-    /// All of it, as written.
+    /// All arguments, as written.
     pub(super) raw: &'a [u8],
     pub(super) correlation: u64,
     pub(super) external_id: u64,
@@ -41,18 +41,18 @@ pub(super) struct Args<'a> {
     pub(super) wait_on_stream: Option<i64>,
     pub(super) wait_on_correlation: Option<i64>,
     pub(super) wait_on_event: Option<i64>,
-    /// The number of the step that XLA's event marks, and how it launched a kernel or copied.
+    /// Number of the step that XLA's event marks, and the details of a kernel launch or copy.
     pub(super) step: Option<i64>,
     pub(super) details: Option<Text<'a>>,
-    /// The name that a metadata event gives.
+    /// Name in a metadata event.
     pub(super) name: Option<Text<'a>>,
-    /// Whether inputs of an op are described.
+    /// Whether the event describes inputs of an op.
     pub(super) inputs: bool,
-    /// Whether a collective is described.
+    /// Whether the event describes a collective.
     pub(super) collective: bool,
 }
 
-/// A process or thread: mostly a number, at times a name.
+/// Process or thread: usually a number, sometimes a name.
 #[derive(Clone, Copy)]
 pub(super) enum Number<'a> {
     Is(i64),
@@ -152,7 +152,7 @@ impl<'a> Number<'a> {
         Ok(number)
     }
 
-    /// The number, or one below -2^62 made from the name.
+    /// Returns the number, or a number below -2^62 derived from the name.
     pub(super) fn value(self) -> i64 {
         match self {
             Number::Is(number) => number,
@@ -166,12 +166,12 @@ impl<'a> Number<'a> {
     }
 }
 
-/// The number of an arrow: a number, or text, of which the hash is taken.
+/// Returns the id of an arrow: a number, or the hash of a text.
 fn flow_id(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
     Ok(Number::read(cursor)?.map(|id| id.value() as u64))
 }
 
-/// A number that, under the same key, other events spell as they like.
+/// Reads a number; other types under the same key are ignored without a note.
 fn quiet_integer(cursor: &mut Cursor<'_>) -> Result<Option<i64>, Fault> {
     Ok(match cursor.peek()? {
         b'{' | b'[' => {
@@ -190,7 +190,7 @@ fn small(cursor: &mut Cursor<'_>) -> Result<u32, Fault> {
     Ok(cursor.unsigned()?.map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX)))
 }
 
-/// Three numbers; a Triton op writes something else under the same key.
+/// Reads three numbers; a Triton op has another type under the same key.
 fn triple(cursor: &mut Cursor<'_>) -> Result<[u32; 3], Fault> {
     let mut found = [0; 3];
     if cursor.enter_array()? {

@@ -9,7 +9,7 @@ use crate::units::Nanos;
 /// One end of a flow arrow.
 #[derive(Clone, Copy)]
 pub(super) struct FlowEnd {
-    /// Number of the arrow and its category, hashed.
+    /// Hash of the arrow's number and category.
     pub(super) id: u64,
     /// Whether the arrow begins here.
     pub(super) begins: bool,
@@ -20,8 +20,8 @@ pub(super) struct FlowEnd {
     pub(super) offset: u64,
 }
 
-/// Gives calls and activities that an arrow joins a correlation, where no activity has one. Arrows that join anything
-/// else are counted. `threads` and `streams` number those of the trace.
+/// Gives calls and activities that are joined by an arrow a correlation, if no activity has one. Arrows that join anything
+/// else are counted. `threads` and `streams` have the ids in the trace.
 pub(super) fn link(
     flows: &[FlowEnd],
     trace: &mut Trace,
@@ -62,21 +62,21 @@ pub(super) fn link(
     }
 }
 
-/// Rows of a thread or stream, by their beginning.
+/// Rows of a thread or stream, by their start.
 #[derive(Default)]
 struct Line(Vec<(Nanos, Nanos, u32)>);
 
 impl Line {
-    /// The row that began last of those that run at this time.
+    /// Returns the row that began last among those that run at this time.
     fn around(&self, at: Nanos) -> Option<u32> {
         let began = self.0.partition_point(|&(start, ..)| start <= at);
-        // A runtime call holds at most a few driver calls.
+        // A runtime call contains at most a few driver calls.
         let last = self.0[..began].iter().rev().take(8);
         last.filter(|&&(_, end, _)| at <= end).map(|&(.., row)| row).next()
     }
 }
 
-/// The rows of each thread or stream, by its number.
+/// Returns the rows of each thread or stream, by its id.
 fn lines(rows: impl Iterator<Item = (u32, Nanos, Nanos)>) -> FxHashMap<u32, Line> {
     let mut lines: FxHashMap<u32, Line> = FxHashMap::default();
     for (row, (key, start, end)) in rows.enumerate() {

@@ -1,8 +1,8 @@
-//! The ids of threads and streams.
+//! Ids of threads and streams.
 
 crate::ids! {
-    /// A position in [`Trace::threads`](super::Trace::threads).
+    /// Position in [`Trace::threads`](super::Trace::threads).
     ThreadId;
-    /// A position in [`Trace::streams`](super::Trace::streams).
+    /// Position in [`Trace::streams`](super::Trace::streams).
     StreamId;
 }

@@ -8,12 +8,12 @@ use crate::notes::{Note, Notes};
 use crate::strings::{NameId, Strings};
 use shapes::Shapes;
 
-/// Inputs of those ops for which they were recorded.
+/// Inputs of the ops for which they were recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpInputs {
     /// Rows of [`crate::HostOps`], ascending.
     ops: Vec<u32>,
-    /// Where the inputs of each of them end.
+    /// End of the inputs of each of them.
     ends: Vec<u32>,
     dtypes: Vec<NameId>,
     concrete: Vec<NameId>,
@@ -21,7 +21,7 @@ pub struct OpInputs {
     strides: Shapes,
 }
 
-/// The inputs of one op.
+/// Inputs of one op.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInput<'a> {
     table: &'a OpInputs,
@@ -30,25 +30,25 @@ pub struct OpInput<'a> {
 }
 
 impl OpInputs {
-    /// The inputs of row `op` of [`crate::HostOps`].
+    /// Returns the inputs of row `op` of [`crate::HostOps`].
     #[must_use]
     pub fn of(&self, op: u32) -> Option<OpInput<'_>> {
         self.ops.binary_search(&op).ok().map(|index| self.at(index))
     }
 
-    /// For how many ops inputs were recorded.
+    /// Returns the number of ops with recorded inputs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there are none.
+    /// Whether no inputs were recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Ops and their inputs, by row.
+    /// Returns the ops and their inputs, by row.
     pub fn iter(&self) -> impl Iterator<Item = (u32, OpInput<'_>)> {
         self.ops.iter().enumerate().map(|(index, &op)| (op, self.at(index)))
     }
@@ -58,7 +58,7 @@ impl OpInputs {
         OpInput { table: self, first, count: self.ends[index] as usize - first }
     }
 
-    /// Reads the inputs of `op`, which comes after all before, from its `args`.
+    /// Reads the inputs of `op` from its `args`; `op` must come after all ops before.
     pub(super) fn read(&mut self, op: u32, args: &[u8], names: &mut Strings, notes: &mut Notes, at: u64) {
         let mut fine = true;
         let mut check = |result: Result<(), Fault>| fine &= result.is_ok();
@@ -81,7 +81,7 @@ impl OpInputs {
         }
     }
 
-    /// The inputs of some ops, ascending, under other rows.
+    /// Returns the inputs of some ops, ascending, under new row numbers.
     pub(super) fn of_ops(&self, row: impl Fn(u32) -> Option<u32>) -> OpInputs {
         let mut picked = OpInputs::default();
         for (index, &op) in self.ops.iter().enumerate() {
@@ -110,25 +110,25 @@ impl OpInputs {
 }
 
 impl<'a> OpInput<'a> {
-    /// How many inputs there are.
+    /// Returns the number of inputs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no inputs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The shape of a tensor, or of the first of a list of them; empty for what is no tensor.
+    /// Returns the shape of a tensor, or of the first tensor of a list; empty for other inputs.
     #[must_use]
     pub fn dims(&self, arg: usize) -> &'a [i64] {
         self.tensors(arg).next().unwrap_or_default()
     }
 
-    /// The shapes of all tensors of an input: one, or as many as its list holds.
+    /// Returns the shapes of all tensors of an input: one, or those of its list.
     pub fn tensors(&self, arg: usize) -> impl ExactSizeIterator<Item = &'a [i64]> + use<'a> {
         self.table.dims.of(self.position(arg))
     }
@@ -139,36 +139,36 @@ impl<'a> OpInput<'a> {
         self.table.dims.is_list(self.position(arg))
     }
 
-    /// The strides of a tensor, or of the first of a list of them, where recorded.
+    /// Returns the strides of a tensor, or of the first tensor of a list, if recorded.
     #[must_use]
     pub fn strides(&self, arg: usize) -> &'a [i64] {
         self.tensor_strides(arg).next().unwrap_or_default()
     }
 
-    /// The strides of all tensors of an input.
+    /// Returns the strides of all tensors of an input.
     pub fn tensor_strides(&self, arg: usize) -> impl ExactSizeIterator<Item = &'a [i64]> + use<'a> {
         self.table.strides.of(self.position(arg))
     }
 
-    /// The type: `float` for a tensor of them, `Scalar`, `TensorList`; empty where not recorded.
+    /// Returns the type: `float` for a tensor of floats, `Scalar`, `TensorList`; empty if not recorded.
     #[must_use]
     pub fn dtype(&self, arg: usize) -> NameId {
         self.table.dtypes.get(self.position(arg)).copied().unwrap_or_default()
     }
 
-    /// The value of what is no tensor, as text; empty where not recorded.
+    /// Returns the value of an input that is not a tensor, as text; empty if not recorded.
     #[must_use]
     pub fn concrete(&self, arg: usize) -> NameId {
         self.table.concrete.get(self.position(arg)).copied().unwrap_or_default()
     }
 
-    /// Out of every table's range for an input that the op does not have.
+    /// Returns the position in the tables; out of range for an input that the op does not have.
     fn position(&self, arg: usize) -> usize {
         if arg < self.count { self.first + arg } else { usize::MAX }
     }
 }
 
-/// The parallel lists, as written.
+/// Parallel lists, as written.
 #[derive(Default)]
 struct Fields<'a> {
     dims: &'a [u8],
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The items of a list as text: strings by their contents, all else as written.
+/// Calls `take` with the items of a list as text: strings by their contents, other items as written.
 fn each<'a>(list: &'a [u8], mut take: impl FnMut(Text<'a>)) -> Result<(), Fault> {
     if list.is_empty() {
         return Ok(());

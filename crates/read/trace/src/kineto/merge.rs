@@ -8,7 +8,7 @@ use crate::collective::Carrier;
 use crate::strings::NameId;
 
 impl Builder {
-    /// Appends what `other` read from the bytes that follow this one's.
+    /// Appends the contents of `other`, read from the bytes that follow this one's.
     pub(super) fn absorb(&mut self, other: Builder) {
         let piece = other.trace;
         let names = self.trace.names.absorb(&piece.names);

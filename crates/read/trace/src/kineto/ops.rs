@@ -1,16 +1,16 @@
-//! What ran on the host.
+//! Events of the host.
 
 use super::ThreadId;
 use crate::columns::columns;
 use crate::strings::NameId;
 use crate::units::Nanos;
 
-/// What a host interval is.
+/// Kind of a host interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostKind {
-    /// An operator, `cpu_op`.
+    /// Operator, `cpu_op`.
     Op,
-    /// A label that the user or the profiler set, `user_annotation`.
+    /// Label set by the user or the profiler, `user_annotation`.
     Annotation,
 }
 
@@ -19,30 +19,30 @@ columns! {
     pub struct HostOps of HostOp {
         /// Op or annotation.
         kind: HostKind,
-        /// Its name.
+        /// Name of the op.
         name: NameId,
-        /// Where it ran.
+        /// Thread that ran it.
         thread: ThreadId,
-        /// When it began.
+        /// Start time.
         start: Nanos,
-        /// How long it took.
+        /// Duration.
         dur: Nanos,
-        /// Its `External id`; 0 is none.
+        /// `External id`; 0 if there is none.
         external_id: u64,
-        /// Its `Record function id`, the `rf_id` of the execution trace; 0 is none.
+        /// `Record function id`, the `rf_id` of the execution trace; 0 if there is none.
         record_function_id: u64,
-        /// The sequence number that ties forward to backward; -1 is none.
+        /// Sequence number that links forward and backward; -1 if there is none.
         sequence: i64,
-        /// The thread of the forward op, counted by the profiler; 0 is none.
+        /// Thread of the forward op, in the profiler's numbering; 0 if there is none.
         forward_thread: u64,
     }
 }
 
 impl HostOps {
-    /// When row `index` ended.
+    /// Returns the end time of row `index`.
     ///
     /// # Panics
-    /// When `index` is not below the number of rows.
+    /// If `index` is not below the number of rows.
     #[must_use]
     pub fn end(&self, index: usize) -> Nanos {
         self.start[index] + self.dur[index]
@@ -50,15 +50,15 @@ impl HostOps {
 }
 
 columns! {
-    /// Intervals on the host that carry nothing but a name.
+    /// Intervals on the host that have only a name.
     pub struct HostIntervals of HostInterval {
-        /// Its name.
+        /// Name of the interval.
         name: NameId,
-        /// Where it was.
+        /// Thread of the interval.
         thread: ThreadId,
-        /// When it began.
+        /// Start time.
         start: Nanos,
-        /// How long it took.
+        /// Duration.
         dur: Nanos,
     }
 }

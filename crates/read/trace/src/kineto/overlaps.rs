@@ -1,4 +1,4 @@
-//! Durations of activities that cannot be: a stream runs in order, so an activity ends before the next one does.
+//! Correction of impossible durations: a stream runs in order, so an activity ends before the next one does.
 
 use rustc_hash::FxHashMap;
 
@@ -6,12 +6,12 @@ use super::{Activities, StreamId};
 use crate::notes::{Note, Notes};
 use crate::units::Nanos;
 
-/// Clocks of whole microseconds round a beginning and a duration.
+/// Rounding error of a start and a duration in whole microseconds.
 const ROUNDING: Nanos = Nanos(2_000);
 
-/// Cuts an activity that ends after the next one of its stream has ended: to where the next one begins. The kernel of
-/// a programmatic dependent launch begins before its forerunner ends, and ends after it; the kernels of a CUDA graph
-/// run side by side. Both stay as they are.
+/// Cuts an activity that ends after the end of the next one on its stream: to the start of the next one. The kernel of
+/// a programmatic dependent launch begins before its predecessor ends, and ends after it; the kernels of a CUDA graph
+/// run concurrently. Both stay unchanged.
 pub(super) fn cut(activities: &mut Activities, notes: &mut Notes) {
     let mut streams: FxHashMap<StreamId, Vec<u32>> = FxHashMap::default();
     for (row, &stream) in activities.stream.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn cut(activities: &mut Activities, notes: &mut Notes) {
         if !rows.is_sorted_by_key(|&row| activities.start[row as usize]) {
             rows.sort_by_key(|&row| activities.start[row as usize]);
         }
-        // From the last to the first: the next one has its final end already.
+        // From the last to the first: the next one already has its final end.
         for pair in rows.windows(2).rev() {
             let (row, next) = (pair[0] as usize, pair[1] as usize);
             if activities.end(row) > activities.end(next) + ROUNDING && !is_graph(activities, row, next) {
@@ -32,7 +32,7 @@ pub(super) fn cut(activities: &mut Activities, notes: &mut Notes) {
     }
 }
 
-/// Whether either is of a CUDA graph: by its node, or by one launch of both.
+/// Whether either belongs to a CUDA graph: by its node, or because both have the same launch.
 fn is_graph(activities: &Activities, row: usize, next: usize) -> bool {
     let one_launch = activities.correlation[row] == activities.correlation[next];
     activities.graph_node[row] != 0

@@ -1,8 +1,8 @@
-//! Reads a list of events on several threads, with the result of one.
+//! Reads a list of events on several threads, with the same result as on one thread.
 //!
-//! Each piece of the list begins where an event seems to begin. That guess holds when the reader
-//! of the piece before arrives exactly there; then the two are joined. Else the piece is read
-//! again from where the reader before did arrive.
+//! Each piece of the list begins where an event seems to begin. That guess is right if the reader
+//! of the previous piece arrives exactly there; then the two are joined. Otherwise the piece is read
+//! again from where the previous reader arrived.
 
 use super::Builder;
 use crate::feed::Feed;
@@ -11,9 +11,9 @@ use crate::whole::Whole;
 use crate::window::Window;
 use std::io;
 
-/// The least that is worth a thread, in bytes.
+/// Minimum size of a piece, in bytes.
 const PIECE: u64 = 4 << 20;
-/// Bytes that are read before the place from which an event is looked for: they tell an event from an object inside one.
+/// Bytes read before the position from which an event is searched: they distinguish an event from an object inside one.
 const BEFORE: u64 = 256;
 
 /// Reads events into `builder` from `at`, after the opening bracket, on up to `threads` threads.
@@ -36,7 +36,7 @@ pub(crate) fn read_events<F: Feed>(
     Ok(end)
 }
 
-/// Where `count` pieces of about the same size seem to begin; `None` when there are not two.
+/// Returns the likely starts of `count` pieces of about the same size; `None` if there are fewer than two.
 pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>> {
     let size = whole.length().saturating_sub(from) / count.max(1);
     let mut starts = vec![from];
@@ -49,7 +49,7 @@ pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>>
     (starts.len() > 1).then_some(starts)
 }
 
-/// The offset of the first likely event from an offset on; `None` where a window holds none.
+/// Returns the offset of the first likely event from an offset on; `None` if a window contains none.
 fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
     let begin = from.saturating_sub(BEFORE);
     let mut window = Window::new(whole, begin);

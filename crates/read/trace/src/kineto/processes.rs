@@ -1,4 +1,4 @@
-//! Traces of several processes in one file, told apart.
+//! Splitting of traces of several processes in one file.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -9,14 +9,15 @@ use crate::collective::Carrier;
 use crate::foreign::is_step_name;
 use crate::units::Nanos;
 
-/// Share of a device's activities that must be one process's, for the others to be taken for its own too.
+/// Minimum share of a device's activities that must belong to one process for the device to be counted as its own.
 const OWNER: f64 = 0.9;
 
 impl Trace {
-    /// The traces of the processes that marked steps, by process number, where there are several. Work of the device goes to
-    /// the process whose call has its correlation. Numbers of several processes may be alike: then the device's own process
-    /// counts, and on a shared device the call that came last. Where all numbers are alike, as many devices as processes are
-    /// taken in the same order. Threads of other processes are left out.
+    /// Returns the traces of the processes that marked steps, by process id, if there are several. Device work is assigned to
+    /// the process whose call has its correlation. Several processes may use the same correlations: then the owner of the device
+    /// is chosen, and on a shared device the process of the latest call before it. If no correlation is unique, and there are as many devices as
+    /// processes,
+    /// they are matched in order. Threads of other processes are dropped.
     pub(crate) fn split_processes(&self) -> Option<Vec<Trace>> {
         let pids = self.stepping_processes();
         if pids.len() < 2 {
@@ -26,7 +27,7 @@ impl Trace {
         Some((0..pids.len()).map(|process| self.of_process(pids[process], process, &owners)).collect())
     }
 
-    /// Numbers of the processes that marked steps, ascending.
+    /// Returns the ids of the processes that marked steps, ascending.
     #[must_use]
     pub fn stepping_processes(&self) -> Vec<i64> {
         let is_step: Vec<bool> = self.names.iter().map(|(_, name)| is_step_name(name)).collect();
@@ -39,7 +40,7 @@ impl Trace {
         self.threads[thread.0 as usize].pid
     }
 
-    /// Position in `pids` of the process that launched each activity.
+    /// Returns for each activity the position in `pids` of the process that launched it.
     fn owners_of_activities(&self, pids: &[i64]) -> Vec<usize> {
         let mut callers: FxHashMap<u64, Vec<(Nanos, usize)>> = FxHashMap::default();
         for call in 0..self.calls.len() {
@@ -49,7 +50,7 @@ impl Trace {
         let activities = &self.activities;
         let device = |row: usize| self.streams[activities.stream[row].0 as usize].device;
         let of = |row: usize| callers.get(&activities.correlation[row]).map_or(&[][..], |found| found);
-        // Devices by the activities that one process alone can have launched.
+        // Per device, the activities that only one process can have launched.
         let mut counts: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for row in 0..activities.len() {
             if let [(_, first), rest @ ..] = of(row)
@@ -66,7 +67,7 @@ impl Trace {
         let mut owners: FxHashMap<u32, usize> =
             counts.iter().filter_map(|(&device, counts)| Some((device, owner(counts)?))).collect();
         if counts.is_empty() {
-            // All numbers are alike: as many devices as processes are in the same order.
+            // No correlation is unique: as many devices as processes are matched in order.
             let devices: BTreeSet<u32> = (0..activities.len()).map(device).collect();
             if devices.len() == pids.len() {
                 owners.extend(devices.into_iter().zip(0..));
@@ -85,7 +86,7 @@ impl Trace {
         (0..activities.len()).map(of_activity).collect()
     }
 
-    /// The rows of one process, in a trace of their own.
+    /// Returns the rows of one process as a separate trace.
     fn of_process(&self, pid: i64, process: usize, owners: &[usize]) -> Trace {
         let mut builder = Builder::default();
         builder.trace.origin = self.origin;
@@ -118,7 +119,7 @@ impl Trace {
             let launch = builder.shape(*self.activities.launch_shape(row));
             builder.trace.activities.push(Activity { stream, launch, ..activity });
         }
-        // Synchronisations and annotations of the device are on streams that the process used.
+        // Synchronisations and annotations of the device are assigned to a process if it used their stream.
         for row in self.syncs.rows() {
             let stream = self.streams[row.track.0 as usize];
             if builder.stream_ids.contains_key(&stream) {

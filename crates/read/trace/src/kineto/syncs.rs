@@ -1,10 +1,10 @@
-//! Where the host or a stream waited for the device.
+//! Waits of the host or a stream for the device.
 
 use super::StreamId;
 use crate::columns::columns;
 use crate::units::Nanos;
 
-/// What waits for what.
+/// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncKind {
     /// The host waits for a stream.
@@ -15,30 +15,30 @@ pub enum SyncKind {
     Context,
     /// A stream waits for an event of another stream.
     StreamWaitEvent,
-    /// Something this reader does not know.
+    /// A kind that this reader does not know.
     Other,
 }
 
 columns! {
     /// Synchronisations, `cuda_sync`.
     pub struct Syncs of SyncEvent {
-        /// What waits for what.
+        /// Kind of the wait.
         kind: SyncKind,
-        /// The track it is drawn on: the device and stream, or stream -1.
+        /// Track it is drawn on: the device and stream, or stream -1.
         track: StreamId,
-        /// When it began.
+        /// Start time.
         start: Nanos,
-        /// How long it took.
+        /// Duration.
         dur: Nanos,
-        /// Ties it to the call; 0 is none.
+        /// Correlation with the call; 0 if there is none.
         correlation: u64,
-        /// The stream that waits, or that is waited for by the host.
+        /// Stream that waits, or that the host waits for.
         stream: Option<i64>,
-        /// The stream on which the awaited event was recorded.
+        /// Stream on which the awaited event was recorded.
         wait_on_stream: Option<i64>,
-        /// The correlation of the call that recorded the awaited event.
+        /// Correlation of the call that recorded the awaited event.
         wait_on_event_record_correlation: Option<u64>,
-        /// The awaited event.
+        /// Id of the awaited event.
         event_id: Option<u64>,
     }
 }

@@ -1,4 +1,4 @@
-//! The whole of one Kineto file.
+//! Contents of one Kineto file.
 
 use super::{Activities, Calls, DeviceProperties, GpuAnnotations, HostIntervals, HostOps, OpInputs, Syncs};
 use crate::collective::Collective;
@@ -8,44 +8,44 @@ use crate::notes::Notes;
 use crate::strings::{NameId, Strings};
 use crate::units::Nanos;
 
-/// A host thread.
+/// Host thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The process; a number below -2^62 stands for a process that has only a name.
+    /// Process id; a number below -2^62 represents a process that has only a name.
     pub pid: i64,
-    /// The thread; a number below -2^62 stands for a thread that has only a name.
+    /// Thread id; a number below -2^62 represents a thread that has only a name.
     pub tid: i64,
-    /// Its name, when the trace gives one.
+    /// Name, if the trace has one.
     pub name: Option<NameId>,
 }
 
-/// A queue of work on one device.
+/// Queue of work on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stream {
-    /// The device's number within its host.
+    /// Number of the device within its host.
     pub device: u32,
-    /// The stream's number; -1 is none in particular.
+    /// Number of the stream; -1 for no particular stream.
     pub stream: i64,
 }
 
-/// What one process did while it was profiled, in columns.
+/// Events of one process while it was profiled, in columns.
 ///
 /// Rows keep the order of the file; threads, streams and names are numbered as they first appear.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// The profiler that wrote it.
+    /// Profiler that wrote it.
     pub origin: Origin,
-    /// Every name, once.
+    /// Names of the trace, each once.
     pub names: Strings,
-    /// Host threads that did something.
+    /// Host threads with events.
     pub threads: Vec<Thread>,
-    /// Device streams that did something.
+    /// Device streams with events.
     pub streams: Vec<Stream>,
-    /// The devices of the host.
+    /// Devices of the host.
     pub devices: Vec<DeviceProperties>,
-    /// Where this trace stands in a distributed run.
+    /// Rank and process groups in a distributed run.
     pub distributed: Option<Distributed>,
-    /// What all times are relative to: nanoseconds since 1970, or zero where times are absolute.
+    /// Reference of all times: nanoseconds since 1970, or zero if times are absolute.
     pub base_time: Nanos,
     /// Ops and annotations on the host.
     pub ops: HostOps,
@@ -53,22 +53,22 @@ pub struct Trace {
     pub calls: Calls,
     /// Kernels, copies and fills on the device.
     pub activities: Activities,
-    /// Annotations as seen on the device.
+    /// Host annotations on the device.
     pub gpu_annotations: GpuAnnotations,
-    /// Synchronisations.
+    /// Waits of the host or streams for the device.
     pub syncs: Syncs,
-    /// The profiler's own work.
+    /// Work of the profiler itself.
     pub overheads: HostIntervals,
-    /// Shapes of the inputs of ops, where recorded.
+    /// Shapes of the inputs of ops, if recorded.
     pub inputs: OpInputs,
     /// Arguments of collectives: on kernels, and on the ops that called them.
     pub collectives: Vec<Collective>,
-    /// What was repaired or left out.
+    /// Repairs and omissions.
     pub notes: Notes,
 }
 
 impl Trace {
-    /// The name behind an id.
+    /// Returns the name of an id.
     #[must_use]
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id)

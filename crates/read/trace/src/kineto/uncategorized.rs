@@ -3,7 +3,7 @@
 use crate::strings::NameId;
 use crate::units::Nanos;
 
-/// A complete event without a category.
+/// Complete event without a category.
 #[derive(Clone, Copy)]
 pub(super) struct Uncategorized {
     pub(super) pid: i64,
@@ -12,12 +12,12 @@ pub(super) struct Uncategorized {
     pub(super) start: Nanos,
     pub(super) dur: Nanos,
     pub(super) correlation: u64,
-    /// The node of the graph that a kernel belongs to; 0 is none.
+    /// Graph node that a kernel belongs to; 0 if there is none.
     pub(super) graph_node: u64,
-    /// The number of the step that it marks.
+    /// Number of the step that it marks.
     pub(super) step: Option<i64>,
-    /// How a kernel was launched, or what was copied.
+    /// Launch details of a kernel, or details of a copy.
     pub(super) details: Option<NameId>,
-    /// Where it stands in the file.
+    /// Offset in the file.
     pub(super) at: u64,
 }

@@ -1,7 +1,7 @@
-//! What XLA's profiler writes (`trace.json.gz` of JAX): Chrome's format, without categories.
+//! Traces of XLA's profiler (`trace.json.gz` of JAX): Chrome's format, without categories.
 //!
-//! What an event is follows from the process and the thread that it is on: streams of a GPU, `Stream #13(Compute)` of
-//! `/device:GPU:0`, or threads of the host. Other lines of a GPU, as `XLA Ops` and `Steps`, repeat what its streams did.
+//! The kind of an event follows from its process and thread: streams of a GPU, `Stream #13(Compute)` of
+//! `/device:GPU:0`, or threads of the host. Other lines of a GPU, such as `XLA Ops` and `Steps`, repeat the events of its streams.
 
 use super::uncategorized::Uncategorized;
 use super::{
@@ -13,13 +13,13 @@ use crate::notes::Note;
 use crate::number;
 use rustc_hash::FxHashMap;
 
-/// The process of a GPU.
+/// Prefix of the process name of a GPU.
 const DEVICE: &str = "/device:GPU:";
-/// The thread of a stream.
+/// Prefix of the thread name of a stream.
 const STREAM: &str = "Stream #";
 
 impl Builder {
-    /// Gives events without a category their rows, where XLA's profiler wrote them; else counts them.
+    /// Adds the rows of events without a category if XLA's profiler wrote them; otherwise counts them.
     pub(super) fn place_uncategorized(&mut self) {
         let events = std::mem::take(&mut self.uncategorized);
         let devices: FxHashMap<i64, u32> =
@@ -107,8 +107,8 @@ impl Builder {
     }
 }
 
-/// The function of a call: as it is named, without its graph (`cuGraphLaunch (CudaGraph:85)`). Newer versions name a call
-/// after what it launches: then by its kind.
+/// Returns the function of a call: its name, without its graph (`cuGraphLaunch (CudaGraph:85)`). Newer versions name a call
+/// after the activity that it launches: then a function by its kind.
 fn function(name: &str) -> &str {
     let function = name.split(" (").next().unwrap_or(name);
     match () {
@@ -119,12 +119,12 @@ fn function(name: &str) -> &str {
     }
 }
 
-/// The number of the GPU whose process has this name: `/device:GPU:0`, at times with its host behind it.
+/// Returns the number of the GPU whose process has this name: `/device:GPU:0`, sometimes followed by its host.
 fn device(name: &str) -> Option<u32> {
     leading_number(name.split_once(DEVICE)?.1)
 }
 
-/// The number of the stream whose thread has this name.
+/// Returns the number of the stream whose thread has this name.
 fn stream(line: &str) -> Option<i64> {
     leading_number(line.strip_prefix(STREAM)?).map(i64::from)
 }
@@ -134,7 +134,7 @@ fn leading_number(text: &str) -> Option<u32> {
     text[..digits].parse().ok()
 }
 
-/// The name of a copy or a fill as others write it; `None` of a kernel.
+/// Returns Kineto's name of a copy or a fill; `None` for a kernel.
 fn copy(name: &str, details: &str) -> Option<(ActivityKind, &'static str)> {
     let stem = name.trim_start_matches("Memcpy");
     if name.starts_with("Memset") {
@@ -160,13 +160,13 @@ fn copy(name: &str, details: &str) -> Option<(ActivityKind, &'static str)> {
     ))
 }
 
-/// The number behind a key of details such as `kind_src:pinned kind_dst:device size:1024`; 0 where it is not there.
+/// Returns the number after a key in details such as `kind_src:pinned kind_dst:device size:1024`; 0 if the key is missing.
 fn number_of(details: &str, key: &str) -> u64 {
     let value = details.split_whitespace().find_map(|field| field.strip_prefix(key));
     value.and_then(|digits| number::unsigned(digits.as_bytes())).unwrap_or(0)
 }
 
-/// How a kernel was launched: `regs:16 static_shared:0 dynamic_shared:0 grid:1,1,1 block:32,1,1 occ_pct:50`.
+/// Parses the launch shape of a kernel: `regs:16 static_shared:0 dynamic_shared:0 grid:1,1,1 block:32,1,1 occ_pct:50`.
 fn shape(details: &str) -> LaunchShape {
     let triple = |key: &str| {
         let value = details.split_whitespace().find_map(|field| field.strip_prefix(key)).unwrap_or_default();

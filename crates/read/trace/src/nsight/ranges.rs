@@ -8,13 +8,13 @@ use crate::units::Nanos;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The kinds of events that are ranges: pushed and popped, or started and ended.
+/// Event types of ranges: pushed and popped, or started and ended.
 const RANGES: [i64; 2] = [59, 60];
-/// What the name of a step consists of besides its number.
+/// Letters in the name of a step besides its number.
 const STEPS: [&str; 8] =
     ["step", "iteration", "iter", "trainstep", "trainingstep", "train", "batch", "profilerstep"];
 
-/// A range on one thread.
+/// Range on one thread.
 pub(super) struct Range {
     pub(super) thread: i64,
     text: String,
@@ -22,7 +22,7 @@ pub(super) struct Range {
     end: Nanos,
 }
 
-/// A range as what it is.
+/// Op, step or label made from a range.
 pub(super) struct Op {
     pub(super) thread: i64,
     pub(super) name: String,
@@ -33,7 +33,7 @@ pub(super) struct Op {
 }
 
 impl Range {
-    /// That of a row; `None` of marks, and of what never ended.
+    /// Reads the range of a row; `None` for marks, and for ranges that never ended.
     pub(super) fn of(row: &Row<'_>, texts: &FxHashMap<i64, String>) -> Option<Range> {
         let (start, end) = (row.time("start")?, row.time("end")?);
         if row.number("eventType").is_some_and(|kind| !RANGES.contains(&kind)) {
@@ -60,7 +60,7 @@ impl Op {
     }
 }
 
-/// Ops and labels of all ranges. Those are steps whose names say so, of one thread and one name: whichever take longest together.
+/// Returns the ops and labels of all ranges. Steps are the ranges with a step's name, of the thread and name with the longest total time.
 pub(super) fn ops(ranges: Vec<Range>) -> Vec<Op> {
     let mut times: BTreeMap<(String, i64), Nanos> = BTreeMap::new();
     for range in &ranges {
@@ -89,7 +89,7 @@ pub(super) fn ops(ranges: Vec<Range>) -> Vec<Op> {
     each
 }
 
-/// The letters of a step's name, where it is one: `step 3`, `Iteration_12`, `train_step#4`.
+/// Returns the letters of a step's name, if it is one: `step 3`, `Iteration_12`, `train_step#4`.
 fn step_stem(text: &str) -> Option<String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || " _-#:/()[]=.".contains(letter);
     let letters: String = text.chars().filter(char::is_ascii_alphabetic).collect();
@@ -97,14 +97,14 @@ fn step_stem(text: &str) -> Option<String> {
     (text.chars().all(fits) && STEPS.contains(&stem.as_str())).then_some(stem)
 }
 
-/// The first number in a text.
+/// Returns the first number in a text.
 fn number(text: &str) -> Option<i64> {
     let digits = text.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
     digits[..end].parse().ok()
 }
 
-/// The name of an op and its sequence number: `aten::mm, seq = 12, op_id = 3, sizes = [[4, 4]]`.
+/// Returns the name of an op and its sequence number: `aten::mm, seq = 12, op_id = 3, sizes = [[4, 4]]`.
 fn op(text: &str) -> (&str, Option<i64>) {
     let fields = [", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "];
     let end = fields.iter().filter_map(|field| text.find(field)).min().unwrap_or(text.len());

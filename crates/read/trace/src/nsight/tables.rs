@@ -1,4 +1,4 @@
-//! The tables of an export, of whatever version: columns that are missing read as nothing.
+//! Tables of an export of any version: missing columns read as absent values.
 
 use crate::kineto::DeviceProperties;
 use crate::list;
@@ -8,31 +8,31 @@ use rusqlite::{Connection, Error, Result, ffi};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shortest row, in bytes of the file.
+/// Minimum size of a row, in bytes of the file.
 const SHORTEST_ROW: u64 = 5;
 
-/// The tables of an export.
+/// Tables of an export.
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
-    /// The tables that are there.
+    /// Names of the existing tables.
     names: BTreeSet<String>,
-    /// The length of the file, in bytes.
+    /// Length of the file, in bytes.
     length: u64,
 }
 
-/// One row.
+/// One row of a table.
 pub(super) struct Row<'r> {
     row: &'r rusqlite::Row<'r>,
     columns: &'r BTreeMap<String, usize>,
     room: &'r Room,
 }
 
-/// The bytes that the rows and the texts of a table may still take. The pages of a damaged file can lead to one another, and
-/// so hold a row as often as they like.
+/// Remaining bytes for the rows and texts of a table. The pages of a damaged file can refer to one another, and
+/// so contain a row any number of times.
 struct Room(Cell<u64>);
 
 impl Room {
-    /// Room in a file of `length` bytes: a text of UTF-16 is read as UTF-8, which is up to half as long again.
+    /// Returns the room in a file of `length` bytes: a UTF-16 text is read as UTF-8, which is up to half as long again.
     fn of(length: u64) -> Room {
         Room(Cell::new(length.saturating_mul(2)))
     }
@@ -48,7 +48,7 @@ impl Room {
 }
 
 impl Row<'_> {
-    /// A whole number; `None` where it is not there.
+    /// Returns a whole number; `None` if absent.
     pub(super) fn number(&self, column: &str) -> Option<i64> {
         match self.row.get_ref(*self.columns.get(column)?) {
             Ok(ValueRef::Integer(number)) => Some(number),
@@ -56,12 +56,12 @@ impl Row<'_> {
         }
     }
 
-    /// A time in nanoseconds; `None` where it is not there.
+    /// Returns a time in nanoseconds; `None` if absent.
     pub(super) fn time(&self, column: &str) -> Option<Nanos> {
         self.number(column).map(Nanos)
     }
 
-    /// A text; `None` where it is not there.
+    /// Returns a text; `None` if absent.
     pub(super) fn text(&self, column: &str) -> Option<String> {
         match self.row.get_ref(*self.columns.get(column)?) {
             Ok(ValueRef::Text(text)) => {
@@ -74,7 +74,7 @@ impl Row<'_> {
 }
 
 impl<'c> Tables<'c> {
-    /// The tables of a file of `length` bytes. Those that a module of SQLite computes have no pages, and are left out.
+    /// Returns the tables of a file of `length` bytes. Virtual tables, which have no pages, are excluded.
     pub(super) fn of(connection: &'c Connection, length: u64) -> Result<Tables<'c>> {
         let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
         let mut query = connection.prepare(tables)?;
@@ -82,13 +82,13 @@ impl<'c> Tables<'c> {
         Ok(Tables { connection, names: names?, length })
     }
 
-    /// Whether Nsight Systems wrote it: it has texts, and something that was traced.
+    /// Whether Nsight Systems wrote it: it has texts and traced events.
     pub(super) fn is_export(&self) -> bool {
         let traced = ["CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"];
         self.names.contains("StringIds") && traced.iter().any(|table| self.names.contains(*table))
     }
 
-    /// Calls `take` with each row of a table, in the order of the file; with none where the table is not there.
+    /// Calls `take` with each row of a table, in file order; with none if the table does not exist.
     pub(super) fn each(&self, table: &str, mut take: impl FnMut(&Row<'_>)) -> Result<()> {
         if !self.names.contains(table) {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'c> Tables<'c> {
         Ok(())
     }
 
-    /// The columns that a table stores. Those that an expression in the file computes could take any time.
+    /// Returns the stored columns of a table. Generated columns are excluded, since their expressions could take any time.
     fn columns(&self, table: &str) -> Result<Vec<String>> {
         let mut query = self.connection.prepare(&format!("PRAGMA table_xinfo(\"{table}\")"))?;
         let stored = query.query_map([], |row| Ok((row.get("name")?, row.get("hidden")?)))?;
@@ -131,7 +131,7 @@ impl<'c> Tables<'c> {
         })
     }
 
-    /// The processes that ran kernels, by their numbers.
+    /// Returns the ids of the processes that ran kernels.
     pub(super) fn processes(&self) -> Result<Vec<i64>> {
         let mut found = BTreeSet::new();
         self.each("CUPTI_ACTIVITY_KIND_KERNEL", |row| {
@@ -140,7 +140,6 @@ impl<'c> Tables<'c> {
         Ok(found.into_iter().collect())
     }
 
-    /// The GPUs.
     pub(super) fn devices(&self) -> Result<Vec<DeviceProperties>> {
         let mut found = Vec::new();
         self.each("TARGET_INFO_GPU", |row| found.push(super::device(row)))?;

@@ -13,31 +13,31 @@ use super::{Form, HostChoice, Part, Pricing, one_host};
     steptime choose examples/resnet50_32 --device h100,a100,l4,t4 --price prices.toml
     steptime choose examples/models/dcn_v2.toml --device h200,l40s --json
 
-Prices are TOML, a line for each GPU by its profile's name, per GPU-hour and all in one currency:
+Prices are TOML, one line per GPU by its profile's name, per GPU-hour and all in one currency:
     h100 = 2.50
     l4 = 0.70")]
 pub struct Choose {
     /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
     pub input: PathBuf,
-    /// The GPUs: shipped profiles' names or profiles' folders, with commas between, or `all` that ship
+    /// GPUs, comma-separated: names of shipped profiles, folders of profiles, or `all` shipped ones
     #[arg(long, value_name = "NAME|FOLDER,..|all", value_delimiter = ',', default_value = "all")]
     pub device: Vec<String>,
-    /// Prices per GPU-hour: the GPUs come in the order of their cost then
+    /// Prices per GPU-hour; GPUs are then listed by cost
     #[arg(long, value_name = "FILE.toml")]
     pub price: Option<PathBuf>,
-    /// Samples in the batch that was recorded [default: what its recorder wrote]
+    /// Samples in the recorded batch [default: as noted in the recording]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub recorded_batch: Option<u64>,
-    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// Which step and rank.
+    /// Step and rank.
     #[command(flatten)]
     pub part: Part,
-    /// How the answer is printed.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
 }

@@ -12,24 +12,24 @@ use super::{Form, Whom};
     steptime compare examples/dlrm_default_2048 examples/dlrm_default_fused_2048
     steptime compare before/ after/ --fail-above 5%
 
-With --fail-above the exit code is 1 where the second takes so much longer than the first: for continuous integration.")]
+With --fail-above the exit code is 1 if the second takes that much longer than the first: for continuous integration.")]
 pub struct Compare {
     /// A recording, or a trace
     pub a: PathBuf,
-    /// Another, to be compared with it
+    /// Another to compare with it
     pub b: PathBuf,
-    /// Fail where the second takes more than so many percent longer than the first
+    /// Maximum slowdown in percent: fail if the second takes longer than the first by more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_above: Option<f64>,
-    /// Where both run.
+    /// Device, host and part of both inputs.
     #[command(flatten)]
     pub whom: Whom,
-    /// How the answer is printed.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
 }
 
-/// A percentage, with its sign or without, as a share.
+/// Reads a percentage, with its sign or without, as a fraction.
 fn percent(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),

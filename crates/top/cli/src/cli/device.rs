@@ -18,35 +18,35 @@ pub enum Device {
         /// Sweeps of one GPU
         #[arg(required = true, value_name = "SWEEP")]
         sweeps: Vec<PathBuf>,
-        /// Recordings of training steps on the same GPU: kernels as they are inside a step
+        /// Recordings of training steps on the same GPU: kernels as they run inside a step
         #[arg(long, value_name = "RECORDING", num_args = 1..)]
         steps: Vec<PathBuf>,
-        /// The device's specification: the fields of `[device]` in a profile [default: what the sweep measured]
+        /// The device's specification: the fields of `[device]` in a profile [default: as measured by the sweep]
         #[arg(long, value_name = "FILE")]
         spec: Option<PathBuf>,
-        /// A profile to improve, by a shipped one's name or its folder: what it knows is kept, and corrected for
-        /// the kinds of calls that the sweeps hold
+        /// A profile to improve, by a shipped one's name or its folder: its models are kept, and corrected for
+        /// the kinds of calls in the sweeps
         #[arg(long, value_name = "NAME|FOLDER", conflicts_with = "spec")]
         onto: Option<String>,
-        /// Recordings that the profile will be scored on: rows that run one of their kernels, at its sizes, are left out
+        /// Recordings that the profile will be scored on: rows of the sweeps with the same kernel at the same sizes are left out
         #[arg(long, value_name = "RECORDING", num_args = 1..)]
         without: Vec<PathBuf>,
-        /// Only kernels of these families, with commas between, as `device show` names them [default: all]
+        /// Only kernels of these families, comma-separated, as named by `device show` [default: all]
         #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
         families: Vec<String>,
-        /// The profile's folder to write
+        /// The profile folder to write
         #[arg(short, long, value_name = "FOLDER")]
         output: PathBuf,
-        /// How far to search for the multilayer perceptrons of the published method
+        /// Extent of the search for the multilayer perceptrons of the published method
         #[arg(long, value_enum, default_value_t = Search::Shipped)]
         search: Search,
-        /// Seed of everything random
+        /// Random seed
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
-    /// Predict the kernels of tables, and tell how far off that is: sweeps, NeuSight's CSV, aiconfigurator's Parquet
+    /// Predict the kernels of tables, and report the errors: sweeps, NeuSight's CSV, aiconfigurator's Parquet
     #[command(after_help = "EXAMPLE
-    steptime device score bmm.csv gemm_perf.parquet        # each GPU by the profile that bears its name
+    steptime device score bmm.csv gemm_perf.parquet        # each GPU by the profile of its name
     steptime device score sweep.parquet --device h100 --lent h200    # by the models of another GPU")]
     Score {
         /// Tables of measured kernels
@@ -55,23 +55,23 @@ pub enum Device {
         /// The profile to price with, by a shipped one's name or its folder [default: each GPU's own]
         #[arg(long, value_name = "NAME|FOLDER")]
         device: Option<String>,
-        /// The profile whose models it is lent, though it may have its own
+        /// Use the kernel models of this profile, transferred to the device, even if the device has its own
         #[arg(long, value_name = "NAME|FOLDER", requires = "device")]
         lent: Option<String>,
-        /// With `--lent`: corrections of lent models, made by `device transfer` [default: none]
+        /// With `--lent`: corrections of the transferred models, made by `device transfer` [default: none]
         #[arg(long, value_name = "FOLDER", requires = "lent")]
         corrections: Option<PathBuf>,
-        /// What rows are put together by
+        /// Grouping of rows
         #[arg(long, value_enum, default_value_t = By::Kind)]
         by: By,
-        /// Every row instead of scores, as CSV
+        /// Print every row instead of scores, as CSV
         #[arg(long, conflicts_with = "json")]
         rows: bool,
-        /// How to print it.
+        /// Output format.
         #[command(flatten)]
         form: Form,
     },
-    /// Learn from tables of many GPUs what one GPU's models are off on others, for GPUs that nothing is measured on
+    /// Learn corrections for transferring one GPU's models to unmeasured GPUs, from tables of many GPUs
     #[command(after_help = "EXAMPLE
     steptime device transfer tables/*.csv gemm_perf.parquet -o corrections --without l4
     steptime device score l4.csv --device l4 --lent h200 --corrections corrections")]
@@ -79,29 +79,29 @@ pub enum Device {
         /// Tables of measured kernels
         #[arg(required = true, value_name = "TABLE")]
         tables: Vec<PathBuf>,
-        /// The profile whose models are lent
+        /// The profile whose models are transferred
         #[arg(long, value_name = "NAME|FOLDER", default_value = "h200")]
         from: String,
         /// GPUs whose rows are left out, by their profiles' names
         #[arg(long, value_name = "NAME", num_args = 1..)]
         without: Vec<String>,
-        /// The most rows of a GPU that are learnt from, drawn evenly from each table
+        /// Maximum number of rows per GPU to learn from, drawn evenly from each table
         #[arg(long, value_name = "ROWS", default_value_t = 30_000)]
         most: usize,
         /// The folder to write
         #[arg(short, long, value_name = "FOLDER")]
         output: PathBuf,
-        /// Seed of everything random
+        /// Random seed
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
     /// List the profiles that ship with steptime
     List {
-        /// How to print it.
+        /// Output format.
         #[command(flatten)]
         form: Form,
     },
-    /// Show what is in a device profile: specification, families, models, errors, ranges
+    /// Show a device profile: specification, families, models, errors, ranges
     Show {
         /// A shipped profile's name, or a profile's folder
         name: String,
@@ -111,7 +111,7 @@ pub enum Device {
     },
 }
 
-/// What rows of tables are put together by.
+/// Grouping of the rows of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// The generator of a sweep, or the kind of op in a table
@@ -122,11 +122,11 @@ pub enum By {
     Op,
 }
 
-/// How far to search.
+/// Extent of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Search {
     /// The subset that the shipped profile used
     Shipped,
-    /// All of the published search space: days
+    /// All of the published search space, which takes days
     Full,
 }

@@ -1,4 +1,4 @@
-//! What can be typed for `steptime gather-plan`.
+//! `steptime gather-plan`.
 
 use clap::Args;
 
@@ -18,10 +18,10 @@ pub struct GatherPlan {
     /// N: lookups
     #[arg(long, value_name = "N", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
     pub lookups: Option<u64>,
-    /// The n-th most wanted row is wanted n^-A as often as the first
+    /// Zipf exponent A of row accesses: the n-th most accessed row is accessed n^-A times as often as the first
     #[arg(long, value_name = "A", conflicts_with = "indices", allow_negative_numbers = true)]
     pub zipf: Option<f64>,
-    /// A file of indices below E, one a line, that shows how often rows are wanted
+    /// File of indices below E, one per line; row access counts are taken from it
     #[arg(long, value_name = "FILE")]
     pub indices: Option<String>,
     /// A shipped profile's name, or a profile's folder
@@ -30,7 +30,7 @@ pub struct GatherPlan {
     /// Print JSON
     #[arg(long, conflicts_with = "explain")]
     pub json: bool,
-    /// Walk through a case: a table of 8192 rows of 4096 columns and 16,384 lookups, unless others are given
+    /// Explain a case step by step: by default a table of 8192 rows of 4096 columns, and 16,384 lookups
     #[arg(long)]
     pub explain: bool,
 }

@@ -15,34 +15,34 @@ use super::{Form, Shard};
     steptime ingest traces/monday -o lake --shard 3/16      # on the third of 16 machines
     steptime query lake --ask stragglers                    # of the Python package
 
-A run is a trace, a recording, or a folder of traces or recordings, one a rank. The lake is a folder of Parquet:
+A run is a trace, a recording, or a folder of traces or recordings, one per rank. The lake is a folder of Parquet files:
     lake/run=NAME/rank=R/{steps,ops,kernels,collectives,gaps}.parquet
-Ranks that are there already, made of files that have not changed since, are not read again.")]
+Ranks that are in the lake already, made from files that have not changed since, are not read again.")]
 pub struct Ingest {
     /// Traces, recordings, or folders of ranks
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// The lake: a folder, made where it is not there
+    /// The lake: a folder, created if missing
     #[arg(short, long, value_name = "LAKE")]
     pub output: PathBuf,
-    /// How many traces are read at a time [default: as many as there are processors]
+    /// Number of traces read in parallel [default: the number of processors]
     #[arg(long, value_name = "N")]
     pub workers: Option<NonZeroUsize>,
     /// Only every Nth file, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub shard: Option<Shard>,
-    /// What the run is called [default: as its folder or file]
+    /// Name of the run [default: that of its folder or file]
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
-    /// How the summary is printed.
+    /// Output format of the summary.
     #[command(flatten)]
     pub form: Form,
 }
 
-/// `steptime query`: of the Python package. Whatever is typed behind it is taken.
+/// `steptime query`, a command of the Python package; all arguments after it are accepted.
 #[derive(Debug, Args)]
 pub struct Query {
-    /// A lake, and what is asked of it
+    /// A lake, and the query
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "LAKE SQL")]
     pub rest: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Commands over jobs on several GPUs.
+//! Commands for jobs on several GPUs.
 
 use std::path::PathBuf;
 
@@ -13,56 +13,56 @@ use super::{Form, HostChoice, OutputFile, Pricing, one_host};
     steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
     steptime shard model.toml --gpus 8 --device h200 --host-memory 1000 --indices zipf:1.05
 
-A plan names tables by their numbers in the description: t_0, t_1, ...; one by TorchRec or HugeCTR whose tables' names
-end in these numbers is read, too.")]
+A plan names tables by their numbers in the description: t_0, t_1, ...; a plan by TorchRec or HugeCTR
+is read too if its tables' names end in these numbers.")]
 pub struct ShardTables {
     /// The description of a model (.toml)
     pub model: PathBuf,
-    /// How many GPUs; where a plan is given, as many as it names
+    /// Number of GPUs [default: that of the plan, with --evaluate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), required_unless_present = "evaluate")]
     pub gpus: Option<u32>,
-    /// In how many machines the GPUs are, as many in each; data between them goes over their network [default: as many GPUs in each as such machines usually have]
+    /// Number of nodes (GPUs are divided evenly); data between nodes goes over their network [default: by the usual number of GPUs per node]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub nodes: Option<u32>,
     /// The GPUs: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: String,
-    /// Where the host's times come from: `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `default`, a profile's file, a probe's file, or a recording with a probe
     #[arg(long, value_name = "default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
-    /// Memory of each GPU that the job may use, in GiB [default: nine tenths of what the GPU has]
+    /// Memory that the job may use on each GPU, in GiB [default: nine tenths of the GPU's memory]
     #[arg(long, value_name = "GIB", value_parser = positive)]
     pub memory: Option<f64>,
-    /// Memory of each machine's host that tables may take, those of all its GPUs together, in GiB: what lies there has a cache of its
-    /// rows on its GPU [default: none]
+    /// Host memory per node that the tables of all its GPUs may take together, in GiB; tables in host memory have a cache of rows on
+    /// their GPU [default: none]
     #[arg(long, value_name = "GIB", value_parser = positive)]
     pub host_memory: Option<f64>,
-    /// Tell how long the step takes with this plan, and search for none
+    /// Predict the step time with this plan, without a search
     #[arg(long, value_name = "PLAN.json", conflicts_with_all = ["memory", "host_memory"])]
     pub evaluate: Option<PathBuf>,
     /// Write the plan
     #[arg(long, short, value_name = "PLAN.json")]
     pub output: Option<OutputFile>,
-    /// How to write it
+    /// Format of the written plan
     #[arg(long, value_enum, default_value_t = PlanFormat::Torchrec, requires = "output")]
     pub format: PlanFormat,
-    /// The path of the tables' module in the model that is to take the plan, as TorchRec wants it
+    /// Path of the tables' module in the model that will use the plan, as TorchRec names it
     #[arg(long, value_name = "PATH", default_value = "sparse_arch.embedding_bag_collection")]
     pub module: String,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
 }
 
-/// How a plan is written.
+/// File format of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// As TorchRec's `ShardingPlan` serializes
+    /// TorchRec's serialized `ShardingPlan`
     Torchrec,
-    /// As HugeCTR's `shard_matrix` and `shard_strategy`
+    /// HugeCTR's `shard_matrix` and `shard_strategy`
     Hugectr,
 }
 
@@ -79,34 +79,34 @@ pub struct Scale {
     /// Numbers of GPUs
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub gpus: Vec<u32>,
-    /// In how many machines they are, as many in each: one number, or one for each number of GPUs [default: as many GPUs in each as such machines usually have]
+    /// Number of nodes (GPUs are divided evenly): one number, or one for each number of GPUs [default: by the usual number of GPUs per node]
     #[arg(long, value_name = "M,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub nodes: Vec<u32>,
     /// The GPUs: a shipped profile's name, or a profile's folder [default: that of the recording]
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
-    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
-    /// Every GPU keeps as many samples as the input gives to one; else all share these
+    /// Weak scaling: each GPU keeps the input's number of samples; without it, all GPUs share them
     #[arg(long)]
     pub weak: bool,
-    /// Draw samples a second and efficiency over the number of GPUs
+    /// Plot samples per second and efficiency over the number of GPUs
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<OutputFile>,
-    /// Price per GPU-hour: tells what a thousand million samples cost
+    /// Price per GPU-hour; adds the cost per billion samples
     #[arg(long, value_name = "MONEY", value_parser = positive)]
     pub price: Option<f64>,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
 }
 
-/// A number above zero.
+/// Reads a number above zero.
 fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
-    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("say a number above zero".into()) }
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("give a number above zero".into()) }
 }

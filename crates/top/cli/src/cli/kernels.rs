@@ -9,7 +9,7 @@ use super::{Form, OutputFile, Part, Pricing};
 /// `steptime kernels`.
 #[derive(Debug, Subcommand)]
 pub enum KernelsCommand {
-    /// Predict the kernels of ops: one JSON query a line on standard input, one answer a line
+    /// Predict the kernels of ops: one JSON query per line on standard input, one answer per line
     #[command(after_help = r#"EXAMPLE
     echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
         steptime kernels predict --device h200 --json
@@ -20,13 +20,13 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
         /// A shipped profile's name, or a profile's folder
         #[arg(long, value_name = "NAME|FOLDER")]
         device: String,
-        /// How kernels are priced.
+        /// Kernel pricing.
         #[command(flatten)]
         pricing: Pricing,
-        /// Let queries name files of indices, which are read
+        /// Allow queries to name files of indices to read
         #[arg(long)]
         files: bool,
-        /// How to print it.
+        /// Output format.
         #[command(flatten)]
         form: Form,
     },
@@ -38,21 +38,21 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
     steptime roofline examples/dlrm_default_2048
     steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
 pub struct Roofline {
-    /// A recording with its execution trace, or an execution trace; of any other trace of a GPU, kernels are shown by name
+    /// A recording with its execution trace, or an execution trace; kernels of any other GPU trace are shown by name
     pub input: PathBuf,
-    /// The device: kernels are priced for it. Without it, measured times against the device recorded on
+    /// The device to price kernels for [default: measured times, compared with the recorded device]
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
     /// Write a plot
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<OutputFile>,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
-    /// Which step and rank.
+    /// Step and rank.
     #[command(flatten)]
     pub part: Part,
 }

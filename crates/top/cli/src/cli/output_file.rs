@@ -1,10 +1,10 @@
-//! An option that names a file to write.
+//! Options that name a file to write.
 
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// A file that a command writes. Every output of every command is of this type: by it outputs are told from inputs before
+/// A file that a command writes. Every output of every command has this type: it separates outputs from inputs before
 /// a command runs.
 #[derive(Debug, Clone)]
 pub struct OutputFile(PathBuf);

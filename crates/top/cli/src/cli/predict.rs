@@ -21,88 +21,88 @@ use super::{
 pub struct Predict {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
-    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
     /// [default: own; default for a lone execution trace, which has no times]
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
-    /// How many times as long as the profile's host yours takes for everything
+    /// Factor on all host times of the profile: 1.7 for a host 1.7 times as slow
     #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
     pub host_speed: Option<f64>,
-    /// Price every kernel for a device: a shipped profile's name, or a profile's folder; several, set apart by commas, are
+    /// Device to price every kernel for: a shipped profile's name, or a profile's folder; several, comma-separated, are
     /// compared in one table
     #[arg(long, value_name = "NAME|FOLDER,..", value_delimiter = ',')]
     pub device: Vec<String>,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    /// State of the predicted process: after a profiler has run in it, every runtime call takes longer
     #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
     pub process: ProcessChoice,
-    /// How the step time is computed
+    /// Method of computing the step time
     #[arg(long, value_enum, default_value_t = Method::Simulate)]
     pub method: Method,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
     /// Write the predicted step beside the measured one, as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
     pub timeline: Option<OutputFile>,
-    /// The step as that of a job.
+    /// Job of the step.
     #[command(flatten)]
     pub world: World,
-    /// Which step and rank.
+    /// Step and rank.
     #[command(flatten)]
     pub part: Part,
-    /// Leave the profiler's own cost in: predict the step as it was while profiled
+    /// Keep the profiler's own cost: predict the step under the profiler
     #[arg(long)]
     pub keep_profiler: bool,
 }
 
-/// How one rank's step becomes that of a job.
+/// Job in which every rank runs the step of one.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "A job of one rank's step")]
 pub struct World {
-    /// So many GPUs, a rank on each: all run this step, gradients are averaged as DistributedDataParallel does, and embedding tables
-    /// with sparse gradients lie on the ranks in turn
+    /// Number of GPUs, one rank on each: all run this step, gradients are averaged as by DistributedDataParallel, and embedding tables
+    /// with sparse gradients are placed on the ranks in turn
     #[arg(long = "world", value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub ranks: Option<u32>,
-    /// In how many machines the GPUs are, as many in each; data between them goes over their network [default: as many GPUs in each as such machines usually have]
+    /// Number of nodes (GPUs are divided evenly); data between nodes goes over their network [default: by the usual number of GPUs per node]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub nodes: Option<u32>,
-    /// Samples of all ranks together [default: each rank has as many as were recorded]
+    /// Samples of all ranks together [default: each rank has the recorded number]
     #[arg(long, value_name = "SAMPLES")]
     pub global_batch: Option<u64>,
-    /// Where embedding tables lie: TorchRec's sharding plan, or HugeCTR's matrices; tables by their numbers, in the order in which
-    /// they are looked up first
+    /// Placement of embedding tables: TorchRec's sharding plan, or HugeCTR's matrices; tables by their numbers, in the order of their
+    /// first lookup
     #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
-    /// What a rank keeps of parameters, gradients and the optimizer's states: `ddp` all, `zero1` the states of what it
-    /// updates, `zero2` a part of each, parameters whole from the forward to the backward pass, `fsdp` a part of each
+    /// Parameters, gradients and optimizer states that a rank keeps: `ddp` all; `zero1` all but the states of parameters that others
+    /// update; `zero2` a part of each, with parameters whole from the forward to the backward pass; `fsdp` a part of each
     #[arg(long, value_enum, requires = "ranks", default_value_t = Parallel::Ddp)]
     pub parallel: Parallel,
-    /// Blocks that `fsdp` and `zero2` gather each by itself: modules by their paths, `module:Net.down.*,module:Net.up.*`, all so deep inside the model,
-    /// `depth:2`, or the model alone, `whole` [default: modules of the class that is called most often, else stretches that come again]
+    /// Blocks that `fsdp` and `zero2` gather one by one: modules by path, `module:Net.down.*,module:Net.up.*`, all modules at a depth,
+    /// `depth:2`, or the whole model, `whole` [default: modules of the class with the most calls, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole", requires = "ranks")]
     pub blocks: Option<Blocks>,
-    /// Send gradients in another type
+    /// Type that gradients are sent in
     #[arg(long, value_enum, value_name = "TYPE")]
     pub send: Option<SendAs>,
-    /// Gradients are views of the buckets (gradient_as_bucket_view)
+    /// Make gradients views of the buckets (gradient_as_bucket_view)
     #[arg(long)]
     pub bucket_view: bool,
-    /// Tables that every rank has are updated by each from its own samples: their gradients are not averaged
+    /// Update tables that every rank has from the rank's own samples, without averaging their gradients
     #[arg(long)]
     pub copies_apart: bool,
-    /// Changes that are made on every rank, once it has its part of the job: a plan of `whatif --plan`. Without --world, of the ranks
-    /// of a described job
+    /// Changes to apply on every rank to its part of the job: a plan as for `whatif --plan`. Without --world, to the ranks of a
+    /// described job
     #[arg(long, value_name = "PLAN.toml")]
     pub changes: Option<PathBuf>,
-    /// From how many MiB on a bucket of gradients is full (bucket_cap_mb) [default: 1 the first, then 25]
+    /// Size of a full bucket of gradients, in MiB (bucket_cap_mb) [default: 1 for the first, then 25]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub bucket_mb: Option<u64>,
 }
 
-/// What ranks keep.
+/// Parameters, gradients and optimizer states that a rank keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Parallel {
     /// DistributedDataParallel: all
@@ -135,39 +135,39 @@ pub struct Validate {
     /// Recordings, or folders of recordings
     #[arg(required = true, value_name = "RECORDING")]
     pub recordings: Vec<PathBuf>,
-    /// Where the host's times come from: `own`, `default` (brought to the host of a recording that holds a probe), a
-    /// profile's file, or for each recording a profile fitted on all other architectures
+    /// Source of host times: `own`, `default` (rescaled to the host of a recording with a probe), a profile's file, or for each
+    /// recording a profile fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
-    /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)
+    /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)
     #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
     pub kernels: String,
-    /// How kernels are priced.
+    /// Kernel pricing.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    /// State of the predicted process: after a profiler has run in it, every runtime call takes longer
     #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
     pub process: ProcessChoice,
     /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
     #[arg(long)]
     pub lone: bool,
-    /// Of jobs with a description each: put what a planner says of their tables beside the measured step, and beside what is
-    /// predicted from the description; needs --kernels NAME and --model
+    /// Planner whose estimate for the tables of described jobs is compared with the measured step and with the prediction
+    /// from the description; needs --kernels NAME and --model
     #[arg(long, value_enum, requires = "model")]
     pub planner: Option<Planner>,
-    /// The description of the jobs' model (.toml), or a folder of descriptions that are named like the models of `meta.json`; may be
+    /// Description of the jobs' model (.toml), or a folder of descriptions named like the models in `meta.json`; may be
     /// given several times
     #[arg(long, value_name = "FILE|FOLDER", requires = "planner")]
     pub model: Vec<PathBuf>,
-    /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
+    /// Only replay the recorded times, with the profiler's cost: for any trace, without a measured step
     #[arg(long)]
     pub replay_only: bool,
-    /// How to print it.
+    /// Output format.
     #[command(flatten)]
     pub form: Form,
 }
 
-/// Whose planner.
+/// Planners of table placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Planner {
     /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths

@@ -1,4 +1,4 @@
-//! A part of the work, for several machines.
+//! Parts of the work, for several machines.
 
 pub use steptime::fleet::Shard;
 

@@ -17,14 +17,14 @@ A grid is TOML: the keys of a plan of `whatif`, and device, each with a list of 
     batch = [2048, 4096, 8192]
     device = [\"h200\", \"a100\"]
     cuda-graph = [false, true]
-What was interrupted goes on where it stopped when the same is typed again.")]
+Repeat the command to resume an interrupted sweep.")]
 pub struct Sweep {
     /// A recording with an execution trace, or an execution trace
     pub input: PathBuf,
     /// The keys and their values
     #[arg(long, value_name = "FILE.toml")]
     pub grid: PathBuf,
-    /// Where a row for each point is written, as Parquet
+    /// File for the results, as Parquet: one row per point
     #[arg(short, long, value_name = "OUT.parquet")]
     pub output: OutputFile,
     /// Only every Nth point, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
@@ -33,10 +33,10 @@ pub struct Sweep {
     /// Plot step times over a key that has several numbers
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<OutputFile>,
-    /// Where it runs.
+    /// Device, host and part of the input.
     #[command(flatten)]
     pub whom: Whom,
-    /// How the summary is printed.
+    /// Output format of the summary.
     #[command(flatten)]
     pub form: Form,
 }

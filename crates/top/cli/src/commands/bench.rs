@@ -1,62 +1,32 @@
-//! `steptime bench`.
+//! `steptime bench` and `steptime gemm`, which are the program `steptime-bench` now.
 
-use steptime::ops::{Cpu, Isa};
-use steptime_bench::{cpu, cuda};
+use std::env::{self, consts::EXE_SUFFIX};
+use std::ffi::OsString;
+use std::process::Command;
 
 use super::Failure;
-use crate::cli::{Bench, BenchCpu, BenchCuda};
-use crate::console::Console;
-use crate::progress::Progress;
-use crate::report::{bench, bench_cuda};
+use crate::cli::Moved;
 
-/// Runs it.
-pub fn run(args: &Bench, console: &Console<'_>) -> Result<(), Failure> {
-    match args {
-        Bench::Cpu(args) => cpu(args, console),
-        Bench::Cuda(args) => cuda(args, console),
-    }
+/// Runs `steptime-bench` with the arguments of `steptime bench`.
+pub fn run(args: &Moved) -> Result<(), Failure> {
+    start(&args.arguments)
 }
 
-fn cpu(args: &BenchCpu, console: &Console<'_>) -> Result<(), Failure> {
-    let settings = cpu::Settings {
-        cpu: Cpu::with_isa(args.isa.unwrap_or_else(Isa::best), args.threads)?,
-        init: args.init,
-        verify: args.verify,
-        time: args.time || !args.verify,
-    };
-    let chosen = if args.op.is_empty() { &cpu::ALL[..] } else { &args.op };
-    let progress = Progress::ops();
-    let report = cpu::run(settings, chosen, args.shape.as_ref(), |done, total| {
-        progress.report(done as u64, total as u64);
-    })?;
-    drop(progress);
-    let answer = bench::Answer::new(&report);
-    if args.json {
-        console.print_json(&answer)?
-    } else {
-        console.print(&answer.text())?
-    }
-    report.wrong().map_or(Ok(()), |wrong| Err(wrong.into()))
+/// Runs `steptime-bench gemm` with the arguments of `steptime gemm plan`.
+pub fn gemm(args: &Moved) -> Result<(), Failure> {
+    let sizes = args.arguments.iter().skip_while(|argument| *argument == "plan").cloned();
+    start(&[OsString::from("gemm")].into_iter().chain(sizes).collect::<Vec<_>>())
 }
 
-fn cuda(args: &BenchCuda, console: &Console<'_>) -> Result<(), Failure> {
-    let settings = cuda::Settings {
-        gpu: args.gpu,
-        init: args.init,
-        verify: args.verify,
-        time: args.time || !args.verify,
-    };
-    let chosen = if args.op.is_empty() { &cuda::ALL[..] } else { &args.op };
-    let progress = Progress::ops();
-    let report = cuda::run(settings, chosen, args.shape.as_ref(), |done, total| {
-        progress.report(done as u64, total as u64);
-    })?;
-    drop(progress);
-    let answer = bench_cuda::Answer::new(&report);
-    if args.json {
-        console.print_json(&answer)?
-    } else {
-        console.print(&answer.text())?
+fn start(arguments: &[OsString]) -> Result<(), Failure> {
+    let program = env::current_exe()?.with_file_name(format!("steptime-bench{EXE_SUFFIX}"));
+    if !program.is_file() {
+        let typed = arguments.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let words = format!(
+            "operators are measured by a program of their own: cargo run --release -p steptime-bench-cli -- {typed}"
+        );
+        return Err(words.into());
     }
-    report.wrong().map_or(Ok(()), |wrong| Err(wrong.into()))
+    let ended = Command::new(&program).args(arguments).status()?;
+    if ended.success() { Ok(()) } else { Err(format!("{}: {ended}", program.display()).into()) }
 }

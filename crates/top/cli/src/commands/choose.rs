@@ -9,10 +9,9 @@ use crate::console::Console;
 use crate::progress;
 use crate::report::{self, csv};
 
-/// What stands for every GPU that ships.
+/// Name for all shipped GPUs.
 const ALL: &str = "all";
 
-/// Runs it.
 pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     let devices = devices(args)?;
     let prices = args.price.as_deref().map_or(Ok(Prices::default()), Prices::read)?;
@@ -22,7 +21,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     if !prices.is_empty() && devices.iter().all(|gpu| prices.of(gpu).is_none()) {
         let path = args.price.as_deref().unwrap_or(std::path::Path::new("")).display();
         return Err(format!(
-            "{path}: it has no price of {}: write a line for each GPU, as {} = 2.50",
+            "{path} has no price for {}: write one line per GPU, as {} = 2.50",
             devices.join(", "),
             devices[0]
         )
@@ -36,7 +35,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::choose::text, csv::chosen)?)
 }
 
-/// The GPUs that were named.
+/// Returns the GPUs named on the command line.
 fn devices(args: &Choose) -> Result<Vec<&str>, Failure> {
     let named: Vec<&str> =
         args.device.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
@@ -44,7 +43,7 @@ fn devices(args: &Choose) -> Result<Vec<&str>, Failure> {
         [] => Err(usage("choose", "--device names no GPU").into()),
         [ALL] => Ok(steptime::devices().collect()),
         _ if named.contains(&ALL) => {
-            Err(usage("choose", "--device all is every GPU that ships: name no other").into())
+            Err(usage("choose", "--device all includes every shipped GPU: leave out the others").into())
         }
         _ => Ok(named),
     }

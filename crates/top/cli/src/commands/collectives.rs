@@ -13,7 +13,6 @@ use crate::cli::{Collectives, usage};
 use crate::console::Console;
 use crate::report;
 
-/// Runs it.
 pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
     let topology = Topology::of(&args.device).map_err(|error| error.to_string())?;
     let topology = match args.gpus_per_node {
@@ -27,16 +26,16 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
 }
 
-/// All that was asked for: each operation among each number of GPUs at each size.
+/// Returns the requested calls: each operation among each number of GPUs at each size.
 fn calls(args: &Collectives) -> Result<Vec<CollectiveCall>, Failure> {
     let mut calls = Vec::new();
     for op in &args.op {
-        let kind = kind(op)
-            .ok_or_else(|| usage("collectives", &format!("--op {op}: not a collective that is known")))?;
+        let kind =
+            kind(op).ok_or_else(|| usage("collectives", &format!("--op {op}: not a known collective")))?;
         for &ranks in &args.gpus {
             for size in &args.bytes {
                 let bytes = bytes(size).ok_or_else(|| {
-                    usage("collectives", &format!("--bytes {size}: say 4096, 64KiB, 1MiB or 2GiB"))
+                    usage("collectives", &format!("--bytes {size}: give 4096, 64KiB, 1MiB or 2GiB"))
                 })?;
                 calls.push(CollectiveCall { kind, ranks, bytes: Bytes(bytes) });
             }
@@ -50,7 +49,7 @@ fn kind(op: &str) -> Option<CollectiveKind> {
     (kind != CollectiveKind::Other).then_some(kind)
 }
 
-/// A size: a number of bytes, or one with a unit.
+/// Reads a size: a number of bytes, or one with a unit.
 fn bytes(text: &str) -> Option<u64> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
     let (digits, shift) =
@@ -60,10 +59,10 @@ fn bytes(text: &str) -> Option<u64> {
     (1.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
-/// The longest sweep of collectives that is read, in bytes.
+/// Maximum size of a sweep of collectives, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// The rows of a sweep.
+/// Reads the rows of a sweep.
 fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
     let place = path.display();
     let bytes = steptime::trace::read_bytes(path, LONGEST)
@@ -83,7 +82,7 @@ fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
     let (op, ranks, size, median) =
         (needs(&["op"])?, needs(&["world", "ranks"])?, needs(&["bytes"])?, needs(&["median_us", "time_us"])?);
     let kernel = column(&["kernel_us"]);
-    // Sweeps made before there was a column for the type count an all-gather by what one rank sends.
+    // Sweeps from before the column for the type count the bytes of an all-gather that one rank sends.
     let by_input = column(&["dtype"]).is_none() && column(&["time_us"]).is_none();
     let mut rows = Vec::new();
     for (at, record) in reader.records().enumerate() {
@@ -93,12 +92,12 @@ fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
             let text = record.get(column).unwrap_or_default();
             let found = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
             found.ok_or_else(|| {
-                format!("{place}, line {line}: `{text}` is no positive number ({})", &heads[column])
+                format!("{place}, line {line}: `{text}` is not a positive number ({})", &heads[column])
             })
         };
         let name = record.get(op).unwrap_or_default();
-        let kind = kind(name)
-            .ok_or_else(|| format!("{place}, line {line}: `{name}` is not a collective that is known"))?;
+        let kind =
+            kind(name).ok_or_else(|| format!("{place}, line {line}: `{name}` is not a known collective"))?;
         let ranks = number(ranks)? as u32;
         let mut bytes = number(size)? as u64;
         if by_input && kind == CollectiveKind::AllGather {

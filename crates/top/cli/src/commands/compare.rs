@@ -8,7 +8,6 @@ use crate::console::Console;
 use crate::progress;
 use crate::report::{self, csv};
 
-/// Runs it.
 pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
     let (a, b) = (what_if::open(console, &args.a, &args.whom)?, what_if::open(console, &args.b, &args.whom)?);
     let (of_a, of_b) = (what_if::question(&a, &args.whom)?, what_if::question(&b, &args.whom)?);

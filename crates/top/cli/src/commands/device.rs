@@ -23,7 +23,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::report::{csv, device};
 
-/// Runs one of them.
+/// Runs one of the subcommands.
 pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
     match args {
         Device::Fit { sweeps, steps, spec, onto, without, families, output, search, seed } => {
@@ -45,7 +45,7 @@ pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What a profile is fitted on.
+/// Data that a profile is fitted on.
 struct From<'a> {
     sweeps: &'a [PathBuf],
     steps: &'a [PathBuf],
@@ -62,7 +62,7 @@ fn fit_profile(
     seed: u64,
     console: &Console<'_>,
 ) -> Result<(), Failure> {
-    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
     let read =
         from.sweeps.iter().chain(from.steps).chain(from.without).map(PathBuf::as_path).chain(from.spec);
     let read: Vec<&Path> = read.collect();
@@ -120,7 +120,7 @@ fn fit_profile(
     Ok(())
 }
 
-/// The rows of some families, or all where none are named.
+/// Returns the rows of the given families, or all if none is given.
 fn only(
     mut rows: Vec<Observation>,
     families: &[String],
@@ -139,7 +139,7 @@ fn only(
     Ok(rows)
 }
 
-/// The specification of a profile whose device was swept again.
+/// Returns the specification of a profile, if the sweep is of the same device.
 fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
     match sweep.meta.get("device") {
         Some(device) if !steptime::device::is_named(device, &profile.spec.name) => {
@@ -149,7 +149,7 @@ fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Fai
     }
 }
 
-/// The rows that run no kernel of the recordings, and a word on how many did.
+/// Removes the rows that run a kernel of the recordings, and notes their number in `words`.
 fn leave_out(
     rows: Vec<Observation>,
     recordings: &[PathBuf],
@@ -170,7 +170,7 @@ fn leave_out(
     Ok(kept)
 }
 
-/// The ops of recorded steps; they must be of the device that was swept.
+/// Reads the ops of recorded steps, which must be from the swept device.
 fn observe_steps(
     paths: &[PathBuf],
     spec: &DeviceSpec,
@@ -182,14 +182,18 @@ fn observe_steps(
         let named = recorded.meta.as_ref().and_then(|meta| meta.device.as_deref());
         let device = named.or(recorded.graph.device.as_deref());
         if let Some(device) = device.filter(|device| *device != spec.name) {
-            return Err(format!("{} is of {device}, and the sweep of {}", recorded.name, spec.name).into());
+            return Err(format!(
+                "{} was recorded on {device}, and the sweep on {}",
+                recorded.name, spec.name
+            )
+            .into());
         }
     }
     let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
     Ok(steptime::device::observations(&recordings, &Indices::Unknown, first))
 }
 
-/// Where and when the rows were measured.
+/// Returns the device, versions and time of the measurements.
 fn measured(sweeps: &[Sweep]) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
     let Some(first) = sweeps.first() else { return words };
@@ -212,7 +216,7 @@ fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
     Ok(spec)
 }
 
-/// Reads tables, and says which rows are left out.
+/// Reads tables, with a warning about rows that are left out.
 fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
     let mut sweeps: Vec<Sweep> = Vec::new();
     for path in paths {
@@ -227,7 +231,7 @@ fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
     Ok(sweeps)
 }
 
-/// A profile, with its own models or lent ones.
+/// Returns a profile, with its own models or transferred ones.
 fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
     Ok(match lent {
         Some(from) => steptime::device::lent(from, name, corrections.map(DeviceProfile::read).transpose()?)?,

@@ -11,10 +11,9 @@ use crate::console::Console;
 use crate::report::gather_plan::Answer;
 use crate::report::width::{reflowed, width};
 
-/// The case of `--explain`: E, D and N.
+/// Default case of `--explain`: E, D and N.
 const SEED: [u64; 3] = [8192, 4096, 16384];
 
-/// Runs it.
 pub fn run(args: &GatherPlan, console: &Console<'_>) -> Result<(), Failure> {
     let profile = steptime::device(&args.device)?;
     let [rows, dim, lookups] = [args.rows, args.dim, args.lookups];
@@ -28,12 +27,12 @@ pub fn run(args: &GatherPlan, console: &Console<'_>) -> Result<(), Failure> {
         }
     };
     let wanted = match &indices {
-        // Of the rows that the file names.
+        // The rows named in the file.
         Indices::Histogram(shares) => shares.len() as u64,
         _ => rows,
     };
     let row_bytes = dim.checked_mul(4).filter(|&bytes| bytes < 1 << 40);
-    let row_bytes = row_bytes.ok_or_else(|| format!("rows of {dim} columns cannot be"))?;
+    let row_bytes = row_bytes.ok_or_else(|| format!("rows of {dim} columns are too large"))?;
     let popularity = Popularity::new(wanted as f64, &indices);
     let problem = Problem { rows: wanted, row_bytes, lookups, popularity };
     let answer = Answer::new(&profile.spec, &problem, [rows, dim, lookups], words);

@@ -12,7 +12,6 @@ use crate::console::Console;
 use crate::report::host;
 use crate::{output, progress};
 
-/// Runs either.
 pub fn run(args: &Host, console: &Console<'_>) -> Result<(), Failure> {
     match args {
         Host::Fit { recordings, others, output } => fit(recordings, others, output, console),

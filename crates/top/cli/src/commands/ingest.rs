@@ -1,4 +1,4 @@
-//! `steptime ingest`, and what is said to `steptime query`.
+//! `steptime ingest`, and the answer to `steptime query`.
 
 use std::num::NonZeroUsize;
 
@@ -11,7 +11,6 @@ use crate::console::Console;
 use crate::progress::Progress;
 use crate::report;
 
-/// Runs it.
 pub fn run(args: &Ingest, console: &Console<'_>) -> Result<(), Failure> {
     let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let what = fleet::Ingest {
@@ -27,7 +26,7 @@ pub fn run(args: &Ingest, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::ingest::text, report::ingest::csv)?)
 }
 
-/// Says who answers queries.
+/// Returns an error that names the Python package, which runs queries.
 pub fn query() -> Result<(), Failure> {
     Err("lakes are queried by the Python package: pip install 'steptime[query]', then steptime query LAKE \
          --list"

@@ -8,7 +8,6 @@ use crate::cli::Inspect;
 use crate::console::Console;
 use crate::{progress, report};
 
-/// Runs it.
 pub fn run(args: &Inspect, console: &Console<'_>) -> Result<(), Failure> {
     let input = load::everything(&args.input)?;
     let choice = Choice { rank: args.part.rank, step: args.part.step };

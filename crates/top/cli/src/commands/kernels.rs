@@ -18,10 +18,9 @@ use crate::cli::{Form, KernelsCommand};
 use crate::console::Console;
 use crate::report::{self, csv};
 
-/// The longest query that is read.
+/// Maximum size of a query, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Runs it.
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = Priced::find(device, pricing)?;
@@ -56,7 +55,7 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
     }
 }
 
-/// What queries are read from.
+/// Returns the source of queries.
 fn queries<'a>(console: &Console<'a>) -> Box<dyn BufRead + 'a> {
     match console.given() {
         Some(text) => Box::new(text.as_bytes()),
@@ -64,13 +63,13 @@ fn queries<'a>(console: &Console<'a>) -> Box<dyn BufRead + 'a> {
     }
 }
 
-/// The next line, without its end; `None` at the end of the input.
+/// Reads the next line, without its end; `None` at the end of the input.
 fn next_line(input: &mut impl BufRead, number: usize) -> Result<Option<Vec<u8>>, Failure> {
     let mut line = Vec::new();
     input.take(LONGEST).read_until(b'\n', &mut line)?;
     if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
         return Err(format!(
-            "line {number} of standard input is longer than {} MiB: give one query a line",
+            "line {number} of standard input is longer than {} MiB: give one query per line",
             LONGEST >> 20
         )
         .into());
@@ -78,7 +77,7 @@ fn next_line(input: &mut impl BufRead, number: usize) -> Result<Option<Vec<u8>>,
     Ok((!line.is_empty()).then_some(line))
 }
 
-/// One line of input.
+/// One query.
 #[derive(Debug, Deserialize)]
 struct Line {
     op: String,
@@ -98,15 +97,15 @@ struct Line {
     /// Overrides `--tf32`.
     #[serde(default)]
     tf32: Option<bool>,
-    /// Comes back with the answer.
+    /// Returned with the answer.
     #[serde(default)]
     id: Option<Value>,
-    /// What else is in it; the answer says that it was ignored.
+    /// Other keys; the answer notes that they were ignored.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
 
-/// What a query is called by, where it is one at all.
+/// Returns the `id` of a query, if it is valid JSON.
 fn id(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok()?.get("id").cloned()
 }
@@ -139,7 +138,7 @@ fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, 
     ))
 }
 
-/// The state of the cache: flushed, as the same call leaves it, or so many bytes later.
+/// Reads the state of the cache: flushed, as left by the same call, or after N bytes of other accesses.
 fn cache(state: Option<&str>, call: &KernelCall) -> Result<Context, Failure> {
     match state {
         None | Some("cold") => Ok(Context::cold(call)),
@@ -152,7 +151,7 @@ fn cache(state: Option<&str>, call: &KernelCall) -> Result<Context, Failure> {
     }
 }
 
-/// What the op of a query launches, in the pass asked for.
+/// Returns the ops that the op of a query calls in the given pass, with their kernels.
 fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
     let query = Query {
         op: &line.op,
@@ -173,7 +172,7 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
             let backward = ops.backward(&call);
             if backward.is_empty() {
                 return Err(format!(
-                    "what the backward pass of {} calls is not known: ask for its ops",
+                    "the backward pass of {} is not known: query its backward ops by name",
                     call.name
                 )
                 .into());
@@ -184,7 +183,7 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
     }
 }
 
-/// Whether the device computes with the types of a call.
+/// Checks that the device supports the types of a call.
 fn has_types(priced: &Priced, call: &OpCall) -> Result<(), Failure> {
     let spec = &priced.profile.spec;
     let types = call.input_tensors().map(|(_, _, tensor)| tensor.dtype);
@@ -195,12 +194,12 @@ fn has_types(priced: &Priced, call: &OpCall) -> Result<(), Failure> {
     }
 }
 
-/// Whether the type asked for is TF32, which is a setting in PyTorch.
+/// Whether the type of a query is TF32, which is a setting in PyTorch.
 fn asks_tf32(dtype: Option<&Value>) -> bool {
     dtype.and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("tf32"))
 }
 
-/// How indices are distributed. A query may come from anywhere: it names files only where the command line lets it.
+/// Reads a distribution of indices. Queries are not trusted: they may name files only with `--files`.
 fn distribution(value: &Value, files: bool) -> Result<Indices, Failure> {
     if let Some(text) = value.as_str() {
         if !files && matches!(text.parse::<Indices>(), Err(IndicesError::Name { .. })) {

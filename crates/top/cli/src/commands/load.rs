@@ -12,21 +12,21 @@ use super::Failure;
 use crate::console::Console;
 use crate::progress::Progress;
 
-/// Opens everything an input holds.
+/// Opens all parts of an input.
 pub fn everything(path: &Path) -> Result<Input, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
     Ok(open_input(path, &Options { progress: Some(&report), ..Options::default() })?)
 }
 
-/// Whether an input may hold several ranks: a folder that is no recording by itself, or an archive.
+/// Whether an input may hold several ranks: a folder that is not itself a recording, an archive, or a description.
 pub fn may_hold_ranks(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let archive = [".tar", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending));
     archive || is_description(path) || (path.is_dir() && !is_recording(path))
 }
 
-/// Reads the description of a model, which a command takes that takes nothing else.
+/// Reads the description of a model, for a command that takes no other input.
 pub fn model(path: &Path) -> Result<Model, Failure> {
     if is_description(path) {
         return Ok(Model::read(path).map_err(steptime::Error::from)?);
@@ -40,15 +40,15 @@ pub fn is_description(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-/// Opens the times of an input, and nothing else of it.
+/// Opens only the times of an input.
 pub fn timed(path: &Path) -> Result<Input, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
     Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
 }
 
-/// Opens the ranks that an input holds: their times, or where none of them was timed on a device their execution traces; `None`
-/// where these are fewer than two.
+/// Opens the ranks of an input: their times, or, if none of them was timed on a device, their execution traces; `None`
+/// for fewer than two ranks.
 pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
     let times = timed(path)?;
     let timed = times.recordings.iter().filter(|recording| steptime::is_timed(recording)).count();
@@ -60,7 +60,7 @@ pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
     Ok((executions > 1).then_some(all))
 }
 
-/// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.
+/// Opens the wanted parts of an input, unless they are open already, and builds the graph of the chosen rank.
 pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
     match console.opened(path, choice, want) {
         Some(opened) => Ok(opened?),
@@ -68,7 +68,7 @@ pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> 
     }
 }
 
-/// Opens what is wanted, and builds the graph of the chosen rank.
+/// Opens the wanted parts of an input, and builds the graph of the chosen rank.
 pub fn alone(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
@@ -76,7 +76,7 @@ pub fn alone(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> 
     Ok(Step::open_with(path, choice, &options)?)
 }
 
-/// The recordings that paths stand for: a folder of recordings stands for all in it, by name.
+/// Expands paths to recordings: a folder of recordings becomes all recordings in it, by name.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for path in paths {
@@ -89,17 +89,17 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// The jobs that paths stand for: folders of recordings named by rank, or folders of such folders; none where any path stands for
-/// single recordings.
+/// Expands paths to jobs: folders of recordings named by rank, or folders of such folders; empty if all paths are single
+/// recordings.
 ///
 /// # Errors
-/// Where some paths are jobs and others are not.
+/// If some paths are jobs and others are not.
 pub fn jobs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (mut jobs, mut others) = (Vec::new(), Vec::new());
     for path in paths {
         let inner = match is_job(path) {
             true => vec![path.clone()],
-            // A folder of single recordings stands for these.
+            // A folder of single recordings is not a job.
             false if within(path)?.is_empty() => {
                 folders(path).into_iter().filter(|path| is_job(path)).collect()
             }
@@ -131,7 +131,7 @@ fn is_job(folder: &Path) -> bool {
     folders(folder).iter().filter(|path| by_rank(path)).count() > 1
 }
 
-/// The folders in a folder, by name; none where it cannot be read.
+/// Returns the folders in a folder, by name; empty if it cannot be read.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut all: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
@@ -159,13 +159,13 @@ fn within(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Opens several recordings side by side, in the order given.
+/// Opens several recordings in parallel; the result has the order of the paths.
 pub fn recordings(paths: &[PathBuf], want: Want) -> Result<Vec<Step>, Failure> {
     let options = Options { want, threads: 1, ..Options::default() };
     each(paths, |path| Ok(Step::open_with(path, &Choice::default(), &options)?))
 }
 
-/// Opens the execution traces of several recordings, and nothing else of them.
+/// Opens only the execution traces of several recordings.
 pub fn lone(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
     let want = Want { timing: false, shaped: false, execution: true };
     each(paths, |path| {
@@ -178,7 +178,7 @@ pub fn lone(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
     })
 }
 
-/// Opens the recordings that paths stand for side by side, in the order given.
+/// Opens the recordings that paths expand to in parallel; the result has the order of the paths.
 fn each(
     paths: &[PathBuf],
     open: impl Fn(&Path) -> Result<Step, Failure> + Sync,

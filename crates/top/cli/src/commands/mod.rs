@@ -1,4 +1,4 @@
-//! One file a command: reads the input, asks the library, hands the answer to a report.
+//! One file per command: reads the input, calls the library, passes the answer to a report.
 
 mod bench;
 mod choose;
@@ -6,7 +6,6 @@ mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
-mod gemm;
 mod host;
 mod ingest;
 mod inspect;
@@ -30,7 +29,7 @@ use crate::cli::{Cli, Command};
 use crate::console::Console;
 pub use crate::failure::Failure;
 
-/// Runs what was typed and tells the console.
+/// Runs a parsed command line, with its output on the console.
 pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
     match cli.command {
         Command::Inspect(args) => inspect::run(&args, console),
@@ -50,8 +49,8 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Query(_) => ingest::query(),
         Command::Compare(args) => compare::run(&args, console),
         Command::Validate(args) => validate::run(&args, console),
-        Command::Bench(args) => bench::run(&args, console),
-        Command::Gemm(args) => gemm::run(&args, console),
+        Command::Bench(args) => bench::run(&args),
+        Command::Gemm(args) => bench::gemm(&args),
         Command::GatherPlan(args) => gather_plan::run(&args, console),
         Command::Completions { shell } => shell::completions(shell, console),
         Command::View(args) => view::run(&args, console),

@@ -14,7 +14,6 @@ use crate::cli::{HostChoice, Planner, Validate, usage};
 use crate::console::Console;
 use crate::{progress, report};
 
-/// Runs it.
 pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(), Failure> {
     let Some(Planner::Torchrec) = args.planner else { return Ok(()) };
     if jobs.is_empty() {
@@ -24,7 +23,7 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
         );
     }
     if args.kernels == "measured" || args.lone {
-        let words = "--planner is beside what is predicted from a description: say which GPU by --kernels NAME, and leave out --lone";
+        let words = "--planner is compared with a prediction from a description: give the GPU with --kernels NAME, and leave out --lone";
         return Err(usage("validate", words).into());
     }
     let host = match &args.host {
@@ -44,7 +43,7 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
     Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
 }
 
-/// The description of a job's model: the one that was given, or the one of its name.
+/// Finds the description of a job's model: the given file, or the one of its name in a given folder.
 fn description(given: &[PathBuf], job: &RecordedJob) -> Result<(PathBuf, Model), Failure> {
     let named = |folder: &Path| job.model.as_ref().map(|name| folder.join(format!("{name}.toml")));
     let file = |path: &PathBuf| match path.is_dir() {

@@ -17,7 +17,6 @@ use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
 
-/// Runs it.
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
     if args.world.ranks.is_some() {
@@ -28,7 +27,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         return match model.filter(|model| model.gpus() > 1) {
             Some(model) => in_world(args, console, Some(&model)),
             None => Err(format!(
-                "{}: --changes changes every rank of a job: say --world RANKS, or take a described job; `whatif --plan {}` changes one step",
+                "{}: --changes applies to every rank of a job: give --world RANKS, or a described job; `whatif --plan {}` changes one step",
                 args.input.display(),
                 path.display()
             )
@@ -36,17 +35,17 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         };
     }
     if let Some(option) = of_no_job(&args.world) {
-        let words = format!("{option} is of a job made of one rank's step: say --world RANKS");
+        let words = format!("{option} applies to a job made from one rank's step: give --world RANKS");
         return Err(usage("predict", &words).into());
     }
     if let Some(ranks) = job(args)? {
         return together(args, console, &ranks);
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    // What a step's tensors need of memory is in its execution trace; another GPU needs shapes of every op too.
+    // The memory of a step's tensors is in its execution trace; another GPU needs the shapes of every op too.
     let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
     let step = load::step(console, &args.input, &choice, want)?;
-    // A file may hold the traces of several processes, which is known when it is read.
+    // A file may hold the traces of several processes, which is known only after reading it.
     let processes = step.ranks > 1 && choice == Choice::default() && !load::may_hold_ranks(&args.input);
     if processes && let Some(ranks) = recorded_ranks(args)? {
         return together(args, console, &ranks);
@@ -59,7 +58,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What is said of a job where none is asked for.
+/// Returns an option that was given and needs a job.
 fn of_no_job(world: &World) -> Option<&'static str> {
     let said = [
         (world.nodes.is_some(), "--nodes"),
@@ -73,7 +72,7 @@ fn of_no_job(world: &World) -> Option<&'static str> {
     said.into_iter().find(|(said, _)| *said).map(|(_, option)| option)
 }
 
-/// The ranks of a job, where the input holds several that meet and none of them is asked for.
+/// Returns the ranks of a job, if the input holds several that meet and no single one was chosen.
 fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
     let one = args.part.rank.is_some() || args.part.step.is_some() || !load::may_hold_ranks(&args.input);
     if one {
@@ -87,15 +86,15 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
     recorded_ranks(args)
 }
 
-/// The ranks of a recorded job, where they meet.
+/// Returns the ranks of a recorded job, if they meet.
 fn recorded_ranks(args: &Predict) -> Result<Option<Ranks>, Failure> {
     let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
 }
 
-/// Predicts one rank's step as that of a job, or a described job whose ranks are changed.
+/// Predicts a job made from one rank's step, or a described job whose ranks are changed.
 fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Result<(), Failure> {
-    simulates(args, "is of a single step, and a job is simulated")?;
+    simulates(args, "is for a single step, not for the simulation of a job")?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = match job {
         Some(model) => Arc::new(Step::of_one_gpu(&args.input, model)?),
@@ -117,7 +116,7 @@ fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Resul
     Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
 }
 
-/// What does not go with the simulation of a job.
+/// Refuses options that exclude the simulation of a job.
 fn simulates(args: &Predict, why: &str) -> Result<(), Failure> {
     let others = [
         (args.device.len() > 1, "--device of several GPUs"),
@@ -132,7 +131,10 @@ fn simulates(args: &Predict, why: &str) -> Result<(), Failure> {
 
 /// Predicts the step of all ranks together.
 fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), Failure> {
-    simulates(args, "is of a single rank, and these are the ranks of a job: name one with --rank N")?;
+    simulates(
+        args,
+        "is for a single rank, and the input holds the ranks of a job: choose one with --rank N",
+    )?;
     let asking = Asking::of(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
     let ask = |step| Ok::<_, Failure>(adjusted(args, asking.ask(step)?));
     let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;
@@ -143,7 +145,7 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), 
     Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
 }
 
-/// Answers a question, and writes the timeline where one is wanted.
+/// Answers a question, and writes the timeline if `--timeline` is given.
 fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Question<'_>) -> Result<(), Failure> {
     let answer = match &args.timeline {
         None => progress::spin("simulating", || question.answer()).map_err(|error| in_flags(args, error))?,
@@ -165,12 +167,12 @@ fn several(args: &Predict, console: &Console<'_>, questions: &[Question<'_>]) ->
     Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)
 }
 
-/// What was typed, as a question.
+/// Builds the question from the command line.
 fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure> {
     Ok(adjusted(args, pricing::ask(step, &args.pricing, args.host.as_ref())?))
 }
 
-/// A question with what was typed besides GPU and host.
+/// Applies the other options of the command line to a question.
 fn adjusted<'s>(args: &Predict, mut question: Question<'s>) -> Question<'s> {
     if args.keep_profiler {
         question = question.as_profiled();
@@ -187,7 +189,7 @@ fn adjusted<'s>(args: &Predict, mut question: Question<'s>) -> Question<'s> {
     }
 }
 
-/// What cannot be answered, in the words of the command line.
+/// Rewrites an error in terms of command-line options.
 fn in_flags(args: &Predict, error: Error) -> Failure {
     match error {
         Error::NoHostTimes { path } => {
@@ -196,12 +198,14 @@ fn in_flags(args: &Predict, error: Error) -> Failure {
             format!("{path}: an execution trace alone holds no times of the host: {flag} needs a recording")
                 .into()
         }
-        Error::FactorOfNoProfile => "--host-speed needs a profile: say --host default, or a file, too".into(),
+        Error::FactorOfNoProfile => {
+            "--host-speed needs a profile: also give --host default, or a file".into()
+        }
         error => error.into(),
     }
 }
 
-/// The simpler way that was asked for; `None` for the simulation.
+/// Returns the baseline method; `None` for the simulation.
 fn baseline_of(method: Method) -> Option<Baseline> {
     match method {
         Method::Simulate => None,
@@ -211,11 +215,11 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
-/// What clap cannot say of arguments that exclude one another's values.
+/// Checks arguments that exclude one another's values, which clap cannot express.
 fn check(args: &Predict) -> Result<(), Failure> {
     let conflict = |words: &str| Err(usage("predict", words).into());
     if args.timeline.is_some() && args.method != Method::Simulate {
-        return conflict("--timeline needs --method simulate: the other methods know no timeline");
+        return conflict("--timeline needs --method simulate: the other methods have no timeline");
     }
     if args.timeline.is_some() && args.device.len() > 1 {
         return conflict("--timeline is of one device: name one with --device");

@@ -1,4 +1,4 @@
-//! How kernels are priced: what was typed, looked up.
+//! Kernel pricing from command-line options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,18 +15,17 @@ use crate::cli::{HostChoice, Models, Pricing};
 
 /// A device profile, and how to use it.
 pub struct Priced {
-    /// The profile.
     pub profile: DeviceProfile,
-    /// Which of its models.
+    /// Choice among its models.
     pub models: ModelChoice,
-    /// How indices of lookups are distributed.
+    /// Distribution of lookup indices.
     pub indices: Indices,
     /// PyTorch's settings.
     pub settings: Settings,
 }
 
 impl Priced {
-    /// Looks up a device by what was typed.
+    /// Looks up a device by name or folder.
     pub fn find(name: &str, pricing: &Pricing) -> Result<Priced, Failure> {
         Ok(Priced {
             profile: steptime::device(name)?,
@@ -36,7 +35,7 @@ impl Priced {
         })
     }
 
-    /// For a prediction.
+    /// Returns the kernel pricing of a prediction.
     pub fn kernels(&self) -> Kernels<'_> {
         Kernels::Device {
             profile: &self.profile,
@@ -47,7 +46,7 @@ impl Priced {
     }
 }
 
-/// A question about a step, its kernels to be priced so, and its host where one was chosen.
+/// Returns a question about a step, with the given kernel pricing, and host if one is given.
 pub fn ask<'s>(
     step: &'s Step,
     pricing: &Pricing,
@@ -56,7 +55,7 @@ pub fn ask<'s>(
     Asking::of(None, pricing, host)?.ask(step)
 }
 
-/// How many steps are asked about alike: what was typed, read once.
+/// Options for the same question about several steps, read once.
 pub struct Asking<'a> {
     device: Option<(&'a str, Arc<DeviceProfile>)>,
     pricing: &'a Pricing,
@@ -66,7 +65,7 @@ pub struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// On a GPU, or as recorded; by a host, or by what each step knows of its own.
+    /// Reads the options: a GPU, or the recorded one; a host, or each step's own host times.
     pub fn of(
         device: Option<&'a str>,
         pricing: &'a Pricing,
@@ -84,7 +83,7 @@ impl<'a> Asking<'a> {
         Ok(Asking { device, pricing, indices, host, read })
     }
 
-    /// How indices of lookups are distributed.
+    /// Returns the distribution of lookup indices.
     pub fn indices(&self) -> &Indices {
         &self.indices
     }
@@ -112,7 +111,7 @@ impl Ask for Asking<'_> {
     }
 }
 
-/// The models that were asked for.
+/// Returns the chosen models.
 pub fn models(choice: Models) -> ModelChoice {
     match choice {
         Models::Best => ModelChoice::Best,
@@ -122,12 +121,12 @@ pub fn models(choice: Models) -> ModelChoice {
     }
 }
 
-/// PyTorch's settings that were asked for.
+/// Returns the chosen PyTorch settings.
 pub fn settings(pricing: &Pricing) -> Settings {
     Settings { matmul_tf32: pricing.tf32, ..Settings::default() }
 }
 
-/// Reads what [`Indices`] does, or a file of indices: `file:PATH`, or its path alone where that is no distribution.
+/// Reads a distribution of [`Indices`], or a file of indices: `file:PATH`, or a path alone that is not a distribution.
 pub fn indices(text: &str) -> Result<Indices, Failure> {
     if let Some(path) = text.strip_prefix("file:") {
         return counted(Path::new(path), u64::MAX);
@@ -138,14 +137,14 @@ pub fn indices(text: &str) -> Result<Indices, Failure> {
     }
 }
 
-/// The longest file of indices that is read.
+/// Maximum size of a file of indices, in bytes.
 const LONGEST: u64 = 512 << 20;
 
-/// How often each row is looked up, from a file with one index below `rows` a line.
+/// Counts the lookups of each row in a file with one index below `rows` per line.
 pub fn counted(path: &Path, rows: u64) -> Result<Indices, Failure> {
     let place = path.display();
     let text = steptime::trace::read_text(path, LONGEST).map_err(|source| {
-        format!("{place}: {source}; --indices takes uniform, zipf:A, folded-zipf:A, or a file with one index a line")
+        format!("{place}: {source}; --indices takes uniform, zipf:A, folded-zipf:A, or a file with one index per line")
     })?;
     Indices::counted(&text, rows).map_err(|error| format!("{place}: {error}").into())
 }

@@ -1,4 +1,4 @@
-//! `steptime validate --replay-only`: what recordings without a measured step say of themselves.
+//! `steptime validate --replay-only`: replay of recordings without a measured step.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::progress::Progress;
 use crate::report;
 
-/// Replays all recordings; one that cannot be read is a row that says why.
+/// Replays all recordings; one that cannot be read is a row with the reason.
 pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let paths = load::expand(paths)?;
     let progress = Progress::recordings();
@@ -33,7 +33,7 @@ pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), F
 fn row(path: &Path) -> Row {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
     let read = |step: Step| {
-        // Of a CPU there is a replay, of an accelerator that is not read there is none.
+        // A CPU step can be replayed, that of an unsupported accelerator cannot.
         if !step.accelerators.is_empty() {
             step.on_a_device()?;
         }

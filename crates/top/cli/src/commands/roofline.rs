@@ -10,7 +10,6 @@ use crate::report::csv;
 use crate::report::roofline::{plot, text};
 use crate::{output, progress};
 
-/// Runs it.
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = load::step(console, &args.input, &choice, Want::ALL)?;
@@ -19,7 +18,7 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
         question = question.on(name)?;
     }
     let roofline = match progress::spin("pricing", || question.roofline()) {
-        // A trace of kernels without ops still has their times.
+        // A trace of kernels without ops still has kernel times.
         Err(Error::NoArguments { .. }) if args.device.is_none() => {
             if args.plot.is_some() {
                 let place = args.input.display();

@@ -10,7 +10,6 @@ use crate::cli::{Scale, usage};
 use crate::console::Console;
 use crate::{output, progress, report};
 
-/// Runs it.
 pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
     let mut numbers = numbers(args)?;
     numbers.sort_unstable();
@@ -27,7 +26,7 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::scale::text, report::csv::scaled)?)
 }
 
-/// The step of one GPU on several: its gradients are averaged.
+/// Predicts the step of one GPU on several, with averaged gradients.
 fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result<Scaled, Failure> {
     let step = load::step(console, &args.model, &Choice::default(), Want::ALL)?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
@@ -40,10 +39,10 @@ fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result
     Ok(Scaled::of_step(&step, asked.before(), &on, args.weak, args.price))
 }
 
-/// A described model, its tables placed anew for each number of GPUs.
+/// Predicts a described model, its tables placed again for each number of GPUs.
 fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
     let Some(device) = &args.device else {
-        return Err(usage("scale", "a described model has no GPU of its own: say --device").into());
+        return Err(usage("scale", "a described model does not name a GPU: give --device").into());
     };
     let model = load::model(&args.model)?;
     let each = model.batch() / u64::from(model.gpus());
@@ -63,7 +62,7 @@ fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
     Ok(Scaled::of(&placements, args.weak, args.price))
 }
 
-/// Each number of GPUs, and in how many machines they are where that is said.
+/// Returns each number of GPUs, with its number of nodes if given.
 fn numbers(args: &Scale) -> Result<Vec<GpuCount>, Failure> {
     let nodes = match args.nodes[..] {
         [] => vec![None; args.gpus.len()],
@@ -71,7 +70,7 @@ fn numbers(args: &Scale) -> Result<Vec<GpuCount>, Failure> {
         _ if args.nodes.len() == args.gpus.len() => args.nodes.iter().copied().map(Some).collect(),
         _ => {
             let words = format!(
-                "--nodes names {} numbers and --gpus {}: say one for all, or one for each",
+                "--nodes has {} numbers and --gpus {}: give one for all, or one for each",
                 args.nodes.len(),
                 args.gpus.len()
             );

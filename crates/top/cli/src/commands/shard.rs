@@ -10,7 +10,6 @@ use crate::cli::{PlanFormat, ShardTables, usage};
 use crate::console::Console;
 use crate::{output, progress, report};
 
-/// Runs it.
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     let model = load::model(&args.model)?;
     let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
@@ -36,7 +35,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
         None => {
             let (device, memory) = memory(args)?;
             let gpus = args.gpus.unwrap_or(1);
-            // What the description says of its own number of GPUs counts.
+            // The description's nodes apply only to its own number of GPUs.
             let said = model.nodes().filter(|_| model.gpus() == gpus);
             let nodes = args.nodes.or(said);
             let host_memory = args.host_memory.map(gib);
@@ -66,7 +65,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::shard::text, report::csv::placed)?)
 }
 
-/// The GPU's name, and what of its memory a job may use.
+/// Returns the GPU's name, and the memory that a job may use on it.
 fn memory(args: &ShardTables) -> Result<(String, Bytes), Failure> {
     let spec = steptime::device(&args.device)?.spec;
     let memory = args.memory.map(gib).unwrap_or_else(|| shard::usable(Bytes(spec.memory.bytes)));

@@ -1,4 +1,4 @@
-//! `steptime completions` and `steptime man`: what shells know of the commands.
+//! `steptime completions` and `steptime man`.
 
 use std::path::Path;
 

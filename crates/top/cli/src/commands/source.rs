@@ -1,4 +1,4 @@
-//! Where the host's times come from: what was typed, looked up.
+//! Sources of host times from command-line options.
 
 use steptime::cost::HostProfile;
 use steptime::{HostMode, Process, default_host, read_host};
@@ -6,12 +6,12 @@ use steptime::{HostMode, Process, default_host, read_host};
 use super::Failure;
 use crate::cli::{HostChoice, ProcessChoice};
 
-/// The profile that ships with steptime.
+/// Returns the profile that ships with steptime.
 pub fn shipped() -> Result<&'static HostProfile, Failure> {
     Ok(default_host()?)
 }
 
-/// The state of the process to predict; `None` where it is as the recording has it.
+/// Returns the state of the predicted process; `None` for that of the recording.
 pub fn process(asked: ProcessChoice) -> Option<Process> {
     match asked {
         ProcessChoice::Auto => None,
@@ -20,7 +20,7 @@ pub fn process(asked: ProcessChoice) -> Option<Process> {
     }
 }
 
-/// For a validation.
+/// Returns the host mode of a validation.
 pub fn mode(choice: &HostChoice) -> Result<HostMode, Failure> {
     Ok(match choice {
         HostChoice::Own => HostMode::Own,

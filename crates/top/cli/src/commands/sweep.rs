@@ -21,10 +21,9 @@ use crate::report::sweep::plot::{Plotted, plot};
 use crate::report::{self, csv};
 use crate::{output, progress};
 
-/// How often the finished points are written.
+/// Interval between writes of the finished points.
 const KEPT: Duration = Duration::from_secs(5);
 
-/// Runs it.
 pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     let grid = Grid::read(&args.grid, args.shard)?;
     let x = match &args.plot {
@@ -53,7 +52,7 @@ pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(args.form, &answer, report::sweep::text, csv::gridded)?)
 }
 
-/// What tells the points of this run from those of others.
+/// Returns the properties that identify this run, whose points may be resumed.
 fn about(args: &Sweep, grid: &Grid, step: &Step) -> About {
     let shard = args.shard.map_or_else(|| "1/1".to_owned(), |shard| format!("{}/{}", shard.part, shard.of));
     let input = format!("{}: {:?}", step.name, step.fingerprint);
@@ -67,7 +66,7 @@ fn about(args: &Sweep, grid: &Grid, step: &Step) -> About {
     ]
 }
 
-/// Answers the points that are left; what is finished is kept in the output from time to time.
+/// Predicts the points that are left; finished ones are written to the output at intervals.
 fn answer(
     args: &Sweep,
     grid: &Grid,
@@ -107,12 +106,12 @@ fn answer(
     }
 }
 
-/// Points as the library is asked for them.
+/// Points in the form that the library takes.
 struct Plan<'s> {
     questions: Vec<Question<'s>>,
     changes: Vec<Vec<Box<dyn Rule>>>,
     points: Vec<GridPoint>,
-    /// The batch of each point, where the grid says it, and for how many of them an update is.
+    /// Batch of each point, if in the grid, and the number of batches per update.
     batches: Vec<(Option<u64>, u32)>,
 }
 
@@ -136,7 +135,7 @@ impl<'s> Plan<'s> {
             };
             let changes = grid.changes(point)?;
             let rules = what_if::rules(&changes);
-            // Rules that say the same do the same.
+            // Equal rules have equal effects.
             let change = *edits.entry(format!("{rules:?}")).or_insert_with(|| {
                 plan.changes.push(rules);
                 plan.changes.len() - 1
@@ -147,14 +146,14 @@ impl<'s> Plan<'s> {
         Ok(plan)
     }
 
-    /// Samples of a step at a point, where the batch is known; `recorded` is what was recorded.
+    /// Returns the samples of a step at a point, if the batch is known; `recorded` is the recorded batch.
     fn samples(&self, at: usize, recorded: Option<u64>) -> Option<u64> {
         let (batch, times) = self.batches[at];
         Some(batch.or(recorded)? * u64::from(times))
     }
 }
 
-/// The key that a plot has along its axis: the first that has several numbers.
+/// Returns the key on the x axis of a plot: the first with several numbers.
 fn plotted(grid: &Grid) -> Result<usize, Failure> {
     let numbers = |values: &[Option<toml::Value>]| {
         values.len() > 1 && values.iter().all(|value| value.as_ref().and_then(points::number).is_some())
@@ -163,10 +162,10 @@ fn plotted(grid: &Grid) -> Result<usize, Failure> {
     found.ok_or_else(|| "--plot needs a key of the grid with several numbers, as batch or host-speed".into())
 }
 
-/// Lines of a plot: of a second key one for each value; over all other keys the shortest step counts.
+/// Returns the lines of a plot: one for each value of a second key; the shortest step over all other keys.
 fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> Plotted {
     let several = |&key: &usize| key != x && (2..=Plotted::MOST).contains(&grid.keys[key].1.len());
-    // Steps of several GPUs are never one line.
+    // Steps on different GPUs never share a line.
     let by = (0..grid.keys.len())
         .filter(several)
         .max_by_key(|&key| (grid.keys[key].0 == "device", std::cmp::Reverse(key)));

@@ -17,7 +17,6 @@ use crate::cli::{Cli, HostChoice, Validate};
 use crate::console::Console;
 use crate::{progress, report};
 
-/// Runs it.
 pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     if args.replay_only {
         return replay::run(&args.recordings, args.form, console);
@@ -66,7 +65,7 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
     Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
 }
 
-/// An execution trace has no times of its own.
+/// Checks the options of `--lone`: an execution trace has no times of its own.
 fn check(args: &Validate) -> Result<(), Failure> {
     if !args.lone {
         return Ok(());

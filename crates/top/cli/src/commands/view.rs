@@ -15,9 +15,8 @@ use crate::cli::View;
 use crate::console::Console;
 use crate::{output, progress};
 
-/// Runs it.
 pub fn run(args: &View, console: &Console<'_>) -> Result<(), Failure> {
-    // What cannot be had is said before the work is done.
+    // A port that is not available is reported before the work.
     let server = args.output.is_none().then(|| Server::bind(args.port)).transpose()?;
     let step = what_if::open(console, &args.input, &args.whom)?;
     let other = args.against.as_deref().map(|path| what_if::open(console, path, &args.whom)).transpose()?;
@@ -34,7 +33,7 @@ pub fn run(args: &View, console: &Console<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Serves the page, and answers for other GPUs and the changes that are tried on it, until the process ends.
+/// Serves the page, and answers requests for other GPUs and changes, until the process ends.
 fn serve<'s>(
     args: &View,
     console: &Console<'_>,

@@ -32,7 +32,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: give --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
     }
     let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
@@ -71,19 +71,19 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, 
     })
 }
 
-/// What says something of another change needs that one.
+/// Checks that options that refine another change come with that change.
 pub(super) fn told(changes: &Changes) -> Result<(), String> {
     if !changes.among.is_empty() && changes.fuse.iter().all(|&fuse| fuse == Fuse::Optimizer) {
-        return Err("`among` says which ops are fused: `fuse` must be embedding-bags, elementwise or linear"
+        return Err("`among` selects the ops to fuse: `fuse` must be embedding-bags, elementwise or linear"
             .to_owned());
     }
     if changes.blocks.is_some() && changes.checkpoint.is_none() {
-        return Err("`blocks` says what is computed again: it needs `checkpoint`".to_owned());
+        return Err("`blocks` selects the blocks to recompute: it needs `checkpoint`".to_owned());
     }
     Ok(())
 }
 
-/// A fusion, of all ops or of some.
+/// Returns the rule of a fusion, of all ops or of some.
 fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
     let what = match fuse {
         Fuse::Optimizer => return Box::new(Optimizer { form: Form::Fused }),
@@ -97,7 +97,7 @@ fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
     Box::new(FuseAmong { what, ops: among.to_vec() })
 }
 
-/// The rules that were asked for.
+/// Returns the rules of the changes, in their order of application.
 pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     if !changes.remove.is_empty() {

@@ -1,4 +1,4 @@
-//! Files that are written: whole or not at all, and never in the place of something else.
+//! Files that are written whole or not at all, and never over something that is not a file.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -8,11 +8,11 @@ use steptime::Error;
 
 use super::temporary::Temporary;
 
-/// Links that lead to links are followed so far.
+/// Maximum length of a chain of links that is followed.
 const MOST_LINKS: usize = 40;
 
-/// Writes a file beside its place and moves it there when it is whole. A link is followed, an existing file keeps its
-/// mode; what is no file, as a pipe, is written to.
+/// Writes a temporary file in the same folder and moves it to its place when it is complete. A link is followed, an
+/// existing file keeps its mode; a path that is not a file, such as a pipe, is written to directly.
 pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let written = || -> io::Result<()> {
         let place = target(path)?;
@@ -28,17 +28,17 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<(
     written().map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Neither a file nor a folder: a pipe, a terminal, or the program's own output under one of its names.
+/// Whether a path is neither a file nor a folder: a pipe, a terminal, or the program's own output under one of its names.
 pub(super) fn is_special(place: &Path, found: &Metadata) -> bool {
     let own = ["/dev", "/proc"].iter().any(|root| place.starts_with(root));
     own || !(found.is_file() || found.is_dir())
 }
 
-/// Where a path leads, also where nothing is there yet.
+/// Resolves the links of a path, whose target need not exist.
 pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..MOST_LINKS {
-        // Names of the program's own output are links to what has no name.
+        // Names of the program's own output are links to unnamed files.
         let is_link = fs::symlink_metadata(&place).is_ok_and(|found| found.file_type().is_symlink());
         if !is_link || ["/dev", "/proc"].iter().any(|root| place.starts_with(root)) {
             return Ok(place);

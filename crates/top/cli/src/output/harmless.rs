@@ -1,10 +1,10 @@
-//! What comes from files must not steer the terminal: escape sequences, lines that look like the program's own, and text
-//! that runs backwards.
+//! Filters for text from files, which must not control the terminal: escape sequences, lines that look like the program's
+//! own, and right-to-left text.
 
-/// What stands for a character that is not printed.
+/// Replacement of a character that is not printed.
 const INSTEAD: char = '\u{fffd}';
 
-/// Whether a character does something to a terminal other than to show itself.
+/// Whether a terminal interprets a character instead of showing it.
 fn steers(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -15,22 +15,22 @@ fn filtered(text: &str, keep: &[char]) -> String {
     text.chars().map(|c| if steers(c) && !keep.contains(&c) { INSTEAD } else { c }).collect()
 }
 
-/// A text with lines of its own.
+/// Filters a text of several lines.
 pub fn lines(text: &str) -> String {
     filtered(text, &['\n', '\t'])
 }
 
-/// A name, which has one line.
+/// Filters a name, which has one line.
 pub fn name(text: &str) -> String {
     filtered(text, &[])
 }
 
-/// A message for stderr: further lines are set in, so that none looks like one of the program's.
+/// Filters a message for stderr: lines after the first are indented, so that none looks like the program's own.
 pub fn message(text: &str) -> String {
     lines(text).replace('\n', "\n  ")
 }
 
-/// JSON that means the same: such characters stand in strings only, those below a blank are escaped already.
+/// Escapes such characters in JSON without a change of meaning: they occur only in strings, and those below U+0020 are escaped already.
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Outputs are kept apart from inputs, and from one another: no file that a command reads is replaced by one that it writes.
+//! Separation of outputs from inputs, and from one another: a command never overwrites a file that it reads.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,8 +11,8 @@ use steptime::Error;
 use super::file::{folder_of, is_special, target};
 use crate::cli::OutputFile;
 
-/// Refuses a command line whose outputs are among its inputs, or are one file. Whatever was typed and is the path of
-/// something counts as an input, unless its type is [`OutputFile`].
+/// Refuses a command line whose outputs are among its inputs, or are one file. Every argument that is an existing path
+/// counts as an input, unless its type is [`OutputFile`].
 ///
 /// # Errors
 /// Names the output.
@@ -38,10 +38,10 @@ pub fn separate_typed(typed: &ArgMatches) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses an output that is one of the inputs, is one of the files of a folder that is one, or would become one of them.
+/// Refuses an output that is an input, is a file of an input folder, or would become one.
 ///
 /// # Errors
-/// Where it is.
+/// If it is one of these.
 pub fn separate<'p>(output: &Path, inputs: impl IntoIterator<Item = &'p Path>) -> Result<(), Error> {
     for input in inputs {
         let Ok(found) = fs::metadata(input) else { continue };
@@ -79,12 +79,12 @@ fn refused(output: &Path, words: String) -> Error {
     Error::Write { path: output.into(), source: io::Error::other(words) }
 }
 
-/// What was typed, as a path: `file:PATH` is a file of indices.
+/// Returns an argument as a path: `file:PATH` is a file of indices.
 fn path_of(typed: &OsStr) -> &Path {
     Path::new(typed.to_str().and_then(|text| text.strip_prefix("file:")).map_or(typed, OsStr::new))
 }
 
-/// Whether two paths lead to one file, through links of either kind, whether it is there yet or not.
+/// Whether two paths lead to one file, through hard or symbolic links, existing or not.
 fn is_one_place(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(found), Ok(_)) if is_special(one, &found) => false,
@@ -109,7 +109,7 @@ fn is_one_path(one: &Path, other: &Path) -> bool {
     whole(one).is_some_and(|one| Some(one) == whole(other))
 }
 
-/// The folder that a path leads to, without links, and its name there.
+/// Returns a path with the links of its target's folder resolved.
 fn whole(path: &Path) -> Option<PathBuf> {
     let place = target(path).ok()?;
     Some(folder_of(&place).canonicalize().ok()?.join(place.file_name()?))
@@ -120,8 +120,8 @@ fn is_beside(output: &Path, file: &Path) -> bool {
     folder(output).is_some_and(|place| Some(place) == folder(file))
 }
 
-/// The files that are read of a folder: of a recording, of the recordings in it, of a profile; of another all that look like
-/// traces.
+/// Returns the files that are read from a folder: the reserved names of recordings and profiles, or, if there are none, all files
+/// that look like traces.
 fn read_of(folder: &Path) -> Vec<PathBuf> {
     let mut files = list(folder, 0);
     let reserved = |file: &PathBuf| file.file_name().is_some_and(is_reserved);
@@ -133,7 +133,7 @@ fn read_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// How deep folders are read: a folder of jobs, the ranks of each.
+/// Maximum depth of folders that are read: a folder of jobs, and their ranks.
 const DEEPEST: u32 = 2;
 
 fn list(folder: &Path, depth: u32) -> Vec<PathBuf> {
@@ -149,7 +149,7 @@ fn list(folder: &Path, depth: u32) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a name is that of a part of a recording or of a device profile, packed or not.
+/// Whether a name is reserved for a part of a recording or of a device profile, compressed or not.
 fn is_reserved(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);

@@ -1,5 +1,5 @@
-//! Files in the making. They are removed when writing fails and when a signal ends the program. Those of a program that
-//! was killed are removed by the next one that writes to their folder.
+//! Temporary files. They are removed when writing fails and when a signal ends the program. Those of a killed program
+//! are removed by the next one that writes to their folder.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ pub use signals::{leave_signals_alone, uninterrupted};
 
 const PREFIX: &str = ".steptime-";
 const SUFFIX: &str = ".tmp";
-/// A file that was changed more lately than this is left alone: its writer may not have locked it yet.
+/// Minimum age of a leftover file that is removed: the writer of a younger one may not have locked it yet.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// A file in the making. Its writer holds a lock on it.
+/// A temporary file. Its writer holds a lock on it.
 pub struct Temporary {
     file: NamedTempFile,
 }
 
 impl Temporary {
-    /// A new one; the leftovers of killed programs in its folder are removed.
+    /// Creates a temporary file; the leftovers of killed programs in its folder are removed.
     ///
     /// # Errors
     /// A folder that cannot be written to.
@@ -33,12 +33,11 @@ impl Temporary {
         Ok(Temporary { file })
     }
 
-    /// The file itself.
     pub fn as_file(&self) -> &File {
         self.file.as_file()
     }
 
-    /// Gives the file its name, in the place of what has it, once all of it is on the disk.
+    /// Flushes the file to disk and renames it to its place, replacing a file there.
     ///
     /// # Errors
     /// A disk that is full, or a place that cannot be written to.
@@ -61,7 +60,7 @@ impl Write for Temporary {
     }
 }
 
-/// As private as any new file, not more.
+/// Returns a builder of files with the mode of ordinary new files.
 fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
@@ -73,7 +72,7 @@ fn builder() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Removes files in the making that nobody makes any more: older ones that no program holds a lock on.
+/// Removes leftover temporary files: older ones that no program holds a lock on.
 fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -92,7 +91,7 @@ fn is_left(path: &Path) -> io::Result<bool> {
 
 #[cfg(unix)]
 mod signals {
-    //! What a signal that ends the program removes first.
+    //! Removal of temporary files when a signal ends the program.
 
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,22 +103,22 @@ mod signals {
 
     use super::*;
 
-    /// Paths of the files in the making.
+    /// Paths of the temporary files.
     static UNSETTLED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
     fn unsettled() -> MutexGuard<'static, Vec<PathBuf>> {
         UNSETTLED.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the process is somebody else's, who says what its signals do.
+    /// Whether the process belongs to another program, which handles signals itself.
     static FOREIGN: AtomicBool = AtomicBool::new(false);
 
-    /// From now on signals are left to whoever runs this process; what they interrupt may leave files in the making.
+    /// Leaves signals to the program that runs in this process; interrupted work may then leave temporary files.
     pub fn leave_signals_alone() {
         FOREIGN.store(true, Ordering::Relaxed);
     }
 
-    /// Makes a file, and remembers it. A signal waits until both is done.
+    /// Creates a file, and registers it. A signal waits until both are done.
     pub fn created(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
         watched();
         let mut unsettled = unsettled();
@@ -128,19 +127,19 @@ mod signals {
         Ok(file)
     }
 
-    /// Does what must not end in the middle: a signal that ends the program waits until it is done.
+    /// Runs work that must not be interrupted: a signal that ends the program waits until it is done.
     pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
         watched();
         let _held = unsettled();
         work()
     }
 
-    /// Forgets a file that has its name, or is gone.
+    /// Unregisters a file that has been renamed or removed.
     pub fn settled(path: &Path) {
         unsettled().retain(|other| other != path);
     }
 
-    /// Begins to watch for signals, unless they are somebody else's.
+    /// Starts to watch for signals, unless another program handles them.
     fn watched() {
         static WATCH: Once = Once::new();
         if !FOREIGN.load(Ordering::Relaxed) {
@@ -148,14 +147,14 @@ mod signals {
         }
     }
 
-    /// From now on these signals remove the files before they end the program, as they would have without. Signals that
-    /// the program was started to ignore, as by `nohup`, are ignored still.
+    /// Makes these signals remove the files before they end the program as usual. Signals that the program was started to
+    /// ignore, as by `nohup`, stay ignored.
     fn watch() {
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
         let Ok(mut signals) = Signals::new(wanted) else { return };
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                // Held until the end, so that no other file begins.
+                // Held until the end, so that no other file is created.
                 let unsettled = unsettled();
                 for path in unsettled.iter() {
                     let _ = fs::remove_file(path);
@@ -165,7 +164,7 @@ mod signals {
         });
     }
 
-    /// Whether the program ignores a signal, where the system tells.
+    /// Whether the program ignores a signal; `false` where the system does not report it.
     fn is_ignored(signal: i32) -> bool {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -9,11 +9,11 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// What columns are.
+/// Explanation of the columns.
 const LEGEND: &str = "memory GB: the most that tensors need, of what the GPU has; host (%): what a GPU twice as fast would save; of the \
      first: ratio of samples a second, in whose interval the host they share cancels";
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Chosen) -> String {
     let batch =
         answer.batch.map_or_else(|| "batch unknown".to_owned(), |batch| format!("batch {}", grouped(batch)));
@@ -40,12 +40,12 @@ pub fn text(answer: &Chosen) -> String {
     text + &wrapped(LEGEND, prose(), 2) + "\n"
 }
 
-/// A row for each GPU, at the largest batch.
+/// Returns the table of GPUs at the largest batch of each.
 fn largest(answer: &Chosen) -> Columns {
     table(answer, |gpu| gpu.largest.as_ref(), true)
 }
 
-/// A row for each GPU, at the recorded batch.
+/// Returns the table of GPUs at the recorded batch.
 fn recorded(answer: &Chosen) -> Columns {
     table(answer, |gpu| Some(&gpu.recorded), false)
 }
@@ -80,14 +80,14 @@ fn table(answer: &Chosen, of: impl Fn(&GpuChosen) -> Option<&PointSaid>, with_ba
     columns
 }
 
-/// `76.1 of 85.0`, and a mark where it does not fit.
+/// Formats memory as `76.1 of 85.0`, with a mark if it does not fit.
 fn memory(gpu: &GpuChosen, point: &PointSaid) -> String {
     let Some(peak) = &point.peak_mb else { return dash() };
     let mark = if point.fits == Some(false) { "! " } else { "" };
     format!("{mark}{:.1} of {:.1}", peak.total() / 1e3, gpu.memory_mb / 1e3)
 }
 
-/// What bounds a step; of the host too what a GPU twice as fast would save.
+/// Returns the bound of a step; for the host also the share that a GPU twice as fast would save.
 fn bound(point: &PointSaid) -> String {
     match (point.host_bound, point.bound) {
         (true, _) => "host alone".to_owned(),
@@ -96,7 +96,7 @@ fn bound(point: &PointSaid) -> String {
     }
 }
 
-/// `0.84 (0.71-0.99)`.
+/// Formats a ratio as `0.84 (0.71-0.99)`.
 fn ratio(ratio: &RatioSaid) -> String {
     let [low, high] = ratio.interval;
     if low == high {

@@ -6,7 +6,7 @@ use super::format::{grouped, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &CollectivesPriced) -> String {
     let scaled = if answer.borrowed { ", curves of another GPU scaled to its link" } else { "" };
     let head = format!(
@@ -50,7 +50,7 @@ pub fn text(answer: &CollectivesPriced) -> String {
     }
     text.push_str(&columns.text());
     text.push_str(&wrapped(
-        "launch: what the sweep's times hold beside the collective, found from small sizes; inside: how often the interval holds",
+        "launch: time in the sweep besides the collective, found from small sizes; inside: share of rows in the interval",
         prose(),
         2,
     ));

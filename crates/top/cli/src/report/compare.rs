@@ -9,7 +9,7 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Compared) -> String {
     let Some(first) = answer.predictions.first() else { return String::new() };
     let times = first.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
@@ -53,7 +53,7 @@ fn table(predictions: &[Predicted]) -> Columns {
     columns
 }
 
-/// Where the critical path is most of the time, and its share of it.
+/// Returns the place with the longest time on the critical path, and its share.
 pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
     let mut places: BTreeMap<&'static str, f64> = BTreeMap::new();
     for piece in answer.critical_path.iter().flatten() {
@@ -64,7 +64,7 @@ pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
     (total > 0.0).then_some((most.0, most.1 / total))
 }
 
-/// The kinds of doubts, `replay, unpriced`.
+/// Returns the kinds of doubts: `replay, unpriced`.
 pub fn doubts(answer: &Predicted) -> String {
     let mut kinds: Vec<&str> = Vec::new();
     for doubt in &answer.doubts {
@@ -75,7 +75,7 @@ pub fn doubts(answer: &Predicted) -> String {
     kinds.join(", ")
 }
 
-/// Doubts in the order in which they come first, each with the GPUs it is of.
+/// Returns the distinct doubts in the order of their first occurrence, each with its GPUs.
 fn said(predictions: &[Predicted]) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in predictions {

@@ -1,5 +1,5 @@
 //! Answers as tables for other programs: CSV with a line of column names, units in the names. An empty cell is a value
-//! that is not known or has no meaning there.
+//! that is not known or does not apply.
 
 mod devices;
 mod jobs;
@@ -14,11 +14,11 @@ pub use steps::{
     validated,
 };
 
-/// Lines of cells below their names.
+/// A CSV table: rows of cells below the column names.
 pub struct Table(csv::Writer<Vec<u8>>);
 
 impl Table {
-    /// A table without rows; `names` of its columns.
+    /// Returns a table without rows; `names` are those of its columns.
     pub(super) fn new(names: &[&str]) -> Table {
         let mut table = Table::without_names();
         let written = table.0.write_record(names);
@@ -35,7 +35,7 @@ impl Table {
         debug_assert!(written.is_ok(), "as many cells as names: {written:?}");
     }
 
-    /// All of it. Text that a spreadsheet would compute has a `'` before it.
+    /// Returns the table as text. Cells that a spreadsheet would evaluate have a `'` before them.
     pub fn text(self) -> String {
         let bytes = self.0.into_inner().unwrap_or_default();
         let mut read = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&bytes[..]);
@@ -48,7 +48,7 @@ impl Table {
     }
 }
 
-/// A cell that is text or a number to every program: one that begins as a formula does and is no number is marked as text.
+/// Returns a cell that no program reads as a formula: one that begins like a formula and is not a number is marked as text.
 fn plain(cell: &str) -> String {
     let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
     if is_formula { format!("'{cell}") } else { cell.to_owned() }

@@ -9,7 +9,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// A list as a table.
+/// Returns the list of profiles as a table.
 pub fn listed(list: &[DeviceListed]) -> String {
     let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
     let mut columns = Columns::new(&names);
@@ -30,12 +30,12 @@ pub fn listed(list: &[DeviceListed]) -> String {
             kernels,
         ]);
     }
-    let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or whose \
-                models are asked with this specification, and families that a sweep of this GPU corrects";
+    let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or the GPU \
+    whose models are evaluated with this specification, and families that a sweep of this GPU corrects";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
-/// How far off predictions of tables are.
+/// Returns the errors of predictions of tables.
 pub fn scored(scores: &[TableScored]) -> String {
     let names =
         ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
@@ -58,7 +58,7 @@ pub fn scored(scores: &[TableScored]) -> String {
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
-/// What corrections of lent models do, kind by kind, on what was held out.
+/// Returns the held-out errors of transferred models before and after corrections, by kind.
 pub fn corrections(corrected: &[CorrectedShown]) -> String {
     let names = ["~family", "~kind", "by", ">rows", ">before", ">after", ">taken"];
     let mut columns = Columns::new(&names).tight();
@@ -73,25 +73,27 @@ pub fn corrections(corrected: &[CorrectedShown]) -> String {
             percent(row.taken),
         ]);
     }
-    let head = "mean errors of lent models before and after corrections, on what was held out: each of the other GPUs in turn, or cases of this one";
+    let head = "mean errors of transferred models before and after corrections, on held-out data: each of the other GPUs in turn, or \
+                cases of this one";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
-/// All that a profile says.
+/// Returns a profile as text.
 pub fn shown(profile: &DeviceShown) -> String {
     let mut text: String =
         specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
     if let Some(from) = &profile.models_of {
         let swept = profile.corrected.iter().any(|row| row.by == "this GPU");
         let wider = profile.wider.map_or_else(String::new, |wider| {
-            format!("; where nothing was, intervals are wider by {}", percent(wider.exp() - 1.0))
+            format!("; without measurements, intervals are wider by {}", percent(wider.exp() - 1.0))
         });
         let words = match swept {
             false => format!(
-                "no kernel was measured on it: times come from the models of {from}, asked with this specification{wider}"
+                "no kernel was measured on it: times come from the models of {from}, evaluated with this specification{wider}"
             ),
             true => format!(
-                "times come from the models of {from}, asked with this specification, and corrected by what was measured here{wider}"
+                "times come from the models of {from}, evaluated with this specification, and corrected by measurements on this \
+                 GPU{wider}"
             ),
         };
         text.push_str(&format!("\n{}\n", wrapped(&words, prose(), 2)));
@@ -106,7 +108,7 @@ pub fn shown(profile: &DeviceShown) -> String {
     text
 }
 
-/// What the device can do, and where that was measured.
+/// Returns the lines of the specification, with the sources of the rates.
 fn specification(profile: &DeviceShown) -> Vec<String> {
     let spec = &profile.device;
     let mut lines = vec![
@@ -137,7 +139,7 @@ fn specification(profile: &DeviceShown) -> Vec<String> {
     lines
 }
 
-/// The model in use of each family.
+/// Returns the table of the model in use for each family.
 fn in_use(profile: &DeviceShown) -> Columns {
     let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">x/÷"];
     let mut columns = Columns::new(&names).tight();
@@ -156,7 +158,7 @@ fn in_use(profile: &DeviceShown) -> Columns {
     columns
 }
 
-/// Every model of each family; a star marks the one in use.
+/// Returns the table of all models of each family; a star marks the one in use.
 fn every(profile: &DeviceShown) -> Columns {
     let models: BTreeSet<&str> = profile.families.iter().flat_map(|row| row.scores.keys().copied()).collect();
     let heads: Vec<String> = models.iter().map(|model| format!(">{model}")).collect();
@@ -178,7 +180,7 @@ fn every(profile: &DeviceShown) -> Columns {
     columns
 }
 
-/// What `paper` stands for, family by family.
+/// Returns the meaning of `paper` for each family.
 fn papers(profile: &DeviceShown) -> String {
     let mut names: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
     for row in profile.families.iter().filter(|row| row.scores.contains_key("paper")) {

@@ -9,14 +9,14 @@ use super::what_if::sides;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// Ops that are shown.
+/// Number of ops to show.
 const OPS: usize = 12;
-/// Kernels that are shown.
+/// Number of kernels to show.
 const KERNELS: usize = 8;
-/// A smaller difference is not shown, milliseconds.
+/// Smallest difference to show, milliseconds.
 const LEAST: f64 = 0.0005;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Difference) -> String {
     let mut text = format!("{}{}", headline("a", &answer.a), headline("b", &answer.b));
     let share = percent(answer.longer.abs());
@@ -50,7 +50,7 @@ fn headline(letter: &str, of: &Recorded) -> String {
     format!("{}\n{}", shorten(&line, width()), doubts.collect::<String>())
 }
 
-/// The ops that differ most.
+/// Returns the table of the ops that differ most.
 fn ops(pairs: &[OpPair]) -> Option<Columns> {
     let mut columns = Columns::new(&["~op", "in", ">critical a", ">b", ">device a", ">b", ">difference"]);
     let apart = |[a, b]: [f64; 2]| b - a;
@@ -78,7 +78,7 @@ fn ops(pairs: &[OpPair]) -> Option<Columns> {
     any.then_some(columns)
 }
 
-/// An op by its name and, from the second on, its number.
+/// Returns the name of an op and, from the second on, its number.
 fn which(pair: &OpPair) -> String {
     let nth = pair.nth[0].or(pair.nth[1]).unwrap_or(1);
     let short = format::op(&pair.name);
@@ -94,7 +94,7 @@ fn place<T>(of: [Option<T>; 2]) -> String {
     .to_owned()
 }
 
-/// Kernels that run in one of the two only, and those that differ most.
+/// Returns the table of kernels that run in only one of the two, and those that differ most.
 fn kernels(pairs: &[KernelPair]) -> Option<Columns> {
     let mut columns = Columns::new(&["~kernel", "in", ">count a", ">b", ">device a", ">b", ">difference"]);
     let apart = |pair: &KernelPair| pair.device_ms[1] - pair.device_ms[0];

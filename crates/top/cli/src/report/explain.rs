@@ -1,4 +1,4 @@
-//! What bounds a step, and what would make it shorter.
+//! The bound of a step, and the changes that shorten it.
 
 use steptime::answers::Explained;
 use steptime::answers::choose::RemedySaid;
@@ -10,10 +10,10 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// Places on the critical path that are named.
+/// Number of places on the critical path to show.
 const PLACES: usize = 3;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Explained) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
@@ -72,7 +72,7 @@ pub fn text(answer: &Explained) -> String {
     text
 }
 
-/// Changes that were tried to make the step fit, those that do first.
+/// Returns the table of changes tried to make the step fit, those that fit first.
 fn to_fit(remedies: &[RemedySaid]) -> String {
     if remedies.is_empty() {
         return String::new();

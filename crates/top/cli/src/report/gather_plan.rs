@@ -1,4 +1,4 @@
-//! The answer of `gather-plan`: on the wire, as a table, and as an explanation.
+//! The answer of `gather-plan`, as JSON, as a table, and as an explanation.
 
 use serde::Serialize;
 use steptime::cost::device::DeviceSpec;
@@ -8,7 +8,7 @@ use super::format::percent;
 use super::table::Columns;
 use steptime::answers::SCHEMA;
 
-/// What each launch order reads.
+/// Device-memory reads of each launch order.
 #[derive(Debug, Serialize)]
 pub struct Answer {
     pub schema: u32,
@@ -18,16 +18,16 @@ pub struct Answer {
     pub dim: u64,
     pub lookups: u64,
     pub indices: String,
-    /// Different rows among the lookups, as expected.
+    /// Expected number of distinct rows among the lookups.
     pub distinct: f64,
-    /// Bytes of the table that any order reads at least.
+    /// Minimum bytes of the table that any order reads.
     pub least_dram_reads: f64,
     /// Bytes of the output, which any order writes.
     pub written: f64,
-    /// Bytes of the second-level cache that hold what comes again.
+    /// Bytes of the second-level cache that hold reused data.
     pub cache_bytes: u64,
     pub orders: Vec<Row>,
-    /// The one to choose.
+    /// The recommended order.
     pub choice: Row,
 }
 
@@ -36,7 +36,7 @@ pub struct Answer {
 pub struct Row {
     /// `rows`, `lookups first`, `columns first` or `sorted`.
     pub order: &'static str,
-    /// Columns of a tile, where rows are cut.
+    /// Columns of a tile, if rows are tiled.
     pub tile_columns: Option<u64>,
     pub dram_reads: f64,
     pub hit_rate: f64,
@@ -75,7 +75,7 @@ fn megabytes(bytes: f64) -> String {
 }
 
 impl Answer {
-    /// Of E, D and N.
+    /// Predicts all orders for E, D and N.
     pub fn new(
         spec: &DeviceSpec,
         problem: &Problem,
@@ -100,7 +100,7 @@ impl Answer {
         }
     }
 
-    /// As a table.
+    /// Returns the answer as a table.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{}: {} lookups ({}) of {} rows x {} columns; {:.0} different rows, {} MB; output {} MB; \
@@ -129,7 +129,7 @@ impl Answer {
         text
     }
 
-    /// In words: why one grid of tiles halves the reads and the other does not.
+    /// Explains in words why one grid of tiles halves the reads and the other does not.
     pub fn explanation(&self, spec: &DeviceSpec, problem: &Problem) -> String {
         let slice = 512.0_f64.min(problem.row_bytes as f64);
         let gpu = spec.gpu();

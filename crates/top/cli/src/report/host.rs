@@ -10,7 +10,7 @@ use super::format::{counted, grouped, times, us};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// What was fitted, and on what.
+/// Returns a fitted profile and its recordings as text.
 pub fn fitted(profile: &HostProfile, path: &Path) -> String {
     let wrote = format!(
         "wrote {}: {}, host speed known to {}",
@@ -21,7 +21,7 @@ pub fn fitted(profile: &HostProfile, path: &Path) -> String {
     format!("{}\n{}\n", recordings(&profile.recordings).text(), wrapped(&wrote, prose(), 2))
 }
 
-/// What is in a profile.
+/// Returns a profile as text.
 pub fn shown(profile: &HostProfile, name: &str) -> String {
     let head = format!(
         "{}: {} from {}, host speed known to {}",
@@ -72,7 +72,7 @@ fn constants(profile: &HostProfile) -> Columns {
     columns
 }
 
-/// Staged copies at a few sizes.
+/// Returns the times of staged copies at a few sizes.
 fn copies(profile: &HostProfile) -> String {
     let cost = |bytes: u64| {
         let size = Bytes(bytes);

@@ -1,4 +1,4 @@
-//! What came of bringing traces into a lake.
+//! Results of an ingest into a lake.
 
 use steptime::answers::Ingested;
 use steptime::answers::ingest::{FileLeftOut, RunIngested};
@@ -9,10 +9,10 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// So many files that were left out are told.
+/// Number of left-out files to show.
 const TOLD: usize = 5;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Ingested) -> String {
     let sum = |of: fn(&RunIngested) -> usize| answer.runs.iter().map(of).sum::<usize>();
     let mut head = format!("{}: {} ingested", name(&answer.lake), counted(sum(|run| run.ingested), "rank"));
@@ -47,7 +47,7 @@ pub fn text(answer: &Ingested) -> String {
     text
 }
 
-/// Runs that went into a lake, and files that did not.
+/// Returns the table of ingested runs, and of left-out files.
 pub fn csv(answer: &Ingested) -> Table {
     let names = ["run", "outcome", "file", "rank", "reason", "ranks", "bytes", "steps", "ops", "kernels"];
     let names: Vec<&str> = names.into_iter().chain(["copies", "collectives", "gaps", "repairs"]).collect();
@@ -68,14 +68,14 @@ pub fn csv(answer: &Ingested) -> Table {
     table
 }
 
-/// Files that did not become ranks, the first of them by name.
+/// Returns the number of files that did not become ranks, and the names of the first.
 fn left_out(what: &str, files: &[FileLeftOut]) -> String {
     if files.is_empty() {
         return String::new();
     }
     let mut text = format!("\n{} {what}:\n", counted(files.len(), "file"));
     for file in files.iter().take(TOLD) {
-        // A reason that begins with the file says it once.
+        // A reason that begins with the file's name does not repeat it.
         let reason = file.reason.strip_prefix(&format!("{}: ", file.file)).unwrap_or(&file.reason);
         let line = match reason.contains(&file.file) {
             true => name(reason),

@@ -1,4 +1,4 @@
-//! What is in an input, as tables.
+//! The contents of an input, as tables.
 
 use steptime::answers::Inspected;
 use steptime::answers::coverage::GraphCoverage;
@@ -10,10 +10,10 @@ use super::width::{apart, prose, width, wrapped};
 use super::{inspect_execution, job, overheads};
 use crate::output::name;
 
-/// Ops and kernels to show.
+/// Number of ops and of kernels to show.
 const ROWS: usize = 12;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Inspected) -> String {
     let mut text = String::new();
     let mut section = |part: String| {
@@ -211,7 +211,7 @@ fn notes(answer: &Inspected) -> String {
         text.push('\n');
     }
     for file in &answer.ignored {
-        text.push_str(&wrapped(&format!("· {} is no trace and was left out", name(file)), prose(), 2));
+        text.push_str(&wrapped(&format!("· {} is not a trace and was left out", name(file)), prose(), 2));
         text.push('\n');
     }
     for warning in &answer.warnings {

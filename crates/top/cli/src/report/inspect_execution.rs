@@ -5,10 +5,10 @@ use steptime::answers::execution::{ExecutionInspected, LinkedWork, OpCount};
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};
 
-/// Operators to name.
+/// Number of operators to show.
 const OPS: usize = 8;
 
-/// Counts, the most frequent operators, and the join.
+/// Returns the counts, the most frequent operators, and the join with the timing trace.
 pub fn text(execution: &ExecutionInspected) -> String {
     let mut text = wrapped(
         &format!(

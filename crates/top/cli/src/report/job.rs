@@ -12,19 +12,20 @@ use super::width::{apart, prose, shorten, width, wrapped};
 use super::{doubts, memory};
 use crate::output::name;
 
-/// Ranks to show; of more the worst are shown.
+/// Number of ranks to show; of more the worst are shown.
 const RANKS: usize = 16;
-/// Collectives and stretches of the critical path to show.
+/// Number of collectives and of stretches of the critical path to show.
 const ROWS: usize = 12;
-/// Stragglers to name, and ranks of the critical path.
+/// Number of stragglers to show.
 const STRAGGLERS: usize = 2;
+/// Number of ranks of the critical path to show.
 const NAMED: usize = 3;
-/// Changes to show.
+/// Number of changes to show.
 const CHANGES: usize = 6;
-/// A rank that works so many times as long as others works longer.
+/// Ratio of a rank's busy time to that of others above which it works longer.
 const WORTH: f64 = 1.01;
 
-/// A predicted step of all ranks.
+/// Returns a predicted step of all ranks as text.
 pub fn predicted(answer: &PredictedJob) -> String {
     let mut text = headline(answer);
     text.push('\n');
@@ -37,12 +38,12 @@ pub fn predicted(answer: &PredictedJob) -> String {
     text
 }
 
-/// Says how many ranks are not shown.
+/// Returns the number of ranks that are not shown.
 fn more(ranks: usize) -> String {
     if ranks > RANKS { format!("... and {} more, in --json\n", ranks - RANKS) } else { String::new() }
 }
 
-/// The step in a few lines.
+/// Returns the step in a few lines.
 pub fn headline(answer: &PredictedJob) -> String {
     let [low, high] = answer.interval_ms;
     let interval = format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high));
@@ -65,10 +66,10 @@ pub fn headline(answer: &PredictedJob) -> String {
     )
 }
 
-/// A host that is slower than a middle one by less is not worth a word.
+/// Smallest ratio to a middle host at which a slower host is shown.
 const WORTH_SAYING: f64 = 1.0005;
 
-/// How the step was predicted.
+/// Returns the method, host, kernels and process of the prediction.
 fn how(answer: &PredictedJob) -> String {
     let slower =
         answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
@@ -84,13 +85,13 @@ fn how(answer: &PredictedJob) -> String {
     )
 }
 
-/// What was changed of a single rank's step.
+/// Returns the changes of a single rank's step.
 fn changes(answer: &PredictedJob) -> String {
     let shown = answer.changes.iter().take(CHANGES);
     let more = answer.changes.len().saturating_sub(CHANGES);
     let rest =
         if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
-    // Of a step that was changed so nobody has seen what memory it takes.
+    // The memory of a changed step was not recorded, so that the predicted peak is shown.
     let peaks =
         answer.ranks.iter().filter(|_| !answer.changes.is_empty()).filter_map(|rank| rank.peak_mb.as_ref());
     let most = peaks.max_by(|a, b| a.total().total_cmp(&b.total()));
@@ -98,7 +99,7 @@ fn changes(answer: &PredictedJob) -> String {
     shown.map(|change| said("", change)).chain([rest, memory]).collect()
 }
 
-/// On which ranks the critical path lies.
+/// Returns the ranks with the largest shares of the critical path.
 fn decides(answer: &PredictedJob) -> String {
     let mut ranks: Vec<_> = answer.ranks.iter().collect();
     ranks.sort_by(|a, b| b.critical_ms.total_cmp(&a.critical_ms));
@@ -124,8 +125,8 @@ fn said(sign: &str, words: &str) -> String {
     wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
 }
 
-/// What a table says of a rank's device.
-const PARTS: [&str; 6] = [">rank", ">computes ms", ">moves ms", ">waits ms", ">idles ms", "?>hidden ms"];
+/// Columns of a rank's device times.
+const PARTS: [&str; 6] = [">rank", ">compute ms", ">comm ms", ">wait ms", ">idle ms", "?>hidden ms"];
 
 fn parts(rank: u32, parts: &DeviceParts) -> Vec<String> {
     vec![
@@ -156,7 +157,7 @@ fn ranks(answer: &PredictedJob) -> Columns {
 
 fn collectives(answer: &PredictedJob) -> Columns {
     let mut columns =
-        Columns::new(&["~collective", ">ranks", ">bytes", ">moves ms", ">last rank", ">waits ms, most"]);
+        Columns::new(&["~collective", ">ranks", ">bytes", ">comm ms", ">last rank", ">max wait ms"]);
     for met in answer.collectives.iter().take(ROWS) {
         let mut row = what(&met.what);
         row.push(ms(met.moves_ms));
@@ -168,16 +169,16 @@ fn collectives(answer: &PredictedJob) -> Columns {
 }
 
 fn what(met: &CollectiveSaid) -> Vec<String> {
-    // Of a collective whose arguments were not recorded nobody knows what it moves.
+    // The bytes of a collective are not known if its arguments were not recorded.
     let bytes = if met.bytes == 0 && met.op != "barrier" { "-".into() } else { grouped(met.bytes) };
     let ranks = met.size.map_or(met.ranks.len(), |size| met.ranks.len().max(size as usize));
     vec![met.op.to_owned(), ranks.to_string(), bytes]
 }
 
-/// Where a stretch of the path is: the rank, the place, the part of the step.
+/// Rank, place and phase of a stretch of the path.
 type Key<'a> = (u32, &'a str, &'a str);
 
-/// The critical path by rank, place and phase, the longest first.
+/// Returns the table of the critical path by rank, place and phase, the longest first.
 fn critical(answer: &PredictedJob) -> Columns {
     let mut times: BTreeMap<Key<'_>, (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
     for JobPiece { rank, place, what, phase, ms } in &answer.critical_path {
@@ -203,7 +204,7 @@ fn critical(answer: &PredictedJob) -> Columns {
     columns
 }
 
-/// What ranks did as recorded.
+/// Returns the recorded times of ranks and collectives as text.
 pub fn recorded(job: &RecordedJob) -> String {
     let ranks = match job.ranks.len() {
         here if here < job.world => format!("{here} of {}", counted(job.world, "rank")),
@@ -234,10 +235,10 @@ pub fn recorded(job: &RecordedJob) -> String {
         "~collective",
         ">ranks",
         ">bytes",
-        ">moves ms",
+        ">comm ms",
         ">nccl-tests",
         ">last",
-        ">most waits ms",
+        ">max wait ms",
     ]);
     for met in job.collectives.iter().take(ROWS) {
         let last =
@@ -253,7 +254,7 @@ pub fn recorded(job: &RecordedJob) -> String {
     text
 }
 
-/// Which rank keeps the others waiting, and why.
+/// Describes a rank that keeps the others waiting, and the reasons.
 fn delays(straggler: &StragglerSaid) -> String {
     let side = match straggler.cause {
         "input" => "its host, getting the batch,",
@@ -288,7 +289,7 @@ fn delays(straggler: &StragglerSaid) -> String {
     )
 }
 
-/// Jobs, measured and predicted.
+/// Returns the table of measured and predicted jobs.
 pub fn validated(answer: &ValidatedJobs) -> String {
     let signed = |error: f64| format!("{:+.1}", 100.0 * error);
     let mut columns = Columns::new(&[
@@ -345,7 +346,7 @@ pub fn validated(answer: &ValidatedJobs) -> String {
     )
 }
 
-/// What a planner says of jobs beside what was measured.
+/// Returns the table of jobs as measured, predicted, and estimated by a planner.
 pub fn planned(answer: &PlannedJobs) -> String {
     let signed = |error: f64| format!("{:+.1}", 100.0 * error);
     let heads =
@@ -384,7 +385,7 @@ pub fn planned(answer: &PlannedJobs) -> String {
     )
 }
 
-/// Why the ranks of a folder are not shown together.
+/// Returns the reason why the ranks of a folder are not shown together.
 pub fn mismatch(why: &str) -> String {
     said("! ", why)
 }

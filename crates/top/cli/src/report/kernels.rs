@@ -6,9 +6,9 @@ use super::format::us;
 use super::width::{of, prose, shorten, width, wrapped};
 use crate::output::name;
 
-/// The answer as text, without its last line end.
+/// Returns the answer as text, without the last line end.
 pub fn text(answer: &KernelsPredicted) -> String {
-    // What is left of a line for the op and its family.
+    // Columns of a line left for the op and its family.
     let room = width() - 47;
     let family = 14;
     let mut text = wrapped(&name(answer.error.as_deref().unwrap_or_default()), prose(), 2);
@@ -36,7 +36,7 @@ pub fn text(answer: &KernelsPredicted) -> String {
     text
 }
 
-/// A name in so many columns.
+/// Pads or shortens a name to a number of columns.
 fn padded(text: &str, columns: usize) -> String {
     let text = shorten(text, columns - 1);
     let blanks = columns - of(&text);

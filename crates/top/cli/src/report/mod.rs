@@ -1,7 +1,5 @@
-//! Answers of the library as text, one file an answer.
+//! Answers of the library as text, one file per answer.
 
-pub mod bench;
-pub mod bench_cuda;
 pub mod choose;
 pub mod collectives;
 pub mod compare;
@@ -13,7 +11,6 @@ pub mod explain;
 mod figure;
 mod format;
 pub mod gather_plan;
-pub mod gemm;
 pub mod host;
 pub mod ingest;
 pub mod inspect;
@@ -28,7 +25,7 @@ pub mod roofline;
 pub mod scale;
 pub mod shard;
 pub mod sweep;
-mod table;
+pub mod table;
 pub mod validate;
 pub mod what_if;
 pub mod width;

@@ -5,10 +5,10 @@ use steptime::answers::overheads::{KINDS, OverheadMeasured};
 use super::format::{self, grouped, us};
 use super::table::Columns;
 
-/// Ops or calls to show of each kind.
+/// Number of ops or calls of each kind to show.
 const ROWS: usize = 4;
 
-/// Each kind as a whole, then its most frequent ops or calls.
+/// Returns the table of all kinds, each followed by its most frequent ops or calls.
 pub fn text(rows: &[OverheadMeasured]) -> String {
     let mut columns = Columns::new(&["overhead", "~of", ">samples", ">median µs", ">p10 µs", ">p90 µs"]);
     let mut shown = 0;

@@ -13,20 +13,20 @@ use super::width::{apart, of, prose, shorten, width, wrapped};
 use super::{doubts, memory};
 use crate::output::name;
 
-/// A screen.
+/// Lines of a screen.
 const LINES: usize = 40;
-/// Ops to show; fewer where there are kernel families too.
+/// Number of ops to show, without and with kernel families.
 const OPS: (usize, usize) = (10, 6);
-/// ... and never fewer than these.
+/// Minimum number of ops to show.
 const FEWEST_OPS: usize = 2;
-/// Kernel families to show, at least and at most.
+/// Minimum and maximum number of kernel families to show.
 const FAMILIES: (usize, usize) = (1, 5);
-/// Columns of the critical path that are left of names.
+/// Width of the critical path's columns to the left of the names.
 const LEFT_OF_NAMES: usize = 48;
-/// Stretches of the critical path to show, at most and at least.
+/// Maximum and minimum number of stretches of the critical path to show.
 const STRETCHES: (usize, usize) = (8, 3);
 
-/// The answer as text. What many doubts take of the screen, kernel families leave.
+/// Returns the answer as text. Doubts reduce the number of kernel families on the screen.
 pub fn text(answer: &Predicted) -> String {
     let text = screen(answer, FAMILIES.1);
     match text.lines().count().saturating_sub(LINES) {
@@ -35,7 +35,7 @@ pub fn text(answer: &Predicted) -> String {
     }
 }
 
-/// The answer with so many kernel families.
+/// Returns the answer with at most `most` kernel families.
 fn screen(answer: &Predicted, most: usize) -> String {
     let mut text = headline(answer);
     let below = below(answer);
@@ -47,7 +47,7 @@ fn screen(answer: &Predicted, most: usize) -> String {
             text.push_str(&kernels(&families[..families.len().min(most)], answer).text());
             text.push('\n');
         }
-        // Around them are the names of columns of two tables, and two empty lines.
+        // Around them are the heads of two tables, and two empty lines.
         let others = below.lines().count() + STRETCHES.1 + 4;
         text.push_str(&ops(answer, room(&text, others)).text());
         let others = below.lines().count() + 3;
@@ -60,7 +60,7 @@ fn screen(answer: &Predicted, most: usize) -> String {
     text
 }
 
-/// Lines that are left of a screen after a text, where so many others come.
+/// Returns the number of lines left of a screen after a text and `others` lines.
 fn room(text: &str, others: usize) -> usize {
     LINES.saturating_sub(text.lines().count() + others)
 }
@@ -94,7 +94,7 @@ fn headline(answer: &Predicted) -> String {
     )
 }
 
-/// How the step was predicted.
+/// Returns the method, host, kernels and process of the prediction.
 fn how(answer: &Predicted) -> String {
     let times =
         answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
@@ -106,17 +106,17 @@ fn how(answer: &Predicted) -> String {
     said("", &words)
 }
 
-/// Sentences as lines of the report.
+/// Wraps sentences to lines of the report.
 fn said(sign: &str, words: &str) -> String {
     wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
 }
 
-/// Whether a single time would be a guess.
+/// Whether the answer is too doubtful for a single time.
 fn no_estimate(answer: &Predicted) -> bool {
     answer.doubts.iter().any(|doubt| doubt.no_estimate)
 }
 
-/// The step's time, where it is known well enough to be printed as one number.
+/// Returns the step time, if it is known well enough for one number.
 fn time(answer: &Predicted) -> String {
     if no_estimate(answer) { "step: no estimate".into() } else { format!("step {} ms", ms(answer.step_ms)) }
 }
@@ -125,7 +125,7 @@ fn share(part: f64, answer: &Predicted) -> String {
     if answer.step_ms > 0.0 { percent(part / answer.step_ms) } else { "-".into() }
 }
 
-/// On the left why the device is idle, on the right where the phases are.
+/// Returns the table of idle causes on the left, and phases on the right.
 fn split(answer: &Predicted) -> Columns {
     let active = answer.active_ms.unwrap_or(0.0);
     let idle: f64 = answer.idle_ms.iter().map(|(_, time)| time).sum();
@@ -155,12 +155,12 @@ fn split(answer: &Predicted) -> Columns {
     columns
 }
 
-/// Name of a cause of idle time, by its key in JSON.
+/// Returns the name of a cause of idle time, by its key in JSON.
 pub(super) fn cause_name(key: &'static str) -> &'static str {
     IdleCause::from_key(key).map_or(key, IdleCause::name)
 }
 
-/// What the kernels of each family take, and where their times came from.
+/// Returns the table of kernel families, with their times and sources.
 fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
     let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each x/÷", "source"]);
     for family in families {
@@ -210,7 +210,7 @@ fn critical(answer: &Predicted, runs: Vec<Run>) -> Columns {
     columns
 }
 
-/// As many of the first three names as there is room for, at least one.
+/// Returns as many of the first three names as fit, at least one.
 fn mostly(names: &[&str]) -> String {
     let room = width().saturating_sub(LEFT_OF_NAMES);
     let mut text = names.first().map_or_else(String::new, |first| shorten(first, room));
@@ -224,7 +224,7 @@ fn mostly(names: &[&str]) -> String {
     text
 }
 
-/// Coverage: of what was recorded, where anything was.
+/// Returns the coverage of the recording; empty for a derived step.
 fn below(answer: &Predicted) -> String {
     if answer.derived { String::new() } else { coverage(&answer.coverage, answer) }
 }

@@ -1,4 +1,4 @@
-//! Recordings replayed with the profiler's cost left in, as a table.
+//! Recordings replayed with the profiler's cost, as a table.
 
 use steptime::answers::Replayed;
 
@@ -6,7 +6,7 @@ use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Replayed) -> String {
     let mut columns = Columns::new(&[
         "~recording",
@@ -47,7 +47,7 @@ pub fn text(answer: &Replayed) -> String {
         counted(summary.recordings, "recording")
     );
     let foot = format!(
-        "{} of several steps: median error {}, {} within 1 %; {} beyond 5 %, of which {} say nothing",
+        "{} of several steps: median error {}, {} within 1 %; {} beyond 5 %, of which {} without a warning",
         summary.several_steps,
         percent(summary.median),
         summary.within_1_percent,

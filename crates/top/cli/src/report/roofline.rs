@@ -15,12 +15,12 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// Rows that the table shows.
+/// Number of rows in the table.
 const SHOWN: usize = 25;
-/// Rows with a smaller share of device time are not plotted.
+/// Smallest share of device time of a plotted row.
 const PLOTTED: f64 = 1e-4;
 
-/// The answer as a table.
+/// Returns the answer as a table.
 pub fn text(answer: &Roofed) -> String {
     match answer.attainable_ms {
         Some(attainable_ms) => by_op(answer, attainable_ms),
@@ -69,7 +69,7 @@ fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
     format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
 }
 
-/// Kernels by name, of which only copies and fills have known work, and a roof where the GPU has a profile.
+/// Returns kernels by name: only copies and fills have known work, and a roof if the GPU has a profile.
 fn by_name(answer: &Roofed) -> String {
     let with_roof = answer.kernels.iter().any(|row| row.share.is_some());
     let mut names = vec!["~kernel", "?kind", ">count", ">us", ">of all", ">GB/s"];
@@ -104,13 +104,13 @@ fn by_name(answer: &Roofed) -> String {
     format!("{}\n\n{}{}", wrapped(&head, prose(), 2), columns.text(), rest(answer))
 }
 
-/// The number of rows that are not shown.
+/// Returns the number of rows that are not shown.
 fn rest(answer: &Roofed) -> String {
     let more = answer.kernels.len().saturating_sub(SHOWN);
     if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() }
 }
 
-/// `2048x512, 512x1024`; a scalar is `1`.
+/// Formats shapes as `2048x512, 512x1024`; a scalar is `1`.
 pub fn shapes(all: &[Vec<i64>]) -> String {
     let one = |shape: &Vec<i64>| match shape.as_slice() {
         [] => "1".to_owned(),
@@ -119,9 +119,9 @@ pub fn shapes(all: &[Vec<i64>]) -> String {
     all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
+/// Plots the roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
 pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
-    // What takes no time would only stretch the axes.
+    // Kernels of negligible time would only stretch the axes.
     let least = PLOTTED * answer.device_ms * 1e3;
     let counted = || answer.kernels.iter().filter(|row| row.flops > Some(0) && row.time_us >= least);
     let least = counted().filter_map(|row| row.intensity).fold(0.05, f64::min);
@@ -164,7 +164,7 @@ pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     svg(plots, Scale::Logarithmic.along_y(Scale::Logarithmic.along_x(layout, most)))
 }
 
-/// The name of a roof, above it.
+/// Returns the label of a roof, above it.
 fn label(text: String, intensity: f64, tflop_s: f64) -> TextAnnotation {
     TextAnnotation::new(text, intensity, tflop_s * 1.15).with_color(QUIET).with_font_size(11)
 }

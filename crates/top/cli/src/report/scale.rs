@@ -14,7 +14,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Scaled) -> String {
     let batch = if answer.weak { "each GPU keeps its samples" } else { "all GPUs share the samples" };
     let mut text = format!("{} on {}: {batch}\n", name(&answer.name), name(&answer.device));
@@ -58,7 +58,7 @@ pub fn text(answer: &Scaled) -> String {
     text
 }
 
-/// Samples a second over the number of GPUs, beside what they would be if each more GPU did as much as the first, as SVG.
+/// Plots samples per second over the number of GPUs, with a line of linear scaling, as SVG.
 pub fn plot(answer: &Scaled) -> String {
     let gpus = || answer.rows.iter().map(|row| f64::from(row.gpus));
     let along = Scale::of_points(gpus());

@@ -1,4 +1,4 @@
-//! Where tables lie, with a picture of what each GPU has to do.
+//! The placement of tables, with a bar of each GPU's load.
 
 use steptime::answers::Placed;
 use steptime::answers::shard::{CachedTable, OnGpu};
@@ -8,12 +8,12 @@ use super::job;
 use super::table::Columns;
 use super::width::{prose, shorten, wrapped};
 
-/// GPUs and tables to show; of more the busiest are shown.
+/// Number of GPUs and of tables to show; of more the busiest are shown.
 const ROWS: usize = 16;
-/// How wide the picture is.
+/// Width of the longest bar, in columns.
 const BAR: usize = 20;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Placed) -> String {
     let mut text = job::headline(&answer.predicted);
     if let Some(found) = found(answer) {
@@ -32,7 +32,7 @@ pub fn text(answer: &Placed) -> String {
     text
 }
 
-/// How the plan was found, and how good it may be.
+/// Returns the method that found the plan, and its expected regret.
 fn found(answer: &Placed) -> Option<String> {
     let by = answer.found_by?;
     let others: Vec<String> =
@@ -66,7 +66,7 @@ fn found(answer: &Placed) -> Option<String> {
 fn gpus(answer: &Placed) -> Columns {
     let longest = answer.gpus.iter().map(|gpu| gpu.alone_ms).fold(0.0, f64::max);
     let mut columns =
-        Columns::new(&[">GPU", "alone", ">ms", ">computes ms", ">waits ms", ">peak GB", "~tables"]);
+        Columns::new(&[">GPU", "alone", ">ms", ">compute ms", ">wait ms", ">peak GB", "~tables"]);
     let mut shown: Vec<&OnGpu> = answer.gpus.iter().collect();
     shown.sort_by(|a, b| b.alone_ms.total_cmp(&a.alone_ms));
     shown.truncate(ROWS);
@@ -97,7 +97,7 @@ fn bar(value: f64, longest: f64) -> String {
     "#".repeat(full.min(BAR))
 }
 
-/// Tables that do not lie whole on one GPU.
+/// Returns the tables that are not whole on one GPU.
 fn cut(answer: &Placed) -> String {
     let of = |cut: &str| -> Vec<String> {
         answer.tables.iter().filter(|table| table.cut == cut).map(|table| table.table.to_string()).collect()
@@ -119,7 +119,7 @@ fn cut(answer: &Placed) -> String {
     text
 }
 
-/// Tables in hosts' memory, those alike together, and how much of it they take.
+/// Returns the tables in host memory, grouped by equal caches, and their memory.
 fn in_hosts(answer: &Placed) -> String {
     let mut alike: Vec<(CachedTable, Vec<String>)> = Vec::new();
     for (table, cached) in answer.tables.iter().filter_map(|table| Some((table.table, table.cached?))) {

@@ -1,4 +1,4 @@
-//! What came of a grid of changes.
+//! Results of a grid of changes.
 
 pub mod plot;
 
@@ -10,7 +10,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Gridded) -> String {
     let mut head = format!("{}: {} points in {}", name(&answer.title), answer.points, name(&answer.output));
     if answer.resumed > 0 {
@@ -29,7 +29,7 @@ pub fn text(answer: &Gridded) -> String {
     text
 }
 
-/// Points, a row each.
+/// Returns the table of points.
 fn table(points: &[GridBest]) -> String {
     let keys = points.first().map_or(&[][..], |best| &best.keys);
     let changed = keys.iter().map(|(key, _)| format!("~{key}"));

@@ -1,14 +1,14 @@
-//! Aligned columns without borders, as wide as the report may be.
+//! Aligned columns without borders, limited to the width of the report.
 //!
-//! Numbers are never cut. Where a table is too wide its names lose their middle, then columns that can be missed are left
-//! out and named below, then columns go below the others with the first one again.
+//! Numbers are never cut. In a table that is too wide, names lose their middle; then optional columns are left out and
+//! named below; then columns continue below the others, with the first one repeated.
 
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::width::{self, of, shorten, width};
 use crate::output::name;
 
-/// Names are not cut to less than this.
+/// Minimum width that names are cut to.
 const LEAST_NAME: usize = 20;
 
 /// A table of text and numbers.
@@ -19,21 +19,21 @@ pub struct Columns {
     padding: (u16, u16),
 }
 
-/// A column's name, and what may be done to it.
+/// A column's name and properties.
 #[derive(Clone)]
 struct Head {
     name: String,
-    /// Holds numbers: set to the right.
+    /// Whether it holds numbers, aligned to the right.
     number: bool,
-    /// Holds names: may lose their middle.
+    /// Whether it holds names, which may lose their middle.
     cut: bool,
-    /// May be left out.
+    /// Whether it may be left out.
     optional: bool,
 }
 
 impl Columns {
-    /// Columns by their names. What a name begins with says what it holds: `>` numbers, `~` names that may lose their
-    /// middle, `?` (before these) what may be left out.
+    /// Returns columns by their names. A prefix gives the content: `>` numbers, `~` names that may lose their middle, `?`
+    /// (before these) an optional column.
     pub fn new(names: &[&str]) -> Columns {
         let head = |text: &&str| {
             let name = text.trim_start_matches(['?', '>', '~']);
@@ -48,7 +48,7 @@ impl Columns {
         Columns { heads: names.iter().map(head).collect(), rows: Vec::new(), padding: (1, 1) }
     }
 
-    /// One blank between columns instead of two.
+    /// Puts one blank between columns instead of two.
     pub fn tight(mut self) -> Columns {
         self.padding = (1, 0);
         self
@@ -59,12 +59,12 @@ impl Columns {
         self.rows.push(cells.into_iter().map(|cell| name(&cell.into())).collect());
     }
 
-    /// The lines, each with its line end and no blanks before it.
+    /// Returns the lines, each with its line end and no blanks before it.
     pub fn text(&self) -> String {
         self.fitted(width())
     }
 
-    /// The lines, none of them wider than so many columns.
+    /// Returns the lines, none of them wider than `room`.
     fn fitted(&self, room: usize) -> String {
         let natural: Vec<usize> = (0..self.heads.len()).map(|column| self.natural(column)).collect();
         let least = |column: &usize| {
@@ -100,7 +100,7 @@ impl Columns {
         text
     }
 
-    /// How wide a column is as it is.
+    /// Returns the width of a column without cuts.
     fn natural(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| of(cell));
         cells.chain([of(&self.heads[column].name)]).max().unwrap_or(0)
@@ -110,7 +110,7 @@ impl Columns {
         usize::from(self.padding.0 + self.padding.1)
     }
 
-    /// Some of the columns, the names among them as long as there is room.
+    /// Returns the lines of some columns, with names cut to fit `room`.
     fn block(&self, columns: &[usize], natural: &[usize], room: usize) -> String {
         let mut widths: Vec<usize> = columns.iter().map(|&column| natural[column]).collect();
         let blanks = columns.len() * self.blanks();

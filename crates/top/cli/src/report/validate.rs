@@ -9,7 +9,7 @@ use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Validated) -> String {
     let inside = answer.rows.iter().filter(|row| row.inside).count();
     let from = if answer.lone { ", from execution traces alone" } else { "" };
@@ -42,7 +42,7 @@ pub fn text(answer: &Validated) -> String {
     text
 }
 
-/// Which recordings are left out together.
+/// Returns the groups of recordings that are left out together.
 fn left_out(answer: &Validated) -> String {
     if answer.host != "leave-one-out" {
         return String::new();
@@ -88,7 +88,7 @@ fn rows(rows: &[Recording]) -> Columns {
     columns
 }
 
-/// The columns of the paper's Table IV, and a few more.
+/// Returns the table with the columns of the paper's Table IV, and a few more.
 fn families(families: &[FamilyErrors]) -> Columns {
     let names = ["~family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
     let mut columns = Columns::new(&names);
@@ -102,7 +102,7 @@ fn families(families: &[FamilyErrors]) -> Columns {
     columns
 }
 
-/// A signed fraction as a percentage without its sign.
+/// Formats a signed fraction in percent, without the percent sign.
 fn signed(error: f64) -> String {
     if error.is_finite() { format!("{:+.1}", 100.0 * error) } else { "-".into() }
 }

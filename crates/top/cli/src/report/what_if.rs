@@ -10,7 +10,7 @@ use super::width::{prose, shorten, width, wrapped};
 use super::{doubts, memory};
 use crate::output::name;
 
-/// The answer as text.
+/// Returns the answer as text.
 pub fn text(answer: &Changed) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
@@ -53,7 +53,7 @@ pub fn text(answer: &Changed) -> String {
     )
 }
 
-/// Samples a second before and after, where they are known.
+/// Returns the samples per second before and after, if known.
 fn rates(before: &Side, after: &Side) -> String {
     let said = |side: &Side| side.samples_per_s.map(|rate| grouped(rate.round() as u64));
     match (said(before), said(after)) {
@@ -63,7 +63,7 @@ fn rates(before: &Side, after: &Side) -> String {
     }
 }
 
-/// Both sides, and what lies between them.
+/// Returns the table of both sides and their differences.
 pub fn sides(before: &Side, after: &Side, names: [&str; 2]) -> Columns {
     let mut columns =
         Columns::new(&["~ms", &format!(">{}", names[0]), &format!(">{}", names[1]), ">difference"]);

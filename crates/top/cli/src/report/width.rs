@@ -1,15 +1,15 @@
-//! How wide a report may be, and how wide a text is.
+//! Widths of reports and of text.
 
 use std::sync::OnceLock;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns of a terminal that is not known, and of one that is narrower.
+/// Minimum width of a report, also without a terminal.
 const LEAST: usize = 80;
-/// Sentences longer than this are hard to read, however wide the terminal is.
+/// Maximum width of lines of sentences, for easy reading.
 const PROSE: usize = 100;
 
-/// Columns that a line may have: as `COLUMNS` says, else as wide as the terminal is; 80 in a pipe, and never less.
+/// Returns the maximum width of a line: `COLUMNS`, else that of the terminal; 80 in a pipe, and never less.
 pub fn width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
@@ -19,17 +19,17 @@ pub fn width() -> usize {
     })
 }
 
-/// Columns that a line of sentences has.
+/// Returns the maximum width of a line of sentences.
 pub fn prose() -> usize {
     width().min(PROSE)
 }
 
-/// Columns that a text takes on a terminal.
+/// Returns the width of a text on a terminal, in columns.
 pub fn of(text: &str) -> usize {
     text.width()
 }
 
-/// At most so many columns of a text: of a longer one the middle goes, and an ellipsis says so.
+/// Shortens a text to at most `columns`: an ellipsis replaces the middle of a longer one.
 pub fn shorten(text: &str, columns: usize) -> String {
     let text = crate::output::name(text);
     if of(&text) <= columns {
@@ -42,7 +42,7 @@ pub fn shorten(text: &str, columns: usize) -> String {
     format!("{front}…{back}")
 }
 
-/// As many characters as fit into so many columns.
+/// Returns as many characters as fit into `columns`.
 fn taken(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     let fits = |character: &char| {
@@ -52,8 +52,7 @@ fn taken(characters: impl Iterator<Item = char>, columns: usize) -> String {
     characters.take_while(fits).collect()
 }
 
-/// A text broken into lines of at most so many columns, the later ones indented. A word longer than a line is cut in the
-/// middle.
+/// Wraps a text to lines of at most `columns`, the later ones indented. A word longer than a line loses its middle.
 pub fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -71,7 +70,7 @@ pub fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     lines.join("\n")
 }
 
-/// Phrases set apart by three blanks, on as many lines as they need; the later ones are indented.
+/// Joins phrases with three blanks, on as many lines as they need; the later ones are indented.
 pub fn apart(phrases: &[String], columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for phrase in phrases.iter().filter(|phrase| !phrase.is_empty()) {
@@ -87,7 +86,7 @@ pub fn apart(phrases: &[String], columns: usize) -> String {
     lines.join("\n")
 }
 
-/// Every line of a text that is too long, broken between words; what follows is indented as the line was, and by two.
+/// Wraps every line of a text that is too long between words; continuation lines have the line's indent and two more.
 pub fn reflowed(text: &str, columns: usize) -> String {
     let line = |line: &str| {
         if of(line) <= columns {

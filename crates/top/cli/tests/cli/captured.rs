@@ -1,4 +1,4 @@
-//! An execution trace of a step that replays a CUDA graph holds copies of the batch alone.
+//! An execution trace of a step that replays a CUDA graph holds only copies of the batch.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ fn node(id: u64, parent: u64, name: &str, schema: &str, inputs: &Value, outputs:
     json!({"id": id, "name": name, "ctrl_deps": parent, "inputs": inputs, "outputs": outputs, "attrs": attributes})
 }
 
-/// Values of tensors of 2048 x 512, and whatever follows them.
+/// Values of tensors of 2048 x 512, and those after them.
 fn tensors(places: &[(u64, &str)], rest: Option<(Value, &str)>) -> Value {
     let mut values: Vec<Value> =
         places.iter().map(|(id, place)| json!([id, id + 1, 0, 1_048_576, 4, place])).collect();
@@ -32,7 +32,7 @@ fn tensors(places: &[(u64, &str)], rest: Option<(Value, &str)>) -> Value {
     json!({"values": values, "shapes": shapes, "types": types, "strides": strides})
 }
 
-/// A step of one copy of a batch, and of an op on the GPU behind it where one is wanted.
+/// A step of one copy of a batch, and with `with_op` an op on the GPU after it.
 fn trace(with_op: bool) -> tempfile::NamedTempFile {
     let none = tensors(&[], None);
     let copy = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)";

@@ -71,7 +71,7 @@ fn where_the_host_bounds_the_step_a_faster_gpu_brings_nothing() {
     }
     let ratio = &gpus(&answer)[1]["recorded"]["of_first"];
     assert!((number(&ratio["times"]) - 1.0).abs() < 0.1 && ratio["sure"] == false, "{ratio}");
-    // What the host leaves open of either alone is wider than what is open of their ratio.
+    // The intervals of both alone, which include the host, are wider than that of their ratio.
     let traced = json(&["choose", "examples/dlrm_default_2048/et.json.gz", "--device", "h100,h200"]);
     let second = &gpus(&traced)[1]["recorded"];
     let width = |ends: &Value| (number(&ends[1]) / number(&ends[0])).ln();
@@ -178,7 +178,7 @@ fn what_cannot_be_answered_is_one_sentence_with_the_remedy() {
         (vec!["--price", "not/there.toml"], "write a line for each GPU, as h100 = 2.50"),
         (vec!["--price", &of(&typo)], "is h100 meant?"),
         (vec!["--price", &of(&negative)], "a price per GPU-hour is a number above zero"),
-        (vec!["--price", &of(&other)], "it has no price of h100"),
+        (vec!["--price", &of(&other)], "has no price for h100"),
         (vec!["--device", "h10"], "did you mean"),
     ] {
         let device: &[&str] = if args[0] == "--device" { &[] } else { &["--device", "h100"] };

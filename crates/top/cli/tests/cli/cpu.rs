@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{failure, json, root, stdout, text};
 
-/// What every recording made on a CPU has: times of ops, and no device.
+/// Trace of a recording made on a CPU: times of ops, and no device.
 const TIMES: &str = r#"{"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": 1, "tid": 1, "ts": 0, "dur": 900},
     {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 800},
@@ -27,7 +27,7 @@ fn record(folder: &Path, execution: bool) {
     }
 }
 
-/// An answer without what it says of the input's own place.
+/// An answer without the input's own path and name.
 fn answer(path: &Path) -> Value {
     let mut answer = json(&["predict", text(path), "--device", "h200"]);
     for key in ["input", "name"] {
@@ -44,7 +44,7 @@ fn a_folder_means_its_execution_trace() {
     assert_eq!(whole, answer(&folder.path().join("et.json.gz")));
     assert_eq!(whole["host"], "default");
     assert!(whole["warnings"].to_string().contains("recorded on a CPU"), "{}", whole["warnings"]);
-    // Without what lies beside it: only what meta.json says of the model is missing.
+    // The execution trace alone: only the facts of meta.json are missing.
     let mut alone = answer(&root().join("crates/model/aten/tests/data/dlrm_cpu.json.gz"));
     for key in ["batch", "samples_per_s"] {
         alone[key] = whole[key].clone();

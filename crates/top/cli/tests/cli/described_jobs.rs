@@ -43,12 +43,12 @@ fn the_ranks_of_a_described_job_are_predicted_together() {
     let even = described(folder.path(), "[parallel]\ngpus = 2");
     let answer_even = json(&["predict", text(&even), "--device", "h200"]);
     assert!(ms(&answer_even, "step_ms") < 0.97 * uneven);
-    // Of two that do about the same one is slower; a rank that is late anyway is late by itself.
+    // One of two similar ranks is slower; a rank that is late anyway does not depend on its host's pace.
     let slowest = |answer: &Value| ms(&answer["slowest_host"], "times");
     assert!((1.01..1.015).contains(&slowest(&answer_even)), "{}", answer_even["slowest_host"]);
     assert!((1.0..1.001).contains(&slowest(&answer)), "{}", answer["slowest_host"]);
     assert!(words(&stdout(&["predict", text(&even), "--device", "h200"])).contains("2 ranks on NVIDIA H200"));
-    // One of them by itself says that it is.
+    // A rank predicted alone has a doubt about it.
     let alone = json(&["predict", text(&even), "--device", "h200", "--rank", "1"]);
     let doubts = alone["doubts"].as_array().expect("doubts");
     assert!(doubts.iter().any(|doubt| doubt["kind"] == "ranks"), "{doubts:?}");
@@ -75,7 +75,7 @@ fn a_plan_is_found_written_read_and_told_in_both_formats() {
     let regret = &found["regret"];
     let above = 1.0 - ms(&found, "bound_ms") / step;
     assert!((ms(regret, "above_bound") - above).abs() < 1e-3, "{regret}");
-    // It is more than the distance from the bound, and no more than that and half of the uncertainty.
+    // It is more than the distance from the bound, and at most that and half of the uncertainty.
     let most = above + 0.5 * ms(regret, "spread");
     assert!(ms(regret, "expected") > above.max(0.01) && ms(regret, "expected") < most, "{regret}");
     let written: Value =
@@ -107,7 +107,7 @@ fn changes_that_simulations_find_make_the_step_shorter_and_the_same_ones_each_ti
         "the plan before them is one of the others"
     );
     assert!(ms(&found["predicted"], "step_ms") < ms(&found["others"][0], "step_ms"));
-    // Ranks that were priced once are those of the whole job.
+    // Ranks that were priced once equal those of the whole job.
     let told =
         json(&["shard", "examples/models/dlrm_4_gpus.toml", "--device", "h200", "--evaluate", text(&plan)]);
     assert_eq!(told["predicted"]["step_ms"], found["predicted"]["step_ms"]);
@@ -157,7 +157,7 @@ fn grids_are_read_simulated_and_written_as_torchrec_has_them() {
         no_word.contains("table 0 is cut into columns, which HugeCTR's matrices cannot say"),
         "{no_word}"
     );
-    // The description says the same by a key.
+    // A key of the description has the same effect.
     let keys = "[parallel]\ngpus = 4\nnodes = 2\ngrid = [{ table = 0, gpus = [[0, 1], [2, 3]] }, { table = 1, gpus = [[2, 3]] }]\n\
                 placement = [[2], [3], [4], [5]]";
     let said = json(&["predict", text(&self::described(folder.path(), keys)), "--device", "h200"]);
@@ -179,12 +179,12 @@ fn nodes_are_joined_by_their_network() {
     let scale = |more: &[&str]| {
         failure(&[&["scale", text(&model), "--device", "h200", "--gpus", "1,4"][..], more].concat())
     };
-    assert!(scale(&["--nodes", "2"]).contains("1 GPU cannot lie in 2 nodes"));
-    assert!(scale(&["--nodes", "1,3"]).contains("over which 4 GPUs cannot lie evenly"));
+    assert!(scale(&["--nodes", "2"]).contains("1 GPU cannot be divided among 2 nodes"));
+    assert!(scale(&["--nodes", "1,3"]).contains("among which 4 GPUs cannot be divided evenly"));
     let three = ["scale", text(&model), "--device", "h200", "--gpus", "1,4", "--nodes", "1,1,1"];
     let refused = steptime(&three).assert().code(2).get_output().stderr.clone();
-    assert!(String::from_utf8(refused).expect("UTF-8").contains("say one for all, or one for each"));
-    // A table that is large beside all others may lie on the GPUs of one node.
+    assert!(String::from_utf8(refused).expect("UTF-8").contains("give one for all, or one for each"));
+    // A table that is much larger than all others may be on the GPUs of one node.
     let args = ["shard", text(&model), "--gpus", "4", "--nodes", "2", "--device", "h200"];
     let found = json(&args);
     assert_eq!(found["nodes"], 2);
@@ -208,7 +208,7 @@ fn a_planner_is_put_beside_what_was_measured() {
     let answer = json(&[&args[..], &["--model", text(folder.path())]].concat());
     let row = &answer["jobs"][0];
     assert_eq!((&row["name"], &row["ranks"]), (&"dlrm_4096_x4".into(), &4.into()));
-    // Batch and placement are those that were recorded: those of the description that has them.
+    // Batch and placement are the recorded ones, as in the description that has them.
     let told = json(&["predict", "examples/models/dlrm_4_gpus.toml", "--device", "h200"]);
     assert_eq!(row["described_ms"], told["step_ms"]);
     let named = json(&[&args[..], &["--model", "examples/models/dlrm_4_gpus.toml"]].concat());
@@ -258,10 +258,10 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
     }
     let small = shard(&["--gpus", "2", "--memory", "0.05"]);
     assert!(small.contains("needs 0.") && small.contains("take more GPUs"), "{small}");
-    assert!(shard(&["--gpus", "3"]).contains("3 GPUs cannot share evenly"));
+    assert!(shard(&["--gpus", "3"]).contains("cannot be divided evenly among 3 GPUs"));
     steptime(&["shard", text(&model), "--device", "h200"]).assert().code(2);
     steptime(&["shard", text(&model), "--gpus", "2", "--device", "h200", "--memory", "-1"]).assert().code(2);
-    // A plan that memory does not hold is told the time of, and that it does not run.
+    // A plan that does not fit memory has a predicted time, and a doubt that it does not run.
     let large = std::fs::read_to_string(&model).expect("read").replace("2_000_000", "900_000_000");
     let path = folder.path().join("large.toml");
     std::fs::write(&path, format!("{large}\n[parallel]\ngpus = 2\nplacement = [[0, 1], []]"))
@@ -339,12 +339,12 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     assert!(ms(&found, "bound_ms") <= ms(&found["predicted"], "step_ms"));
     let doubts = found["predicted"]["doubts"].as_array().expect("doubts");
     assert!(doubts.iter().any(|doubt| doubt["kind"] == "cache"), "what is estimated is said: {doubts:?}");
-    // What its GPU has is a cache.
+    // Its GPU holds only a cache.
     assert!(found["gpus"].as_array().expect("GPUs").iter().all(|gpu| ms(gpu, "peak_mb") < 2000.0), "{found}");
     let page = words(&stdout(&args));
     assert!(page.contains("1 table lies in host memory: what its cache misses"), "{page}");
     assert!(page.contains("1 table in host memory, 384.0 GB a node: 0 ("), "{page}");
-    // Written as TorchRec has it, read again, and priced as it was.
+    // Written in TorchRec's format, read again, and priced the same.
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(&plan).expect("a plan")).expect("JSON");
     let tables = &written["plan"]["sparse_arch.embedding_bag_collection"];
@@ -352,7 +352,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     assert_eq!(tables["t_1"]["compute_kernel"], "fused");
     let told = json(&with(&model, &["--evaluate", text(&plan)]));
     assert_eq!((&told["tables"], &told["predicted"]), (&found["tables"], &found["predicted"]));
-    // Skewed lookups miss less, and so does a cache of a fifth of the rows, which is TorchRec's where nothing is said.
+    // Skewed lookups miss less, and so does a cache of a fifth of the rows, which is TorchRec's default.
     let skewed = json(&with(&model, &["--evaluate", text(&plan), "--indices", "zipf:1.05"]));
     let misses = |answer: &Value| ms(&answer["tables"][0]["cached"], "misses");
     assert!(misses(&skewed) < 0.5 * misses(&told), "{} {}", misses(&skewed), misses(&told));
@@ -361,7 +361,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     let usual = json(&with(&model, &["--evaluate", text(&plan)]));
     assert_eq!(usual["tables"][0]["cached"]["rows"], 600_000_000);
     assert!(misses(&usual) < misses(&told));
-    // What has no word, or is not known, is refused.
+    // A placement without a word in the format, or an unknown one, is refused.
     let matrix = folder.path().join("matrix.json");
     let words = failure(&[&args[..args.len() - 1], &[text(&matrix), "--format", "hugectr"]].concat());
     assert!(words.contains("table 0 lies in the host's memory behind a cache"), "{words}");
@@ -441,7 +441,7 @@ fn a_shard_has_lookups_in_proportion_to_its_rows() {
         "all rows but three {all_but_three} ms, all {whole} ms"
     );
     assert!(even < 0.7 * whole, "a fourth of the rows {even} ms, all {whole} ms");
-    // The first rows are the popular ones of this law.
+    // The first rows are the popular ones of this distribution.
     let first = step("first.json", &[1000, 666_333, 666_333, 666_334], &["--indices", "folded-zipf:1.3"]);
     let last = step("last.json", &[666_334, 666_333, 666_333, 1000], &["--indices", "folded-zipf:1.3"]);
     assert!((first / last - 1.0).abs() > 0.1, "popular rows apart {first} ms, with the others {last} ms");

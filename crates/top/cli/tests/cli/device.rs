@@ -79,7 +79,7 @@ fn a_specification_shows_where_it_is_from_and_whose_models_it_is_lent() {
         assert_eq!(shown["corrected"].as_array().is_some_and(Vec::is_empty), hopper, "{name}");
     }
     let text = stdout(&["device", "show", "h100"]).replace("\n  ", " ");
-    assert!(text.contains("corrected by what was measured here") && text.contains("this GPU"), "{text}");
+    assert!(text.contains("corrected by measurements on this GPU") && text.contains("this GPU"), "{text}");
 }
 
 /// Forty elementwise ops of an L4, each `factor` times as long as its memory needs, in milliseconds times `unit`.
@@ -126,7 +126,7 @@ fn tables_are_scored_by_the_profile_that_bears_their_name() {
     let (good, out) = (table_of(1.0), folder.path().join("corrections"));
     let out = out.to_string_lossy();
     let text = refused(&["device", "transfer", &good, "-o", &out]);
-    assert!(text.contains("from 3 at least; these tables are of: l4"), "{text}");
+    assert!(text.contains("from tables of at least 3 GPUs; these tables are of: l4"), "{text}");
     let text = refused(&["device", "transfer", &good, "-o", &out, "--without", "voodoo2"]);
     assert!(text.contains("no device profile \"voodoo2\""), "{text}");
     let tables = ["NVIDIA L4", "Tesla T4", "Tesla P4"].map(|gpu| {

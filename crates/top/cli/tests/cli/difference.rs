@@ -1,4 +1,4 @@
-//! Two recordings beside one another.
+//! Differences of two recordings.
 
 use serde_json::Value;
 

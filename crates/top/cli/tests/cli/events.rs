@@ -1,4 +1,4 @@
-//! Events of a trace that other writers leave out, write wrongly, or put together.
+//! Events of a trace that other writers leave out, write wrongly, or merge.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::{json, root, text};
 
 const EXAMPLE: &str = "dlrm_default_2048";
 
-/// The trace of an example, its events changed, as a file of its own.
+/// The trace of an example, with changed events, as a file of its own.
 fn changed(folder: &tempfile::TempDir, change: impl FnOnce(&mut Vec<Value>)) -> PathBuf {
     let file = std::fs::File::open(root().join("examples").join(EXAMPLE).join("kineto.json.gz"));
     let mut whole = String::new();
@@ -21,14 +21,14 @@ fn changed(folder: &tempfile::TempDir, change: impl FnOnce(&mut Vec<Value>)) -> 
     path
 }
 
-/// The answer of `predict`, as recorded, of a path with further options.
+/// The answer of `predict --keep-profiler` for a path with further options.
 fn replayed(path: &std::path::Path, more: &[&str]) -> Value {
     let mut args = vec!["predict", text(path), "--keep-profiler"];
     args.extend(more);
     json(&args)
 }
 
-/// A figure of an answer.
+/// A number of an answer.
 fn ms(answer: &Value, key: &str) -> f64 {
     answer[key].as_f64().unwrap_or_else(|| panic!("{key} of {answer}"))
 }
@@ -101,7 +101,7 @@ fn a_kernel_ends_before_the_next_of_its_stream() {
 fn processes_of_one_file_are_ranks() {
     let folder = tempfile::tempdir().expect("a folder");
     let recorded = replayed(&changed(&folder, |_| ()), &[]);
-    // The second process has the first's correlations: on a GPU of its own, and on the same one.
+    // The second process has the same correlations as the first: on its own GPU, and on the same one.
     for (device, busier) in [(1, 1.5), (0, 1.0)] {
         let path = changed(&folder, |events| {
             let mut second = events.clone();
@@ -116,7 +116,7 @@ fn processes_of_one_file_are_ranks() {
                     event["dur"] = value!(event["dur"].as_f64().expect("a duration") * busier);
                 }
                 if device == 0 {
-                    // One GPU works for both in turn.
+                    // One GPU runs both in turn.
                     event["ts"] = value!(event["ts"].as_f64().unwrap_or_default() + 1e6);
                 }
             }

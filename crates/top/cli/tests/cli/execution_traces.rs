@@ -1,4 +1,4 @@
-//! Execution traces of others: linked with the GPU's rows, with collectives of old schemas, one for each rank of a job.
+//! Execution traces by other tools: linked with the GPU's rows, with collectives of old schemas, one for each rank of a job.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{failure, json, stdout, text};
 
-/// An execution trace of schema 1.0.1 in the making: products of 4096 x 4096 halves, each of the last one's result.
+/// Builder of an execution trace of schema 1.0.1: products of 4096 x 4096 halves, each of the last one's result.
 #[derive(Default)]
 struct Nodes {
     json: String,
@@ -51,7 +51,7 @@ impl Nodes {
         id
     }
 
-    /// The tensor that the last product gave.
+    /// The result of the last product.
     fn tensor(&self) -> String {
         let at = 1000 + 2 * self.products;
         format!(r#"[{at}, {}, 0, {NUMBERS}, 2, "cuda:0"]"#, at + 1)
@@ -68,7 +68,7 @@ impl Nodes {
         self.node("aten::mm", 2, schema, &inputs, "[[4096, 4096], [4096, 4096]]", &types, &gives, "")
     }
 
-    /// A kernel that a linker wrote behind its op.
+    /// A kernel that a linker wrote after its op.
     fn kernel(&mut self, parent: u64) {
         let more =
             r#", "ph": "X", "cat": "kernel", "ts": 1000020, "dur": 9.5, "pid": 0, "args": {"stream": 7}"#;
@@ -77,7 +77,7 @@ impl Nodes {
         self.json.replace_range(at..at + 8, r#""tid": 7"#);
     }
 
-    /// An all-reduce of the last product's result over so many ranks, and the wait for it.
+    /// An all-reduce of the last product's result over `ranks`, and the wait for it.
     fn all_reduce(&mut self, ranks: &str, sequence: u64) {
         let tensor = self.tensor();
         let schema = "c10d::allreduce_(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, int timeout) -> (Tensor[], __torch__.torch.classes.c10d.Work)";
@@ -119,7 +119,7 @@ impl Nodes {
     }
 }
 
-/// So many products, and what follows each.
+/// A trace of `products` products, each followed by the nodes of `after`.
 fn trace(path: &Path, products: u64, mut after: impl FnMut(&mut Nodes, u64, u64)) {
     let mut nodes = Nodes::new();
     for at in 0..products {
@@ -162,7 +162,7 @@ fn collectives_of_old_schemas_are_priced_and_awaited() {
     }
     let predict = |name: &str| json(&["predict", text(&path(name)), "--device", "a100"]);
     let [none, old, later] = ["none.json", "old.json", "later.json"].map(predict);
-    // The model of collectives by itself: 0.34 to 0.38 ms for 32 MiB over eight A100s.
+    // The model of collectives alone: 0.34 to 0.38 ms for 32 MiB over eight A100s.
     let each = (step_ms(&old) - step_ms(&none)) / 4.0;
     assert!((0.34..0.38).contains(&each), "{each} ms an all-reduce");
     assert_eq!(old["step_ms"], later["step_ms"]);

@@ -32,7 +32,7 @@ const META: [(&str, &str); 16] = [
     ("seed", "0"),
 ];
 
-/// A sweep of `sigmoid` over many sizes, on a GPU whose kernels take 2 µs and 1 µs for each 2 MB moved.
+/// A sweep of `sigmoid` over many sizes, on a GPU whose kernels take 2 µs plus 1 µs per 2 MB moved.
 pub(crate) fn sweep(path: &Path, gpu: &str, change: impl Fn(usize, f32) -> f32) {
     let sizes: Vec<u64> = (0..300).map(|at| 1000 + at * at * 100).collect();
     let count = sizes.len();
@@ -69,7 +69,7 @@ pub(crate) fn sweep(path: &Path, gpu: &str, change: impl Fn(usize, f32) -> f32) 
     writer.close().expect("closed");
 }
 
-/// Files of a folder of its own.
+/// A temporary folder of files.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -89,7 +89,7 @@ impl Place {
         names
     }
 
-    /// Fitting fails with these words, and nothing is written.
+    /// Asserts that fitting fails with these words, and that nothing is written.
     fn refuses(&self, sweeps: &[&Path], words: &str) {
         let (before, place) = (self.names(), self.at("profile"));
         let mut args = vec!["device", "fit"];
@@ -125,7 +125,7 @@ fn a_fitted_profile_predicts() {
     let us = answer["total_us"].as_f64().expect("a time");
     assert!((us / 10.0 - 1.0).abs() < 0.1, "{us} µs, and 10 in the sweep");
     assert_eq!(answer["kernels"][0]["source"], "fitted");
-    // Far outside of the sweep: said, and less certain.
+    // Far outside of the sweep: reported, and less certain.
     let wide = r#"{"op":"aten::sigmoid","shapes":[[2000000000]]}"#;
     let output = steptime(&["kernels", "predict", "--device", text(&profile), "--json"])
         .write_stdin(wide)

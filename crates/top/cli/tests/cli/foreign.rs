@@ -1,4 +1,4 @@
-//! Traces of other profilers: exports of Nsight Systems, and what XLA writes for JAX.
+//! Traces of other profilers: exports of Nsight Systems, and traces that XLA writes for JAX.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::{failure, json, stdout, text, words};
 
-/// The tables of an export as Nsight Systems 2024 writes them, as far as anything here looks at them, with some that nothing does.
+/// The tables of an export as Nsight Systems 2024 writes them: those that the reader uses, and some others.
 const SCHEMA: &str = "
 CREATE TABLE META_DATA_EXPORT (name TEXT NOT NULL, value TEXT);
 CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
@@ -71,7 +71,7 @@ fn nsight(folder: &Path, processes: &[i64]) -> PathBuf {
     path
 }
 
-/// The same as XLA writes it, with a line that repeats the streams'.
+/// The same in XLA's format, with a line that repeats the streams'.
 fn xla(folder: &Path) -> PathBuf {
     let path = folder.join("host.trace.json");
     let mut events = String::from(

@@ -1,4 +1,4 @@
-//! What was fitted on is not scored on, or it is said.
+//! Recordings of the fit are not scored, or a warning names them.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn a_recording_is_known_by_its_times_and_not_by_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let profile = folder.path().join("host.toml");
     steptime(&["host", "fit", "examples/dlrm_default_2048", "-o", text(&profile)]).assert().success();
-    // The one that was fitted on under another name, and another one under its name.
+    // The recording of the fit under another name, and another one under its name.
     let renamed = copy_of("dlrm_default_2048");
     let posing = folder.path().join("dlrm_default_2048");
     let other = copy_of("resnet50_32");
@@ -43,7 +43,7 @@ fn whole_architectures_are_left_out() {
     }
     let said = stdout(&["validate", "examples", "--host", "leave-one-out"]);
     assert!(said.contains("left out together: dlrm (4), resnet50 (1)"), "{said}");
-    // Without names, their steps still tell.
+    // Without names, their steps still identify them.
     let one = copy_of("dlrm_default_2048");
     let two = copy_of("dlrm_mlperf_2048");
     for (folder, model) in [(&one, "anna"), (&two, "boris")] {
@@ -71,7 +71,7 @@ fn steps_are_scored_from_their_execution_traces_alone() {
         let [with, without] = [whole, lone].map(|row| row["predicted_ms"].as_f64().expect("a time"));
         assert!(with != without && (without / with - 1.0).abs() < 0.1, "{whole}\n{lone}");
     }
-    // As `predict` says of the trace alone, where the host profile is the same.
+    // Equal to `predict` of the trace alone, with the same host profile.
     let path = root().join("examples/resnet50_32");
     let by_default = ["validate", text(&path), "--kernels", "h200", "--host", "default", "--lone"];
     let scored = json(&by_default);

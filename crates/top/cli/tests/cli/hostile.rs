@@ -1,4 +1,4 @@
-//! Inputs made to do harm: each is answered or refused, soon, and harms nothing.
+//! Malicious inputs: each is answered or refused, soon and without harm.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use assert_cmd::Command;
 
 use crate::{steptime, text};
 
-/// Far more than any of these takes, and far less than the square of its size would.
+/// Far more than any of these takes, and far less than work quadratic in its size would.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The program, given up on when it takes too long.
+/// The program, with a time limit.
 fn soon(args: &[&str]) -> Command {
     let mut command = steptime(args);
     command.timeout(SOON);
@@ -53,7 +53,7 @@ fn launch(op: &str, [ts, dur]: [f64; 2], correlation: usize) -> [String; 3] {
 fn time_grows_with_the_size_of_a_trace_not_with_its_square() {
     const COUNT: usize = 100_000;
     let folder = tempfile::tempdir().expect("a folder");
-    // As deep as half of what is read, one nest behind the other.
+    // Half of the supported depth, one nest after the other.
     const DEEP: usize = 120;
     let nested = (0..COUNT).flat_map(|i| {
         let (nest, at) = (i / DEEP, i % DEEP);
@@ -98,7 +98,7 @@ fn nothing_in_a_name_reaches_the_terminal() {
         let output = steptime(&[args, &[text(&path)]].concat()).output().expect("it runs");
         harmless(&[output.stdout, output.stderr].concat());
     }
-    // Strings in JSON mean what they meant.
+    // Strings in JSON keep their meaning.
     let output = steptime(&["inspect", "--json", text(&path)]).output().expect("it runs");
     let json: serde_json::Value = serde_json::from_str(&harmless(&output.stdout)).expect("JSON");
     assert!(
@@ -197,8 +197,8 @@ mod files {
         symlink("nowhere", folder.path().join("link.json")).expect("a link");
         let output = soon(&["inspect", text(folder.path())]).assert().success().get_output().stdout.clone();
         let output = String::from_utf8(output).expect("UTF-8");
-        assert!(output.contains("pipe.json is no trace and was left out"), "{output}");
-        assert!(output.contains("link.json is no trace and was left out"), "{output}");
+        assert!(output.contains("pipe.json is not a trace and was left out"), "{output}");
+        assert!(output.contains("link.json is not a trace and was left out"), "{output}");
         soon(&["predict", text(folder.path())]).assert().success();
     }
 
@@ -211,7 +211,7 @@ mod files {
             |to: &Path| soon(&["predict", text(&input), "--timeline", text(to)]).output().expect("it runs");
         let is_trace = |path: &Path| std::fs::read_to_string(path).expect("text").contains("traceEvents");
 
-        // A pipe gets what is written, and stays a pipe.
+        // A pipe receives the output, and stays a pipe.
         fifo(&at("pipe"));
         let pipe = at("pipe");
         let reader = std::thread::spawn(move || {
@@ -222,7 +222,7 @@ mod files {
         assert!(reader.join().expect("read").expect("text").contains("traceEvents"));
         assert!(std::fs::metadata(at("pipe")).expect("it").file_type().is_fifo());
 
-        // A link leads to the file, there already or not.
+        // A link leads to the file, existing or not.
         for (link, file) in [("link", "file"), ("early", "late")] {
             symlink(file, at(link)).expect("a link");
             if file == "file" {
@@ -293,7 +293,7 @@ mod files {
                     names(folder.path())
                 );
             }
-            // What kills have left is removed when it is old enough.
+            // Leftovers of killed programs are removed when they are old enough.
             for left in names(folder.path()).iter().filter(|name| *name != "out.json") {
                 let file =
                     std::fs::File::options().append(true).open(folder.path().join(left)).expect("a file");
@@ -339,7 +339,7 @@ mod files {
             .spawn()
             .expect("it runs");
         let mut queries = child.stdin.take().expect("a pipe");
-        // Without end: it ends when the program does.
+        // Endless: it ends with the program.
         let asking = std::thread::spawn(move || {
             use std::io::Write;
             while writeln!(queries, r#"{{"op":"aten::relu","shapes":[[512,512]]}}"#).is_ok() {}

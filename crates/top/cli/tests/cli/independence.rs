@@ -1,4 +1,4 @@
-//! A prediction does not know the truth.
+//! A prediction does not depend on the measured step time.
 
 use serde_json::Value;
 

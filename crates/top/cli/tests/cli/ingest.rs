@@ -1,4 +1,4 @@
-//! `steptime ingest`, and what is said to `steptime query`.
+//! `steptime ingest`, and the answer to `steptime query`.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
     let lake = folder.path().join("lake");
     let refused = |more: &[&str]| failure(&ingest(&lake, more));
-    assert!(refused(&[EXAMPLES[0], "--run", "a/b"]).contains("is no name for a run"));
+    assert!(refused(&[EXAMPLES[0], "--run", "a/b"]).contains("invalid run name `a/b`"));
     assert!(refused(&[EXAMPLES[0], EXAMPLES[1], "--run", "a"]).contains("--run names one run"));
     assert!(refused(&["none-such"]).contains("none-such"));
     assert!(!lake.exists(), "nothing is written before all runs are known");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{failure, json, root, stdout, steptime, text, words};
 
-/// Three steps of 1 ms of a rank: a kernel, a collective that begins so late and runs so long, and a wait for the device.
+/// Three steps of 1 ms of a rank: a kernel, a collective that begins at `late` and takes `runs`, and a wait for the device.
 fn trace(rank: u32, op: &str, late: f64, runs: f64) -> String {
     let mut events = String::new();
     for step in 0..3 {
@@ -38,7 +38,7 @@ fn trace(rank: u32, op: &str, late: f64, runs: f64) -> String {
     )
 }
 
-/// A job of two ranks: the second comes 400 us later and waits for nobody.
+/// A job of two ranks: the second comes 400 us later and does not wait.
 fn job(folder: &Path, second: &str) {
     std::fs::write(folder.join("rank0.json"), trace(0, "allreduce", 400.0, 496.0)).expect("a file");
     std::fs::write(folder.join("rank1.json"), trace(1, second, 800.0, 96.0)).expect("a file");
@@ -78,7 +78,7 @@ fn ranks_that_meet_are_predicted_together() {
     assert_eq!(events.iter().filter(|event| event["args"]["name"] == "rank 0").count(), 1);
     std::fs::remove_file(&timeline).expect("a file to remove");
 
-    // One of them by itself says that it is one of two.
+    // A rank predicted alone has a doubt that it is one of two.
     let alone = json(&["predict", text(folder.path()), "--rank", "0"]);
     assert_eq!(alone["doubts"][0]["kind"], "ranks");
     let refused = steptime(&["predict", text(folder.path()), "--method", "paper"]).assert().code(2);
@@ -112,7 +112,7 @@ fn collectives_that_do_not_match_are_named() {
     job(folder.path(), "all_to_allv");
     let wrong = words(&failure(&["predict", text(folder.path())]));
     assert!(wrong.contains("group 0 of 2, collective 1 of the step: rank 0 does all_reduce"), "{wrong}");
-    // What is in the traces is still shown.
+    // The contents of the traces are still shown.
     let inspected = json(&["inspect", text(folder.path())]);
     assert!(inspected["job"].is_null());
     assert!(inspected["warnings"][0].as_str().expect("words").contains("wait for each other for ever"));
@@ -130,7 +130,7 @@ fn a_rank_without_its_collectives_is_named() {
     let wrong = words(&failure(&["predict", text(folder.path())]));
     assert!(wrong.contains("rank 0 takes part in 1 collectives of the step, rank 1 in 0"), "{wrong}");
     assert!(words(&stdout(&["inspect", text(folder.path())])).contains("! group 0 of 2: rank 0 takes part"));
-    // Without the arguments of NCCL what a rank does is told by its kernels, and who takes part by the others.
+    // Without the arguments of NCCL, the operation is inferred from the kernels, and the members from the other ranks.
     let bare =
         whole.replace(r#""Collective name""#, r#""Unknown name""#).replace("Process Group", "Another Group");
     std::fs::write(&rank1, bare).expect("a file");
@@ -187,7 +187,7 @@ fn recorded_jobs_are_predicted_well() {
     assert!(ms(&answer["simulate"]["mean"]) < 0.04, "{}", answer["simulate"]);
     assert!(ms(&answer["simulate"]["gmae"]) < 0.025, "{}", answer["simulate"]);
     assert!(ms(&answer["replay"]["max"]) < 0.05, "{}", answer["replay"]);
-    // A rank by itself takes its waiting for work.
+    // A rank predicted alone counts its waiting as work.
     assert!(ms(&answer["first_rank"]["mean"]) > ms(&answer["simulate"]["mean"]));
     let example = root().join("examples/dlrm_default_2048");
     let mixed = words(&failure(&["validate", text(&two), text(&example)]));
@@ -203,7 +203,7 @@ fn descriptions_tell_recorded_jobs_apart_better_than_a_planner() {
     let answer = json(&[&args[..], &models].concat());
     let (described, planned) = (&answer["described"], &answer["planned"]);
     assert_eq!((answer["jobs"].as_array().map(Vec::len), &described["pairs"]), (Some(11), &55.into()));
-    // What `shard` says of differences between plans is from here.
+    // The spread of differences between plans in `shard` is from here.
     let spread = ms(&described["pair_spread"]);
     assert!((spread / steptime::shard::SPREAD - 1.0).abs() < 0.05, "{spread}");
     assert!(spread < ms(&planned["pair_spread"]), "{planned}");
@@ -227,7 +227,7 @@ fn collectives_are_priced_and_compared_with_a_sweep() {
     let rows = answer["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2);
     assert!(ms(&rows[0]["time_us"]) > 200.0 && ms(&rows[1]["time_us"]) > ms(&rows[0]["time_us"]), "{rows:?}");
-    assert!(failure(&["collectives", "--device", "abacus"]).contains("known are a100"));
+    assert!(failure(&["collectives", "--device", "abacus"]).contains("known GPUs: a100"));
     steptime(&["collectives", "--device", "h200", "--op", "dance"]).assert().code(2);
     steptime(&["collectives", "--device", "h200", "--bytes", "-3"]).assert().code(2);
 
@@ -239,7 +239,7 @@ fn collectives_are_priced_and_compared_with_a_sweep() {
     )
     .expect("a file");
     let wrong = failure(&["collectives", "--device", "h200", "--against", text(&sweep)]);
-    assert!(wrong.contains("line 3: `x` is no positive number (bytes)"), "{wrong}");
+    assert!(wrong.contains("line 3: `x` is not a positive number (bytes)"), "{wrong}");
     if let Some(shared) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces/multi_gpu") {
         let measured = shared.join("collectives_x2.csv");
         let scores =

@@ -1,4 +1,4 @@
-//! What scripts read.
+//! Answers as JSON.
 
 use serde_json::Value;
 

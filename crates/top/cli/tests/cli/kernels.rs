@@ -1,10 +1,10 @@
-//! Single kernels: a query a line, an answer a line.
+//! Single kernels: one query per line, one answer per line.
 
 use serde_json::{Value, json};
 
 use crate::steptime;
 
-/// The answers to some queries, whether or not all could be answered.
+/// The answers to some queries, including errors.
 fn ask(device: &str, queries: &[Value]) -> Vec<Value> {
     let lines: Vec<String> = queries.iter().map(Value::to_string).collect();
     answers(device, &lines.join("\n"), 0)

@@ -1,4 +1,4 @@
-//! A recording by another version of a library than the one that a profile was swept with.
+//! A recording with another version of a library than that of the profile's sweep.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{json, text};
 
 const SHAPE: [u32; 4] = [16, 16, 64, 1024];
 
-/// Copies of 64 MB, which take so long on an H100. They have shapes, and no strides.
+/// Copies of 64 MB that take `us` on an H100. They have shapes, and no strides.
 fn recorded(kernel: &str, us: f64) -> tempfile::NamedTempFile {
     let inputs = json!({"Input Dims": [SHAPE, SHAPE, []], "Input type": ["float", "float", "Scalar"]});
     Traced { gpu: "NVIDIA H100 80GB HBM3", op: "aten::copy_", inputs, kernel, us: [us, 300.0] }.file()

@@ -1,4 +1,4 @@
-//! What is too large or too deep for any step is refused in words, and no number comes out below zero.
+//! Inputs too large or too deep for any step are refused in words, and no number in an answer is negative.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +15,7 @@ fn file(folder: &Path, name: &str, content: &str) -> PathBuf {
     path
 }
 
-/// An execution trace of nodes: name, parent, shape of the one tensor that each takes and gives.
+/// An execution trace of nodes: name, parent, shape of the one input and output tensor of each.
 fn execution(folder: &Path, nodes: &[(&str, u64, &[u64])], first_id: u64) -> PathBuf {
     let node = |(at, (name, parent, shape)): (u64, &(&str, u64, &[u64]))| {
         let strides: Vec<u64> = shape

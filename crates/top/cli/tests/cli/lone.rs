@@ -6,7 +6,7 @@ use crate::{json, root, stdout};
 
 const EXAMPLES: [&str; 5] =
     ["dlrm_ddp_2048", "dlrm_default_2048", "dlrm_default_fused_2048", "dlrm_mlperf_2048", "resnet50_32"];
-/// Of a CPU-only machine.
+/// An execution trace from a CPU-only machine.
 const CPU: &str = "crates/model/aten/tests/data/dlrm_cpu.json.gz";
 
 fn number(value: &Value) -> f64 {
@@ -84,7 +84,7 @@ fn a_device_that_nothing_was_measured_on_has_a_wider_interval() {
     let (fitted, of_kernels, without) = width("h200");
     for device in ["v100", "a100"] {
         let (wide, kernels, with) = width(device);
-        // The host is as unknown with both; what kernels take is not.
+        // The host is as uncertain with both; kernel times are not.
         assert!(wide > fitted, "{device}: {wide} and {fitted}");
         assert!(kernels > 1.3 * of_kernels, "{device}: {kernels} and {of_kernels}");
         assert!(with.contains("no kernel was measured on") && !without.contains("no kernel was measured"));

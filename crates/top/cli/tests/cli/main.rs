@@ -1,6 +1,5 @@
 //! The command line, from the outside, over `examples/`.
 
-mod bench;
 mod captured;
 mod choose;
 mod compared;
@@ -59,38 +58,38 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// The program, run where `examples/` is.
+/// The program, run in the folder that holds `examples/`.
 fn steptime(args: &[&str]) -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("steptime");
     command.current_dir(root()).env_remove("COLUMNS").args(args);
     command
 }
 
-/// What it prints when all is well.
+/// The output of a successful run, without messages on stderr.
 fn stdout(args: &[&str]) -> String {
     let output = steptime(args).assert().success().stderr("").get_output().stdout.clone();
     String::from_utf8(output).expect("UTF-8")
 }
 
-/// The words of a report, wherever its lines break.
+/// The words of a report, independent of line breaks.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What it prints with `--json`.
+/// The output with `--json`.
 fn json(args: &[&str]) -> Value {
     let mut all = args.to_vec();
     all.push("--json");
     serde_json::from_str(&stdout(&all)).expect("JSON")
 }
 
-/// What it says when it fails.
+/// The message of a failed run.
 fn failure(args: &[&str]) -> String {
     let output = steptime(args).assert().code(1).stdout("").get_output().stderr.clone();
     String::from_utf8(output).expect("UTF-8")
 }
 
-/// A copy of an example, to be changed.
+/// A copy of an example that a test may change.
 fn copy_of(example: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for entry in std::fs::read_dir(root().join("examples").join(example)).expect("the example") {

@@ -1,9 +1,9 @@
-//! The device memory that a step needs.
+//! The device memory of a step.
 
 use crate::{json, stdout, words};
 
 const EXAMPLE: &str = "examples/resnet50_32";
-/// ResNet-50 has so many parameters, of four bytes each.
+/// Number of parameters of ResNet-50, of four bytes each.
 const PARAMETERS: f64 = 25_557_032.0;
 
 fn mb(answer: &serde_json::Value, key: &str) -> f64 {
@@ -57,7 +57,7 @@ fn what_does_not_fit_is_said_first() {
     assert_eq!(first["kind"], "memory", "{first}");
     assert!(first["text"].as_str().is_some_and(|text| text.contains("run out of memory")), "{first}");
     assert!(json(&["predict", EXAMPLE])["doubts"].as_array().is_some_and(Vec::is_empty));
-    // One with 17 GB.
+    // A GPU with 17 GB.
     let small = json(&["whatif", EXAMPLE, "--batch", "256", "--device", "v100"]);
     assert_eq!(small["doubts"][0]["kind"], "memory", "{}", small["doubts"]);
 }

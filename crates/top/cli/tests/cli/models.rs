@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{json, root, steptime};
 
-/// The descriptions that ship.
+/// The descriptions in `examples/models`.
 fn described() -> Vec<PathBuf> {
     let folder = std::fs::read_dir(root().join("examples/models")).expect("examples");
     let mut files: Vec<PathBuf> = folder.map(|file| file.expect("a file").path()).collect();
@@ -23,7 +23,7 @@ fn every_description_is_predicted_by_fitted_models() {
     let files = described();
     assert!(files.len() >= 9, "{files:?}");
     for file in files {
-        // Of a job the first rank.
+        // The first rank of a job.
         let answer = json(&["predict", &file.display().to_string(), "--device", "h200", "--rank", "0"]);
         let (step, active) = (number(&answer["step_ms"]), number(&answer["active_ms"]));
         assert!(active > 0.1 && step > active && step < 200.0, "{}: {step} ms", file.display());

@@ -15,7 +15,7 @@ fn copied(from: &str, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
-/// Refuses the command, and finds the file as it was.
+/// Asserts that the command is refused, and that the file is unchanged.
 fn spared(file: &Path, arguments: &[&str]) {
     let before = fs::read(file).expect("a file");
     let error = failure(arguments);

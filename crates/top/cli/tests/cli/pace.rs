@@ -1,4 +1,4 @@
-//! The host's own speed: pulses, probes, factors, and nothing of the measured step.
+//! The host's own speed: from pulses, probes and factors, and not from the measured step.
 
 use std::path::Path;
 

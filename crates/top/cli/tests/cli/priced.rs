@@ -1,5 +1,5 @@
-//! What is printed of steps and kernels priced for a device, to the letter: by a profile that is never fitted again, and
-//! by one fitted here on a sweep that follows a rule.
+//! Snapshots of steps and kernels priced for a device: by a profile that is never fitted again, and by one fitted here on
+//! a sweep that follows a rule.
 
 use crate::fit::{Place, sweep};
 use crate::{stdout, steptime, text};
@@ -13,7 +13,7 @@ const QUERIES: &str = r#"{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,10
 {"op":"aten::no_such_op","shapes":[[1000]]}
 "#;
 
-/// Answers to queries; the last is no known op, which is no failure.
+/// Answers to queries; the last one is not a known op, which is not a failure.
 fn answers(device: &str) -> String {
     let output =
         steptime(&["kernels", "predict", "--device", device]).write_stdin(QUERIES).assert().success();
@@ -50,7 +50,7 @@ fn device_show_of_a_specification() {
 fn a_fitted_profile() {
     let place = Place::new();
     let (file, profile) = (place.at("sweep.parquet"), place.at("fitted"));
-    // Larger ones take longer than the rule says: something to learn.
+    // Larger ones take longer than by the rule: something to learn.
     sweep(&file, "a fitted GPU", |at, us| if at < 150 { us } else { us * 1.3 });
     steptime(&["device", "fit", text(&file), "-o", text(&profile)]).assert().success();
     let folder = regex_of(text(&profile));
@@ -62,7 +62,7 @@ fn a_fitted_profile() {
     });
 }
 
-/// A pattern of this text alone.
+/// A pattern that matches only this text.
 fn regex_of(path: &str) -> String {
     path.replace('.', r"\.").replace('+', r"\+")
 }

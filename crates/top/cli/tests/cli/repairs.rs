@@ -1,4 +1,4 @@
-//! Damaged recordings: repaired, and said so.
+//! Damaged recordings: repaired, with a warning.
 
 use crate::{copy_of, failure, json, stdout, text};
 
@@ -28,7 +28,7 @@ fn an_execution_trace_cut_in_the_middle_is_named_where_it_is_all_there_is() {
     let answer = json(&args);
     let warnings = answer["warnings"].to_string();
     assert!(warnings.contains("1 repair while reading: the file ends in the middle"), "{warnings}");
-    // Half a step is no step.
+    // Half a step gives no estimate.
     assert_eq!(
         (&answer["doubts"][0]["kind"], &answer["doubts"][0]["no_estimate"]),
         (&"cut".into(), &true.into())

@@ -1,4 +1,4 @@
-//! The replay with which every prediction checks itself.
+//! The replay by which every prediction checks itself.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn a_recording_that_replays_says_nothing_of_it() {
     assert!(doubts.iter().all(|doubt| doubt["kind"] != "replay"), "{doubts:?}");
 }
 
-/// Four steps of two kernels on two streams that wait for one another in a way that nothing in the trace shows.
+/// Four steps of two kernels on two streams, with waits between the streams that the trace does not show.
 #[test]
 fn a_replay_that_is_off_says_so_in_the_first_lines_and_widens_the_interval() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -114,7 +114,7 @@ fn a_trace_of_nothing_on_a_device_is_an_error_with_a_remedy() {
         assert!(error.contains("no GPU activity in the trace") && error.contains(says), "{error}");
         let row = &json(&["validate", "--replay-only", path])["rows"][0];
         let refused = row["failed"].as_str().is_some_and(|why| why.contains(says));
-        // What ran on a CPU can be replayed, though there is no step of a GPU to predict.
+        // A step on a CPU can be replayed, though there is no step of a GPU to predict.
         assert_eq!(refused, name == "mtia.json", "{row}");
         assert_eq!(row["error"].is_number(), name == "cpu.json", "{row}");
     }

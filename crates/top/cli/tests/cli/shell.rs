@@ -30,3 +30,23 @@ fn a_folder_that_cannot_be_is_named() {
     let message = crate::failure(&["man", below.to_str().unwrap()]);
     assert!(message.contains(below.to_str().unwrap()), "{message}");
 }
+
+#[test]
+fn commands_of_steptime_bench_are_passed_on() {
+    let none = tempfile::tempdir().unwrap();
+    let alone = none.path().join(format!("steptime{}", std::env::consts::EXE_SUFFIX));
+    std::fs::copy(assert_cmd::cargo::cargo_bin!("steptime"), &alone).unwrap();
+    let message = |args: &[&str]| {
+        let output = assert_cmd::Command::new(&alone)
+            .args(args)
+            .assert()
+            .code(1)
+            .stdout("")
+            .get_output()
+            .stderr
+            .clone();
+        String::from_utf8(output).unwrap()
+    };
+    assert!(message(&["bench", "cpu", "--json"]).contains("-p steptime-bench-cli -- cpu --json"));
+    assert!(message(&["gemm", "plan", "64x64x64"]).contains("-p steptime-bench-cli -- gemm 64x64x64"));
+}

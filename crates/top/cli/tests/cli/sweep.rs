@@ -13,7 +13,7 @@ use crate::{failure, json, stdout, steptime, text};
 
 const EXAMPLE: &str = "examples/dlrm_default_2048";
 
-/// A folder with a grid in it.
+/// A folder with a grid.
 struct Case {
     folder: tempfile::TempDir,
     grid: PathBuf,
@@ -96,7 +96,7 @@ fn devices_are_a_key_and_a_change_that_does_not_apply_is_a_row() {
     let found = rows(&case.out);
     let steps = numbers(&found, "step_ms");
     let applies: Vec<bool> = steps.iter().map(Option::is_some).collect();
-    // Keys stand in the order of their names.
+    // Keys are sorted by name.
     assert_eq!(applies, [true, true, false, false]);
     let errors = found.column_by_name("error").expect("error").as_string::<i32>();
     assert!(errors.value(2).contains("channels-last"), "{}", errors.value(2));
@@ -128,7 +128,7 @@ fn what_does_not_fit_is_marked_and_last_and_the_largest_batch_that_fits_is_named
     let alone = json(&["whatif", "examples/resnet50_32", "--batch", "1024", "--device", "h100"]);
     assert_eq!(peaks[2], alone["after"]["peak_mb"]["total"].as_f64());
     assert!(fs::read_to_string(&plot).expect("the plot").contains("does not fit in memory"));
-    // What was written is read again as it was.
+    // Written points are read again unchanged.
     let again = json(&args);
     assert_eq!((&again["resumed"], &again["best"]), (&6.into(), &answer["best"]));
     let mut shown = case.args(&[]);

@@ -4,17 +4,17 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-/// What it shows.
+/// Contents of the trace.
 pub struct Traced<'a> {
-    /// What the GPU calls itself.
+    /// Name of the GPU, as reported by the driver.
     pub gpu: &'a str,
-    /// The op.
+    /// Name of the op.
     pub op: &'a str,
-    /// What was recorded of its inputs.
+    /// Recorded arguments of its inputs.
     pub inputs: Value,
-    /// The kernel.
+    /// Name of the kernel.
     pub kernel: &'a str,
-    /// How long that takes, and how far apart ops begin, µs.
+    /// Duration of the kernel, and distance between the beginnings of ops, µs.
     pub us: [f64; 2],
 }
 

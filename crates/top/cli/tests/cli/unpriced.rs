@@ -1,4 +1,4 @@
-//! Kernels that cannot be priced: kept, scaled, or no single time is given.
+//! Kernels that cannot be priced: kept, scaled, or without a single time.
 
 use serde_json::{Value, json};
 

@@ -83,7 +83,7 @@ fn a_port_and_a_file_exclude_each_other() {
     steptime(&["view", EXAMPLE, "-o", "report.html", "--no-open"]).assert().code(2);
 }
 
-/// The program as it serves a page.
+/// The program serving a page.
 struct Served {
     child: Child,
     host: String,
@@ -108,7 +108,7 @@ impl Served {
         Served { child, host: host.to_owned(), path: path.to_owned() }
     }
 
-    /// The reply to a request whose first words these are: its status, and its body.
+    /// The reply to a request that begins with `begin`: its status, and its body.
     fn reply(&self, begin: &str, body: &str) -> (String, String) {
         let (host, length) = (&self.host, body.len());
         let mut stream = TcpStream::connect(host).expect("it listens");
@@ -139,7 +139,7 @@ impl Drop for Served {
     }
 }
 
-/// The data of a page: its head and its block, a line each.
+/// The data of a page: its head and its block, one line each.
 fn data(page: &str) -> String {
     let part = |id: &str| {
         let begin = format!("<script type=\"text/plain\" id=\"{id}\">");
@@ -149,7 +149,7 @@ fn data(page: &str) -> String {
     format!("{}\n{}\n", part("head"), part("block"))
 }
 
-/// The data of a page that is written.
+/// The data of a page written to a file.
 fn written(args: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.html");
@@ -172,14 +172,14 @@ fn a_served_page_answers_changes() {
     assert!(refused.contains("embedding-bags"), "{refused:.400}");
 }
 
-/// The data served for a GPU are those of `--device`, whichever GPU the page begins with.
+/// The data served for a GPU are those of `--device`, independent of the page's initial GPU.
 #[test]
 fn a_gpu_that_is_chosen_is_the_one_of_the_command_line() {
     let (recorded, t4) = (written(&[EXAMPLE]), written(&[EXAMPLE, "--device", "t4"]));
     assert_ne!(recorded, t4);
     for begin in [&[EXAMPLE][..], &[EXAMPLE, "--device", "T4"], &[EXAMPLE, "--device", "a100"]] {
         let served = Served::new(begin);
-        // Once predicted and once kept.
+        // Predicted once, then kept.
         for _ in 0..2 {
             assert!(
                 served.post("data", r#"{"device": null}"#) == ("200".to_owned(), recorded.clone()),
@@ -192,7 +192,7 @@ fn a_gpu_that_is_chosen_is_the_one_of_the_command_line() {
                 );
             }
         }
-        // A request that names none is about the GPU that the page begins with.
+        // A request without a GPU is for the page's initial one.
         assert!(served.post("data", "{}").1 == data(&served.page()), "{begin:?}");
         assert!(data(&served.page()) == written(begin), "{begin:?}");
     }
@@ -221,12 +221,12 @@ fn what_is_no_gpu_to_choose_is_refused_in_words() {
     let served = Served::new(&["examples/dlrm_default_2048/et.json.gz", "--device", "profiles/t4"]);
     for (request, words) in [
         (r#"{"device": "voodoo2"}"#, "no GPU \"voodoo2\" to choose: there are profiles/t4, h200, h100,"),
-        // A folder is read where it was named on the command line, and no other.
+        // Only the folder named on the command line is read, and no other.
         (r#"{"device": "profiles/h100"}"#, "no GPU \"profiles/h100\""),
         (r#"{"device": "../../../../etc"}"#, "no GPU"),
         (r#"{"device": null}"#, "no times of a GPU in the input to show as recorded"),
         (r#"{"device": 4}"#, "the name of a GPU, or null"),
-        (r#"{"device": "t4", "batch": 1}"#, "`batch` is no key"),
+        (r#"{"device": "t4", "batch": 1}"#, "`batch` is not a key"),
         ("[]", "invalid type"),
         ("{", "EOF"),
     ] {
@@ -238,7 +238,7 @@ fn what_is_no_gpu_to_choose_is_refused_in_words() {
     assert_eq!(served.post("data", r#"{"device": "profiles/t4"}"#), ("200".to_owned(), data(&served.page())));
 }
 
-/// Threads that choose at the same time have the same answers.
+/// Concurrent requests get the same answers.
 #[test]
 fn several_may_choose_at_once() {
     let served = Served::new(&[EXAMPLE]);

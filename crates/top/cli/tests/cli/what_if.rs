@@ -74,14 +74,14 @@ fn branches_side_by_side_share_the_device() {
     let answer = json(&["whatif", "examples/resnet50_32", "--streams", "2"]);
     let [before, after] = ["before", "after"].map(|side| answer[side].clone());
     let shorter = before["active_ms"].as_f64().unwrap() - after["active_ms"].as_f64().unwrap();
-    // Four projections ran after their blocks' chains before: their time is what can be saved at most.
+    // Before, four projections ran after their blocks' chains: their time is the most that can be saved.
     assert!(shorter > 0.0 && shorter < 0.5 * before["active_ms"].as_f64().unwrap(), "{shorter}");
     assert_eq!(answer["transforms"][0]["name"], "streams");
     let said = answer["transforms"][0].to_string();
     assert!(said.contains("streams wait for one another"), "{said}");
     for refused in ["0", "1"] {
         let error = crate::failure(&["whatif", "examples/resnet50_32", "--streams", refused]);
-        assert!(error.contains("it takes 2 to 32"), "{error}");
+        assert!(error.contains("it must be 2 to 32"), "{error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One rank's step as that of a job.
+//! A job made from one rank's step.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn gpus_in_several_machines_exchange_over_their_network() {
     assert_eq!((ms(&usual), moved(&usual)), (ms(&one), moved(&one)));
     assert!(moved(&two) > 1.2 * moved(&one) && moved(&four) > moved(&two), "{} {}", moved(&one), moved(&two));
     assert!(ms(&two) >= ms(&one));
-    // As a described job of as many nodes is priced.
+    // The same price as for a described job of as many nodes.
     let args =
         ["collectives", "--device", "h200", "--gpus", "8", "--gpus-per-node", "4", "--op", "all_reduce"];
     let largest = |job: &Value| {
@@ -65,7 +65,7 @@ fn gpus_in_several_machines_exchange_over_their_network() {
     assert!((moves - in_step / 1e3).abs() < 1e-3, "{moves} {in_step}");
 }
 
-/// A plan in TorchRec's words: four tables on the first GPU, four by rows over both.
+/// A plan in TorchRec's format: four tables on the first GPU, four by rows over both.
 #[test]
 fn tables_lie_where_a_plan_says() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -93,7 +93,7 @@ fn tables_lie_where_a_plan_says() {
     let waits = |rank: usize| job["ranks"][rank]["waits_ms"].as_f64().expect("a number");
     assert!(waits(1) > waits(0), "the second has four tables less");
     let few = failure(&["predict", TABLES, "--world", "1", "--plan", plan]);
-    assert!(few.contains("it is of 2 GPUs"), "{few}");
+    assert!(few.contains("the plan is for 2 GPUs"), "{few}");
     let none = failure(&["predict", IMAGES, "--world", "2", "--plan", plan]);
     assert!(none.contains("t_0"), "{none}");
 }
@@ -105,9 +105,9 @@ fn what_makes_no_job_is_refused() {
         (&["--world", "0"], "0 is not in"),
         (&["--world", "2", "--method", "paper"], "--method"),
         (&["--world", "2", "--device", "h200,a100"], "--device of several GPUs"),
-        (&["--global-batch", "2048"], "say --world RANKS"),
-        (&["--nodes", "2"], "--nodes is of a job made of one rank's step: say --world RANKS"),
-        (&["--world", "8", "--nodes", "3"], "8 ranks cannot lie in 3 nodes evenly"),
+        (&["--global-batch", "2048"], "give --world RANKS"),
+        (&["--nodes", "2"], "--nodes applies to a job made from one rank's step: give --world RANKS"),
+        (&["--world", "8", "--nodes", "3"], "8 ranks cannot be divided evenly among 3 nodes"),
         (&["--world", "2", "--blocks", "module:x"], "--parallel fsdp"),
         (&["--world", "2", "--plan", "no.json"], "no.json"),
     ] {
@@ -123,7 +123,7 @@ fn what_makes_no_job_is_refused() {
 fn a_rule_averages_too() {
     let shown = words(&stdout(&["whatif", IMAGES, "--data-parallel", "4", "--fuse", "optimizer"]));
     assert!(shown.contains("averaged over 4 ranks"), "{shown}");
-    assert!(failure(&["whatif", TABLES, "--data-parallel", "4"]).contains("NCCL averages none"));
+    assert!(failure(&["whatif", TABLES, "--data-parallel", "4"]).contains("NCCL does not average"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_recording_and_its_execution_trace_scale_as_their_worlds_do() {
 #[test]
 fn what_cannot_be_scaled_is_refused_with_the_remedy() {
     assert!(failure(&["scale", IMAGES, "--gpus", "3"]).contains("--weak leaves 32 to each"));
-    // By itself a trace does not say its batch.
+    // A trace alone does not hold its batch.
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("et.json.gz");
     std::fs::copy(root().join("examples/resnet50_32/et.json.gz"), &trace).expect("a copy");

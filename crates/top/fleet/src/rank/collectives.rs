@@ -1,4 +1,4 @@
-//! Collectives: their kernels with what is known of what they exchange.
+//! Collectives: their kernels, with the exchanged elements and bytes.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
@@ -11,45 +11,45 @@ use super::windows::Windows;
 /// One collective on one rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CollectiveRow {
-    /// The number of its step; `None` outside of steps.
+    /// Number of the step; `None` outside of steps.
     pub step: Option<u32>,
-    /// The operation, `allreduce`; `None` where the trace does not say it.
+    /// Operation, `allreduce`; `None` if the trace does not have it.
     pub op: Option<NameId>,
-    /// The kernel; `None` where only the host's side is in the trace.
+    /// Kernel; `None` if only the host's side is in the trace.
     pub kernel: Option<NameId>,
-    /// Where it ran.
+    /// Stream that it ran on.
     pub stream: Option<Stream>,
-    /// When it began: its kernel, or the host's op where there is no kernel.
+    /// Beginning of its kernel, or of the host's op if there is no kernel.
     pub start: Nanos,
-    /// How long its kernel ran.
+    /// Duration of its kernel.
     pub dur: Option<Nanos>,
-    /// How long of that the device ran collectives alone.
+    /// Part of that duration in which the device ran only collectives.
     pub exposed: Option<Nanos>,
-    /// When the host launched it.
+    /// Time of its launch on the host.
     pub launched: Option<Nanos>,
-    /// The process group's name.
+    /// Name of the process group.
     pub group: Option<NameId>,
-    /// What the group is for.
+    /// Description of the group's purpose.
     pub group_description: Option<NameId>,
-    /// How many ranks take part.
+    /// Number of ranks in the group.
     pub group_size: Option<u32>,
-    /// The how-manieth of its group, as recorded.
+    /// Sequence number in its group, as recorded.
     pub sequence: Option<i64>,
-    /// The how-manieth of its group and operation within the step, from 0.
+    /// Number among those of its group and operation in the step, from 0.
     pub nth: u32,
-    /// The element type, as written.
+    /// Element type, as recorded.
     pub dtype: Option<NameId>,
-    /// Elements sent.
+    /// Number of elements sent.
     pub in_elements: Option<u64>,
-    /// Elements received.
+    /// Number of elements received.
     pub out_elements: Option<u64>,
-    /// Bytes sent; `None` where the type is not known.
+    /// Bytes sent; `None` if the type is not known.
     pub in_bytes: Option<u64>,
     /// Bytes received.
     pub out_bytes: Option<u64>,
 }
 
-/// The rows, by their beginning.
+/// Returns the rows, by their beginning.
 pub(super) fn rows(trace: &Trace, windows: &Windows, nest: &Nest, device: &Device) -> Vec<CollectiveRow> {
     let mut of_activities: FxHashMap<u32, &Collective> = FxHashMap::default();
     let mut of_ops: FxHashMap<u32, &Collective> = FxHashMap::default();
@@ -86,7 +86,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, nest: &Nest, device: &Devic
     rows
 }
 
-/// A collective that has a kernel. What the kernel does not say the op around its launch may.
+/// Returns the row of a collective with a kernel. Facts missing on the kernel come from the op around its launch.
 fn of_kernel(
     trace: &Trace,
     device: &Device,
@@ -109,7 +109,7 @@ fn of_kernel(
     }
 }
 
-/// What is said of a collective, by its first or else its second witness.
+/// Returns the recorded facts of a collective, from the first or else the second record.
 fn said(
     trace: &Trace,
     first: Option<&Collective>,
@@ -143,7 +143,7 @@ fn said(
     }
 }
 
-/// Bytes of an element, by the type as NCCL's hooks write it (`Float`, `BFloat16`, `Long`, `Byte`).
+/// Returns the bytes of an element, by the type as NCCL's hooks write it (`Float`, `BFloat16`, `Long`, `Byte`).
 fn size(dtype: &str) -> Option<u64> {
     if dtype == "Byte" {
         return Some(1);
@@ -153,11 +153,11 @@ fn size(dtype: &str) -> Option<u64> {
 
 /// Numbers the collectives of each group and operation within each step.
 fn number(rows: &mut [CollectiveRow]) {
-    /// The step, the group, the operation.
+    /// Step, group and operation.
     type Key = (Option<u32>, Option<NameId>, Option<NameId>);
     let mut counts: FxHashMap<Key, u32> = FxHashMap::default();
     for row in rows {
-        // Without an operation the kernel's name stands for it.
+        // Without an operation the kernel's name is used.
         let count = counts.entry((row.step, row.group, row.op.or(row.kernel))).or_default();
         row.nth = *count;
         *count += 1;

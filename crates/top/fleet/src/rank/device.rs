@@ -1,4 +1,4 @@
-//! What ran on the devices: launched by which call, in which step, beside what.
+//! Device activities: their launching calls and ops, their steps, and concurrent work.
 
 use steptime_aten::kernel_name::{Work, work};
 use steptime_graph::{Launch, kernel_launches, launching_calls};
@@ -8,26 +8,25 @@ use super::nest::Nest;
 use super::running::Running;
 use super::windows::Windows;
 
-/// No step.
 const NONE: u32 = u32::MAX;
 
 /// Facts of device activities, by their number in the trace.
 pub(super) struct Device {
     /// Activities by device, and then by their beginning.
     pub order: Vec<u32>,
-    /// The calls that launched them.
+    /// Calls that launched them.
     pub calls: Vec<Option<u32>>,
-    /// The ops that launched them, the innermost.
+    /// Innermost ops that launched them.
     pub ops: Vec<Option<u32>>,
     /// Whether they are collectives.
     pub collective: Vec<bool>,
-    /// How long the whole device had run nothing when they began.
+    /// Idle time of the whole device before their beginning.
     pub idle: Vec<Nanos>,
     /// Numbers of their steps.
     pub steps: Vec<Option<u32>>,
     /// Activities of each step, by its place.
     pub launched: Vec<Launched>,
-    /// Each device with what it runs.
+    /// Busy intervals of each device.
     pub running: Vec<Running>,
     places: Vec<u32>,
 }
@@ -35,21 +34,21 @@ pub(super) struct Device {
 /// Activities that a step launched, on any device.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Launched {
-    /// How long it runs, what runs at once counted once; of several devices the sum.
+    /// Active time, with concurrent activities counted once; summed over devices.
     pub active: Nanos,
-    /// When all of it is done.
+    /// End of the last activity.
     pub end: Option<Nanos>,
-    /// How many kernels there are.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Calls that launch a kernel of which the device has no record.
+    /// Number of calls that launch a kernel without a device record.
     pub unrecorded: u64,
 }
 
-/// Where the device's record of more launches than this share is missing, its times are not known.
+/// Largest share of launches without a device record at which device times count as known.
 const MOST_UNRECORDED: f64 = 0.05;
 
 impl Launched {
-    /// Whether records are there of all launches, or of nearly all.
+    /// Whether all launches, or nearly all, have a device record.
     pub(super) fn is_recorded(&self) -> bool {
         self.unrecorded as f64 <= MOST_UNRECORDED * (self.kernels + self.unrecorded) as f64
     }
@@ -92,14 +91,14 @@ impl Device {
         found
     }
 
-    /// Whether the device's records are there of all that the steps from one activity to another launched.
+    /// Whether the launches of the steps from one activity to another have device records.
     pub(super) fn is_recorded(&self, from: Option<usize>, to: usize) -> bool {
         let Some(last) = self.place(to) else { return true };
         let first = from.and_then(|from| self.place(from)).unwrap_or(last).min(last);
         self.launched[first as usize..=last as usize].iter().all(Launched::is_recorded)
     }
 
-    /// Goes over each device in the order of time.
+    /// Visits each device's activities in the order of time.
     fn sweep(&mut self, trace: &Trace, device: impl Fn(u32) -> u32) {
         let activities = &trace.activities;
         let order = std::mem::take(&mut self.order);
@@ -127,12 +126,12 @@ impl Device {
         self.order = order;
     }
 
-    /// The place of an activity's step.
+    /// Returns the place of an activity's step.
     pub(super) fn place(&self, at: usize) -> Option<u32> {
         known(self.places[at])
     }
 
-    /// How much of a time a device runs something else than collectives.
+    /// Returns the part of a time in which a device runs anything but collectives.
     pub(super) fn computing(&self, device: u32, start: Nanos, end: Nanos) -> Nanos {
         let running = self.running.iter().find(|running| running.device == device);
         running.map_or(Nanos::ZERO, |running| running.compute.within(start, end))

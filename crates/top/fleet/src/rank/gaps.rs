@@ -1,4 +1,4 @@
-//! Times in which a stream ran nothing, and what the host did meanwhile.
+//! Gaps, in which a stream ran nothing, and the host's work meanwhile.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::ApiKind;
@@ -7,49 +7,47 @@ use steptime_trace::{NameId, Nanos, Stream, StreamId, Trace};
 use super::device::Device;
 use super::nest::Nest;
 
-/// Why a stream ran nothing before an activity.
+/// Cause of a gap before an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
-    /// The host launched it after the stream had become idle.
+    /// The host launched the activity after the stream had become idle.
     Host,
-    /// So it did, and before that it waited in a call for the device.
+    /// The same, and before the launch the host waited in a call for the device.
     Sync,
-    /// It was launched in time, and other streams ran for most of the gap.
+    /// The activity was launched in time, and other streams ran for most of the gap.
     Stream,
-    /// It was launched in time, and the device ran nothing for most of the gap.
+    /// The activity was launched in time, and the device ran nothing for most of the gap.
     Launch,
-    /// Which call launched it is not known, or records of what else was launched are missing.
+    /// The launching call is not known, or device records of other launches are missing.
     Unknown,
 }
 
-/// A time in which a stream ran nothing.
+/// A gap, in which a stream ran nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct GapRow {
-    /// The number of the step of the activity that ends it; `None` outside of steps.
+    /// Number of the step of the activity that ends it; `None` outside of steps.
     pub step: Option<u32>,
-    /// The stream.
     pub stream: Stream,
-    /// When it begins: when the stream's last activity ended; before its first one, when the device's last one did.
+    /// Beginning: the end of the stream's last activity; before its first one, that of the device's last one.
     pub start: Nanos,
-    /// How long it is.
+    /// Duration.
     pub dur: Nanos,
-    /// How long of it the whole device ran nothing, up to its end; 0 where another stream ran then. Over all gaps of a
-    /// device this adds up to the device's idle time. `None` where records of what was launched meanwhile are missing.
+    /// Part at its end in which the whole device ran nothing; 0 if another stream ran then. Over all gaps of a device this
+    /// adds up to the device's idle time. `None` if records of launches meanwhile are missing.
     pub idle: Option<Nanos>,
-    /// Why.
     pub cause: Cause,
-    /// What ran before it on the stream.
+    /// Activity before it on the stream.
     pub before: Option<NameId>,
-    /// What ends it.
+    /// Activity that ends it.
     pub after: NameId,
-    /// The innermost op in which the host launched what ends it, or waited.
+    /// Innermost op in which the host launched the activity that ends it, or waited.
     pub host_op: Option<NameId>,
-    /// The call by which it did.
+    /// Call of that launch or wait.
     pub host_call: Option<NameId>,
 }
 
 impl Cause {
-    /// In one word.
+    /// Returns the cause as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -62,7 +60,6 @@ impl Cause {
     }
 }
 
-/// The rows.
 pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
     let activities = &trace.activities;
     let waits = waits(trace);
@@ -103,7 +100,7 @@ pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
     rows
 }
 
-/// Why a stream that had become idle at `began` stayed so until an activity began, and the call that says so.
+/// Returns the cause of a gap from `began` to the beginning of an activity, and the call that shows it.
 fn cause(trace: &Trace, device: &Device, waits: &[u32], at: usize, began: Nanos) -> (Cause, Option<usize>) {
     let Some(call) = device.calls[at].map(|call| call as usize) else { return (Cause::Unknown, None) };
     let calls = &trace.calls;
@@ -113,7 +110,7 @@ fn cause(trace: &Trace, device: &Device, waits: &[u32], at: usize, began: Nanos)
         let idle = device.idle[at] * 2 > dur;
         return (if idle { Cause::Launch } else { Cause::Stream }, Some(call));
     }
-    // Calls that wait seldom lie within one another: the one that matters is among the last few that had begun.
+    // Waiting calls are rarely nested: the relevant one is among the last few that had begun.
     const LOOK_BACK: usize = 4;
     let after = waits.partition_point(|&wait| calls.start[wait as usize] < began);
     let recent = waits[..after].iter().rev().take(LOOK_BACK).map(|&wait| wait as usize);
@@ -124,7 +121,7 @@ fn cause(trace: &Trace, device: &Device, waits: &[u32], at: usize, began: Nanos)
     }
 }
 
-/// The calls in which the host may wait for the device, by their beginning.
+/// Returns the calls in which the host may wait for the device, by their beginning.
 fn waits(trace: &Trace) -> Vec<u32> {
     let may_wait = |name: &str| {
         let kind = ApiKind::of(name);

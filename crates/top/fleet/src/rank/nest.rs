@@ -1,4 +1,4 @@
-//! Which op each op and call of the host stands in.
+//! Nesting of the host's ops and calls.
 
 use std::cmp::Reverse;
 
@@ -6,22 +6,21 @@ use steptime_graph::names::EventName;
 use steptime_graph::{Error, check_nesting};
 use steptime_trace::{Nanos, Trace};
 
-/// No op.
 const NONE: u32 = u32::MAX;
 
 /// Ops and calls, each with the op around it.
 pub(super) struct Nest {
     parents: Vec<u32>,
     of_calls: Vec<u32>,
-    /// The time of each op without the ops within it. Step marks have none: they are windows, not work.
+    /// Time of each op without the ops within it; zero for step marks, which are windows, not work.
     pub own: Vec<Nanos>,
 }
 
 impl Nest {
-    /// Those of a trace.
+    /// Nests the ops and calls of a trace.
     ///
     /// # Errors
-    /// Where ops nest deeper than any command reads them: each collective looks through all ops around its launch.
+    /// If ops nest deeper than the supported depth: each collective visits all ops around its launch.
     pub(super) fn of(trace: &Trace) -> Result<Nest, Error> {
         let (ops, calls) = (&trace.ops, &trace.calls);
         let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
@@ -30,7 +29,7 @@ impl Nest {
             of_calls: vec![NONE; calls.len()],
             own: vec![Nanos::ZERO; ops.len()],
         };
-        // Ops by their number, calls by theirs behind all ops.
+        // Ops are numbered from 0, calls after all ops.
         let mut threads: Vec<Vec<u32>> = vec![Vec::new(); trace.threads.len()];
         for op in (0..ops.len()).filter(|&op| !is_step[ops.name[op].index()]) {
             threads[ops.thread[op].index()].push(op as u32);
@@ -43,7 +42,7 @@ impl Nest {
         Ok(nest)
     }
 
-    /// One thread, and how deep its ops nest. At one instant the longer event is the outer one, and an op is outside a call.
+    /// Nests one thread, and returns the depth. Of events that begin together the longer one is outside, and an op is outside a call.
     fn thread(&mut self, trace: &Trace, mut events: Vec<u32>) -> usize {
         let (ops, calls) = (&trace.ops, &trace.calls);
         let times = |event: u32| match (event as usize).checked_sub(ops.len()) {
@@ -67,7 +66,7 @@ impl Nest {
                 self.of_calls[call] = parent;
                 continue;
             }
-            // What ends after the op it began in is cut to fit.
+            // An event that ends after the op it began in is cut to fit.
             let end = around.map_or(end, |(outer, _)| end.min(outer));
             self.parents[event as usize] = parent;
             self.own[event as usize] += end - start;
@@ -80,12 +79,12 @@ impl Nest {
         deepest
     }
 
-    /// The innermost op around a call.
+    /// Returns the innermost op around a call.
     pub(super) fn around(&self, call: usize) -> Option<usize> {
         known(self.of_calls[call])
     }
 
-    /// An op and those around it, from within.
+    /// Returns an op and those around it, from the inside out.
     pub(super) fn outwards(&self, op: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(op, |&op| known(self.parents[op]))
     }

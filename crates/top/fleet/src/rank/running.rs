@@ -1,14 +1,13 @@
-//! When a device runs something, merged into intervals.
+//! Busy times of a device, merged into intervals.
 
 use steptime_trace::Nanos;
 
-/// What one device runs, in the order of time.
+/// Busy intervals of one device, in the order of time.
 pub(super) struct Running {
-    /// The device.
     pub device: u32,
-    /// Anything.
+    /// All activities.
     pub all: Intervals,
-    /// Anything but collectives.
+    /// All activities but collectives.
     pub compute: Intervals,
     /// Collectives.
     pub comm: Intervals,
@@ -24,14 +23,14 @@ impl Running {
         }
     }
 
-    /// Adds an activity that begins no earlier than those before it.
+    /// Adds an activity, which must not begin before those added earlier.
     pub(super) fn add(&mut self, start: Nanos, end: Nanos, collective: bool) {
         self.all.add(start, end);
         if collective { &mut self.comm } else { &mut self.compute }.add(start, end);
     }
 }
 
-/// Intervals that do not touch, in order.
+/// Disjoint intervals, in order.
 #[derive(Default)]
 pub(super) struct Intervals(Vec<(Nanos, Nanos)>);
 
@@ -43,12 +42,12 @@ impl Intervals {
         }
     }
 
-    /// The end of the last one.
+    /// Returns the end of the last interval.
     pub(super) fn end(&self) -> Option<Nanos> {
         self.0.last().map(|&(_, end)| end)
     }
 
-    /// How much of a time they cover.
+    /// Returns the part of a time that the intervals cover.
     pub(super) fn within(&self, start: Nanos, end: Nanos) -> Nanos {
         self.0[self.first(start)..]
             .iter()
@@ -57,7 +56,7 @@ impl Intervals {
             .sum()
     }
 
-    /// Whether any of them reaches into a time.
+    /// Whether any interval overlaps a time.
     pub(super) fn meet(&self, start: Nanos, end: Nanos) -> bool {
         self.0.get(self.first(start)).is_some_and(|&(began, _)| began < end)
     }

@@ -1,4 +1,4 @@
-//! From when to when each step lasts.
+//! Beginnings and ends of steps.
 
 use steptime_graph::is_timed_by_device;
 use steptime_trace::Nanos;
@@ -6,16 +6,16 @@ use steptime_trace::Nanos;
 use super::device::Device;
 use super::windows::Windows;
 
-/// The time of each step, by its place.
+/// Beginning and end of each step, by its place.
 pub(super) struct Spans {
-    /// What tells it: `host`, or `device` where the host runs ahead of the device.
+    /// Clock of the times: `host`, or `device` if the host runs ahead of the device.
     pub clock: &'static str,
     /// Beginnings and ends.
     pub all: Vec<(Nanos, Nanos)>,
 }
 
 impl Spans {
-    /// By the host's marks; where the host runs ahead, from when the device is done with one step until it is done with the next.
+    /// Finds the times by the host's marks; if the host runs ahead, from the device's end of one step to its end of the next.
     pub(super) fn of(windows: &Windows, device: &Device) -> Spans {
         let windows = windows.all();
         let starts: Vec<Nanos> = windows.iter().map(|window| window.start).collect();
@@ -27,7 +27,7 @@ impl Spans {
             return Spans { clock: "device", all: each.collect() };
         }
         let mut all: Vec<(Nanos, Nanos)> = windows.iter().map(|window| (window.start, window.end)).collect();
-        // A lone step lasts until all that it launched is done: no next one tells its end.
+        // A lone step lasts until all of its activities are done: no next step marks its end.
         if let [(_, end)] = &mut all[..] {
             *end = ends[0].map_or(*end, |done| done.max(*end));
         }

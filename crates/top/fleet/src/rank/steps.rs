@@ -9,48 +9,47 @@ use super::windows::Windows;
 /// One step of one rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepRow {
-    /// Its number.
+    /// Number of the step.
     pub step: u32,
-    /// How it was found: `marked`, `repeated` or `whole`.
+    /// Method by which it was found: `marked`, `repeated` or `whole`.
     pub found: &'static str,
-    /// What tells its length: `host` or `device`.
+    /// Clock of its duration: `host` or `device`.
     pub clock: &'static str,
-    /// When it begins, on the host.
+    /// Beginning, on the host.
     pub start: Nanos,
-    /// How long it lasts, by its clock.
+    /// Duration, by its clock.
     pub dur: Nanos,
-    /// What the devices do in it; `None` where that is not known.
+    /// Device times in it; `None` if not known.
     pub busy: Option<Busy>,
-    /// Ops and annotations.
+    /// Number of ops and annotations.
     pub ops: u64,
-    /// Calls into the runtime and the driver.
+    /// Number of calls into the runtime and the driver.
     pub calls: u64,
-    /// Kernels.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Copies and fills.
+    /// Number of copies and fills.
     pub copies: u64,
-    /// Calls that launch a kernel of which the device has no record.
+    /// Number of calls that launch a kernel without a device record.
     pub unrecorded: u64,
-    /// What was repaired in the trace, in all of it.
+    /// Number of repairs in the whole trace.
     pub repairs: u64,
 }
 
-/// What devices do in a step; of several devices the sum.
+/// Device times in a step, summed over devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Busy {
-    /// How long they run anything.
+    /// Time in which they run anything.
     pub active: Nanos,
-    /// How long they run nothing.
+    /// Time in which they run nothing.
     pub idle: Nanos,
-    /// How long they run something else than collectives.
+    /// Time in which they run anything but collectives.
     pub compute: Nanos,
-    /// How long they run collectives.
+    /// Time in which they run collectives.
     pub comm: Nanos,
-    /// How long they run collectives and nothing else.
+    /// Time in which they run only collectives.
     pub comm_exposed: Nanos,
 }
 
-/// The rows.
 pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<StepRow> {
     let spans = Spans::of(windows, device);
     let repairs = trace.notes.repairs();
@@ -93,7 +92,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<Ste
     rows
 }
 
-/// What the devices do from a beginning to an end; `None` where nothing was recorded of it.
+/// Returns the device times from a beginning to an end; `None` if nothing was recorded in it.
 fn busy(device: &Device, (begin, end): (Nanos, Nanos)) -> Option<Busy> {
     if !device.running.iter().any(|running| running.all.meet(begin, end)) {
         return None;

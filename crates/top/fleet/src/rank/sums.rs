@@ -11,42 +11,39 @@ use crate::sketch::Sketch;
 /// All ops of one name in a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OpRow {
-    /// The number of the step; `None` outside of steps.
+    /// Number of the step; `None` outside of steps.
     pub step: Option<u32>,
-    /// Their name.
     pub name: NameId,
     /// Ops or annotations.
     pub kind: HostKind,
-    /// Their times on the host.
+    /// Times on the host.
     pub times: Sketch,
-    /// Their time without the ops within them.
+    /// Time without the ops within them.
     pub own: Nanos,
-    /// How many kernels, copies and fills they launch themselves.
+    /// Number of kernels, copies and fills that they launch themselves.
     pub launched: u64,
-    /// How long these run, added up.
+    /// Sum of the durations of these.
     pub device: Nanos,
 }
 
-/// All kernels of one name in a step on one stream; copies and fills, too.
+/// All kernels, or copies and fills, of one name in a step on one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KernelRow {
-    /// The number of the step; `None` outside of steps.
+    /// Number of the step; `None` outside of steps.
     pub step: Option<u32>,
-    /// Their name.
     pub name: NameId,
     /// Kernels, copies or fills.
     pub kind: ActivityKind,
-    /// Where they ran.
     pub stream: Stream,
     /// Whether they are collectives.
     pub collective: bool,
-    /// Their times on the device.
+    /// Times on the device.
     pub times: Sketch,
     /// Bytes copied or filled.
     pub bytes: u64,
 }
 
-/// The rows of ops, in the order in which they first appear.
+/// Returns the rows of ops, in the order in which they first appear.
 pub(super) fn ops(trace: &Trace, windows: &Windows, nest: &Nest, device: &Device) -> Vec<OpRow> {
     let ops = &trace.ops;
     let each = device.ops.iter().zip(&trace.activities.dur);
@@ -74,7 +71,7 @@ pub(super) fn ops(trace: &Trace, windows: &Windows, nest: &Nest, device: &Device
     rows
 }
 
-/// The rows of kernels, in the order in which they first appear.
+/// Returns the rows of kernels, in the order in which they first appear.
 pub(super) fn kernels(trace: &Trace, device: &Device) -> Vec<KernelRow> {
     let activities = &trace.activities;
     let mut places: FxHashMap<(Option<u32>, NameId, ActivityKind, StreamId), usize> = FxHashMap::default();

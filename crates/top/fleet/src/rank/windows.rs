@@ -1,4 +1,4 @@
-//! Which step what happens at a time belongs to.
+//! Assignment of times to steps.
 
 use steptime_graph::{StepSource, StepWindow, step_windows};
 use steptime_trace::{Nanos, Trace};
@@ -20,24 +20,24 @@ impl Windows {
         Windows { windows, found }
     }
 
-    /// The steps, in order.
+    /// Returns the steps, in order.
     pub(super) fn all(&self) -> &[StepWindow] {
         &self.windows
     }
 
-    /// How they were found.
+    /// Returns the method by which they were found.
     pub(super) fn found(&self) -> &'static str {
         self.found
     }
 
-    /// The place among the steps of what begins at a time.
+    /// Returns the place of the step in which a time is.
     pub(super) fn at(&self, time: Nanos) -> Option<u32> {
         let after = self.windows.partition_point(|window| window.start <= time);
         let place = after.checked_sub(1)?;
         (time < self.windows[place].end).then_some(place as u32)
     }
 
-    /// The number of a step by its place.
+    /// Returns the number of a step by its place.
     pub(super) fn number(&self, place: Option<u32>) -> Option<u32> {
         place.map(|place| self.windows[place as usize].number)
     }

@@ -13,7 +13,7 @@ use steptime_trace::{NameId, Nanos, Trace};
 
 use crate::sketch::Sketch;
 
-/// Columns of equal length with their names, made of rows one after the other.
+/// Named columns of equal length, made from rows one after the other.
 pub(super) struct Columns<'a, R> {
     rows: &'a [R],
     trace: &'a Trace,
@@ -30,66 +30,66 @@ impl<'a, R> Columns<'a, R> {
         self
     }
 
-    /// A column of counts.
+    /// Adds a column of counts.
     pub(super) fn count(self, name: &'static str, of: impl Fn(&R) -> u64) -> Self {
         let array = UInt64Array::from_iter_values(self.rows.iter().map(of));
         self.put(name, Arc::new(array), false)
     }
 
-    /// A column of counts, where they are known.
+    /// Adds a column of counts, null if unknown.
     pub(super) fn maybe_count(self, name: &'static str, of: impl Fn(&R) -> Option<u64>) -> Self {
         let array: UInt64Array = self.rows.iter().map(of).collect();
         self.put(name, Arc::new(array), true)
     }
 
-    /// A column of small numbers, where they are known.
+    /// Adds a column of 32-bit numbers, null if unknown.
     pub(super) fn maybe_number(self, name: &'static str, of: impl Fn(&R) -> Option<u32>) -> Self {
         let array: UInt32Array = self.rows.iter().map(of).collect();
         self.put(name, Arc::new(array), true)
     }
 
-    /// A column of whole numbers, where they are known.
+    /// Adds a column of whole numbers, null if unknown.
     pub(super) fn maybe_integer(self, name: &'static str, of: impl Fn(&R) -> Option<i64>) -> Self {
         let array: Int64Array = self.rows.iter().map(of).collect();
         self.put(name, Arc::new(array), true)
     }
 
-    /// A column of lengths of time, nanoseconds.
+    /// Adds a column of durations, nanoseconds.
     pub(super) fn time(self, name: &'static str, of: impl Fn(&R) -> Nanos) -> Self {
         let array = Int64Array::from_iter_values(self.rows.iter().map(|row| of(row).0));
         self.put(name, Arc::new(array), false)
     }
 
-    /// A column of lengths of time, where they are known.
+    /// Adds a column of durations, null if unknown.
     pub(super) fn maybe_time(self, name: &'static str, of: impl Fn(&R) -> Option<Nanos>) -> Self {
         self.maybe_integer(name, |row| of(row).map(|time| time.0))
     }
 
-    /// A column of points in time, nanoseconds since 1970.
+    /// Adds a column of points in time, nanoseconds since 1970.
     pub(super) fn moment(self, name: &'static str, of: impl Fn(&R) -> Nanos) -> Self {
         let base = self.trace.base_time;
         self.time(name, |row| base + of(row))
     }
 
-    /// A column of points in time, where they are known.
+    /// Adds a column of points in time, null if unknown.
     pub(super) fn maybe_moment(self, name: &'static str, of: impl Fn(&R) -> Option<Nanos>) -> Self {
         let base = self.trace.base_time;
         self.maybe_time(name, |row| of(row).map(|time| base + time))
     }
 
-    /// A column of names of the trace.
+    /// Adds a column of names of the trace.
     pub(super) fn name(self, name: &'static str, of: impl Fn(&R) -> NameId) -> Self {
         let array = self.dictionary(self.rows.iter().map(|row| Some(of(row))));
         self.put(name, array, false)
     }
 
-    /// A column of names of the trace, where they are known.
+    /// Adds a column of names of the trace, null if unknown.
     pub(super) fn maybe_name(self, name: &'static str, of: impl Fn(&R) -> Option<NameId>) -> Self {
         let array = self.dictionary(self.rows.iter().map(of));
         self.put(name, array, true)
     }
 
-    /// Names as numbers of a list that holds each once: four bytes a row.
+    /// Encodes names as indices of a list without repetitions: four bytes per row.
     fn dictionary(&self, names: impl Iterator<Item = Option<NameId>>) -> ArrayRef {
         let mut places: FxHashMap<NameId, i32> = FxHashMap::default();
         let mut values: Vec<&str> = Vec::new();
@@ -101,23 +101,23 @@ impl<'a, R> Columns<'a, R> {
         };
         let keys: Int32Array = names.map(|name| name.map(&mut key)).collect();
         let values: StringArray = values.into_iter().map(Some).collect();
-        // Every key is the place of a value.
+        // Every key is the index of a value.
         Arc::new(DictionaryArray::new(keys, Arc::new(values)))
     }
 
-    /// A column of words.
+    /// Adds a column of words.
     pub(super) fn word(self, name: &'static str, of: impl Fn(&R) -> &'static str) -> Self {
         let array = StringArray::from_iter_values(self.rows.iter().map(of));
         self.put(name, Arc::new(array), false)
     }
 
-    /// A column of what holds or not.
+    /// Adds a column of booleans.
     pub(super) fn flag(self, name: &'static str, of: impl Fn(&R) -> bool) -> Self {
         let array: BooleanArray = self.rows.iter().map(|row| Some(of(row))).collect();
         self.put(name, Arc::new(array), false)
     }
 
-    /// The columns of a sketch: count, sum_ns, min_ns, max_ns, sum_squares, and two lists, bins and bin_counts.
+    /// Adds the columns of a sketch: count, sum_ns, min_ns, max_ns, sum_squares, and two lists, bins and bin_counts.
     pub(super) fn sketch(self, of: impl Fn(&R) -> &Sketch) -> Self {
         let rows = self.rows;
         let squares = Float64Array::from_iter_values(rows.iter().map(|row| of(row).sum_squares));
@@ -136,7 +136,7 @@ impl<'a, R> Columns<'a, R> {
             .put("bin_counts", Arc::new(counts.finish()), false)
     }
 
-    /// The table.
+    /// Returns the table.
     pub(super) fn batch(self) -> Result<RecordBatch, ParquetError> {
         RecordBatch::try_from_iter_with_nullable(self.made)
             .map_err(|error| ParquetError::General(error.to_string()))

@@ -5,7 +5,7 @@ use steptime_trace::Trace;
 use super::columns::Columns;
 use crate::rank::{CollectiveRow, GapRow, StepRow};
 
-/// The columns of `steps`.
+/// Returns the columns of `steps`.
 pub(super) fn steps<'a>(rows: &'a [StepRow], trace: &'a Trace) -> Columns<'a, StepRow> {
     Columns::of(rows, trace)
         .maybe_number("step", |row| Some(row.step))
@@ -26,7 +26,7 @@ pub(super) fn steps<'a>(rows: &'a [StepRow], trace: &'a Trace) -> Columns<'a, St
         .count("repairs", |row| row.repairs)
 }
 
-/// The columns of `collectives`.
+/// Returns the columns of `collectives`.
 pub(super) fn collectives<'a>(rows: &'a [CollectiveRow], trace: &'a Trace) -> Columns<'a, CollectiveRow> {
     Columns::of(rows, trace)
         .maybe_number("step", |row| row.step)
@@ -50,7 +50,7 @@ pub(super) fn collectives<'a>(rows: &'a [CollectiveRow], trace: &'a Trace) -> Co
         .maybe_count("out_bytes", |row| row.out_bytes)
 }
 
-/// The columns of `gaps`.
+/// Returns the columns of `gaps`.
 pub(super) fn gaps<'a>(rows: &'a [GapRow], trace: &'a Trace) -> Columns<'a, GapRow> {
     Columns::of(rows, trace)
         .maybe_number("step", |row| row.step)

@@ -5,7 +5,7 @@ use steptime_trace::{ActivityKind, HostKind, Trace};
 use super::columns::Columns;
 use crate::rank::{KernelRow, OpRow};
 
-/// The columns of `ops`.
+/// Returns the columns of `ops`.
 pub(super) fn ops<'a>(rows: &'a [OpRow], trace: &'a Trace) -> Columns<'a, OpRow> {
     Columns::of(rows, trace)
         .maybe_number("step", |row| row.step)
@@ -20,7 +20,7 @@ pub(super) fn ops<'a>(rows: &'a [OpRow], trace: &'a Trace) -> Columns<'a, OpRow>
         .time("device_ns", |row| row.device)
 }
 
-/// The columns of `kernels`.
+/// Returns the columns of `kernels`.
 pub(super) fn kernels<'a>(rows: &'a [KernelRow], trace: &'a Trace) -> Columns<'a, KernelRow> {
     Columns::of(rows, trace)
         .maybe_number("step", |row| row.step)

@@ -1,4 +1,4 @@
-//! Which GPU, and which batch.
+//! Comparison of GPUs, and the largest batch that fits each.
 
 mod merged;
 mod says;
@@ -13,38 +13,38 @@ use crate::choose::{GpuChoice, GpuPoints, Largest, OperatingPoint, Prices, Ratio
 use crate::predict::INTERVAL_LEVEL;
 use crate::step::Step;
 
-/// A step on several GPUs, the best first.
+/// A step on several GPUs, best first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chosen {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `choose`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
-    /// Where the host's times come from: `own`, `default`, or a file.
+    /// Source of the host's times: `own`, `default`, or a file.
     pub host: String,
-    /// How slow the host is taken to be, where one factor says it.
+    /// Assumed slowness of the host, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slower_than: Option<HostSlowerThan>,
     /// The state of the process: `profiled` or `fresh`.
     pub process: &'static str,
-    /// Samples of the recorded step, where they are known.
+    /// Samples of the recorded step, where known.
     pub batch: Option<u64>,
-    /// By what the GPUs are in order: `cost` where prices are given, else `samples_per_s`, each at the largest batch that fits; those
-    /// on which no batch fits are last.
+    /// Order of the GPUs: by `cost` where prices are given, else by `samples_per_s`, each at the largest batch that fits. GPUs on which no batch fits
+    /// are last.
     pub ranked_by: &'static str,
     /// The probability of the intervals.
     pub interval_level: f64,
-    /// What follows, in sentences.
+    /// Conclusions, in sentences.
     pub says: Vec<String>,
-    /// The GPUs, the best first.
+    /// The GPUs, best first.
     pub gpus: Vec<GpuChosen>,
-    /// What the answer assumes and what speaks against it, the worst first; what is of one kind on several GPUs is said of one.
+    /// Assumptions and doubts, worst first. A doubt of one kind on several GPUs appears once.
     pub doubts: Vec<DoubtSaid>,
-    /// What to call the step. Not in the JSON.
+    /// Title of the step. Not in the JSON.
     #[serde(skip)]
     pub title: String,
 }
@@ -52,99 +52,99 @@ pub struct Chosen {
 /// A step on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GpuChosen {
-    /// The GPU, as it was named.
+    /// The GPU, as given.
     pub name: String,
-    /// What it calls itself.
+    /// The device's own name.
     pub device: String,
     /// Its memory, megabytes (10^6 bytes).
     pub memory_mb: f64,
     /// Its price per GPU-hour, where one is given.
     pub price: Option<f64>,
-    /// At the recorded batch.
+    /// Prediction at the recorded batch.
     pub recorded: PointSaid,
-    /// At the largest batch that fits, a tenth of the memory left; `None` where it is not known.
+    /// Prediction at the largest batch that fits with a tenth of the memory left free; `None` where unknown.
     pub largest: Option<PointSaid>,
-    /// Why that is not known.
+    /// Reason why `largest` is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_unknown: Option<String>,
     /// Changes that were tried to make the recorded batch fit.
     pub remedies: Vec<RemedySaid>,
-    /// What the prediction of this GPU assumes and what speaks against it, the worst first.
+    /// Assumptions of and doubts about this GPU's prediction, worst first.
     pub doubts: Vec<DoubtSaid>,
 }
 
 /// A step at one batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointSaid {
-    /// Samples of the step, where they are known.
+    /// Samples of the step, where known.
     pub batch: Option<u64>,
-    /// From one step to the next, milliseconds.
+    /// Time from one step to the next, milliseconds.
     pub step_ms: f64,
-    /// Holds the step time with the probability that the answer says, milliseconds.
+    /// Interval of the step time at the answer's level, milliseconds.
     pub interval_ms: [f64; 2],
-    /// How long of the step the device works, milliseconds.
+    /// Device active time of the step, milliseconds.
     pub active_ms: f64,
-    /// Samples a second, where the batch is known.
+    /// Samples per second, where the batch is known.
     pub samples_per_s: Option<f64>,
-    /// The most device memory that its tensors need at once, megabytes by kind.
+    /// Peak device memory of the step's tensors, megabytes by kind.
     pub peak_mb: Option<PeakMemory>,
-    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    /// Whether the GPU has room for that with a tenth of its memory left free; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// What bounds it: `host`, `memory`, `arithmetic`, `link`, or `launch` where kernels are too small to be shorter.
+    /// Bottleneck: `host`, `memory`, `arithmetic`, `link`, or `launch` where kernels are too small to be shorter.
     pub bound: &'static str,
-    /// The share of the step that a GPU twice as fast would save.
+    /// Share of the step that a GPU twice as fast would save.
     pub saved_by_gpu: f64,
-    /// The share of the step that a host twice as fast would save.
+    /// Share of the step that a host twice as fast would save.
     pub saved_by_host: f64,
-    /// Whether a faster GPU would bring nothing.
+    /// Whether the host alone bounds the step, so that a faster GPU would not shorten it.
     pub host_bound: bool,
-    /// What a thousand million samples cost, where a price is given.
+    /// Cost of 10^9 samples, where a price is given.
     pub cost: Option<f64>,
-    /// Samples a second relative to those of the first GPU at the same kind of batch; `None` where either is not known.
+    /// Samples per second relative to the first GPU at the same kind of batch; `None` where either is unknown.
     pub of_first: Option<RatioSaid>,
-    /// The cost relative to that of the first GPU, where both have a price.
+    /// Cost relative to the first GPU, where both have a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_of_first: Option<RatioSaid>,
 }
 
-/// A ratio of two GPUs. What both share has cancelled.
+/// A ratio of two GPUs. Errors that both share cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RatioSaid {
-    /// As many times.
+    /// The ratio.
     pub times: f64,
-    /// Holds it with the probability that the answer says.
+    /// Its interval at the answer's level.
     pub interval: [f64; 2],
-    /// Whether that leaves no doubt which of the two comes first.
+    /// Whether the interval leaves no doubt which of the two is better.
     pub sure: bool,
 }
 
 /// A change that was tried to make a step fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RemedySaid {
-    /// What it is: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
+    /// Its name: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
     pub name: &'static str,
-    /// Its options on the command line: of `predict` where it takes several GPUs, else of `whatif`.
+    /// Its command-line options: of `predict` where it needs several GPUs, else of `whatif`.
     pub options: String,
-    /// How many GPUs it takes.
+    /// Number of GPUs that it needs.
     pub gpus: u32,
     /// Whether the step fits with it.
     pub fits: bool,
-    /// Why it does not apply.
+    /// Reason why it does not apply.
     pub reason: Option<String>,
-    /// From one step to the next, milliseconds.
+    /// Time from one step to the next, milliseconds.
     pub step_ms: Option<f64>,
-    /// Holds the step time with the probability that the answer says, milliseconds.
+    /// Interval of the step time at the answer's level, milliseconds.
     pub interval_ms: Option<[f64; 2]>,
-    /// Samples a second, of all GPUs together.
+    /// Samples per second of all GPUs together.
     pub samples_per_s: Option<f64>,
-    /// The most device memory that tensors need at once on a GPU, megabytes.
+    /// Peak device memory of tensors on one GPU, megabytes.
     pub peak_mb: Option<f64>,
-    /// What a thousand million samples cost, where a price is given.
+    /// Cost of 10^9 samples, where a price is given.
     pub cost: Option<f64>,
 }
 
 impl GpuChoice {
-    /// The answer. `step` is the step that was asked about.
+    /// Makes the answer. `step` is the step that was compared.
     #[must_use]
     pub fn answer(&self, step: &Step, prices: &Prices) -> Chosen {
         let by_cost = !prices.is_empty();
@@ -173,10 +173,10 @@ impl GpuChoice {
     }
 }
 
-/// Where a GPU stands among others: less is better.
+/// Sort key of a GPU: less is better.
 fn place(gpu: &GpuPoints, prices: &Prices) -> f64 {
     let Some(best) = gpu.best().filter(|best| best.is_known()) else { return f64::MAX };
-    // Where samples are not known, all steps have as many.
+    // Where samples are unknown, all steps have the same number.
     let each = best.rate().map_or(best.step.0 as f64 / 1e9, f64::recip);
     match prices.of(&gpu.name) {
         Some(price) => each * price,
@@ -189,7 +189,7 @@ fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> G
     let price = prices.of(&gpu.name);
     let of_first = |own: &OperatingPoint, of: fn(&GpuPoints) -> Option<&OperatingPoint>| {
         let ratio = of(first).and_then(|first| own.ratio_to(first));
-        // A GPU beside itself is known exactly.
+        // A GPU's ratio to itself is known exactly.
         ratio.map(
             |ratio| if std::ptr::eq(gpu, first) { Ratio { times: 1.0, interval: [1.0; 2] } } else { ratio },
         )
@@ -230,7 +230,7 @@ fn largest_of(gpu: &GpuPoints) -> Option<&OperatingPoint> {
     }
 }
 
-/// What a thousand million samples cost, so many a second on so many GPUs.
+/// Cost of 10^9 samples at `rate` samples per second on `gpus` GPUs.
 fn cost(price: Option<f64>, gpus: u32, rate: Option<f64>) -> Option<f64> {
     let rate = rate.filter(|rate| *rate > 0.0)?;
     Some(price? * f64::from(gpus) * 1e9 / rate / 3600.0)
@@ -263,14 +263,14 @@ impl PointSaid {
 }
 
 impl RatioSaid {
-    /// With the word whether it is sure.
+    /// Sets whether the ratio is sure.
     fn judged(self) -> RatioSaid {
         RatioSaid { sure: Ratio { times: self.times, interval: self.interval }.is_sure(), ..self }
     }
 }
 
 impl RemedySaid {
-    /// Of a change that was tried on a GPU of such a price.
+    /// Describes a change that was tried on a GPU of the given price.
     pub(super) fn new(remedy: &Remedy, price: Option<f64>) -> RemedySaid {
         let fit = remedy.outcome.as_ref().ok();
         let rate = fit.and_then(|fit| samples_per_s(fit.samples, fit.step));

@@ -32,7 +32,7 @@ struct Within<'a> {
     phase: &'static str,
 }
 
-/// A name or a place in the order of tracks.
+/// A name or a sort index of a track.
 #[derive(Serialize)]
 struct Metadata<'a> {
     ph: &'static str,
@@ -50,21 +50,21 @@ struct Label<'a> {
     sort_index: Option<usize>,
 }
 
-/// When everything of one process happened; what did not happen is `None`.
+/// Times of all events of one process; `None` for an event that did not happen.
 struct Process<'a> {
     pid: u32,
     name: String,
-    /// The time that is drawn as zero; the first event's where there is none.
+    /// Time drawn as zero; `None` for the first event's time.
     zero: Option<Nanos>,
     mark: Box<dyn Fn(MarkId) -> Option<Nanos> + 'a>,
     activity: Box<dyn Fn(ActivityId) -> Option<(Nanos, Nanos)> + 'a>,
 }
 
 /// Writes the trace: process `predicted`, and process `measured` with a step of the recording. Times are microseconds
-/// from the first event of each process on.
+/// from the first event of each process.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Fails where the trace cannot be written.
 pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io::Result<()> {
     let samples = &graph.samples;
     let predicted = Process {
@@ -92,11 +92,10 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
     writer.out.write_all(b"\n]}\n")
 }
 
-/// Writes the trace of a job: a process a rank, in one time; where a rank waits for others inside a collective, that is drawn within
-/// it.
+/// Writes the trace of a job: one process per rank, all on one clock. A wait for other ranks inside a collective is drawn within the collective.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Fails where the trace cannot be written.
 pub fn write_job(out: &mut dyn Write, ranks: &Ranks, predicted: &JobPrediction) -> io::Result<()> {
     let world = &predicted.world;
     let numbers = ranks.crew().numbers;
@@ -139,7 +138,7 @@ pub fn write_job(out: &mut dyn Write, ranks: &Ranks, predicted: &JobPrediction) 
     writer.out.write_all(b"\n]}\n")
 }
 
-/// The first step with all samples, else the one with most.
+/// The first step with all samples, else the one with the most.
 fn complete_step(graph: &StepGraph) -> Option<StepId> {
     let samples = &graph.samples;
     let missing = |step: StepId| {
@@ -215,12 +214,12 @@ fn tracks(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> 
     Ok(())
 }
 
-/// Nanoseconds are thousandths: at most three decimals are printed.
+/// Microseconds of a time; nanoseconds are thousandths, so at most three decimals are printed.
 fn micros(time: Nanos) -> f64 {
     time.0 as f64 / 1000.0
 }
 
-/// Events one by one, each on its line.
+/// Writes events, one per line.
 struct Events<'w> {
     out: &'w mut dyn Write,
     any: bool,

@@ -1,4 +1,4 @@
-//! How long collectives take among GPUs.
+//! Times of collectives among GPUs.
 
 use serde::Serialize;
 use steptime_cost::network::{CollectiveCall, Topology};
@@ -10,10 +10,10 @@ use super::validate::Errors;
 use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 
-/// Collectives at or below this size are all latency: what a sweep takes longer for them is launching.
+/// Collectives at or below this size are bound by latency: the excess of a sweep's time over their price is the launch.
 const SMALL: u64 = 64 << 10;
 
-/// How much of a launch may hide behind a collective that is timed from event to event, or be longer.
+/// Relative error allowed for the launch, which may partly overlap a collective timed from event to event, or take longer.
 const LAUNCH_HIDES: f64 = 0.1;
 
 /// Collectives priced for GPUs of one kind.
@@ -23,23 +23,23 @@ pub struct CollectivesPriced {
     pub schema: u32,
     /// `collectives`.
     pub command: &'static str,
-    /// The GPU.
+    /// Name of the GPU.
     pub device: String,
-    /// What joins the GPUs of a node.
+    /// Interconnect of a node's GPUs.
     pub link: String,
-    /// What a GPU's link moves in one direction, by specification, GB/s.
+    /// Bandwidth of a GPU's link in one direction, by specification, GB/s.
     pub link_gbs: f64,
-    /// What its network moves in one direction, by specification, GB/s.
+    /// Bandwidth of its network in one direction, by specification, GB/s.
     pub network_gbs: f64,
-    /// GPUs of a node.
+    /// GPUs per node.
     pub gpus_per_node: u32,
-    /// Whether the curves are those of another GPU, scaled.
+    /// Whether the curves are transferred from another GPU, scaled.
     pub borrowed: bool,
     /// The level of intervals.
     pub interval_level: f64,
-    /// One row a collective.
+    /// One row per collective.
     pub rows: Vec<CollectivePriced>,
-    /// How far they are from a sweep, where one is given.
+    /// Errors against a sweep, where one is given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<SweepScore>,
 }
@@ -49,47 +49,47 @@ pub struct CollectivesPriced {
 pub struct CollectivePriced {
     /// `all_reduce`, `all_to_all`, ...
     pub op: &'static str,
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// The larger buffer of a rank.
+    /// Larger buffer of a rank, bytes.
     pub bytes: u64,
-    /// Once all ranks are there, microseconds.
+    /// Time once all ranks have arrived, microseconds.
     pub time_us: f64,
-    /// The interval, microseconds.
+    /// Interval of that time, microseconds.
     pub interval_us: [f64; 2],
-    /// What goes over each GPU's link in that time, GB/s.
+    /// Traffic over each GPU's link in that time, GB/s.
     pub bus_gbs: f64,
-    /// The same in a training step, microseconds.
+    /// Its time within a training step, microseconds.
     pub in_step_us: f64,
-    /// As measured, microseconds, where a sweep is given.
+    /// Measured time, microseconds, where a sweep is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_us: Option<f64>,
 }
 
-/// How far the collectives of one operation are from a sweep.
+/// Errors of one operation's collectives against a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepScore {
     /// The operation.
     pub op: &'static str,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// What the sweep's times hold beside the collective, microseconds: its launch; found from small sizes, zero for kernels.
+    /// Part of the sweep's times that is not the collective: its launch, microseconds. Found from small sizes; zero for kernels.
     pub launch_us: f64,
-    /// Errors.
+    /// Relative errors.
     #[serde(flatten)]
     pub errors: Errors,
-    /// How often intervals hold.
+    /// Share of rows inside their interval.
     pub inside: f64,
 }
 
 /// A measured collective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Swept {
-    /// What was measured.
+    /// The measured call.
     pub call: CollectiveCall,
-    /// How long it took, microseconds.
+    /// Measured time, microseconds.
     pub us: f64,
-    /// Whether that is its kernel alone; else from one event to the next.
+    /// Whether that is the time of the kernel alone; else from one event to the next.
     pub kernel: bool,
 }
 
@@ -112,7 +112,7 @@ impl CollectivesPriced {
         }
     }
 
-    /// Prices the collectives of a sweep and puts them beside what was measured.
+    /// Prices the collectives of a sweep and compares them with the measured times.
     #[must_use]
     pub fn against(topology: &Topology, swept: &[Swept]) -> CollectivesPriced {
         let calls: Vec<CollectiveCall> = swept.iter().map(|row| row.call).collect();
@@ -127,7 +127,7 @@ impl CollectivesPriced {
                 let launch = if swept[at].kernel { 0.0 } else { launch_us };
                 let row = &mut answer.rows[at];
                 row.time_us += launch;
-                // Part of a launch may hide behind the collective.
+                // Part of a launch may overlap the collective.
                 let [low, high] = row.interval_us;
                 row.interval_us = [low + launch * (1.0 - LAUNCH_HIDES), high + launch * (1.0 + LAUNCH_HIDES)];
                 row.measured_us = Some(swept[at].us);
@@ -168,7 +168,7 @@ impl CollectivePriced {
     }
 }
 
-/// What is measured beside collectives from event to event: the median of what small ones take longer than their curve.
+/// Launch time in sweeps timed from event to event: the median of what small collectives take beyond their curve.
 fn launch_us(of_kind: &[usize], swept: &[Swept], rows: &[CollectivePriced]) -> f64 {
     let small = of_kind.iter().filter(|&&at| !swept[at].kernel && swept[at].call.bytes <= Bytes(SMALL));
     let mut more: Vec<f64> = small.map(|&at| swept[at].us - rows[at].time_us).collect();

@@ -1,4 +1,4 @@
-//! How much of a recording was joined and priced.
+//! Coverage of a recording: counts of joined and priced events.
 
 use serde::Serialize;
 use steptime_cost::Found;
@@ -7,7 +7,7 @@ use steptime_graph::Coverage;
 
 use super::shared::as_object;
 
-/// All counts of [`Coverage`], and where the host's times came from.
+/// All counts of [`Coverage`], and the sources of the host's times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GraphCoverage {
     /// Ops on the host.
@@ -24,9 +24,9 @@ pub struct GraphCoverage {
     pub launches_attributed_share: f64,
     /// Kernels, copies and memsets.
     pub activities: usize,
-    /// Of these, those whose launch was recorded.
+    /// Activities whose launch was recorded.
     pub activities_linked: usize,
-    /// Their share.
+    /// Share of activities whose launch was recorded.
     pub activities_linked_share: f64,
     /// Activities launched in a step.
     pub activities_in_steps: usize,
@@ -34,7 +34,7 @@ pub struct GraphCoverage {
     pub activities_before_steps: usize,
     /// Kernel launches within the steps.
     pub launches_in_steps: usize,
-    /// Of these, without a kernel in the recording.
+    /// Kernel launches within the steps that have no kernel in the recording.
     pub launches_lost: usize,
     /// Steps at the beginning left out as warm-up.
     pub steps_of_warm_up: usize,
@@ -44,41 +44,41 @@ pub struct GraphCoverage {
     pub steps: usize,
     /// Steps that match the typical one.
     pub steps_alike: usize,
-    /// Host events that match the typical step, a thousandth each.
+    /// Host events that match the typical step, in thousandths.
     pub marks_matched_permille: usize,
-    /// Events cut to fit the one around them.
+    /// Events cut to fit inside the event around them.
     pub clamped: usize,
-    /// Events across the bounds of steps, left out.
+    /// Events that cross a step boundary, left out.
     pub across_steps: usize,
     /// Waits of streams for events.
     pub stream_waits: usize,
-    /// Of these, those whose event was inferred.
+    /// Stream waits whose event was inferred.
     pub waits_inferred: usize,
     /// Waits that the device's times contradict.
     pub waits_refuted: usize,
     /// Hand-offs between threads.
     pub hand_offs: usize,
-    /// Where the host's gaps got their times, where they were priced.
+    /// Sources of the host gaps' times, where gaps were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priced: Option<GapsPriced>,
 }
 
-/// How many host gaps were priced from what.
+/// Number of host gaps by source of their price.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GapsPriced {
-    /// From the recording itself.
+    /// Priced from the recording itself.
     pub own: usize,
-    /// From a profile.
+    /// Priced from a profile.
     pub profile: usize,
-    /// Of these, by how much of the context agreed.
+    /// Priced from a profile, by how much of the context agreed.
     #[serde(serialize_with = "as_object")]
     pub profile_by_level: Vec<(&'static str, usize)>,
-    /// From nothing.
+    /// Without a price.
     pub unpriced: usize,
 }
 
 impl GraphCoverage {
-    /// Of a graph; with prices, where the host was priced.
+    /// Counts a graph; with prices where the host was priced.
     #[must_use]
     pub fn new(coverage: &Coverage, found: Option<&Found>) -> GraphCoverage {
         GraphCoverage {

@@ -13,68 +13,68 @@ use crate::device::tables::TableScore;
 /// A profile in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceListed {
-    /// The name to ask for it by.
+    /// Name to select it by.
     pub name: String,
-    /// What the device calls itself.
+    /// The device's own name.
     pub device: String,
     /// Its architecture.
     pub architecture: String,
-    /// Its memory, GB of 10⁹ bytes.
+    /// Memory, GB of 10⁹ bytes.
     pub memory_gb: f64,
-    /// What its memory reaches, GB/s.
+    /// Memory bandwidth, GB/s.
     pub memory_gb_s: f64,
-    /// What matrix products in fp32 reach, TFLOP/s.
+    /// Peak of matrix products in fp32, TFLOP/s.
     pub f32_tflop_s: f64,
-    /// What they reach in bf16, TFLOP/s.
+    /// Peak of matrix products in bf16, TFLOP/s.
     pub bf16_tflop_s: f64,
-    /// Families that were measured on it; none where the profile is a specification.
+    /// Number of families measured on it; zero where the profile is only a specification.
     pub families: usize,
-    /// The profile whose models it is lent.
+    /// Name of the profile whose models are transferred to it.
     pub models_of: Option<String>,
 }
 
-/// All that a profile says.
+/// Full contents of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceShown {
-    /// The name to ask for it by.
+    /// Name to select it by.
     pub name: String,
     /// Its specification.
     pub device: DeviceSpec,
-    /// Where and when it was measured.
+    /// Place and date of its measurement.
     pub sweep: BTreeMap<String, String>,
     /// Half-width of the 90 % interval where nothing was fitted, of the logarithm of time.
     pub unfitted: f64,
-    /// What was fitted, family by family.
+    /// Fitted families.
     pub families: Vec<FamilyShown>,
-    /// The profile whose models it is lent.
+    /// Name of the profile whose models are transferred to it.
     pub models_of: Option<String>,
-    /// How much wider intervals of lent models are, of the logarithm of time.
+    /// Widening of the intervals of transferred models, of the logarithm of time.
     pub wider: Option<f64>,
-    /// How lent models are corrected, kind by kind.
+    /// Corrections of transferred models, by kind.
     pub corrected: Vec<CorrectedShown>,
 }
 
-/// How estimates of one kind of calls are corrected.
+/// Correction of estimates for one kind of calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CorrectedShown {
     /// The family.
     pub family: String,
     /// The kind.
     pub kind: String,
-    /// By what: `other GPUs`, each of which was held out in turn, or `this GPU`, of whose cases some were.
+    /// Source: `other GPUs`, each held out in turn, or `this GPU`, from some of its own cases.
     pub by: &'static str,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
     /// Mean error before.
     pub before: f64,
-    /// Mean error after, on what was held out.
+    /// Mean error after, on held-out rows.
     pub after: f64,
-    /// How much of the correction is taken, 0 to 1.
+    /// Share of the correction that is applied, 0 to 1.
     pub taken: f64,
 }
 
 impl CorrectedShown {
-    /// What the stages of families do.
+    /// Lists the corrections made by the stages of families.
     pub fn all(families: &[FamilyHeader], by: &'static str) -> impl Iterator<Item = CorrectedShown> {
         families.iter().flat_map(move |family| {
             let kinds = family.stages.iter().flat_map(|stage| &stage.kinds);
@@ -91,7 +91,7 @@ impl CorrectedShown {
     }
 }
 
-/// The families that were measured on a profile's own GPU.
+/// Families measured on the profile's own GPU.
 fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
     match &profile.lent {
         Some(lent) => &lent.layer.families,
@@ -99,64 +99,64 @@ fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
     }
 }
 
-/// What was fitted for a family.
+/// Fitted models of a family.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyShown {
     /// The family.
     pub family: String,
     /// Rows of the sweep.
     pub rows: usize,
-    /// Cases among them, each on one side of every test.
+    /// Number of cases, each on one side of every train/test split.
     pub cases: usize,
     /// The model in use.
     pub model: &'static str,
     /// Geometric mean of absolute relative errors, on held-out rows.
     pub gmae: f64,
-    /// Their mean.
+    /// Mean absolute relative error.
     pub mean: f64,
-    /// Their ninetieth percentile.
+    /// 90th percentile of absolute relative errors.
     pub p90: f64,
     /// Share of held-out rows inside the 90 % interval.
     pub inside: f64,
-    /// Its median half-width.
+    /// Median half-width of the 90 % interval.
     pub half_width: f64,
-    /// What its `paper` model is: the published formula, or what stands in for it.
+    /// Kind of its `paper` model: the published formula, or its substitute.
     pub paper: &'static str,
     /// GMAE and mean of every model, on held-out rows.
     pub scores: BTreeMap<&'static str, [f64; 2]>,
-    /// GMAE and mean of the model in use for each variant: an op or pass, and the type.
+    /// GMAE and mean of the model in use for each variant: an op or pass, and the data type.
     pub variants: BTreeMap<String, [f64; 2]>,
-    /// The range of each feature that was fitted on.
+    /// Range of each feature in the fitted data.
     pub range: BTreeMap<String, [f32; 2]>,
 }
 
-/// How far off predictions of a table's rows are, of one GPU and one kind.
+/// Errors of predictions for a table's rows, of one GPU and one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TableScored {
     /// The GPU, as the table names it.
     pub device: String,
     /// The kind.
     pub kind: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
     /// Geometric mean of absolute relative errors.
     pub gmae: f64,
-    /// Their mean.
+    /// Mean absolute relative error.
     pub mean: f64,
-    /// Their ninetieth percentile.
+    /// 90th percentile of absolute relative errors.
     pub p90: f64,
-    /// What was predicted for all rows together, over what was measured.
+    /// Sum of predicted times over the sum of measured times.
     pub total: f64,
     /// Share of rows inside the 90 % interval.
     pub inside: f64,
-    /// Its median half-width, of the logarithm of time.
+    /// Median half-width of the 90 % interval, of the logarithm of time.
     pub half_width: f64,
-    /// The mean error of the roofline.
+    /// Mean error of the roofline.
     pub roofline: f64,
 }
 
 impl TableScored {
-    /// Of scored rows.
+    /// Makes a row from a score.
     #[must_use]
     pub fn new(score: &TableScore) -> TableScored {
         TableScored {
@@ -175,7 +175,7 @@ impl TableScored {
 }
 
 impl DeviceListed {
-    /// Of a profile as it stands, and of the one whose models it is lent where it has none.
+    /// Lists a profile. `lender` is the profile whose models are transferred to it where it has none of its own.
     #[must_use]
     pub fn new(name: &str, profile: &DeviceProfile, lender: &str) -> DeviceListed {
         let spec = &profile.spec;
@@ -195,7 +195,7 @@ impl DeviceListed {
 }
 
 impl DeviceShown {
-    /// Of a profile.
+    /// Describes a profile.
     #[must_use]
     pub fn new(profile: &DeviceProfile) -> DeviceShown {
         let family = |family: &FamilyHeader| {
@@ -238,12 +238,12 @@ impl DeviceShown {
     }
 }
 
-/// The profile whose models a profile is lent, or that its stages correct.
+/// Name of the profile whose models are transferred to this one, or corrected by its stages.
 fn models_of(profile: &DeviceProfile) -> Option<String> {
     profile.lent.as_ref().map(|lent| lent.from.clone()).or_else(|| profile.onto.clone())
 }
 
-/// How lent models are corrected: by other GPUs, then by this one.
+/// Corrections of transferred models: from other GPUs, then from this one.
 fn corrected(profile: &DeviceProfile) -> Vec<CorrectedShown> {
     let Some(lent) = &profile.lent else {
         let own = if profile.onto.is_some() { profile.families() } else { &[] };
@@ -254,7 +254,7 @@ fn corrected(profile: &DeviceProfile) -> Vec<CorrectedShown> {
         .collect()
 }
 
-/// What the `paper` model of a family is.
+/// Source of the `paper` model of a family.
 fn published(family: &str) -> Published {
     named(family).map_or(Published::None, |family| family.published())
 }

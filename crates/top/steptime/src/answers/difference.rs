@@ -1,4 +1,4 @@
-//! Two recordings: where the difference of their steps comes from.
+//! Comparison of two recordings: the causes of the difference between their steps.
 
 mod align;
 mod costs;
@@ -15,80 +15,80 @@ use super::what_if::{Side, why};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 
-/// Two steps, and where their difference comes from. Pairs are of the first and of the second.
+/// Two steps, and the causes of their difference. Pairs hold the first and the second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `compare`.
     pub command: &'static str,
-    /// The first.
+    /// The first step.
     pub a: Recorded,
-    /// The second.
+    /// The second step.
     pub b: Recorded,
-    /// How much longer the second takes, as a share of the first.
+    /// Difference of the second step's time, as a share of the first.
     pub longer: f64,
-    /// Where the difference comes from, the largest part first.
+    /// Causes of the difference, largest first.
     pub why: Vec<String>,
-    /// Top-level ops, lined up, with the largest differences first.
+    /// Top-level ops, aligned, largest differences first.
     pub ops: Vec<OpPair>,
-    /// Annotations, likewise.
+    /// Annotations, aligned, largest differences first.
     pub annotations: Vec<OpPair>,
-    /// Kernels, copies and memsets by name, with the largest differences first.
+    /// Kernels, copies and memsets by name, largest differences first.
     pub kernels: Vec<KernelPair>,
     /// The probability of the intervals.
     pub interval_level: f64,
 }
 
-/// One of the two.
+/// One of the two steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recorded {
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
     /// The GPU predicted for.
     pub device: Option<String>,
-    /// Its step.
+    /// Time of its step.
     #[serde(flatten)]
     pub step: Side,
-    /// What speaks against it.
+    /// Doubts about it.
     pub doubts: Vec<DoubtSaid>,
-    /// What to call it. Not in the JSON.
+    /// Its title. Not in the JSON.
     #[serde(skip)]
     pub title: String,
 }
 
-/// An op or an annotation in one of the two or in both. What is not there takes no time.
+/// An op or an annotation in one of the steps or in both. Its times are zero where it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpPair {
     /// Its name.
     pub name: String,
-    /// Which of its name it is in its step, from 1; `None` where it is not there.
+    /// Its number among the ops of the same name in its step, from 1; `None` where it is absent.
     pub nth: [Option<usize>; 2],
-    /// The annotations around it, from the outside.
+    /// Annotations around it, outermost first.
     pub within: Vec<String>,
     /// Host time, milliseconds.
     pub host_ms: [f64; 2],
-    /// Time of the device activities that it launched, milliseconds.
+    /// Time of the device activities that it launches, milliseconds.
     pub device_ms: [f64; 2],
     /// Its part of the critical path, milliseconds.
     pub critical_ms: [f64; 2],
 }
 
-/// Kernels of one name. What is not there takes no time.
+/// Kernels of one name. Their time is zero where they are absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelPair {
     /// Their name.
     pub name: String,
-    /// How many a step.
+    /// Number per step.
     pub count: [usize; 2],
-    /// Their time together, milliseconds.
+    /// Total time, milliseconds.
     pub device_ms: [f64; 2],
 }
 
 impl Difference {
-    /// The difference of two predictions, each beside the step that it is of.
+    /// Compares two predictions, each with its step.
     #[must_use]
     pub fn of(a: (&Step, &Prediction), b: (&Step, &Prediction)) -> Difference {
         let (first, second) = (costs::of(&a.0.graph, a.1), costs::of(&b.0.graph, b.1));
@@ -129,8 +129,7 @@ impl Recorded {
 }
 
 impl OpPair {
-    /// The largest of its differences, milliseconds: on the critical path, else on the device or the host as much as
-    /// that can matter.
+    /// The largest of its differences, milliseconds: on the critical path or on the device. The host's difference only breaks ties.
     fn weight(&self) -> f64 {
         let apart = |[a, b]: [f64; 2]| (b - a).abs();
         apart(self.critical_ms).max(apart(self.device_ms)) + 1e-6 * apart(self.host_ms)
@@ -145,7 +144,7 @@ impl KernelPair {
     }
 }
 
-/// Ops and annotations of both, lined up by name and by the annotations around them; whether each is an annotation.
+/// Ops and annotations of both, aligned by name and by the annotations around them, and whether each is an annotation.
 fn pairs(first: &[Cost], second: &[Cost]) -> Vec<(bool, OpPair)> {
     let key = |cost: &Cost| (cost.name.clone(), cost.annotation);
     let keys = |costs: &[Cost]| costs.iter().map(key).collect::<Vec<_>>();

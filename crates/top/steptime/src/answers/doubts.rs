@@ -1,4 +1,4 @@
-//! What an answer assumes, and what speaks against it: one list, the worst first.
+//! Assumptions of an answer and doubts about it: one list, worst first.
 
 mod assumed;
 mod notes;
@@ -12,21 +12,21 @@ use crate::doubt::Doubt;
 use crate::predict::Prediction;
 use crate::step::Step;
 
-/// A reason to believe an answer less.
+/// A reason to trust an answer less.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DoubtSaid {
-    /// What it is.
+    /// Kind of doubt.
     pub kind: &'static str,
-    /// In words.
+    /// Description in words.
     pub text: String,
     /// Whether no single time can be given.
     pub no_estimate: bool,
-    /// How many times as long or as short what it is of may take, at the level of the interval; `None` where that is not known.
+    /// Factor by which the time may be off in either direction, at the interval's level; `None` where unknown.
     pub factor: Option<f64>,
 }
 
 impl DoubtSaid {
-    /// Of a doubt.
+    /// Converts a doubt.
     #[must_use]
     pub fn new(doubt: &Doubt) -> DoubtSaid {
         DoubtSaid {
@@ -37,12 +37,12 @@ impl DoubtSaid {
         }
     }
 
-    /// A note: the interval is no wider for it, or has it already.
+    /// Makes a note: the interval is not wider for it, or is already.
     fn note(kind: &'static str, text: impl Into<String>) -> DoubtSaid {
         DoubtSaid { kind, text: text.into(), no_estimate: false, factor: None }
     }
 
-    /// The place in a list: a step of which no time is known, one that does not run, then what may be off the most.
+    /// Sort key in a list: first a step without a time, then a step that does not run, then the largest factor.
     fn rank(&self) -> (u8, f64) {
         match (self.no_estimate, self.kind) {
             (true, _) => (0, 0.0),
@@ -52,12 +52,12 @@ impl DoubtSaid {
     }
 }
 
-/// The factor of a half-width, which is of its logarithm; none of nothing.
+/// Factor of a half-width, which is of the logarithm; `None` for zero.
 fn factor(half_width: f64) -> Option<f64> {
     (half_width > 0.0).then(|| half_width.exp())
 }
 
-/// Doubts, the worst first; those that are as bad stay in their order.
+/// Sorts doubts, worst first; equal ones keep their order.
 pub(super) fn worst_first(mut doubts: Vec<DoubtSaid>) -> Vec<DoubtSaid> {
     doubts.sort_by(|a, b| {
         let (a, b) = (a.rank(), b.rank());
@@ -66,17 +66,17 @@ pub(super) fn worst_first(mut doubts: Vec<DoubtSaid>) -> Vec<DoubtSaid> {
     doubts
 }
 
-/// What an answer says of how well it is known.
+/// Doubts and warnings of an answer.
 pub(super) struct Said {
-    /// All of it, the worst first.
+    /// All doubts, worst first.
     pub(super) doubts: Vec<DoubtSaid>,
-    /// What was repaired, assumed or guessed, in words; part of the list above.
+    /// Repairs, assumptions and guesses, in words; also part of `doubts`.
     pub(super) warnings: Vec<String>,
 }
 
 impl Said {
-    /// Of an answer that gives the time of `shown`, and whose kernels were priced as those of `priced`: the same, or the step
-    /// before a change.
+    /// Collects doubts of an answer that gives the time of `shown` and whose kernels were priced as those of `priced`: the same
+    /// prediction, or the step before a change.
     pub(super) fn of(
         asked: &Asked,
         step: &Step,
@@ -86,7 +86,7 @@ impl Said {
         let found = shown.map_or(&[][..], |shown| &shown.doubts);
         let mut notes = assumed::all(asked, step, priced, shown);
         notes.extend(notes::all(asked, step, priced));
-        // What has no price is said once.
+        // Launches without a price are reported once.
         let unpriced = found.iter().any(|doubt| doubt.kind == "unpriced");
         notes.retain(|note| !(unpriced && note.kind == "unpriced"));
         let warnings = notes.iter().map(|note| note.text.clone()).collect();
@@ -94,7 +94,7 @@ impl Said {
         Said { doubts: worst_first(doubts), warnings }
     }
 
-    /// Of a prediction by itself.
+    /// Collects doubts of a prediction alone.
     pub(super) fn of_prediction(prediction: &Prediction, step: &Step) -> Said {
         Said::of(&prediction.asked, step, Some(prediction), Some(prediction))
     }

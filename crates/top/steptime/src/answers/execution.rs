@@ -1,4 +1,4 @@
-//! An execution trace in numbers.
+//! Summary of an execution trace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use steptime_graph::StepGraph;
 use steptime_graph::execution::{ExecutionGraph, join, join_step};
 use steptime_trace::{ExecutionTrace, LinkedActivity, Nanos, Trace};
 
-/// Counts of what is in an execution trace, and how it joins the Kineto trace of the same step.
+/// Counts of an execution trace, and its join with the Kineto trace of the same step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExecutionInspected {
     /// The version of its format.
@@ -16,13 +16,13 @@ pub struct ExecutionInspected {
     pub nodes: usize,
     /// Nodes that are operators.
     pub operators: usize,
-    /// Operators that no other calls.
+    /// Operators that are not called by another operator.
     pub top_level: usize,
-    /// Tensors, told apart by their ids.
+    /// Tensors, distinguished by id.
     pub tensors: usize,
-    /// Storages beneath them.
+    /// Storages of the tensors.
     pub storages: usize,
-    /// Pairs of operators of which one reads what the other wrote.
+    /// Pairs of operators of which one reads a result of the other.
     pub dependencies: usize,
     /// Backward functions with their forward op.
     pub paired: usize,
@@ -30,15 +30,15 @@ pub struct ExecutionInspected {
     pub unpaired: usize,
     /// Repairs made while building the graph.
     pub repairs: usize,
-    /// What ran on devices, where a linker wrote that among the nodes; none of these are counted above.
+    /// Device activities that a linker wrote among the nodes; not included in the counts above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linked: Option<LinkedWork>,
-    /// Top-level operators by name, the most frequent first.
+    /// Top-level operators by name, most frequent first.
     pub ops: Vec<OpCount>,
-    /// How it joins a Kineto trace, where there is one.
+    /// Join with a Kineto trace, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<Joined>,
-    /// Ops of the timed step that it lacks, or that could be several of its nodes, by name, the most frequent first.
+    /// Ops of the timed step that are absent here or match several nodes, by name, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<OpCount>,
 }
@@ -46,11 +46,11 @@ pub struct ExecutionInspected {
 /// Kernels, copies and fills that a linker wrote into an execution trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkedWork {
-    /// How many there are.
+    /// Number of activities.
     pub activities: usize,
-    /// How many of them have a time.
+    /// Number of activities with a time.
     pub timed: usize,
-    /// Their times together, in ms.
+    /// Their total time, milliseconds.
     pub device_ms: f64,
 }
 
@@ -71,7 +71,7 @@ impl LinkedWork {
 pub struct OpCount {
     /// Their name.
     pub name: String,
-    /// How many there are.
+    /// Number of ops.
     pub count: usize,
 }
 
@@ -80,13 +80,13 @@ pub struct OpCount {
 pub struct Joined {
     /// Nodes that can have a counterpart.
     pub joinable: usize,
-    /// Found by the id that both traces recorded.
+    /// Nodes found by the id that both traces recorded.
     pub by_rf_id: usize,
-    /// Found by their place on their thread.
+    /// Nodes found by their order on their thread.
     pub by_order: usize,
-    /// Share found.
+    /// Share of joinable nodes that were found.
     pub share: f64,
-    /// The names of the first few that were not.
+    /// Names of the first few nodes that were not found.
     pub unmatched: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl ExecutionInspected {
     /// Counts an execution trace and, where there are any, the Kineto trace of the same step and a timed step.
     ///
     /// # Errors
-    /// Where its ops nest too deep.
+    /// Fails where its ops are nested too deep.
     pub fn new(
         trace: &ExecutionTrace,
         kineto: Option<&Trace>,

@@ -1,4 +1,4 @@
-//! What bounds a step, and what would make it shorter.
+//! Bottlenecks of a step, and changes that would make it shorter.
 
 use serde::Serialize;
 use steptime_graph::StepGraph;
@@ -12,26 +12,26 @@ use crate::explain::Explanation;
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 
-/// What bounds a step, and changes that would make it shorter, the best first.
+/// Bottlenecks of a step, and changes that would make it shorter, best first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `explain`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
     /// The GPU predicted for.
     pub device: Option<String>,
-    /// The step as it is.
+    /// The unchanged step.
     pub before: Side,
-    /// Where the critical path is, as shares of the step, the largest first.
+    /// Places on the critical path, as shares of the step, largest first.
     pub bound: Vec<BoundBy>,
-    /// Changes that apply, by what they save alone.
+    /// Applicable changes, ordered by what each saves alone.
     pub suggestions: Vec<Suggested>,
-    /// The best combination that was found.
+    /// The best combination found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub together: Option<Together>,
     /// Changes that do not apply.
@@ -41,11 +41,11 @@ pub struct Explained {
     pub to_fit: Vec<RemedySaid>,
     /// The probability of the intervals.
     pub interval_level: f64,
-    /// What it assumes and what speaks against it, the worst first.
+    /// Assumptions and doubts, worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
+    /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
-    /// What to call it. Not in the JSON.
+    /// Title of the step. Not in the JSON.
     #[serde(skip)]
     pub title: String,
 }
@@ -62,28 +62,28 @@ pub struct BoundBy {
 /// A change that applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggested {
-    /// The rule.
+    /// Name of the rule.
     pub name: &'static str,
-    /// What it saves, milliseconds; negative where it costs.
+    /// Time saved, milliseconds; negative where the step gets longer.
     pub saves_ms: f64,
     /// The step with it.
     pub after: Side,
-    /// What it takes.
+    /// Effort of making the change.
     pub effort: &'static str,
-    /// What may speak against it.
+    /// Risk of the change.
     pub risk: &'static str,
-    /// What it does here.
+    /// Effects of the change on this step.
     pub what: Vec<String>,
-    /// Where the difference comes from.
+    /// Causes of the difference.
     pub why: Vec<String>,
 }
 
 /// A combination of changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Together {
-    /// The rules.
+    /// Names of the rules.
     pub names: Vec<&'static str>,
-    /// What they save, milliseconds.
+    /// Time saved together, milliseconds.
     pub saves_ms: f64,
     /// The step with them.
     pub after: Side,
@@ -92,14 +92,14 @@ pub struct Together {
 /// A change that does not apply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NotApplicable {
-    /// The rule.
+    /// Name of the rule.
     pub name: &'static str,
-    /// Why not.
+    /// Reason why it does not apply.
     pub reason: String,
 }
 
 impl Explanation {
-    /// The answer. `step` is the step that was asked about.
+    /// Makes the answer. `step` is the step that was explained.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Explained {
         let before = &self.before;
@@ -140,13 +140,13 @@ impl Explanation {
     }
 }
 
-/// Where the critical path is, the largest share first.
+/// Places on the critical path, largest share first.
 #[must_use]
 pub fn bound(predicted: &Predicted) -> Vec<BoundBy> {
     shares(predicted.critical_path.as_deref().unwrap_or_default())
 }
 
-/// The same of a prediction beside the graph that it is of, changed or not.
+/// Places on the critical path of a prediction of `graph`, which may be changed.
 #[must_use]
 pub fn bound_of(graph: &StepGraph, prediction: &Prediction) -> Vec<BoundBy> {
     shares(&pieces(graph, &prediction.path))

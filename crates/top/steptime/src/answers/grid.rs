@@ -9,28 +9,28 @@ use crate::step::Step;
 /// The numbers of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct GridRow {
-    /// Its place in the grid.
+    /// Index of the point in the grid.
     pub point: u64,
-    /// From one step to the next, milliseconds; `None` where the change does not apply.
+    /// Time from one step to the next, milliseconds; `None` where the change does not apply.
     pub step_ms: Option<f64>,
-    /// Holds the step time with a probability of 90 %, milliseconds.
+    /// 90 % interval of the step time, milliseconds.
     pub interval_ms: Option<[f64; 2]>,
-    /// How long of the step the device works, milliseconds.
+    /// Device active time of the step, milliseconds.
     pub active_ms: Option<f64>,
-    /// The most device memory that its tensors need at once, megabytes.
+    /// Peak device memory of the step's tensors, megabytes.
     pub peak_mb: Option<f64>,
-    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    /// Whether the GPU has room for that with a tenth of its memory left free; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// Samples of the batch a second; `None` where the batch is not known.
+    /// Samples per second; `None` where the batch is unknown.
     pub samples_per_s: Option<f64>,
-    /// Why the change does not apply.
+    /// Reason why the change does not apply.
     pub error: Option<String>,
-    /// What speaks against it.
+    /// Doubts about the point.
     pub doubts: Vec<String>,
 }
 
 impl GridRow {
-    /// Of an answer. `batch` is how many samples the step has after the change, where that is known.
+    /// Makes a row from an answer. `batch` is the number of samples of the changed step, where known.
     #[must_use]
     pub fn of(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
         let outcome = match answer {
@@ -51,33 +51,33 @@ impl GridRow {
     }
 }
 
-/// What came of a grid.
+/// Result of a grid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gridded {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `sweep`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
-    /// Where its points were written.
+    /// File that its points were written to.
     pub output: String,
-    /// How many points it has, of this shard.
+    /// Number of points of this shard.
     pub points: usize,
-    /// How many of them were there from a run before.
+    /// Number of points kept from an earlier run.
     pub resumed: usize,
-    /// To how many their change does not apply.
+    /// Number of points whose change does not apply.
     pub not_applicable: usize,
-    /// How many do not fit their GPU's memory.
+    /// Number of points that do not fit their GPU's memory.
     pub does_not_fit: usize,
-    /// The points of the most samples a second, or of the shortest steps where the batch is not known; what does not fit is last.
+    /// Points with the most samples per second, or with the shortest steps where the batch is unknown; points that do not fit are last.
     pub best: Vec<GridBest>,
-    /// Of each GPU the point of the largest batch that fits, and of those the best; nothing where the grid has one batch.
+    /// For each GPU the point of the largest batch that fits, the best of several; empty where the grid has one batch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<GridBest>,
-    /// What to call the step. Not in the JSON.
+    /// Title of the step. Not in the JSON.
     #[serde(skip)]
     pub title: String,
 }
@@ -92,15 +92,15 @@ pub struct GridBest {
     pub row: GridRow,
 }
 
-/// So many points are shown.
+/// Number of points shown.
 const SHOWN: usize = 5;
 
-/// The value of a key at a point.
+/// Value of a key at a point.
 fn value<'b>(point: &'b GridBest, key: &str) -> Option<&'b str> {
     point.keys.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
 }
 
-/// Of each GPU the point of the largest batch, the first of several; `fitting` are those that fit, the best first.
+/// For each GPU the point of the largest batch, the first of several; `fitting` are the points that fit, best first.
 fn largest(fitting: impl Iterator<Item = GridBest>) -> Vec<GridBest> {
     let batch = |point: &GridBest| value(point, "batch").and_then(|batch| batch.parse::<u64>().ok());
     let mut found: Vec<GridBest> = Vec::new();
@@ -115,7 +115,7 @@ fn largest(fitting: impl Iterator<Item = GridBest>) -> Vec<GridBest> {
 }
 
 impl Gridded {
-    /// The answer. `keys` tells the values of a point's keys.
+    /// Makes the answer. `keys` returns the values of a point's keys.
     #[must_use]
     pub fn new(
         step: &Step,

@@ -1,4 +1,4 @@
-//! What came of bringing traces into a lake.
+//! Result of ingesting traces into a lake.
 
 use std::path::Path;
 
@@ -7,53 +7,53 @@ use steptime_fleet::{Found, Outcome, Report};
 
 use super::shared::SCHEMA;
 
-/// What came of an ingest.
+/// Result of an ingest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ingested {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `ingest`.
     pub command: &'static str,
-    /// The lake, as it was named.
+    /// The lake, as given.
     pub lake: String,
     /// The version of the lake.
     pub lake_version: u32,
     /// The runs, by their first file.
     pub runs: Vec<RunIngested>,
-    /// Files that were skipped: damaged, or of a rank that another file has.
+    /// Files that were skipped: damaged, or of a rank that another file already gave.
     pub skipped: Vec<FileLeftOut>,
-    /// Files that are no Kineto traces.
+    /// Files that are not Kineto traces.
     pub ignored: Vec<FileLeftOut>,
 }
 
-/// What came of one run.
+/// Result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunIngested {
     /// Its name.
     pub run: String,
     /// Ranks that were written.
     pub ingested: usize,
-    /// Ranks that were there, made of the same files.
+    /// Ranks kept from before, made from the same files.
     pub kept: usize,
     /// Files that were skipped.
     pub skipped: usize,
-    /// Files that are no Kineto traces.
+    /// Files that are not Kineto traces.
     pub ignored: usize,
-    /// Bytes of the files that were read for the ranks that were written.
+    /// Bytes of the files read for the written ranks.
     pub bytes: u64,
-    /// What was repaired in all of its ranks.
+    /// Repairs in all its ranks.
     pub repairs: u64,
-    /// Steps of all of its ranks.
+    /// Steps of all its ranks.
     pub steps: u64,
-    /// Their ops and annotations.
+    /// Ops and annotations of all its ranks.
     pub ops: u64,
-    /// Their kernels.
+    /// Kernels of all its ranks.
     pub kernels: u64,
-    /// Their copies and fills.
+    /// Copies and fills of all its ranks.
     pub copies: u64,
-    /// Their collectives.
+    /// Collectives of all its ranks.
     pub collectives: u64,
-    /// The gaps of their streams.
+    /// Gaps of its streams.
     pub gaps: u64,
 }
 
@@ -64,14 +64,14 @@ pub struct FileLeftOut {
     pub file: String,
     /// Its run.
     pub run: String,
-    /// Its rank, where it is known.
+    /// Its rank, where known.
     pub rank: Option<u32>,
-    /// Why.
+    /// Reason why it was left out.
     pub reason: String,
 }
 
 impl Ingested {
-    /// The answer.
+    /// Makes the answer.
     #[must_use]
     pub fn new(lake: &Path, report: &Report) -> Ingested {
         let mut runs: Vec<RunIngested> = Vec::new();

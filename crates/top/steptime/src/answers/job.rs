@@ -1,4 +1,4 @@
-//! The ranks of a job: predicted together, and as recorded.
+//! The ranks of a job, as predicted together and as recorded.
 
 mod planned;
 mod predicted;
@@ -15,20 +15,20 @@ pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRa
 pub use self::validated::{JobRow, ValidatedJobs};
 use super::shared::ms;
 
-/// What a rank's device does in a step, milliseconds; the first four add up to the step.
+/// Time of a rank's device in a step by activity, milliseconds; the first four add up to the step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceParts {
-    /// Runs work of its own.
+    /// Runs its own work.
     pub computes_ms: f64,
-    /// Moves data to other ranks, and nothing else runs: communication that is exposed.
+    /// Moves data to other ranks while nothing else runs: exposed communication.
     pub moves_ms: f64,
-    /// Waits for other ranks inside collectives, and nothing else runs.
+    /// Waits for other ranks inside collectives while nothing else runs.
     pub waits_ms: f64,
     /// Runs nothing.
     pub idles_ms: f64,
-    /// Moves data beside work of its own: communication that is hidden.
+    /// Moves data while its own work runs: hidden communication.
     pub hidden_ms: f64,
-    /// Waits for other ranks beside work of its own.
+    /// Waits for other ranks while its own work runs.
     pub waits_beside_ms: f64,
 }
 
@@ -45,19 +45,19 @@ impl DeviceParts {
     }
 }
 
-/// A collective of the step: what, among whom.
+/// A collective of the step: operation, group and size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CollectiveSaid {
     /// `all_reduce`, `all_to_all`, ...
     pub op: &'static str,
     /// The process group's name.
     pub group: String,
-    /// The ranks that were recorded of it.
+    /// The recorded ranks of the group.
     pub ranks: Vec<u32>,
-    /// How many ranks take part, where that is known: more than were recorded where one stands for others.
+    /// Number of ranks in the group, where known; more than recorded where one rank represents others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// The most that one of them sends or receives.
+    /// Largest number of bytes that one of them sends or receives.
     pub bytes: u64,
 }
 

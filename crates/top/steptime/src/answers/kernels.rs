@@ -5,47 +5,47 @@ use serde_json::Value;
 use steptime_cost::device::Estimate;
 use steptime_trace::Nanos;
 
-/// The kernels of one query, or why it has no answer.
+/// The kernels of one query, or the reason why it has no answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct KernelsPredicted {
-    /// What the query called itself.
+    /// Id given by the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
-    /// Why there is no answer.
+    /// Reason why the query failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Keys of the query that mean nothing.
+    /// Unknown keys of the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// What its ops launch, in the order in which it runs.
+    /// Kernels that its ops launch, in order of execution.
     pub kernels: Vec<Kernel>,
-    /// All together, microseconds.
+    /// Total time, microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_us: Option<f64>,
 }
 
-/// What one op launches by itself.
+/// A kernel that one op launches itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Kernel {
     /// The op.
     pub op: String,
     /// The kernel's family.
     pub family: &'static str,
-    /// How long it takes, microseconds.
+    /// Its time, microseconds.
     pub time_us: f64,
-    /// The 90 % interval, microseconds.
+    /// The 90 % interval of its time, microseconds.
     pub interval_us: [f64; 2],
-    /// Where the time came from.
+    /// Source of its time.
     pub source: &'static str,
-    /// Whether it is unlike all that the model was fitted on.
+    /// Whether it is outside of the range that the model was fitted on.
     pub extrapolated: bool,
 }
 
 impl KernelsPredicted {
-    /// The kernels that a query stands for.
+    /// Collects the kernels of a query.
     pub fn of(id: Option<Value>, ignored: Vec<String>, kernels: impl Iterator<Item = Kernel>) -> Self {
         let kernels: Vec<Kernel> = kernels.collect();
-        // From zero on: the sum of nothing would be -0.
+        // Starts at zero: the sum of an empty list would be -0.
         let total = kernels.iter().fold(0.0, |sum, kernel| sum + kernel.time_us);
         KernelsPredicted { id, error: None, ignored, kernels, total_us: Some(total) }
     }
@@ -58,7 +58,7 @@ impl KernelsPredicted {
 }
 
 impl Kernel {
-    /// An estimate; `known` is whether the op has a family.
+    /// Converts an estimate; `known` is whether the op has a family.
     #[must_use]
     pub fn new(op: &str, family: &'static str, estimate: &Estimate, known: bool) -> Kernel {
         Kernel {

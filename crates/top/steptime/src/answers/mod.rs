@@ -1,7 +1,7 @@
-//! Answers: all that a report prints or writes, as plain data. One file an answer.
+//! Answers: everything that a report prints or writes, as plain data. One file per answer.
 //!
-//! Each implements [`serde::Serialize`]; what `--json` prints is the answer and nothing else. Times say their unit in the
-//! name of the field (`_ms`, `_us`), shares and errors are fractions, sizes are bytes.
+//! Each implements [`serde::Serialize`]; `--json` prints the answer and nothing else. Field names of times give their unit
+//! (`_ms`, `_us`), shares and errors are fractions, sizes are bytes.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! The overheads of the paper.
+//! Host overheads T1 to T5.
 
 use serde::Serialize;
 use steptime_cost::ProfilerCost;
@@ -6,24 +6,24 @@ use steptime_cost::overheads::{Overhead, Overheads};
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
-/// One kind of overhead, of one op or call or (`name` is absent) of all.
+/// One kind of overhead: of one op or call, or of all where `name` is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverheadMeasured {
     /// `T1` to `T5`, or `hand_off`.
     pub kind: &'static str,
     /// The op (T2, T3, T5) or the call (T4).
     pub name: Option<String>,
-    /// How many samples, over all steps.
+    /// Number of samples, over all steps.
     pub count: usize,
     /// Their median, microseconds.
     pub median_us: f64,
-    /// A tenth of them are shorter, microseconds.
+    /// Their tenth percentile, microseconds.
     pub p10_us: f64,
-    /// A tenth of them are longer, microseconds.
+    /// Their ninetieth percentile, microseconds.
     pub p90_us: f64,
 }
 
-/// The kinds: each with its key in JSON and what it is.
+/// The kinds, each with its key in JSON and its meaning.
 pub const KINDS: [(Overhead, &str, &str); 6] = [
     (Overhead::T1, "T1", "between ops"),
     (Overhead::T2, "T2", "before an op's first launch"),
@@ -33,7 +33,7 @@ pub const KINDS: [(Overhead, &str, &str); 6] = [
     (Overhead::HandOff, "hand_off", "from thread to thread"),
 ];
 
-/// All overheads, the profiler's cost taken off: each kind as a whole, then by name, the most frequent first.
+/// All overheads, the profiler's cost taken off: each kind as a whole, then by name, most frequent first.
 #[must_use]
 pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasured> {
     let overheads = Overheads::measured(graph, profiler);

@@ -1,4 +1,4 @@
-//! The critical path in a few words: stretches alike are one, and short ones belong to what they lie in.
+//! Condensed critical path: consecutive stretches of one kind are merged, and short ones are absorbed by their neighbours.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -9,31 +9,31 @@ use steptime_trace::Nanos;
 use super::predict::Piece;
 use super::words;
 
-/// Where a run is, and in which part of the step.
+/// Place of a run and phase of the step.
 type Key = (&'static str, Phase);
 
-/// Halvings of the whole path that give the shortest threshold.
+/// Number of halvings of the whole path's time that gives the smallest threshold.
 const HALVINGS: u32 = 14;
 
 /// Consecutive stretches that are mostly of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
-    /// How long it is.
+    /// Length.
     pub time: Nanos,
     times: BTreeMap<Key, Nanos>,
     parts: BTreeMap<Key, BTreeMap<String, Nanos>>,
 }
 
-/// The path of an answer, nothing left out: a run a place and phase, made as they are taken.
+/// The path of an answer without omissions, one run per place and phase, made lazily.
 pub fn runs(path: &[Piece]) -> impl Iterator<Item = Run> + Clone {
     joined(path.iter().map(Run::from_piece))
 }
 
-/// At most `most` runs: the shortest are taken in by their longer neighbour, never less than one in 128 of
-/// the path stays alone. Where kinds take turns too often for that, as where gradients are accumulated, all of a kind
-/// are one run, where the first of them is.
+/// Returns at most `most` runs. The shortest are absorbed by their longer neighbour, and none of less than 1/128 of
+/// the path stays. Where kinds alternate too often for that, as with accumulated gradients, all stretches of a kind
+/// are one run, at the place of the first.
 ///
-/// The path is gone through a few times and never held: of a path of any length, a few thousand runs are.
+/// The path is iterated a few times and never stored: even for a very long path, only a few thousand runs are stored.
 #[must_use]
 pub fn condensed(path: impl Iterator<Item = Run> + Clone, most: usize) -> Vec<Run> {
     let most = most.max(1);
@@ -43,7 +43,7 @@ pub fn condensed(path: impl Iterator<Item = Run> + Clone, most: usize) -> Vec<Ru
     if runs.len() == 1 && number > most {
         return by_kind(path);
     }
-    // Thresholds double, so that what is short finds its own kind before it is taken in by another.
+    // Thresholds double, so that a short run joins its own kind before another kind absorbs it.
     for halvings in (1..HALVINGS).rev() {
         let short = Nanos(total.0 >> halvings);
         if halvings >= 7 || runs.len() > most {
@@ -57,7 +57,7 @@ pub fn condensed(path: impl Iterator<Item = Run> + Clone, most: usize) -> Vec<Ru
     runs
 }
 
-/// Runs of a kind together, in the order of the first of each.
+/// Merges the runs of each kind, in the order of the first of each.
 fn by_kind(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut kinds: Vec<Run> = Vec::new();
     for run in runs {
@@ -88,12 +88,12 @@ fn absorbed(runs: impl Iterator<Item = Run>, short: Nanos) -> Vec<Run> {
     joined(kept.into_iter()).collect()
 }
 
-/// Neighbours of one kind become one.
+/// Merges neighbours of one kind.
 fn joined<I: Iterator<Item = Run>>(runs: I) -> Joined<I> {
     Joined { runs: runs.peekable() }
 }
 
-/// Runs of which no neighbours are of one kind.
+/// Runs without neighbours of the same kind.
 #[derive(Clone)]
 struct Joined<I: Iterator<Item = Run>> {
     runs: Peekable<I>,
@@ -123,14 +123,14 @@ impl Run {
         Run { time, times: BTreeMap::from([(key, time)]), parts: BTreeMap::from([(key, names)]) }
     }
 
-    /// What it mostly is: where it is and in which part of the step.
+    /// Its largest place and phase by time.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         let longest = self.times.iter().max_by_key(|(key, time)| (**time, std::cmp::Reverse(**key)))?;
         Some(*longest.0)
     }
 
-    /// The names that take most of it, longest first.
+    /// Names with the most time, longest first.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(names) = self.key().and_then(|key| self.parts.get(&key)) else { return Vec::new() };
@@ -141,7 +141,7 @@ impl Run {
     }
 
     fn take(&mut self, mut other: Run) {
-        // The smaller is dealt out to the larger one.
+        // The smaller run is merged into the larger.
         let names = |run: &Run| run.parts.values().map(BTreeMap::len).sum::<usize>();
         if names(self) < names(&other) {
             std::mem::swap(self, &mut other);

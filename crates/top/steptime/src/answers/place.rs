@@ -1,9 +1,9 @@
-//! What a stretch of the critical path is called, and the part of the step it belongs to.
+//! Names of stretches of the critical path, and their phase of the step.
 
 use steptime_graph::{MarkKind, Phase, StepGraph};
 use steptime_sim::critical::Place;
 
-/// Where it runs: `host`, `device`, `launch` or `return`.
+/// Kind of place: `host`, `device`, `launch` or `return`.
 pub fn kind(place: Place) -> &'static str {
     match place {
         Place::Host(_) => "host",
@@ -13,7 +13,7 @@ pub fn kind(place: Place) -> &'static str {
     }
 }
 
-/// What runs: the top-level op on the host, the kernel on the device, the call that waits.
+/// Name of the work: the top-level op on the host, the kernel on the device, the call that waits.
 pub fn what(graph: &StepGraph, place: Place) -> &str {
     match place {
         Place::Device(activity) | Place::Launch(activity) => graph.names.get(graph.activities[activity].name),
@@ -32,7 +32,7 @@ pub fn what(graph: &StepGraph, place: Place) -> &str {
     }
 }
 
-/// The part of the step: a gap between ops belongs to the op it leads to.
+/// Phase of the step: a gap between ops belongs to the op after it.
 pub fn phase(graph: &StepGraph, place: Place) -> Phase {
     match place {
         Place::Device(activity) | Place::Launch(activity) => {

@@ -5,6 +5,7 @@ mod rows;
 use serde::Serialize;
 use steptime_cost::Process;
 use steptime_graph::StepGraph;
+use steptime_sim::critical::Stretch;
 use steptime_trace::Nanos;
 
 pub(super) use self::rows::pieces;
@@ -20,14 +21,14 @@ use crate::asked::{Asked, HostSlowerThan};
 use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 
-/// A predicted step. The baselines know its time alone.
+/// A predicted step. The baselines predict only its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Predicted {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `predict`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
@@ -37,84 +38,84 @@ pub struct Predicted {
     pub device: Option<String>,
     /// `simulate`, `paper`, `paper-published` or `kernel-sum`.
     pub method: &'static str,
-    /// Where the host's times come from: `own`, `profiled`, `default`, or a file.
+    /// Source of the host's times: `own`, `profiled`, `default`, or a file.
     pub host: String,
-    /// How slow the host is taken to be, where one factor says it.
+    /// Assumed slowness of the host, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slower_than: Option<HostSlowerThan>,
-    /// Where the kernels' times come from: `measured`, or the device as it was named.
+    /// Source of the kernels' times: `measured`, or the device as given.
     pub kernels: String,
-    /// From one step to the next, milliseconds.
+    /// Time from one step to the next, milliseconds.
     pub step_ms: f64,
     /// The state of the process: `profiled` or `fresh`.
     pub process: &'static str,
-    /// Holds the step time with the probability below, milliseconds.
+    /// Interval of the step time at `interval_level`, milliseconds.
     pub interval_ms: Option<[f64; 2]>,
-    /// That probability.
+    /// Probability of the interval.
     pub interval_level: f64,
-    /// What it assumes and what speaks against it, the worst first.
+    /// Assumptions and doubts, worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// The recording replayed with the profiler's cost left in.
+    /// Replay of the recording with the profiler's cost left in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayMeasured>,
-    /// Samples a step, where known.
+    /// Samples per step, where known.
     pub batch: Option<u64>,
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_s: Option<f64>,
-    /// How long of the step the device works, milliseconds.
+    /// Device active time of the step, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_ms: Option<f64>,
-    /// The same as a share of the step.
+    /// Device active time as a share of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// The same by device, milliseconds by its number, where one process works on several.
+    /// Active time of each device, where one process uses several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceActive>,
-    /// How long it does not, milliseconds by cause.
+    /// Device idle time of the step, milliseconds by cause.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
-    /// The most device memory that its tensors need at once, megabytes by kind.
+    /// Peak device memory of the step's tensors, megabytes by kind.
     pub peak_mb: Option<PeakMemory>,
-    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    /// Whether the GPU has room for that with a tenth of its memory left free; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// Time by part of the step.
+    /// Time by phase of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Vec<Part>>,
     /// Time by annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Vec<Part>>,
-    /// Time by module of the model, where the recorder noted modules; those around others come first.
+    /// Time by module of the model, where the recorder noted modules; outer modules come first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleTime>,
-    /// Top-level ops by name, the most expensive first.
+    /// Top-level ops by name, most expensive first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<Op>>,
-    /// Kernels by name, the longest first.
+    /// Kernels by name, longest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels_by_name: Option<Vec<KernelTime>>,
-    /// The chain that makes the step as long as it is, in order.
+    /// The critical path, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<Vec<Piece>>,
     /// The recording's own host gaps relative to those of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slowness: Option<f64>,
-    /// How much of the recording was joined and priced.
+    /// Counts of joined and priced events.
     pub coverage: GraphCoverage,
-    /// Where kernel times came from, as shares of device time, where a device profile priced them.
+    /// Sources of kernel times as shares of device time, where a device profile priced them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_coverage: Option<ModelShares>,
-    /// The same by family of kernels.
+    /// Kernel times by family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub families: Option<Vec<FamilyTime>>,
-    /// The steps recorded.
+    /// The recorded steps.
     pub steps: Steps,
-    /// What to call it, as [`Step::title`]. Not in the JSON.
+    /// Its title, as [`Step::title`]. Not in the JSON.
     #[serde(skip)]
     pub title: String,
     /// Whether the step was made from an execution trace alone. Not in the JSON.
     #[serde(skip)]
     pub derived: bool,
-    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
+    /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
 }
 
@@ -123,14 +124,14 @@ pub struct Predicted {
 pub struct DeviceActive {
     /// Its number.
     pub device: u32,
-    /// How long of the step it works, milliseconds.
+    /// Its active time in the step, milliseconds.
     pub active_ms: f64,
-    /// The same as a share of the step.
+    /// Its active time as a share of the step.
     pub utilisation: f64,
 }
 
 impl DeviceActive {
-    /// Of each device; none where there is one.
+    /// One row per device; empty where there is only one.
     fn all(graph: &StepGraph, simulated: &Prediction, step: Nanos) -> Vec<DeviceActive> {
         let all = simulated.timeline.active_by_device(graph);
         let share = |active: Nanos| active.0 as f64 / step.0.max(1) as f64;
@@ -141,21 +142,37 @@ impl DeviceActive {
 }
 
 impl Prediction {
-    /// The answer. `step` is the step that was predicted.
+    /// Makes the answer. `step` is the step that was predicted.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Predicted {
+        let critical_path = Some(pieces(&step.graph, &self.path));
+        Predicted { critical_path, ..self.answer_without_path(step) }
+    }
+
+    /// The same answer. The timeline is dropped before the path is written, which is as large.
+    pub(crate) fn into_answer(self, step: &Step) -> Predicted {
+        let answer = self.answer_without_path(step);
+        let path = self.into_path();
+        Predicted { critical_path: Some(pieces(&step.graph, &path)), ..answer }
+    }
+
+    fn answer_without_path(&self, step: &Step) -> Predicted {
         Predicted::new(&self.asked, "simulate", step, self.step, Some(self))
+    }
+
+    fn into_path(self) -> Vec<Stretch> {
+        self.path
     }
 }
 
 impl Predicted {
-    /// The answer of a simpler way, which knows the step's time alone.
+    /// Makes the answer of a baseline, which predicts only the step's time.
     #[must_use]
     pub fn by_baseline(asked: &Asked, way: Baseline, step: &Step, time: Nanos) -> Predicted {
         Predicted::new(asked, way.name(), step, time, None)
     }
 
-    /// A time, and what the simulation knows beyond it where there was one.
+    /// Makes the answer without the critical path from a time and, where there is one, the simulation.
     fn new(
         asked: &Asked,
         method: &'static str,
@@ -203,7 +220,7 @@ impl Predicted {
             modules: simulated.map(|s| modules(recorded, s)).unwrap_or_default(),
             ops: simulated.map(|s| ops(graph, s)),
             kernels_by_name: simulated.map(|s| s.kernels.iter().map(KernelTime::new).collect()),
-            critical_path: simulated.map(|s| pieces(graph, &s.path)),
+            critical_path: None,
             host_slowness: simulated.and_then(|s| s.slowness),
             coverage: GraphCoverage::new(&graph.coverage, simulated.map(|s| &s.found)),
             kernel_coverage,
@@ -223,7 +240,7 @@ pub(super) fn process(state: Process) -> &'static str {
     }
 }
 
-/// The GPU predicted for: the one that was named, else the one recorded on.
+/// The GPU predicted for: the given one, else the one recorded on.
 fn device_of(asked: &Asked, recorded: &Step) -> Option<String> {
     let named = asked.device.as_ref().map(|device| device.name.clone());
     let meta = || recorded.meta.as_ref().and_then(|meta| meta.device.clone());

@@ -1,4 +1,4 @@
-//! Recordings replayed with the profiler's cost left in.
+//! Replays of recordings with the profiler's cost left in.
 
 use super::doubts::DoubtSaid;
 use super::shared::{SCHEMA, Steps, ms};
@@ -6,29 +6,29 @@ use crate::replay::SelfCheck;
 use crate::{REPLAY_SAID, Step, of_replay};
 use serde::Serialize;
 
-/// A recording's replay beside the recording. Times in milliseconds, errors are fractions.
+/// A replay compared with its recording. Times are in milliseconds, errors are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplayMeasured {
-    /// Median period as recorded, milliseconds; of a single step its span.
+    /// Median period as recorded, milliseconds; for a single step its span.
     pub recorded_ms: f64,
-    /// The typical step simulated, milliseconds.
+    /// Simulated time of the typical step, milliseconds.
     pub typical_ms: f64,
     /// Relative error of the typical step.
     pub error: f64,
-    /// Relative error of every recorded step simulated with its own times.
+    /// Relative error of every recorded step, each simulated with its own times.
     pub each_error: f64,
     /// Device active time of a step as recorded, milliseconds.
     pub active_recorded_ms: f64,
-    /// Device active time of the typical step simulated, milliseconds.
+    /// Device active time of the simulated typical step, milliseconds.
     pub active_typical_ms: f64,
-    /// Relative error of it.
+    /// Relative error of the active time.
     pub active_error: f64,
     /// Whether a single step was recorded.
     pub single_step: bool,
 }
 
 impl ReplayMeasured {
-    /// Puts a replay into numbers.
+    /// Converts a self-check.
     #[must_use]
     pub fn new(check: &SelfCheck) -> ReplayMeasured {
         ReplayMeasured {
@@ -51,33 +51,33 @@ pub struct Replayed {
     pub schema: u32,
     /// `validate`.
     pub command: &'static str,
-    /// One row a recording.
+    /// One row per recording.
     pub rows: Vec<Row>,
-    /// All of them together.
+    /// Scores over all rows.
     pub summary: Summary,
 }
 
-/// One recording: its replay, or why there is none.
+/// A recording with its replay, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The recording: its folder or file.
     pub name: String,
-    /// How many steps it holds.
+    /// Number of steps.
     pub steps: usize,
-    /// How they were found, as [`Steps::source`]; `none` where it could not be read.
+    /// Method by which they were found, as [`Steps::source`]; `none` where the recording could not be read.
     pub step_source: &'static str,
-    /// The replay, where anything was timed.
+    /// The replay, where the recording has times.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayMeasured>,
-    /// What the replay says against the recording.
+    /// Doubt about the recording that follows from the replay.
     pub doubt: Option<DoubtSaid>,
-    /// Why it could not be read.
+    /// Reason why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl Row {
-    /// Of a recording that was read.
+    /// Makes the row of a recording that was read.
     #[must_use]
     pub fn of(name: String, step: &Step) -> Row {
         let graph = &step.graph;
@@ -94,32 +94,32 @@ impl Row {
         }
     }
 
-    /// Of one that could not be read, and why.
+    /// Makes the row of a recording that could not be read.
     #[must_use]
     pub fn failed(name: String, why: String) -> Row {
         Row { name, steps: 0, step_source: "none", replay: None, doubt: None, failed: Some(why) }
     }
 }
 
-/// Over all recordings; `median` and `within_1_percent` over those of several steps.
+/// Scores over all recordings; `median` and `within_1_percent` only over those with several steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// All recordings.
     pub recordings: usize,
-    /// Those of several steps.
+    /// Recordings with several steps.
     pub several_steps: usize,
     /// Median absolute error of the typical step.
     pub median: f64,
-    /// How many lie within one per cent.
+    /// Number of recordings within one per cent.
     pub within_1_percent: usize,
-    /// How many are off by more than is let pass.
+    /// Number of recordings whose error is above the limit for a doubt.
     pub beyond: usize,
-    /// Of these, those that do not say so.
+    /// Number of those without a doubt.
     pub silent: usize,
 }
 
 impl Replayed {
-    /// Puts rows together.
+    /// Summarises rows.
     #[must_use]
     pub fn new(rows: Vec<Row>) -> Replayed {
         let several = |row: &&Row| row.replay.as_ref().is_some_and(|r| !r.single_step);

@@ -1,4 +1,4 @@
-//! Every kernel of a step under its roof.
+//! Kernels of a step compared with the roofline.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::shared::SCHEMA;
 use crate::ask::{KernelRoof, NamedKernel, NamedKernels, Roofline};
 use crate::step::Step;
 
-/// Every kernel of a step under its roof.
+/// Kernels of a step compared with the roofline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Roofed {
     /// [`SCHEMA`].
@@ -18,60 +18,60 @@ pub struct Roofed {
     pub command: &'static str,
     /// The recording: its folder or file.
     pub name: String,
-    /// What to call it, as [`Step::title`]. Not in the JSON.
+    /// Its title, as [`Step::title`]. Not in the JSON.
     #[serde(skip)]
     pub title: String,
-    /// The profile whose rates are the roof; by name, the GPU that was recorded on.
+    /// The profile whose rates bound the kernels; for kernels known by name only, the GPU recorded on.
     pub device: String,
     /// `measured` or `predicted`.
     pub times: &'static str,
     /// Device time of all kernels, milliseconds.
     pub device_ms: f64,
-    /// The shortest time the device could do it all in, milliseconds; none where kernels are known by name alone.
+    /// Shortest possible device time of all kernels, milliseconds; `None` where kernels are known by name only.
     pub attainable_ms: Option<f64>,
-    /// Kernels of one op and shapes, or of one name, the most expensive first.
+    /// Kernels of one op and shapes, or of one name, most expensive first.
     pub kernels: Vec<Row>,
 }
 
-/// The kernels of one op, of the same shapes and size. Where the input holds no arguments of ops, the kernels of one
+/// The kernels of one op, of the same shapes and size. Where the input has no arguments of ops, the kernels of one
 /// name: of these, only copies and fills have known work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The op; empty outside of ops, and by name.
+    /// The op; empty outside of ops, and for kernels by name.
     pub op: String,
-    /// The name of the kernel, copy or fill; by name alone.
+    /// Name of the kernel, copy or fill; only for kernels by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// The family of its kernels; by name `kernel`, `copy` or `fill`.
+    /// Family of its kernels; for kernels by name `kernel`, `copy` or `fill`.
     pub family: &'static str,
-    /// How many.
+    /// Number of kernels.
     pub count: usize,
-    /// All together, microseconds.
+    /// Total time, microseconds.
     pub time_us: f64,
-    /// Distinct bytes that one touches, where they are known.
+    /// Distinct bytes that one touches, where known.
     pub bytes: Option<u64>,
-    /// Arithmetic operations of one, where they are known.
+    /// Arithmetic operations of one, where known.
     pub flops: Option<u64>,
-    /// Operations a byte.
+    /// Arithmetic intensity, operations per byte.
     pub intensity: Option<f64>,
-    /// Achieved, GB/s.
+    /// Achieved bandwidth, GB/s.
     pub gb_s: Option<f64>,
-    /// Achieved, TFLOP/s.
+    /// Achieved arithmetic rate, TFLOP/s.
     pub tflop_s: Option<f64>,
-    /// The shortest possible time over the time taken.
+    /// Shortest possible time over the actual time.
     pub share: Option<f64>,
-    /// `memory`, `cache`, `arithmetic`, `link` or `launch`, where it is known.
+    /// Bound: `memory`, `cache`, `arithmetic`, `link` or `launch`, where known.
     pub bound: Option<&'static str>,
-    /// The shapes of the tensors that they were called with, where they were recorded.
+    /// Shapes of the tensor arguments, where recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<Vec<i64>>,
-    /// The shortest time the device could do it in, all together, microseconds. Not in the JSON.
+    /// Shortest possible device time of all of them, microseconds. Not in the JSON.
     #[serde(skip)]
     pub attainable_us: f64,
 }
 
 impl Row {
-    /// One launch.
+    /// Makes the row of one launch.
     fn new(kernel: &KernelRoof) -> Row {
         let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
         Row {
@@ -92,7 +92,7 @@ impl Row {
         }
     }
 
-    /// The kernels, copies or fills of one name.
+    /// Makes the row of the kernels, copies or fills of one name.
     fn of_name(kernel: &NamedKernel) -> Row {
         let time_us = kernel.time.as_micros();
         let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());
@@ -131,7 +131,7 @@ impl Row {
 }
 
 impl Roofline {
-    /// The answer: launches of one op, shapes and size together. `step` is the step that was asked about.
+    /// Makes the answer, with launches of one op, shapes and size merged. `step` is the step that was analysed.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Roofed {
         let mut groups = BTreeMap::new();
@@ -156,7 +156,7 @@ impl Roofline {
 }
 
 impl NamedKernels {
-    /// The answer: kernels, copies and fills of one name together. `step` is the step that was asked about.
+    /// Makes the answer, with kernels, copies and fills of one name merged. `step` is the step that was analysed.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Roofed {
         let kernels: Vec<Row> = self.kernels.iter().map(Row::of_name).collect();

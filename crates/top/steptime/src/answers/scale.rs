@@ -1,4 +1,4 @@
-//! How the step of a job changes with the number of its GPUs.
+//! Step time of a job by number of GPUs.
 
 use serde::Serialize;
 use steptime_trace::Nanos;
@@ -17,45 +17,45 @@ pub struct Scaled {
     pub schema: u32,
     /// `scale`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
-    /// What to call it.
+    /// Title of the job or the step.
     pub name: String,
-    /// The GPU.
+    /// Name of the GPU.
     pub device: String,
-    /// Whether each GPU keeps its number of samples; else all share those of one step.
+    /// Whether each GPU keeps its number of samples; else all GPUs share the samples of one step.
     pub weak: bool,
-    /// One row a number of GPUs.
+    /// One row per number of GPUs.
     pub rows: Vec<ScaledRow>,
-    /// What the predictions assume and what speaks against them, each once, the worst first.
+    /// Assumptions and doubts, each once, worst first.
     pub doubts: Vec<String>,
 }
 
-/// A step on some GPUs.
+/// A step on one number of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScaledRow {
-    /// How many.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// In how many machines; none where that is not said.
+    /// Number of nodes; `None` where not given.
     pub nodes: Option<u32>,
-    /// Samples a step, of all together.
+    /// Samples per step of all GPUs together.
     pub batch: u64,
     /// The step, milliseconds.
     pub step_ms: f64,
     /// Its interval, milliseconds.
     pub interval_ms: [f64; 2],
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_s: f64,
-    /// Samples a second of each GPU, relative to the first row.
+    /// Samples per second and GPU, relative to the first row.
     pub efficiency: f64,
-    /// Data on its way between GPUs while nothing else runs, on the GPU where that is longest: milliseconds.
+    /// Time in which data is on its way between GPUs and nothing else runs, on the GPU where it is longest, milliseconds.
     pub exposed_ms: f64,
-    /// What a thousand million samples cost at the price given.
+    /// Cost of 10^9 samples at the given price.
     pub cost: Option<f64>,
 }
 
 impl Scaled {
-    /// Of a described model; `price` is that of a GPU for an hour.
+    /// Makes the answer for a described model; `price` is the price per GPU-hour.
     #[must_use]
     pub fn of(placements: &[Placement], weak: bool, price: Option<f64>) -> Scaled {
         let first = placements.first();
@@ -76,7 +76,7 @@ impl Scaled {
         }
     }
 
-    /// Of a step on several numbers of GPUs; `before` is its prediction on one.
+    /// Makes the answer for a step on several numbers of GPUs; `before` is its prediction on one.
     #[must_use]
     pub fn of_step(
         step: &Step,
@@ -111,7 +111,7 @@ impl Scaled {
     }
 }
 
-/// Rows with what each GPU does beside those of the first.
+/// Fills in the efficiency of each row, relative to the first.
 fn rows(rows: impl Iterator<Item = ScaledRow>) -> Vec<ScaledRow> {
     let mut rows: Vec<ScaledRow> = rows.collect();
     let each = |row: &ScaledRow| row.samples_per_s / f64::from(row.gpus.max(1));
@@ -120,7 +120,7 @@ fn rows(rows: impl Iterator<Item = ScaledRow>) -> Vec<ScaledRow> {
     rows
 }
 
-/// The texts of doubts, each once, the worst first.
+/// Texts of doubts, each once, worst first.
 fn once(doubts: Vec<DoubtSaid>) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for doubt in worst_first(doubts) {
@@ -139,7 +139,7 @@ fn row(placement: &Placement, price: Option<f64>) -> ScaledRow {
 }
 
 impl ScaledRow {
-    /// Of so many GPUs in so many machines, 0 where that is not said.
+    /// Makes a row; 0 nodes mean that their number was not given.
     fn new(
         [gpus, nodes]: [u32; 2],
         batch: u64,

@@ -1,4 +1,4 @@
-//! Where the tables of a model lie, and how long its job's step takes then.
+//! Placement of a model's tables, and the step time of its job.
 
 use serde::Serialize;
 use steptime_eager::{Cutting, Home, Model};
@@ -14,73 +14,73 @@ pub struct Placed {
     pub schema: u32,
     /// `shard`.
     pub command: &'static str,
-    /// How the plan was found; none where it was given.
+    /// Search method that found the plan; `None` where the plan was given.
     pub found_by: Option<&'static str>,
-    /// No plan is shorter, by the loads of its tables as far as these add up in the plans simulated, milliseconds; none where that is
-    /// not known.
+    /// Lower bound of the step over all plans, from the loads of tables that add up in the simulated plans, milliseconds; `None`
+    /// where unknown.
     pub bound_ms: Option<f64>,
-    /// How many changes simulations made to it then.
+    /// Number of changes that simulations then made to the plan.
     pub changes: usize,
-    /// How many plans were simulated; none where it was given.
+    /// Number of simulated plans; 0 where the plan was given.
     pub simulated: usize,
-    /// What it may cost to take it; none where no bound is known.
+    /// Expected loss from taking this plan; `None` where no bound is known.
     pub regret: Option<RegretSaid>,
-    /// In how many machines the GPUs are; none where that is not said.
+    /// Number of nodes; `None` where not given.
     pub nodes: Option<u32>,
-    /// Other plans that were simulated, but for those that are a change away.
+    /// Other simulated plans, without those that differ by one change.
     pub others: Vec<OtherPlan>,
-    /// What lies on each GPU: one of those that have the same to do.
+    /// Contents of each GPU: one of those with the same work.
     pub gpus: Vec<OnGpu>,
-    /// Where each table lies.
+    /// Placement of each table.
     pub tables: Vec<TablePlaced>,
-    /// What the host of each node has of tables, MB (a million bytes); empty where tables lie on GPUs alone.
+    /// Memory of each node's host that tables use, MB (10^6 bytes); empty where all tables are on GPUs.
     pub hosts_mb: Vec<f64>,
-    /// The step.
+    /// The predicted step.
     pub predicted: PredictedJob,
 }
 
-/// How much shorter than the step with the pick another may be.
+/// Possible saving of another plan over the chosen one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RegretSaid {
-    /// What a plan at the bound is expected to save, as a share of the step: of any other plan it is less.
+    /// Expected saving of a plan at the bound, as a share of the step; any other plan saves less.
     pub expected: f64,
-    /// How much shorter the bound is, as a share of the step.
+    /// Distance of the step to the bound, as a share of the step.
     pub above_bound: f64,
-    /// How far differences of plans are from the predicted ones: standard deviation of the logarithm of a step.
+    /// Error of predicted differences between plans: standard deviation of the logarithm of a step.
     pub spread: f64,
-    /// Where that is from.
+    /// Source of `spread`.
     pub spread_from: &'static str,
 }
 
 /// A plan that was simulated and is not the best.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OtherPlan {
-    /// How it was found.
+    /// Search method that found it.
     pub found_by: &'static str,
     /// Its step, milliseconds.
     pub step_ms: f64,
 }
 
-/// What lies on a GPU.
+/// Contents of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OnGpu {
     /// Its number.
     pub gpu: u32,
-    /// How many GPUs have as much to do, this one among them.
+    /// Number of GPUs with the same work, including this one.
     pub alike: u32,
-    /// Tables, or parts of them, that lie on it alone.
+    /// Tables of which this GPU has all or a part, without those that are copied to all GPUs.
     pub tables: Vec<usize>,
-    /// The most memory that its step needs, MB (a million bytes); none where that is not known.
+    /// Peak memory of its step, MB (10^6 bytes); `None` where unknown.
     pub peak_mb: Option<f64>,
-    /// Its step if no other GPU kept it waiting, milliseconds.
+    /// Its step if it never waited for another GPU, milliseconds.
     pub alone_ms: f64,
-    /// Its device at work, milliseconds.
+    /// Time in which its device computes, milliseconds.
     pub computes_ms: f64,
-    /// How long it waits for other GPUs, milliseconds.
+    /// Waiting time for other GPUs, milliseconds.
     pub waits_ms: f64,
 }
 
-/// Where a table lies.
+/// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TablePlaced {
     /// Its number.
@@ -89,31 +89,31 @@ pub struct TablePlaced {
     pub rows: i64,
     /// Elements of a row.
     pub columns: i64,
-    /// Lookups a sample.
+    /// Lookups per sample.
     pub lookups: i64,
-    /// `whole`, `columns`, `rows`, `grid` (rows over some GPUs, perhaps of groups of columns) or `copies`.
+    /// `whole`, `columns`, `rows`, `grid` (rows split over some GPUs, perhaps of groups of columns) or `copies`.
     pub cut: &'static str,
-    /// The GPUs; none listed of copies, which are on all.
+    /// The GPUs; empty for `copies`, which are on all.
     pub gpus: Vec<u32>,
-    /// The caches behind which it lies in hosts' memory; none where GPUs have all its rows.
+    /// Its caches on GPUs, where its rows are in hosts' memory; `None` where GPUs hold all its rows.
     pub cached: Option<CachedTable>,
 }
 
 /// A table in hosts' memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CachedTable {
-    /// How many of its rows all its caches together hold, ...
+    /// Number of rows that all its caches together hold.
     pub rows: i64,
-    /// ... as a share of those that its parts have.
+    /// Cached rows as a share of the rows of its parts.
     pub share: f64,
-    /// How many rows a step brings from hosts, as computed from the distribution of indices; as many go back.
+    /// Rows copied from hosts per step, as computed from the distribution of indices; the same number is written back.
     pub misses: i64,
-    /// What its weights and the optimizer's state take of hosts' memory, MB (a million bytes).
+    /// Host memory of its weights and the optimizer's state, MB (10^6 bytes).
     pub host_mb: f64,
 }
 
 impl Placed {
-    /// A plan that was given.
+    /// Describes a given plan.
     #[must_use]
     pub fn of(placement: &Placement) -> Placed {
         Placed {
@@ -133,7 +133,7 @@ impl Placed {
         }
     }
 
-    /// A plan that was found.
+    /// Describes a plan that was found.
     #[must_use]
     pub fn found(sharded: &Sharded) -> Placed {
         let other = |&(found_by, step)| OtherPlan { found_by, step_ms: ms(step) };
@@ -198,7 +198,7 @@ fn cached(model: &Model, home: &Home) -> Option<CachedTable> {
     (!all.is_empty()).then_some(CachedTable { rows, share, misses, host_mb: bytes as f64 / 1e6 })
 }
 
-/// What each node's host has of tables, MB; none where tables lie on GPUs alone.
+/// Memory of each node's host that tables use, MB; empty where all tables are on GPUs.
 fn hosts(model: &Model) -> Vec<f64> {
     let node = model.nodes().map_or(model.gpus(), |nodes| model.gpus() / nodes.max(1)).max(1);
     let mut hosts = vec![0.0; model.gpus().div_ceil(node) as usize];

@@ -1,4 +1,4 @@
-//! What several answers hold.
+//! Parts that several answers share.
 
 use serde::{Serialize, Serializer};
 use steptime_graph::{StepGraph, StepSource};
@@ -17,7 +17,7 @@ pub(super) fn as_object<K: Serialize, V: Serialize, S: Serializer>(
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// The most device memory that tensors need at once, megabytes (10^6 bytes): all of it, and by kind.
+/// Peak device memory of tensors, megabytes (10^6 bytes): total, and by kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct PeakMemory {
@@ -32,13 +32,13 @@ impl PeakMemory {
         PeakMemory { parts: std::iter::once(("total", mb(peak.total()))).chain(kinds).collect() }
     }
 
-    /// All of it, megabytes.
+    /// Total, megabytes.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.parts.first().map_or(0.0, |(_, mb)| *mb)
     }
 
-    /// By kind, megabytes.
+    /// Memory by kind, megabytes.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         self.parts.iter().skip(1).copied()
     }
@@ -49,19 +49,19 @@ pub(super) fn ms(time: Nanos) -> f64 {
     time.as_millis()
 }
 
-/// Samples a second of a step of so many; `None` where either is not known.
+/// Samples per second of a step; `None` where either is unknown.
 pub(super) fn samples_per_s(samples: Option<u64>, step: Nanos) -> Option<f64> {
     samples.filter(|_| step > Nanos::ZERO).map(|samples| samples as f64 / ms(step) * 1e3)
 }
 
-/// What kernels of one name take in a step.
+/// Time of the kernels of one name in a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelTime {
     /// The kernel, copy or memset.
     pub name: String,
-    /// How many a step.
+    /// Number per step.
     pub count: usize,
-    /// Their time together, milliseconds.
+    /// Total time, milliseconds.
     pub device_ms: f64,
 }
 
@@ -74,14 +74,14 @@ impl KernelTime {
 /// The steps of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Steps {
-    /// How they were found: `marked`, `repeated`, or `whole` where the whole trace is taken for one.
+    /// Method by which they were found: `marked`, `repeated`, or `whole` where the whole trace is taken for one.
     pub source: &'static str,
-    /// How many there are.
+    /// Number of steps.
     pub count: usize,
 }
 
 impl Steps {
-    /// Of a graph.
+    /// Counts the steps of a graph.
     #[must_use]
     pub fn of(graph: &StepGraph) -> Steps {
         let source = match graph.step_source {

@@ -1,57 +1,56 @@
-//! Where device time comes from.
+//! Sources of device time.
 
 use std::collections::BTreeMap;
 
 use crate::device::{ModelCoverage, PricedLaunches};
 use serde::Serialize;
 
-/// Where predicted device time came from, as shares of it.
+/// Sources of predicted device time, as shares of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModelShares {
-    /// From models fitted on a sweep.
+    /// Share from models fitted on a sweep.
     pub fitted: f64,
-    /// From models fitted on a sweep of another GPU.
+    /// Share from models fitted on a sweep of another GPU.
     pub transferred: f64,
-    /// From formulas over the device's specification.
+    /// Share from formulas over the device's specification.
     pub analytic: f64,
-    /// Kept as measured on this very GPU.
+    /// Share kept as measured on this same GPU.
     pub measured: f64,
-    /// Measured on another GPU, and scaled.
+    /// Share measured on another GPU and scaled.
     pub scaled: f64,
-    /// From the bytes of ops that are not known.
+    /// Share priced by the bytes of unknown ops.
     pub fallback: f64,
-    /// Of launches of which nothing is known.
+    /// Share of launches without any known work.
     pub unknown: f64,
-    /// Out of the range of what models were fitted on; part of the shares above.
+    /// Share outside of the range of the fitted data; part of the shares above.
     pub extrapolated: f64,
 }
 
-/// What the kernels of one family take in a step.
+/// Time of the kernels of one family in a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyTime {
     /// The family.
     pub family: &'static str,
-    /// Ops that launch one.
+    /// Number of launches.
     pub count: usize,
-    /// Their time together, milliseconds.
+    /// Total time, milliseconds.
     pub device_ms: f64,
-    /// Half-width of the 90 % interval of the typical one, of the logarithm of its time.
+    /// Half-width of the 90 % interval of the median kernel, of the logarithm of its time.
     pub half_width: f64,
-    /// Where most of it came from.
+    /// Main source of the time.
     pub source: &'static str,
 }
 
 /// The launches of one family.
 #[derive(Default)]
 struct Sum {
-    /// Time by where it came from.
+    /// Time by source.
     by_source: BTreeMap<&'static str, f64>,
-    /// Half-widths.
     widths: Vec<f64>,
 }
 
 impl ModelShares {
-    /// Of one prediction.
+    /// Converts the coverage of one prediction.
     #[must_use]
     pub fn new(coverage: &ModelCoverage) -> ModelShares {
         ModelShares {
@@ -66,7 +65,7 @@ impl ModelShares {
         }
     }
 
-    /// In words; what is zero is not said.
+    /// Describes the shares in words, without those that are zero.
     #[must_use]
     pub fn text(&self) -> String {
         let parts = [
@@ -84,11 +83,11 @@ impl ModelShares {
     }
 }
 
-/// Half-widths are told to nine digits: the last ones differ from one machine's logarithm to another's.
+/// Half-widths are rounded to nine digits: the last ones differ between machines' logarithms.
 const DIGITS: f64 = 1e9;
 
 impl FamilyTime {
-    /// All families of a step, the most expensive first.
+    /// All families of a step, most expensive first.
     #[must_use]
     pub fn all(priced: &PricedLaunches) -> Vec<FamilyTime> {
         let mut families: BTreeMap<&'static str, Sum> = BTreeMap::new();

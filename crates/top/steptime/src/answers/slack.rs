@@ -1,4 +1,4 @@
-//! How much later ops could be.
+//! Slack of ops.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use steptime_graph::{OpId, StepGraph};
 use steptime_sim::critical::Slack;
 use steptime_trace::Nanos;
 
-/// For top-level ops by name: the smallest slack of any of their marks and of what they launched.
+/// Smallest slack of any mark or device activity of the top-level ops of each name.
 pub fn by_op<'g>(graph: &'g StepGraph, slack: &Slack) -> HashMap<&'g str, Nanos> {
     let mut least: HashMap<&str, Nanos> = HashMap::new();
     let mut note = |op: OpId, time: Nanos| {

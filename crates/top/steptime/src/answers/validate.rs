@@ -1,4 +1,4 @@
-//! Predictions beside what was measured.
+//! Predictions compared with measurements.
 
 use serde::Serialize;
 
@@ -9,42 +9,42 @@ use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 use crate::validate::{Row, Validation};
 
-/// Predictions beside what was measured. Times are in milliseconds, errors and shares are fractions.
+/// Predictions compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Validated {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
     pub command: &'static str,
-    /// Where the host's times come from.
+    /// Source of the host's times.
     pub host: String,
-    /// Where the kernels' times come from: `measured`, or the device.
+    /// Source of the kernels' times: `measured`, or the device.
     pub kernels: String,
     /// Whether steps were predicted from their execution traces alone.
     pub lone: bool,
-    /// One row a recording.
+    /// One row per recording.
     pub rows: Vec<Recording>,
     /// Scores over all of them.
     pub summary: Summary,
-    /// Where predicted device time came from, where kernels were priced.
+    /// Sources of predicted device time, where kernels were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ModelShares>,
-    /// Kernel times by family, the one with the most device time first.
+    /// Errors of kernel times by family, the one with the most device time first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyErrors>,
-    /// The same by op.
+    /// Errors of kernel times by op.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<FamilyErrors>,
-    /// What the user should know of the recordings.
+    /// Warnings about the recordings.
     pub warnings: Vec<String>,
 }
 
-/// What was asked for.
+/// Settings of a validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Where the host's times come from: `own`, `default`, `leave-one-out`, or a file.
+    /// Source of the host's times: `own`, `default`, `leave-one-out`, or a file.
     pub host: String,
-    /// Where the kernels' times come from: `measured`, or the device.
+    /// Source of the kernels' times: `measured`, or the device.
     pub kernels: String,
     /// Whether steps are predicted from their execution traces alone.
     pub lone: bool,
@@ -63,15 +63,15 @@ pub struct Recording {
     pub error: f64,
     /// The 90 % interval.
     pub interval_ms: [f64; 2],
-    /// Whether it holds the measured step.
+    /// Whether the interval holds the measured step.
     pub inside: bool,
-    /// The architecture it is of: with leave-one-out nothing of it was fitted on.
+    /// Its architecture; with leave-one-out no recording of it was in the fitted data.
     pub architecture: String,
     /// Whether the host profile was fitted on it.
     pub in_sample: bool,
-    /// The published method.
+    /// Step by the published method.
     pub paper_ms: f64,
-    /// The published method, with the published cost of the profiler.
+    /// Step by the published method, with the published cost of the profiler.
     pub paper_published_ms: f64,
     /// The plain sum of kernels.
     pub kernel_sum_ms: f64,
@@ -81,13 +81,13 @@ pub struct Recording {
     pub active_predicted_ms: f64,
     /// The profiled step, as recorded.
     pub profiled_ms: Option<f64>,
-    /// The profiled step, replayed with the profiler's cost left in.
+    /// The profiled step as replayed, the profiler's cost left in.
     pub replayed_ms: Option<f64>,
     /// Relative error of the replay.
     pub replay_error: Option<f64>,
     /// Share of the profiled step in which the device is idle.
     pub idle_share_profiled: Option<f64>,
-    /// The same of the replay.
+    /// Share of the replayed step in which the device is idle.
     pub idle_share_replayed: Option<f64>,
     /// The recording's own host gaps relative to those of the profile.
     pub host_slowness: Option<f64>,
@@ -98,9 +98,9 @@ pub struct Recording {
 pub struct Summary {
     /// The simulation.
     pub simulate: Errors,
-    /// The published method, the profiler's cost as measured.
+    /// The published method, with the profiler's cost as measured.
     pub paper: Errors,
-    /// The same, the profiler's cost as published.
+    /// The published method, with the profiler's cost as published.
     pub paper_published: Errors,
     /// The plain sum of kernels.
     pub kernel_sum: Errors,
@@ -108,7 +108,7 @@ pub struct Summary {
     pub active: Errors,
     /// The replay of the profiled step.
     pub replay: Errors,
-    /// How often intervals hold.
+    /// Frequency with which intervals hold the measured step.
     pub interval: Interval,
 }
 
@@ -125,12 +125,12 @@ pub struct Errors {
     pub max: f64,
 }
 
-/// Kernel times of one family, or of the ops of one name: predicted against measured, op by op.
+/// Errors of kernel times, op by op, of one family or of the ops of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyErrors {
     /// The family, or the op.
     pub family: String,
-    /// How many ops.
+    /// Number of ops.
     pub count: usize,
     /// Share of the device time of all recordings together.
     pub time_share: f64,
@@ -148,17 +148,17 @@ pub struct FamilyErrors {
     pub inside: f64,
 }
 
-/// How often the interval holds what was measured.
+/// Frequency with which the interval holds the measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Interval {
-    /// How often it should.
+    /// Nominal frequency.
     pub level: f64,
-    /// How often it does.
+    /// Actual frequency.
     pub inside: f64,
 }
 
 impl Validation {
-    /// The answer: what was asked for, beside what came of it.
+    /// Makes the answer.
     #[must_use]
     pub fn answer(&self, asked: Asked) -> Validated {
         let Asked { host, kernels, lone } = asked;
@@ -238,7 +238,7 @@ impl Errors {
 }
 
 impl ModelShares {
-    /// Over all recordings of a validation, by predicted device time; `None` where kernels were not priced.
+    /// Shares over all recordings of a validation, by predicted device time; `None` where kernels were not priced.
     #[must_use]
     pub fn over(validation: &Validation) -> Option<ModelShares> {
         let mut sum = ModelCoverage::default();

@@ -17,35 +17,35 @@ pub struct Changed {
     pub schema: u32,
     /// `whatif`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
     pub name: String,
     /// The GPU predicted for.
     pub device: Option<String>,
-    /// Where the host's times come from.
+    /// Source of the host's times.
     pub host: String,
-    /// Where the kernels' times come from: `measured`, or the device as it was named.
+    /// Source of the kernels' times: `measured`, or the device as given.
     pub kernels: String,
-    /// The step as it is.
+    /// The unchanged step.
     pub before: Side,
     /// The step with the change.
     pub after: Side,
-    /// How many times as fast the step is after the change.
+    /// Speedup of the step by the change.
     pub speedup: f64,
-    /// What each rule did.
+    /// Effects of each rule.
     pub transforms: Vec<Transform>,
-    /// Where the difference comes from.
+    /// Causes of the difference.
     pub why: Vec<String>,
-    /// Where device time after the change comes from, as shares of it.
+    /// Sources of device time after the change, as shares of it.
     pub kernel_times: KernelTimes,
     /// The probability of the intervals.
     pub interval_level: f64,
-    /// What it assumes and what speaks against it, the worst first.
+    /// Assumptions and doubts, worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
+    /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
-    /// What to call it. Not in the JSON.
+    /// Its title. Not in the JSON.
     #[serde(skip)]
     pub title: String,
 }
@@ -53,51 +53,51 @@ pub struct Changed {
 /// One side of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// From one step to the next, milliseconds.
+    /// Time from one step to the next, milliseconds.
     pub step_ms: f64,
-    /// Holds the step time with the probability that the answer says, milliseconds.
+    /// Interval of the step time at the answer's level, milliseconds.
     pub interval_ms: [f64; 2],
-    /// How long of the step the device works, milliseconds.
+    /// Device active time of the step, milliseconds.
     pub active_ms: f64,
-    /// How long it does not, milliseconds by cause.
+    /// Device idle time of the step, milliseconds by cause.
     #[serde(serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
-    /// The most device memory that its tensors need at once, megabytes by kind.
+    /// Peak device memory of the step's tensors, megabytes by kind.
     pub peak_mb: Option<PeakMemory>,
-    /// Whether the GPU has room for that; `None` where either is not known.
+    /// Whether the GPU has room for that; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// Samples a second, where the batch is known.
+    /// Samples per second, where the batch is known.
     pub samples_per_s: Option<f64>,
 }
 
-/// What a rule did.
+/// Effects of a rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transform {
     /// The rule.
     pub name: &'static str,
-    /// What it did and why.
+    /// The changes it made, with reasons.
     pub why: Vec<String>,
-    /// How many ops it removed.
+    /// Number of ops removed.
     pub removed: usize,
-    /// How many it put in.
+    /// Number of ops inserted.
     pub inserted: usize,
-    /// How many have other arguments or settings.
+    /// Number of ops with other arguments or settings.
     pub changed: usize,
 }
 
-/// Where device time comes from, as shares of it.
+/// Sources of device time, as shares of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KernelTimes {
-    /// Measured, and as it was.
+    /// Share measured and unchanged.
     pub measured: f64,
-    /// Measured, times what a model says of the change.
+    /// Share measured and scaled by a model's ratio for the change.
     pub scaled: f64,
-    /// A model's alone.
+    /// Share from a model alone.
     pub modelled: f64,
 }
 
 impl Side {
-    /// Of a prediction of a step of so many samples.
+    /// Makes one side from a prediction and the number of samples of its step.
     pub(super) fn of(prediction: &Prediction, samples: Option<u64>) -> Side {
         Side {
             step_ms: ms(prediction.step),
@@ -145,10 +145,10 @@ impl WhatIf {
     }
 }
 
-/// A change of less than this, as a share of the step, is not worth a line.
+/// Smallest difference, as a share of the step, that is reported.
 const WORTH: f64 = 0.005;
 
-/// Where the difference of two predictions comes from: device time, and idle time by cause, the largest first.
+/// Causes of the difference of two predictions: device active time, and idle time by cause, largest first.
 pub(super) fn why(before: &Prediction, after: &Prediction) -> Vec<String> {
     let mut parts: Vec<(String, Nanos, Nanos)> =
         vec![("device active".to_owned(), before.active, after.active)];

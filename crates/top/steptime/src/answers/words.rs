@@ -1,8 +1,8 @@
-//! Numbers and names in words.
+//! Formatting of numbers and names.
 
 use steptime_graph::names::EventName;
 
-/// A fraction as a percentage; a dash for that of nothing.
+/// A fraction as a percentage; a dash where it is not finite.
 #[must_use]
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
@@ -17,13 +17,13 @@ pub fn times(factor: f64) -> String {
     format!("x/÷ {}", digits(factor))
 }
 
-/// A factor to two digits behind the point, or one from 10 on.
+/// A factor with two decimals, or one from 10 on.
 #[must_use]
 pub fn digits(factor: f64) -> String {
     if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.1}") }
 }
 
-/// A count with its thousands set apart.
+/// A count with thousands separators.
 #[must_use]
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -49,7 +49,7 @@ pub fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// An op's name without the words that every backward function has.
+/// An op's name without the prefixes that every backward function has.
 #[must_use]
 pub fn op(name: &str) -> &str {
     match EventName::of(name) {
@@ -59,7 +59,7 @@ pub fn op(name: &str) -> &str {
     }
 }
 
-/// A kernel's name without the words that most of PyTorch's kernels have.
+/// A kernel's name without the prefixes that most of PyTorch's kernels have.
 #[must_use]
 pub fn kernel(name: &str) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
@@ -70,7 +70,7 @@ pub fn kernel(name: &str) -> String {
 #[must_use]
 pub fn kernel_family(name: &str) -> String {
     let name = kernel(name);
-    // `Memcpy HtoD (Pageable -> Device)` keeps its brackets.
+    // `Memcpy HtoD (Pageable -> Device)` keeps its parentheses.
     let call = name.match_indices('(').find(|(at, _)| !name[..*at].ends_with(' ')).map(|(at, _)| at);
     let end = name.find('<').into_iter().chain(call).min().filter(|&end| end > 0);
     end.map_or(name.clone(), |end| name[..end].to_owned())

@@ -1,4 +1,4 @@
-//! Kernels by name, where no op says what they work on: times, and the roof of copies, whose bytes are recorded.
+//! Kernels by name, for traces without arguments of ops: times, and the roofline of copies, whose bytes are recorded.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::possible::takes_time;
 /// The kernels, copies and fills of a step by name.
 #[derive(Debug, Clone)]
 pub struct NamedKernels {
-    /// The GPU that was recorded on.
+    /// The GPU recorded on.
     pub device: Option<String>,
-    /// Its rates; `None` where it has no profile.
+    /// Specification of the GPU; `None` where it has no profile.
     pub spec: Option<DeviceSpec>,
-    /// By name, the most expensive first.
+    /// Kernels by name, most expensive first.
     pub kernels: Vec<NamedKernel>,
 }
 
@@ -33,19 +33,19 @@ pub struct NamedKernel {
     pub kind: ActivityKind,
     /// Number of times that it runs in a step.
     pub count: usize,
-    /// Time of all together.
+    /// Total time.
     pub time: Nanos,
-    /// Bytes of all together; 0 where they are not recorded, as those of kernels never are.
+    /// Total bytes; 0 where not recorded, as for all kernels.
     pub bytes: u64,
-    /// The shortest time for all together and its bound; `None` of kernels, and where the GPU has no profile.
+    /// Shortest possible total time and its bound; `None` for kernels, and where the GPU has no profile.
     pub roof: Option<(Nanos, Bound)>,
 }
 
 impl Question<'_> {
-    /// Device activities by name, with measured times: what a trace without arguments of ops can answer of a roofline.
+    /// Groups device activities by name, with measured times: the roofline of a trace without arguments of ops.
     ///
     /// # Errors
-    /// Where the input holds no times of a GPU, or a GPU is named, which needs arguments; nothing takes any time.
+    /// Fails where the input has no times of a GPU, where a GPU is given (which needs arguments), or where nothing takes time.
     pub fn kernels_by_name(&self) -> Result<NamedKernels, Error> {
         let step = self.step;
         if self.device.is_some() {
@@ -90,7 +90,7 @@ impl Question<'_> {
     }
 }
 
-/// The shortest time of a copy or fill: over the link to the host, or through device memory.
+/// Shortest possible time of a copy or fill: over the link to the host, or through device memory.
 fn roof(graph: &StepGraph, id: ActivityId, spec: &DeviceSpec) -> Option<(Nanos, Bound)> {
     let activity = &graph.activities[id];
     let bytes = activity.bytes.0 as f64;

@@ -1,4 +1,4 @@
-//! Whose host a step is predicted on: decided here, once.
+//! Choice of the host that a step is predicted on.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,44 +11,43 @@ use crate::error::Error;
 use crate::shipped_host::default_host;
 use crate::step::Step;
 
-/// The longest profile that is read, in bytes.
+/// Size limit of a profile, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// Factors on a host's times that are taken.
+/// Accepted factors on a host's times.
 pub(crate) const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
 
-/// Where the host's times come from.
+/// Source of the host's times.
 #[derive(Debug, Clone)]
 pub(super) enum Times<'s> {
-    /// The recording where it has any, else a typical host.
+    /// The recording where it has host times, else a typical host.
     Best,
     /// The recording.
     Own,
-    /// The recording, the profiler's cost left in.
+    /// The recording, with the profiler's cost left in.
     Profiled,
     /// A profile.
     Profile(&'s HostProfile),
-    /// A profile by the name of its file.
+    /// A profile read from a file.
     File {
-        /// The profile.
         profile: Box<HostProfile>,
-        /// As it was named.
+        /// Name of the file, as given.
         name: String,
     },
-    /// The shipped profile, brought to the host of a probe.
+    /// The shipped profile, scaled to the host of a probe.
     Probed(Probe),
     /// A host of typical speed.
     Typical,
 }
 
-/// The host that a question comes to.
+/// The host chosen for a query.
 pub(super) struct Chosen<'p> {
-    /// What it is called in the answer.
+    /// Its name in the answer.
     pub(super) name: String,
-    /// Its profile; `None` where the recording's own times are taken.
+    /// Its profile; `None` where the recording's own times are used.
     pub(super) profile: Option<Cow<'p, HostProfile>>,
-    /// How slow it is taken to be, where one factor says it.
+    /// Its assumed slowness, where one factor gives it.
     pub(super) slower_than: Option<HostSlowerThan>,
-    /// Whether it is a typical host because nothing is known of it.
+    /// Whether it is a typical host because the actual one is unknown.
     pub(super) assumed: bool,
 }
 
@@ -58,11 +57,11 @@ impl Times<'_> {
         matches!(self, Times::Profiled)
     }
 
-    /// The host for a step; `slower` is a factor on a profile's times.
+    /// Chooses the host for a step; `slower` is a factor on a profile's times.
     ///
     /// # Errors
-    /// Where the step has no host times of its own and these are asked for; a factor without a profile to apply it
-    /// to, or that makes no sense.
+    /// Fails where the step has no host times of its own but needs them, where a factor is given without a profile to apply
+    /// it to, or where the factor is out of range.
     pub(super) fn chosen(&self, slower: Option<f64>, step: &Step) -> Result<Chosen<'_>, Error> {
         if let Some(times) = slower.filter(|times| !FACTORS.contains(times)) {
             return Err(Error::HostFactor { times });
@@ -98,7 +97,7 @@ fn own(name: &str, slower: Option<f64>) -> Result<Chosen<'static>, Error> {
     }
 }
 
-/// The shipped profile for a host that is not known, or that is so many times as slow.
+/// The shipped profile for an unknown host, or for one slower by a given factor.
 fn typical(slower: Option<f64>, assumed: bool) -> Result<Chosen<'static>, Error> {
     let shipped = default_host()?;
     let profile = match slower {
@@ -110,11 +109,11 @@ fn typical(slower: Option<f64>, assumed: bool) -> Result<Chosen<'static>, Error>
     Ok(Chosen { name: "default".to_owned(), profile: Some(Cow::Owned(profile)), slower_than, assumed })
 }
 
-/// Reads a host profile; of what a probe wrote, and of a recording with a probe, it is the shipped profile brought to
+/// Reads a host profile. For a file written by a probe, and for a recording with a probe, returns the shipped profile scaled to
 /// that host.
 ///
 /// # Errors
-/// Where the file is none of these, or the recording holds no probe.
+/// Fails where the file is none of these, or the recording has no probe.
 pub fn read_host(path: &Path) -> Result<HostProfile, Error> {
     if path.is_dir() {
         let meta = Meta::read_of(path)?;

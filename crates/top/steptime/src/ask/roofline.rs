@@ -1,4 +1,4 @@
-//! How far each kernel of a step is from what the device could do.
+//! Kernel times of a step compared with the roofline of the device.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
@@ -9,44 +9,44 @@ use crate::error::Error;
 use crate::possible::{possible, takes_time};
 use crate::step::Step;
 
-/// The device that recordings are taken to be of where they do not name theirs.
+/// Assumed device of recordings that do not name theirs.
 const UNNAMED: &str = "h200";
 
-/// Every kernel of a step under its roof.
+/// Kernels of a step compared with the roofline.
 #[derive(Debug, Clone)]
 pub struct Roofline {
-    /// The device whose rates are the roof: as it was named, else the name of its profile.
+    /// The device whose rates bound the kernels: as given, else the name of its profile.
     pub device: String,
-    /// Its rates.
+    /// Its specification.
     pub spec: DeviceSpec,
-    /// Whether times are priced by a profile; else they were measured.
+    /// Whether times are predicted from a profile; else they were measured.
     pub predicted: bool,
-    /// The kernel calls that take time, in the order in which they run.
+    /// Kernel calls that take time, in order of execution.
     pub kernels: Vec<KernelRoof>,
 }
 
-/// A kernel call under its roof.
+/// A kernel call compared with the roofline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelRoof {
     /// The op that launched it; empty outside of ops.
     pub op: String,
     /// Its family.
     pub family: &'static str,
-    /// The shapes of the tensors that the op was called with, where they were recorded.
+    /// Shapes of the op's tensor arguments, where recorded.
     pub shapes: Vec<Vec<i64>>,
-    /// How long it takes.
+    /// Its time.
     pub time: Nanos,
-    /// How long it could take, and what bounds it.
+    /// Its shortest possible time, and its bound.
     pub roof: Roof,
 }
 
 impl Question<'_> {
-    /// Puts every kernel under the roof of the GPU: with predicted times where one is named, else with measured times and
+    /// Compares every kernel with the roofline of the GPU: with predicted times where a GPU is given, else with measured times and
     /// the GPU recorded on.
     ///
     /// # Errors
-    /// As [`Question::run`]; no GPU named, and no profile of the one recorded on; no arguments of its ops; no kernel takes
-    /// any time.
+    /// As [`Question::run`]; also where no GPU is given and the one recorded on has no profile, where arguments of ops are missing,
+    /// or where no kernel takes time.
     pub fn roofline(&self) -> Result<Roofline, Error> {
         let step = self.shaped(true)?;
         if !step.arguments.is_derived() && step.arguments.known() == 0 {
@@ -80,7 +80,7 @@ impl Question<'_> {
     }
 }
 
-/// The shipped profile of the device that was recorded on.
+/// The shipped profile of the GPU recorded on.
 pub(super) fn recorded_on(step: &Step) -> Result<Device, Error> {
     let named = step.meta.as_ref().and_then(|meta| meta.device.clone());
     let name = match named.or_else(|| step.graph.device.clone()) {

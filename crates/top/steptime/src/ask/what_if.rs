@@ -1,4 +1,4 @@
-//! Asking how long a step would take if it were another.
+//! Queries of the step time after changes.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::Rule;
@@ -15,7 +15,7 @@ use crate::step::Step;
 use crate::whatif::{self, Base, Change, Costed, Edited, Outcome, Pricing, WhatIf};
 
 impl Question<'_> {
-    /// Changes the step, and answers how long it takes before and after.
+    /// Changes the step, and predicts its time before and after.
     ///
     /// ```
     /// # fn main() -> Result<(), steptime::Error> {
@@ -31,21 +31,21 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::simulate`]; where a rule does not apply; where what changes is to be priced by the GPU recorded on
+    /// As [`Question::simulate`]; also where a rule does not apply, or where changed kernels have to be priced for the GPU recorded on
     /// and no profile of it ships.
     pub fn what_if(&self, rules: &[&dyn Rule]) -> Result<WhatIf, Error> {
         self.changed(&Change { rules, host_times: None })
     }
 
-    /// The same, of a change that may be one of the host too.
+    /// Like [`Question::what_if`], but the change may also be one of the host.
     ///
     /// # Errors
-    /// As [`Question::what_if`]; where the factor makes no sense.
+    /// As [`Question::what_if`]; also where the factor is out of range.
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
         self.what_ifs()?.changed(change)
     }
 
-    /// The same step, to be asked about many changes: what they share is computed once.
+    /// Prepares the step for queries of many changes: shared work is done once.
     ///
     /// # Errors
     /// As [`Question::simulate`].
@@ -73,7 +73,7 @@ impl Question<'_> {
     }
 }
 
-/// A step to be asked about many changes, made by [`Question::what_ifs`]. Threads may ask at the same time.
+/// A step prepared for queries of many changes, made by [`Question::what_ifs`]. Threads may use it concurrently.
 ///
 /// ```
 /// # fn main() -> Result<(), steptime::Error> {
@@ -106,37 +106,37 @@ impl WhatIfs<'_> {
         &self.base.before
     }
 
-    /// The step as it was read for this: with the arguments of its ops.
+    /// The step as read for this, with the arguments of its ops.
     #[must_use]
     pub fn recorded(&self) -> &Step {
         &self.step
     }
 
-    /// The GPU that it is about, where its specification is known.
+    /// Specification of the GPU, where known.
     #[must_use]
     pub fn spec(&self) -> Option<&DeviceSpec> {
         self.base.spec.as_ref()
     }
 
-    /// Its ops and tensors, before any change.
+    /// Ops and tensors before any change.
     #[must_use]
     pub fn unchanged(&self) -> &edit::Step {
         &self.base.step
     }
 
-    /// The device memory that the step needs, each time it changes; nothing where that is not known. Ops are those of
+    /// Device memory of the step over time, at each change of it; empty where unknown. Ops are those of
     /// [`WhatIfs::unchanged`].
     #[must_use]
     pub fn memory(&self) -> Vec<edit::Moment> {
         memory::over_recorded(&self.step, self.base.spec.as_ref(), &self.base.step)
     }
 
-    /// Whether kernels that did not change take the time measured for them.
+    /// Whether unchanged kernels keep their measured time.
     pub(crate) fn is_measured(&self) -> bool {
         matches!(self.question.kernels(), Kernels::Measured)
     }
 
-    /// Changes the step, and answers how long it takes then.
+    /// Changes the step, and predicts its time.
     ///
     /// # Errors
     /// As [`Question::changed`].
@@ -144,20 +144,20 @@ impl WhatIfs<'_> {
         whatif::what_if(&self.step, &self.pricing(), change, &self.base)
     }
 
-    /// Changes the step, to be priced for any GPU and host: what two questions of one step share that differ in nothing
-    /// but these. The distribution of lookups and PyTorch's settings are this question's.
+    /// Changes the step without pricing it, for use by queries that differ only in GPU and host.
+    /// The distribution of lookups and PyTorch's settings are those of this query.
     ///
     /// # Errors
-    /// Where a rule does not apply.
+    /// Fails where a rule does not apply.
     pub fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
         Edited::of(&self.step, &self.base, rules, &self.question.kernels())
     }
 
-    /// How long a changed step takes, for each of these factors on the times of the host (`None` for as it is).
+    /// Predicts a changed step for each of these factors on the host's times (`None` for unchanged).
     ///
     /// # Errors
-    /// Where what changed is to be priced by the GPU recorded on and no profile of it ships. Each outcome: where its
-    /// factor makes no sense.
+    /// Fails where changed kernels have to be priced for the GPU recorded on and no profile of it ships. An outcome fails where its
+    /// factor is out of range.
     pub fn outcomes(
         &self,
         edited: &Edited,
@@ -167,7 +167,7 @@ impl WhatIfs<'_> {
         Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
     }
 
-    /// The step, what it is priced by, and what all its changes share.
+    /// The step, its prices, and the work that all its changes share.
     pub(crate) fn parts(&self) -> (&Step, Pricing<'_>, &Base) {
         (&self.step, self.pricing(), &self.base)
     }

@@ -1,4 +1,4 @@
-//! The largest batch that fits a GPU: peak memory is followed from batch to batch.
+//! Search for the largest batch that fits a GPU, by peak memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,11 @@ use super::point::OperatingPoint;
 use crate::ask::WhatIfs;
 use crate::memory;
 
-/// The most samples that are looked for.
+/// Upper limit of the search, in samples.
 const MOST: u64 = 1 << 26;
-/// Batches are tried at so many places between a power of two and the next.
+/// Number of batches considered between a power of two and the next.
 const PLACES: u64 = 32;
-/// More batches than this are tried for no GPU; past half of them places are halved.
+/// Maximum number of batches tried per GPU; in the second half of them, intervals are bisected.
 const TRIES: usize = 48;
 
 /// The largest batch that fits.
@@ -22,24 +22,24 @@ const TRIES: usize = 48;
 pub enum Largest {
     /// The step at it.
     At(Box<OperatingPoint>),
-    /// Not even one sample fits: it would need so many bytes.
+    /// Not even one sample fits.
     Nothing {
-        /// What a step of one sample needs.
+        /// Memory needed by a step of one sample, in bytes.
         needs: u64,
     },
 }
 
-/// What steps of other batches need, for every GPU that is asked about.
+/// Memory of steps of other batches, shared by all GPUs of the query.
 pub(super) struct Search<'a, 'q> {
     asked: &'a [WhatIfs<'q>],
     from: Option<u64>,
-    /// Peaks by batch, for each of the compute capabilities below.
+    /// Peaks by batch, one for each of the `capabilities`.
     known: Mutex<BTreeMap<u64, Result<Vec<u64>, String>>>,
     capabilities: Vec<DeviceSpec>,
 }
 
 impl<'a, 'q> Search<'a, 'q> {
-    /// Of questions about one step, which has so many samples.
+    /// Makes a search from queries about one step of `from` samples.
     pub(super) fn of(asked: &'a [WhatIfs<'q>], from: Option<u64>) -> Search<'a, 'q> {
         let mut capabilities: Vec<DeviceSpec> = Vec::new();
         for spec in asked.iter().filter_map(WhatIfs::spec) {
@@ -50,7 +50,7 @@ impl<'a, 'q> Search<'a, 'q> {
         Search { asked, from, known: Mutex::default(), capabilities }
     }
 
-    /// The step at the largest batch that fits a GPU, or why it is not known.
+    /// Finds the step at the largest batch that fits a GPU, or the reason why it is unknown.
     pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<Largest, String> {
         let from = self.from.filter(|&batch| batch > 0);
         let from = from.ok_or("the batch is not recorded: say --recorded-batch N")?;
@@ -65,7 +65,7 @@ impl<'a, 'q> Search<'a, 'q> {
         Ok(Largest::At(Box::new(point)))
     }
 
-    /// What a step of so many samples needs, in bytes.
+    /// Peak memory of a step of `batch` samples, in bytes.
     fn peak(&self, batch: u64, spec: &DeviceSpec) -> Result<u64, String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&batch).cloned();
         let peaks = known.unwrap_or_else(|| {
@@ -78,7 +78,7 @@ impl<'a, 'q> Search<'a, 'q> {
         Ok(peaks[at.unwrap_or_default()])
     }
 
-    /// The same for each compute capability.
+    /// Peak memory for each compute capability.
     fn peaks(&self, batch: u64) -> Result<Vec<u64>, String> {
         let (Some(asked), Some(from)) = (self.asked.first(), self.from) else { return Ok(Vec::new()) };
         let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
@@ -96,14 +96,14 @@ fn capability(spec: &DeviceSpec) -> u8 {
     spec.compute_capability[0]
 }
 
-/// The change of the batch.
+/// Change of the batch.
 pub(super) fn resized(from: u64, to: u64) -> ResizeBatch {
     ResizeBatch { to, from: Some(from), dims: BatchDims::Inferred }
 }
 
-/// The largest batch whose peak is not above `room`, to a place between two powers of two; `None` where one sample is too much.
+/// The largest considered batch whose peak is at most `room`; `None` where one sample needs more.
 fn largest(from: u64, room: u64, peak: impl Fn(u64) -> Result<u64, String>) -> Result<Option<u64>, String> {
-    // The ends between which it lies, with what they need: the lower one fits, the upper one does not.
+    // Bounds of the result with their memory: the lower one fits, the upper one does not.
     let at = |batch: u64| -> Result<(u64, u64), String> { Ok((batch, peak(batch)?)) };
     let recorded = at(from)?;
     let (mut low, mut high) = if recorded.1 <= room {
@@ -148,17 +148,17 @@ fn between(low: (u64, u64), high: (u64, u64), room: u64) -> u64 {
     (low.0 as f64 + share * (high.0 - low.0) as f64).clamp(1.0, MOST as f64) as u64
 }
 
-/// How far places lie apart at a batch.
+/// Distance between considered batches around a batch.
 fn grain(batch: u64) -> u64 {
     ((1 << batch.max(1).ilog2()) / PLACES).max(1)
 }
 
-/// The place at or below a batch.
+/// The considered batch at or below a batch.
 fn down(batch: u64) -> u64 {
     batch / grain(batch) * grain(batch)
 }
 
-/// The place above a batch.
+/// The considered batch above a batch.
 fn after(batch: u64) -> u64 {
     down(batch) + grain(batch)
 }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer for a step that needs so much and so much a sample, and how many batches were tried.
+    /// The result for a step of `fixed` bytes plus `each` bytes per sample, and the number of batches tried.
     fn found(from: u64, room: u64, fixed: u64, each: u64) -> (Option<u64>, usize) {
         let tries = Cell::new(0);
         let peak = |batch: u64| {

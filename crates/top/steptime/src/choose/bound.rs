@@ -1,4 +1,4 @@
-//! What bounds a step: the host, or one of a GPU's rates.
+//! Bottleneck of a step: the host, or one of a GPU's rates.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use steptime_trace::Nanos;
 use crate::device::{Bound, Roof};
 use crate::whatif::Edited;
 
-/// What bounds a step.
+/// Bottleneck of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     /// The host: the GPU waits for it.
@@ -19,7 +19,7 @@ pub enum Limit {
     Arithmetic,
     /// The link between host and GPU.
     Link,
-    /// Kernels so small that none is shorter.
+    /// Launch latency: kernels too small to be shorter.
     Launch,
 }
 
@@ -37,7 +37,7 @@ impl Limit {
     }
 }
 
-/// What most device time of a step goes to; `time` says what each launch takes.
+/// The limit with the most device time of a step; `time` returns the time of a launch.
 pub(super) fn of_device(
     edited: &Edited,
     spec: &DeviceSpec,

@@ -1,5 +1,5 @@
-//! Which GPU, and which batch: on each GPU the step at the recorded batch and at the largest that fits, what bounds it, and how sure
-//! the order of two GPUs is.
+//! Comparison of GPUs and batches: on each GPU the step at the recorded batch and at the largest that fits, its bottleneck, and how
+//! sure the order of two GPUs is.
 
 mod batch;
 mod bound;
@@ -24,26 +24,26 @@ use crate::predict::Prediction;
 /// A step on several GPUs, each at two batches.
 #[derive(Debug)]
 pub struct GpuChoice {
-    /// Samples of the recorded step, where they are known.
+    /// Samples of the recorded step, where known.
     pub batch: Option<u64>,
-    /// The GPUs, in the order in which they were named.
+    /// The GPUs, in the order in which they were given.
     pub gpus: Vec<GpuPoints>,
 }
 
 /// A step on one GPU.
 #[derive(Debug)]
 pub struct GpuPoints {
-    /// The GPU, as it was named.
+    /// The GPU, as given.
     pub name: String,
     /// Its specification.
     pub spec: DeviceSpec,
-    /// The step's prediction there, as it was recorded.
+    /// Prediction of the step as recorded, for this GPU.
     pub prediction: Prediction,
-    /// The same at a glance: what bounds it, and what is known of its time.
+    /// Summary of that prediction: its bottleneck, and the uncertainty of its time.
     pub recorded: OperatingPoint,
-    /// The largest batch that fits, or why it is not known.
+    /// The largest batch that fits, or the reason why it is unknown.
     pub largest: Result<Largest, String>,
-    /// Changes that were tried to make the recorded batch fit; empty where it does, or where it is not known.
+    /// Changes that were tried to make the recorded batch fit; empty where it fits, or where that is unknown.
     pub remedies: Vec<Remedy>,
 }
 
@@ -60,8 +60,8 @@ impl GpuPoints {
 }
 
 impl Question<'_> {
-    /// The step on each of these GPUs, by the names of profiles that ship or by their folders: at the recorded batch, and at the
-    /// largest that fits. `recorded` is how many samples were recorded, where the input does not say it.
+    /// Predicts the step on each of these GPUs, given as names of shipped profiles or as folders: at the recorded batch, and at the
+    /// largest that fits. `recorded` is the number of recorded samples, where the input does not give it.
     ///
     /// ```
     /// # fn main() -> Result<(), steptime::Error> {
@@ -77,7 +77,7 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::what_ifs`]; where there is no profile of one of the GPUs.
+    /// As [`Question::what_ifs`]; also where one of the GPUs has no profile.
     pub fn choose(&self, devices: &[&str], recorded: Option<u64>) -> Result<GpuChoice, Error> {
         let questions: Vec<Question<'_>> =
             devices.par_iter().map(|name| self.clone().on(name)).collect::<Result<_, Error>>()?;

@@ -1,4 +1,4 @@
-//! A step at one batch on one GPU: its time, its memory, what bounds it, and what of its interval it shares with other GPUs.
+//! A step at one batch on one GPU: its time, memory and bottleneck, and the part of its interval that it shares with other GPUs.
 
 use steptime_step::Peak;
 use steptime_trace::Nanos;
@@ -11,37 +11,37 @@ use crate::error::Error;
 use crate::predict::at_speeds;
 use crate::whatif::{Costed, Edited, Outcome};
 
-/// A GPU that is twice as fast saves less than this share of the step: it brings nothing.
+/// Share of the step below which the saving of a GPU twice as fast counts as none.
 const NOTHING: f64 = 0.03;
 
 /// A step at one batch on one GPU.
 #[derive(Debug, Clone)]
 pub struct OperatingPoint {
-    /// Samples of the step, where they are known.
+    /// Samples of the step, where known.
     pub samples: Option<u64>,
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// How long of the step the device works.
+    /// Device active time of the step.
     pub active: Nanos,
-    /// The most device memory that its tensors need; `None` where that is not known.
+    /// Peak device memory of its tensors; `None` where unknown.
     pub peak: Option<Peak>,
-    /// Whether the GPU has room for that; `None` where either is not known.
+    /// Whether the GPU has room for that; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// What bounds it.
+    /// Bottleneck.
     pub limit: Limit,
-    /// The share of the step that a GPU twice as fast would save, its link to the host too ...
+    /// Share of the step that a GPU twice as fast would save, with its link to the host twice as fast too.
     pub saved_by_gpu: f64,
-    /// ... and that a host twice as fast would.
+    /// Share of the step that a host twice as fast would save.
     pub saved_by_host: f64,
-    /// What speaks against it; the interval is wider by these.
+    /// Doubts about it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
     pub(super) widths: Widths,
 }
 
 impl OperatingPoint {
-    /// Of a changed step that has so many samples.
+    /// Prices a changed step of `samples` samples.
     pub(super) fn of(
         asked: &WhatIfs<'_>,
         edited: &Edited,
@@ -83,20 +83,20 @@ impl OperatingPoint {
         })
     }
 
-    /// Whether a faster GPU would bring nothing.
+    /// Whether the host alone bounds the step, so that a faster GPU would not shorten it.
     #[must_use]
     pub fn is_host_bound(&self) -> bool {
         self.limit == Limit::Host && self.saved_by_gpu < NOTHING
     }
 
-    /// Whether its time is too little known for a single number.
+    /// Whether enough is known of its time for a single number.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.step > Nanos::ZERO && !self.doubts.iter().any(|doubt| doubt.no_estimate)
     }
 
-    /// How many times as many samples a second this is as another; as many steps where both have as many samples, or nobody knows.
-    /// `None` where either time is not known.
+    /// Ratio of its samples per second to those of another; ratio of steps per second where neither batch is known.
+    /// `None` where either time is unknown, or only one batch is known.
     #[must_use]
     pub fn ratio_to(&self, other: &OperatingPoint) -> Option<Ratio> {
         if !(self.is_known() && other.is_known()) {
@@ -111,7 +111,7 @@ impl OperatingPoint {
         Some(Ratio::new(times, [&self.widths, &other.widths], [&self.doubts, &other.doubts]))
     }
 
-    /// Samples a second; `None` where they are not known.
+    /// Samples per second; `None` where the batch is unknown.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         let samples = self.samples.filter(|_| self.step > Nanos::ZERO)?;

@@ -1,4 +1,4 @@
-//! Prices per GPU-hour, from a file of TOML: a line for each GPU, `h100 = 2.50`.
+//! Prices per GPU-hour from a TOML file with one line per GPU: `h100 = 2.50`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::path::Path;
 use crate::device::{devices, nearest};
 use crate::error::Error;
 
-/// The longest file of prices, in bytes.
+/// Size limit of a price file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Prices per GPU-hour by the names of GPUs, all in one currency.
+/// Prices per GPU-hour by GPU name, all in one currency.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Prices(BTreeMap<String, f64>);
 
 impl Prices {
-    /// Reads them.
+    /// Reads a price file.
     ///
     /// # Errors
-    /// Where the file cannot be read, is no TOML, names no GPU of a shipped profile, or a price is no number above zero.
+    /// Fails where the file cannot be read or is not TOML, where a name is not that of a shipped profile, or a price is not a number above zero.
     pub fn read(path: &Path) -> Result<Prices, Error> {
         let refused = |problem: String| Error::Prices { path: path.into(), problem };
         let text = steptime_trace::read_text(path, LONGEST)
@@ -34,7 +34,7 @@ impl Prices {
             let known = devices().find(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")));
             let known = known.ok_or_else(|| {
                 let meant = nearest(&name).map_or_else(String::new, |near| format!(" (is {near} meant?)"));
-                format!("`{name}` is no GPU that ships{meant}: `steptime device list` has their names, as h100 = 2.50")
+                format!("`{name}` is not a shipped GPU profile{meant}: `steptime device list` has their names, as h100 = 2.50")
             })?;
             let price = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
             let price = price.filter(|price| price.is_finite() && *price > 0.0).ok_or_else(|| {
@@ -48,13 +48,13 @@ impl Prices {
         Ok(Prices(prices))
     }
 
-    /// The price of a GPU for an hour, where there is one.
+    /// Price per GPU-hour, where there is one.
     #[must_use]
     pub fn of(&self, device: &str) -> Option<f64> {
         self.0.get(&device.to_ascii_lowercase()).copied()
     }
 
-    /// Whether there is none.
+    /// Whether it has no price.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,59 +1,57 @@
-//! How many times as fast one GPU is as another, and how sure that is.
+//! Speed ratio of two GPUs, and its uncertainty.
 //!
-//! What both share cancels: the host takes the same factor on both sides. What kernels' models get wrong does not: on 94 whole models
-//! that others timed on nine GPUs (`benches/results/neusight_models.json`) the errors of a model on two GPUs go together by 0.03 to
-//! 0.06. Of 203 pairs, intervals that take them as independent hold 92 %, and 34 % would with all of a family's error cancelled.
+//! Errors that both sides share cancel: the host's error is the same factor on both sides. Errors of kernel models do not: on 94 whole models,
+//! timed by others on nine GPUs (`benches/results/neusight_models.json`), the correlation of a model's errors on two GPUs is 0.03 to
+//! 0.06. Intervals that take these errors as independent hold for 92 % of 203 pairs; with a family's whole error cancelled they would for 34 %.
 
 use crate::doubt::Doubt;
 
-/// Half-width (relative, 90 %) of un-profiled windows of one recording: a run drifts by as much while its host stays the same.
+/// Half-width (relative, 90 %) of un-profiled windows of one recording: the drift of a run on an unchanged host.
 const DRIFT: f64 = 0.048;
 
-/// The logarithm of how many times as long a step takes with one part of it at either end of its own interval.
+/// Logarithm of the factor on the step time with one part at either end of its own interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Widths {
-    /// The host.
     pub(super) host: [f64; 2],
-    /// The device.
     pub(super) device: [f64; 2],
 }
 
-/// How many times as many samples a second one GPU does as another.
+/// Ratio of the samples per second of two GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// As many.
+    /// The ratio.
     pub times: f64,
-    /// Holds it with probability [`crate::INTERVAL_LEVEL`].
+    /// Its interval with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [f64; 2],
 }
 
 impl Ratio {
-    /// Of two steps, by the widths and the doubts of each.
+    /// Makes the ratio of two steps, from the widths and the doubts of each.
     pub(super) fn new(times: f64, widths: [&Widths; 2], doubts: [&[Doubt]; 2]) -> Ratio {
         let width = width(widths, doubts);
         Ratio { times, interval: [times * (-width).exp(), times * width.exp()] }
     }
 
-    /// Whether the interval leaves no doubt which is the faster.
+    /// Whether the interval leaves no doubt which GPU is faster.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.interval[0] > 1.0 || self.interval[1] < 1.0
     }
 }
 
-/// The half-width of the logarithm of a ratio.
+/// Half-width of the logarithm of a ratio.
 fn width(widths: [&Widths; 2], doubts: [&[Doubt]; 2]) -> f64 {
     let [own, others] = widths;
     let host =
         own.host.iter().zip(&others.host).map(|(own, others)| (own - others).abs()).fold(0.0, f64::max);
     let device = widths.map(|widths| widths.device.iter().map(|end| end.abs()).fold(0.0, f64::max));
-    // Each of the two runs drifts by itself.
+    // Each of the two runs drifts independently.
     let drift = DRIFT.hypot(DRIFT);
     let of_doubts = doubted(doubts[0], doubts[1]);
     [host, device[0], device[1], drift, of_doubts].into_iter().fold(0.0, f64::hypot)
 }
 
-/// What doubts leave of it: of one kind on both sides the difference, of work without a price all of both.
+/// Half-width from doubts: for one kind on both sides the difference, for work without a price both.
 fn doubted(own: &[Doubt], others: &[Doubt]) -> f64 {
     let wide = |doubt: &Doubt| doubt.below.max(doubt.above);
     let of = |all: &[Doubt], kind: &str| {

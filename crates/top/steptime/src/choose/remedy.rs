@@ -1,4 +1,4 @@
-//! Changes that make a step fit a GPU: each is tried by its rule and priced.
+//! Changes that may make a step fit a GPU: each is tried by its rule and priced.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::{Accumulate, Bf16, Blocks, Checkpoint, ResizeBatch, Rule};
@@ -12,48 +12,48 @@ use crate::job::{Keeps, World};
 use crate::memory;
 use crate::whatif::Outcome;
 
-/// The most micro-batches that a batch is cut into.
+/// Maximum number of micro-batches.
 const ROUNDS: u32 = 64;
-/// The most GPUs that parameters are cut over.
+/// Maximum number of GPUs for sharded parameters.
 const RANKS: u32 = 8;
 
 /// A change that was tried.
 #[derive(Debug, Clone)]
 pub struct Remedy {
-    /// What it is: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
+    /// Its name: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
     pub name: &'static str,
-    /// Its options on the command line.
+    /// Its command-line options.
     pub options: String,
-    /// How many GPUs it takes.
+    /// Number of GPUs that it needs.
     pub gpus: u32,
-    /// The step with it, or why it does not apply.
+    /// The changed step, or the reason why the change does not apply.
     pub outcome: Result<Fit, String>,
 }
 
 /// A step with a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Fit {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// Samples of the step, of all GPUs together, where they are known.
+    /// Samples of the step of all GPUs together, where known.
     pub samples: Option<u64>,
-    /// The most device memory that its tensors need on a GPU.
+    /// Peak device memory of its tensors on one GPU.
     pub peak: Peak,
     /// Whether the GPU has room for that.
     pub fits: bool,
 }
 
 impl Remedy {
-    /// The step with it, where it fits.
+    /// The changed step, where it fits.
     #[must_use]
     pub fn fit(&self) -> Option<&Fit> {
         self.outcome.as_ref().ok().filter(|fit| fit.fits)
     }
 }
 
-/// All changes that save memory: of those with a number the least that fits, two together where neither does alone.
+/// Tries all changes that save memory. Of those with a number, the smallest that fits is kept; two are combined where neither fits alone.
 pub(crate) fn all(asked: &WhatIfs<'_>, spec: &DeviceSpec, samples: Option<u64>) -> Vec<Remedy> {
     let trial = Trial { asked, spec, samples };
     let checkpoint = Checkpoint::default();
@@ -77,7 +77,7 @@ struct Trial<'t, 'q> {
 }
 
 impl Trial<'_, '_> {
-    /// A change of one GPU's step by rules.
+    /// Tries rules on one GPU's step.
     fn alone(&self, name: &'static str, options: &str, rules: &[&dyn Rule]) -> Remedy {
         let samples = rules.iter().fold(self.samples, |samples, rule| rule.samples(samples));
         let outcome = self.outcome(rules).and_then(|outcome| {
@@ -93,7 +93,7 @@ impl Trial<'_, '_> {
         Remedy { name, options: options.to_owned(), gpus: 1, outcome }
     }
 
-    /// The batch in as few micro-batches as fit, one update for all.
+    /// Splits the batch into as few micro-batches as fit, with one update for all.
     fn accumulated(&self) -> Remedy {
         let name = "accumulate";
         let refused = |reason: &str| Remedy {
@@ -109,7 +109,7 @@ impl Trial<'_, '_> {
         for rounds in (1..=ROUNDS.ilog2()).map(|power| 1u32 << power) {
             let Some(part) = parts(batch, rounds) else { break };
             let resize = resized(batch, part);
-            // What one part needs by itself, all of them need at least.
+            // All parts together need at least the memory of one part.
             if !self.may_fit(&resize) && rounds < ROUNDS {
                 continue;
             }
@@ -122,7 +122,7 @@ impl Trial<'_, '_> {
         last
     }
 
-    /// Parameters, gradients and states cut over as few GPUs as fit, each with as many samples as were recorded.
+    /// Shards parameters, gradients and optimizer states over as few GPUs as fit, each with the recorded number of samples.
     fn sharded(&self) -> Remedy {
         let mut last = None;
         for ranks in (1..=RANKS.ilog2()).map(|power| 1u32 << power) {
@@ -161,7 +161,7 @@ impl Trial<'_, '_> {
         only.map_err(|error| reason(&error))
     }
 
-    /// Whether what a rule leaves may fit, or is refused, which is said where it is priced.
+    /// Whether the resized step may fit; also true where the rule is refused, which is reported where it is priced.
     fn may_fit(&self, rule: &ResizeBatch) -> bool {
         let Ok(edited) = self.asked.edited(&[rule]) else { return true };
         let peak = memory::of_changed(self.asked.recorded(), Some(self.spec), &edited.step, edited.flat());
@@ -173,15 +173,15 @@ impl Trial<'_, '_> {
     }
 }
 
-/// What is said where the memory of a changed step is not known.
+/// Reason where the memory of a changed step is unknown.
 const UNKNOWN: &str = "what memory the step needs is not known";
 
-/// The samples of a part, where a batch has so many equal ones.
+/// Samples of each of `rounds` equal parts, where the batch can be divided so.
 fn parts(batch: u64, rounds: u32) -> Option<u64> {
     batch.is_multiple_of(u64::from(rounds)).then(|| batch / u64::from(rounds))
 }
 
-/// Why a change does not apply, without the input's name.
+/// Reason why a change does not apply, without the input's name.
 fn reason(error: &Error) -> String {
     match error {
         Error::Rewrite { source, .. } => source.source.to_string(),

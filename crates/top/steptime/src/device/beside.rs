@@ -1,4 +1,4 @@
-//! What the kernels of a rank ask of the GPU, where collectives run beside them.
+//! Demand of a rank's kernels on the GPU, beside collectives.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_cost::{Demand, Demands, Multiprocessor};
@@ -8,8 +8,8 @@ use steptime_trace::ActivityKind;
 use super::launch::Launch;
 use super::shape::{channels, usual};
 
-/// What kernels that were priced ask for; `None` where the step has no collectives. Of a kernel that no op is known to launch
-/// nothing is known, and it takes its time.
+/// Demands of priced kernels; `None` where the step has no collectives. A kernel without a known op has no demand,
+/// and keeps its time.
 pub(crate) fn beside_collectives(
     graph: &StepGraph,
     launches: &[Launch],

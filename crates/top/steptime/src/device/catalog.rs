@@ -1,4 +1,4 @@
-//! The device profiles that ship with steptime, and those in folders.
+//! Device profiles: shipped ones, and those in folders.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -8,33 +8,33 @@ use steptime_cost::device::{DeviceProfile, DeviceSpec, Transfer};
 
 use crate::error::Error;
 
-/// A profile that ships: its name, its header, its models where it was fitted.
+/// A shipped profile: its name, its header, and its models where it was fitted.
 struct Shipped {
     name: &'static str,
     header: &'static str,
     models: Option<&'static [u8]>,
 }
 
-/// Every folder of `profiles/` that has a `profile.toml`, the fitted ones first (`build.rs`).
+/// Every folder of `profiles/` with a `profile.toml`, the fitted ones first (`build.rs`).
 static SHIPPED: &[Shipped] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// What models of one GPU are worth on others.
+/// Accuracy of one GPU's models on other GPUs.
 static WORTH: &str = include_str!("../../../../../profiles/transfer/worth.toml");
 
-/// What other GPUs have shown of these models: header and models.
+/// Corrections of these models from measurements on other GPUs: header and models.
 static CORRECTIONS: Option<(&str, &[u8])> = include!(concat!(env!("OUT_DIR"), "/corrections.rs"));
 
-/// The names of the profiles that ship with steptime, the fitted ones first.
+/// Names of the shipped profiles, the fitted ones first.
 pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
     SHIPPED.iter().map(|shipped| shipped.name)
 }
 
-/// A device profile by the name of a shipped one, by what the GPU calls itself (`NVIDIA H100 80GB HBM3`), or by its folder. One
-/// that is a specification alone is lent the models of the GPU that is known best, corrected by what its folder `corrections` holds,
-/// which `device transfer` makes, else by those that ship.
+/// Returns a device profile by the name of a shipped one, by the GPU's own name (`NVIDIA H100 80GB HBM3`), or by its folder. To a profile
+/// that is only a specification, the models of the best-measured GPU are transferred, corrected by the contents of its folder `corrections`
+/// (made by `device transfer`), else by the shipped corrections.
 ///
 /// # Errors
-/// Where there is neither, or the folder holds no usable profile.
+/// Fails where there is neither, or the folder has no usable profile.
 pub fn device(name: &str) -> Result<DeviceProfile, Error> {
     let own = own(name)?;
     if own.onto.is_none() && !own.families().is_empty() {
@@ -51,21 +51,21 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
     Ok(lender.lend(own, Transfer { from, ..worth }, corrections).bounded(spec, layers()?))
 }
 
-/// The shipped profiles of GPUs that were measured with the models of another.
+/// The shipped profiles of GPUs that were measured as corrections to the models of another.
 fn layers() -> Result<Vec<DeviceProfile>, Error> {
     let with_layer =
         SHIPPED.iter().filter(|shipped| shipped.header.lines().any(|line| line.starts_with("onto = ")));
     with_layer.map(|shipped| own(shipped.name)).collect()
 }
 
-/// The corrections that lie in a profile's folder.
+/// The corrections in a profile's folder.
 fn corrections_in(name: &str) -> Result<Option<DeviceProfile>, Error> {
     let folder = Path::new(name).join("corrections");
     let shipped = devices().any(|shipped| shipped.eq_ignore_ascii_case(name));
     Ok((!shipped && folder.is_dir()).then(|| DeviceProfile::read(&folder)).transpose()?)
 }
 
-/// The models of one GPU with the specification of another, corrected by what others have shown or not at all.
+/// Transfers the models of one GPU to the specification of another, with corrections from other GPUs or without.
 ///
 /// # Errors
 /// As [`device`].
@@ -75,10 +75,10 @@ pub fn lent(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<
     Ok(own(from)?.lend(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
 }
 
-/// The profile whose models all others are lent.
+/// Name of the profile whose models are transferred to all others.
 ///
 /// # Errors
-/// None, but for a program that was built wrongly.
+/// None, unless the program was built wrongly.
 pub fn lender() -> Result<String, Error> {
     Ok(worth()?.from)
 }
@@ -92,7 +92,7 @@ fn corrections() -> Result<Option<DeviceProfile>, Error> {
     Ok(CORRECTIONS.map(read).transpose()?)
 }
 
-/// A device profile as it stands, with no models of other GPUs.
+/// Returns a device profile as stored, without models of other GPUs.
 ///
 /// # Errors
 /// As [`device`].
@@ -102,7 +102,7 @@ pub fn own(name: &str) -> Result<DeviceProfile, Error> {
         return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
     }
     if !Path::new(name).exists() {
-        // What a GPU calls itself has blanks; a folder that is not there is no GPU.
+        // A GPU's own name contains blanks; the name of a missing folder is not taken for one.
         let is_called = name.contains(' ') && !name.contains(['/', '\\']);
         if let Some(shipped) = is_called.then(|| shipped_for(name)).flatten().and_then(shipped) {
             return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
@@ -113,16 +113,16 @@ pub fn own(name: &str) -> Result<DeviceProfile, Error> {
     Ok(DeviceProfile::read(Path::new(name))?)
 }
 
-/// The name of a shipped profile that is nearly this one.
+/// The shipped profile with the most similar name.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let distance = |known: &&str| strsim::damerau_levenshtein(&name, known);
     let nearest = devices().min_by_key(distance)?;
-    // Of a short name most letters must be there.
+    // Most letters of a short name must match.
     (distance(&nearest) <= 1 + nearest.len() / 4).then_some(nearest)
 }
 
-/// Whether a device calls itself so: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and no `NVIDIA A10`.
+/// Whether a device's own name is this model: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and not an `NVIDIA A10`.
 #[must_use]
 pub fn is_named(recorded: &str, name: &str) -> bool {
     let recorded =
@@ -137,23 +137,23 @@ pub fn is_named(recorded: &str, name: &str) -> bool {
     !name.is_empty() && name.iter().all(|word| recorded.contains(word)) && !OTHER_CHIPS.iter().any(another)
 }
 
-/// Boards that call themselves by a number, or otherwise than the chip on them.
+/// Boards whose own name is a number, or differs from the name of their chip.
 const ALIASES: [(&str, &str); 1] = [("PG509-210", "NVIDIA A100-SXM4-80GB")];
 
-/// Words behind a GPU's name that make it another: other silicon under the same name, or a part of it.
+/// Words after a GPU's name that mean another GPU: other silicon under the same name, or a part of it.
 const OTHER_CHIPS: [&str; 5] = ["laptop", "mobile", "max", "d", "mig"];
 
-/// Words that names of devices have besides the model's.
+/// Words in device names beside the model's.
 const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
 
-/// The short name of the shipped profile of a device, by what the device calls itself: of several that fit, the one with the most words.
+/// Short name of the shipped profile for a device's own name: of several that match, the one with the most words.
 #[must_use]
 pub fn shipped_for(recorded: &str) -> Option<&'static str> {
     let fitting = SHIPPED.iter().map(|shipped| shipped.name).filter(|name| is_named(recorded, name));
     fitting.max_by_key(|name| name.split('-').count())
 }
 
-/// The specification of a device by what it calls itself, where a profile of it ships.
+/// Specification for a device's own name, where a profile of it ships.
 #[must_use]
 pub fn shipped_spec(recorded: &str) -> Option<DeviceSpec> {
     static SPECS: LazyLock<Vec<(&str, Option<DeviceSpec>)>> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! What the step around launches says of them: where their operands were touched last, and which rows are looked up.
+//! Context of launches from the step around them: when their operands were touched last, and which rows are looked up.
 
 use steptime_aten::{KernelCall, Place, reuse_distances};
 use steptime_cost::device::{Context, Indices};
@@ -7,7 +7,7 @@ use steptime_graph::StepGraph;
 use super::launch::{Launch, Places, is_transfer};
 use super::lookups::Lookups;
 
-/// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
+/// Sets the context of launches: when their operands were touched last, and which rows are looked up.
 pub(super) fn in_context(
     (mut launches, places): (Vec<Launch>, Vec<Places>),
     graph: &StepGraph,
@@ -16,7 +16,7 @@ pub(super) fn in_context(
 ) -> Vec<Launch> {
     set_reuse(&mut launches, &places);
     for launch in &mut launches {
-        // A new batch is in no cache of the host: its copy is as slow as after a flush.
+        // A new batch is not in any cache of the host: its copy is as slow as after a flush.
         if is_transfer(&launch.call) {
             launch.context = Context::cold(&launch.call);
         }
@@ -25,7 +25,7 @@ pub(super) fn in_context(
     launches
 }
 
-/// Where the operands of each launch were touched last; a launch of which no operand's place is known is passed over.
+/// Sets when the operands of each launch were touched last; launches without a known place are skipped.
 fn set_reuse(launches: &mut [Launch], places: &[Places]) {
     let known = |at: &usize| places[*at].iter().any(|place| place.key().is_some());
     let with_place: Vec<usize> = (0..launches.len()).filter(known).collect();

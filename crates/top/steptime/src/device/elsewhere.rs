@@ -1,4 +1,4 @@
-//! What a kernel's measured time says of the device that is asked for, where the kernel has no other price.
+//! Measured kernel times transferred to the device of a query, for kernels without another price.
 
 use steptime_aten::kernel_name::work;
 use steptime_cost::device::scale::scaled;
@@ -9,44 +9,44 @@ use steptime_trace::Nanos;
 use super::catalog::{is_named, shipped_spec};
 use super::launch::Launch;
 
-/// Half-width of a kernel that was measured on this very GPU: medians of one recording and another.
+/// Half-width of a kernel measured on the same GPU: medians of two recordings differ by as much.
 const SAME: f64 = 0.02;
-/// Half-width of a kernel that was measured on a GPU of which nothing is known.
+/// Half-width of a kernel measured on an unknown GPU.
 const NO_PROFILE: f64 = 1.6;
 
-/// Where device activities were measured.
+/// Measured times of device activities.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured<'a> {
     graph: &'a StepGraph,
-    /// For each activity that of the recording which it was; all are the recording's own where there is none.
+    /// Recorded activity of each activity; `None` where all are the recording's own.
     carried: Option<&'a TiVec<ActivityId, Option<ActivityId>>>,
 }
 
 impl<'a> Measured<'a> {
-    /// Of a recording's own activities.
+    /// Uses a recording's own activities.
     pub fn of(graph: &'a StepGraph) -> Measured<'a> {
         Measured { graph, carried: None }
     }
 
-    /// Of the activities of a changed step, some of which were recorded.
+    /// Uses the activities of a changed step, some of which were recorded.
     pub fn carried(graph: &'a StepGraph, carried: &'a TiVec<ActivityId, Option<ActivityId>>) -> Measured<'a> {
         Measured { graph, carried: Some(carried) }
     }
 
-    /// The median of an activity, and the name that it had.
+    /// Median time of an activity, and its recorded name.
     fn time(&self, activity: ActivityId) -> Option<(Nanos, &'a str)> {
         let row = self.carried.map_or(Some(activity), |carried| carried[activity])?;
         let time = self.graph.samples.median_duration(row)?;
         Some((time, self.graph.names.get(self.graph.activities[row].name)))
     }
 
-    /// That of all activities of a launch.
+    /// Total median time of a launch's activities.
     pub(super) fn of_launch(&self, launch: &Launch) -> Option<Nanos> {
         launch.activities.iter().map(|&activity| Some(self.time(activity)?.0)).sum()
     }
 }
 
-/// How measured times of a recording carry over to a device.
+/// Transfer of a recording's measured times to a device.
 pub(super) struct Elsewhere<'a> {
     measured: Measured<'a>,
     to: &'a DeviceSpec,
@@ -55,16 +55,16 @@ pub(super) struct Elsewhere<'a> {
 
 /// The GPU recorded on.
 enum From {
-    /// The one that is asked for.
+    /// The same as the GPU of the query.
     Same,
-    /// Another whose specification is known.
+    /// Another, with a known specification.
     Known(Box<DeviceSpec>),
-    /// Another of which nothing is known.
+    /// Another, without a known specification.
     Unknown,
 }
 
 impl<'a> Elsewhere<'a> {
-    /// For a recording and the device asked for.
+    /// Compares the device of a recording with that of the query.
     pub(super) fn new(measured: Measured<'a>, profile: &'a DeviceProfile) -> Elsewhere<'a> {
         let to = &profile.spec;
         let from = match measured.graph.device.as_deref() {
@@ -75,7 +75,7 @@ impl<'a> Elsewhere<'a> {
         Elsewhere { measured, to, from }
     }
 
-    /// The time of a launch and of each of its activities; `None` where it was not measured.
+    /// Time of a launch and of each of its activities; `None` where it was not measured.
     pub(super) fn stand_in(&self, launch: &Launch) -> Option<(Estimate, Vec<Nanos>)> {
         let mut first: Option<Estimate> = None;
         let mut each = Vec::with_capacity(launch.activities.len());

@@ -1,4 +1,4 @@
-//! Collectives of a rank whose job is not here.
+//! Collectives of a single rank, without the rest of its job.
 
 use steptime_cost::network::{CollectiveCall, Topology};
 use steptime_graph::{ActivityId, Collective, CollectiveKind, StepGraph, TiVec};
@@ -6,8 +6,8 @@ use steptime_trace::{Bytes, Nanos};
 
 use crate::error::Error;
 
-/// Prices the collectives of one rank as if no other kept it waiting, where it is known how GPUs of that name are joined and what is
-/// moved.
+/// Prices the collectives of one rank without waiting for others, where the interconnect of GPUs of that name and the number of
+/// moved bytes are known.
 pub(crate) fn price_alone(graph: &StepGraph, device: &str, durations: &mut TiVec<ActivityId, Nanos>) {
     if graph.collectives.is_empty() {
         return;
@@ -20,10 +20,10 @@ pub(crate) fn price_alone(graph: &StepGraph, device: &str, durations: &mut TiVec
     }
 }
 
-/// Prices collectives that a rule put in, as if no other rank kept this one waiting.
+/// Prices collectives that a rule inserted, without waiting for other ranks.
 ///
 /// # Errors
-/// Where there are any, and it is not known how GPUs of that name are joined.
+/// Fails where there are any and the interconnect of GPUs of that name is unknown.
 pub(crate) fn price_new(
     graph: &StepGraph,
     device: &str,
@@ -43,8 +43,8 @@ pub(crate) fn price_new(
     Ok(())
 }
 
-/// What the recorded collectives of one rank take among GPUs like its own once all are there, as far as that is known; nothing of those
-/// with itself.
+/// Times of one rank's recorded collectives on GPUs of its kind once all ranks have arrived, as far as known; collectives of one
+/// rank with itself are left out.
 pub(crate) fn alone(graph: &StepGraph, measured: &TiVec<ActivityId, Nanos>) -> Vec<(ActivityId, Nanos)> {
     let device = graph.device.as_deref().unwrap_or_default();
     let Some(topology) = (!graph.collectives.is_empty()).then(|| Topology::of(device).ok()).flatten() else {
@@ -58,7 +58,7 @@ pub(crate) fn alone(graph: &StepGraph, measured: &TiVec<ActivityId, Nanos>) -> V
     graph.activities.iter_enumerated().filter_map(of).collect()
 }
 
-/// A rank's own part as a collective to be priced; `None` where it is not known what it moves, or among how many ranks.
+/// A rank's part of a collective as a call to price; `None` where its bytes or number of ranks are unknown.
 pub(crate) fn call(own: &Collective) -> Option<CollectiveCall> {
     let known = own.bytes() > Bytes(0) || own.kind == CollectiveKind::Barrier;
     let ranks = own.group.size.filter(|_| known)?;

@@ -1,12 +1,12 @@
-//! Results that a script keeps beyond the last op that takes them, as its recorder saw.
+//! Results that a script keeps alive beyond their last use, as its recorder saw.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::StepGraph;
 use steptime_step::{OpId, Step, TensorId, Until};
 use steptime_trace::KeptResult;
 
-/// Sets the end of each tensor that is kept. An op is found by its name, the shape of its result and its number among such ops; a step with
-/// more or fewer of them than the recorder saw is left as it is.
+/// Sets the end of life of each kept tensor. An op is found by its name, the shape of its result and its number among such ops; a step with
+/// more or fewer of them than the recorder saw is left unchanged.
 pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
     if kept.is_empty() {
         return;

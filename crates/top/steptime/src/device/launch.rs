@@ -1,4 +1,4 @@
-//! What one op launches.
+//! A launch of one op.
 
 use smallvec::SmallVec;
 use steptime_aten::kernel::Kernel;
@@ -7,37 +7,37 @@ use steptime_cost::device::Context;
 use steptime_graph::{ActivityId, OpId, StepGraph};
 use steptime_trace::Nanos;
 
-/// Where the operands of a launch lie.
+/// Memory locations of a launch's operands.
 pub(super) type Places = SmallVec<[Place; 4]>;
 
-/// How well it is known what an op launches.
+/// Degree of knowledge about a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// The op is known: its kernel has a family.
+    /// The op is known, and its kernel has a family.
     Op,
-    /// The op is not known, or what it launches is not: only the bytes of its arguments are.
+    /// The op or its kernel is unknown; only the bytes of its arguments are known.
     Arguments,
-    /// Not even its arguments are known.
+    /// Not even the arguments are known.
     Nothing,
 }
 
-/// What one op launches by itself.
+/// A launch that one op makes itself.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The op; `None` for what is launched outside of ops.
+    /// The op; `None` for launches outside of ops.
     pub op: Option<OpId>,
-    /// The kernel call it lowers to.
+    /// The lowered kernel call.
     pub call: KernelCall,
-    /// What the call alone does not say.
+    /// Context that the call alone does not give.
     pub context: Context,
-    /// How well it is known.
+    /// Degree of knowledge about it.
     pub known: Known,
-    /// The device activities it launches.
+    /// Device activities of the launch.
     pub activities: Vec<ActivityId>,
 }
 
 impl Launch {
-    /// The time measured for its activities: the sum of their medians.
+    /// Measured time of its activities: the sum of their medians.
     #[must_use]
     pub fn measured(&self, graph: &StepGraph) -> Option<Nanos> {
         let each = self.activities.iter().map(|&activity| graph.samples.median_duration(activity));

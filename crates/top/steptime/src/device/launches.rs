@@ -1,4 +1,4 @@
-//! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
+//! Launches of each op of a step: its arguments, lowered to a kernel call, with the recorded activities.
 
 use smallvec::smallvec;
 use steptime_aten::derive::{DerivedStep, OpLaunch, OpTree, TreeKind, TreeNode};
@@ -15,25 +15,24 @@ use super::launch::{Known, Launch, Places};
 use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
 
-/// What ops were called with.
+/// Arguments of ops.
 #[derive(Debug, Default)]
 pub struct Arguments {
-    /// For each op of the graph its call.
-    calls: TiVec<OpId, Option<OpCall>>,
-    /// For each op of the graph its node of the execution trace.
+    /// Call of each op of the graph.
+    calls: TiVec<OpId, Option<Box<OpCall>>>,
+    /// Execution-trace node of each op of the graph.
     nodes: TiVec<OpId, Option<NodeId>>,
-    /// The execution trace: which tensors are the same.
+    /// The execution trace, which identifies tensors.
     execution: Option<ExecutionGraph>,
-    /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
+    /// Launches of ops of a step without times, whose graph was derived from the execution trace alone.
     derived: Option<Vec<OpLaunch>>,
-    /// Which rows are looked up.
     lookups: Lookups,
-    /// Results that the script keeps.
+    /// Results that the script keeps alive.
     kept: Vec<KeptResult>,
 }
 
 impl Arguments {
-    /// The arguments of each op of a step, from the execution trace where there is one, else from a Kineto trace
+    /// Returns the arguments of each op of a step, from the execution trace where there is one, else from a Kineto trace
     /// that recorded shapes.
     #[must_use]
     pub fn of_step(graph: &StepGraph, execution: Option<ExecutionGraph>, timing: &Trace) -> Arguments {
@@ -43,10 +42,10 @@ impl Arguments {
             if let Some((execution, joined)) = &joined
                 && let Some(node) = joined.op_to_node[op]
             {
-                return Some(from_execution::op_call(execution, node));
+                return Some(Box::new(from_execution::op_call(execution, node)));
             }
             match graph.ops[op].origin {
-                OpOrigin::Timing(row) => recorded.call(row),
+                OpOrigin::Timing(row) => recorded.call(row).map(Box::new),
                 OpOrigin::Execution(_) | OpOrigin::Derived => None,
             }
         };
@@ -55,11 +54,11 @@ impl Arguments {
         Arguments { calls, nodes, execution, derived: None, lookups: Lookups::default(), kept: Vec::new() }
     }
 
-    /// Those of a step graph that was derived from an execution trace, moved to the GPU where that was of a CPU.
+    /// Returns the arguments of a step graph derived from an execution trace, moved to the GPU where the trace is of a CPU.
     #[must_use]
     pub fn derived(derived: &DerivedStep, tree: &OpTree, execution: ExecutionGraph) -> Arguments {
         let of_op = |node: &u32| &tree.nodes[*node as usize];
-        let call = |node: &TreeNode| (node.kind == TreeKind::Op).then(|| node.call.clone());
+        let call = |node: &TreeNode| (node.kind == TreeKind::Op).then(|| Box::new(node.call.clone()));
         Arguments {
             calls: derived.nodes.iter().map(|node| call(of_op(node))).collect(),
             nodes: derived.nodes.iter().map(|node| of_op(node).origin).collect(),
@@ -70,35 +69,35 @@ impl Arguments {
         }
     }
 
-    /// The same, with the lookups that were noted.
+    /// Adds recorded lookups.
     #[must_use]
     pub fn with_lookups(self, lookups: Lookups) -> Arguments {
         Arguments { lookups, ..self }
     }
 
-    /// The lookups that were noted.
+    /// The recorded lookups.
     #[must_use]
     pub fn lookups(&self) -> &Lookups {
         &self.lookups
     }
 
-    /// The same, with the results that the script keeps.
+    /// Adds the results that the script keeps alive.
     #[must_use]
     pub fn with_kept(self, kept: Vec<KeptResult>) -> Arguments {
         Arguments { kept, ..self }
     }
 
-    /// The step as a graph that can be changed.
+    /// Converts the step to a graph that can be changed.
     #[must_use]
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
-        let call = |op: OpId| self.calls.get(op).cloned().flatten();
+        let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
         let mut step = steptime_step::Step::of(graph, self.execution.as_ref(), call, node);
         kept::mark(&mut step, graph, &self.kept);
         step
     }
 
-    /// The number that autograd's counter had as an op began; `None` where it is not known.
+    /// Autograd's sequence number at the begin of an op; `None` where unknown.
     #[must_use]
     pub fn sequence(&self, op: OpId) -> Option<i64> {
         let node = self.nodes.get(op).copied().flatten()?;
@@ -112,33 +111,32 @@ impl Arguments {
         self.execution.as_ref()
     }
 
-    /// Whether nothing of the step was timed.
+    /// Whether no part of the step was timed.
     #[must_use]
     pub fn is_derived(&self) -> bool {
         self.derived.is_some()
     }
 
-    /// The shapes of the tensors that an op was called with; none where they were not recorded.
+    /// Shapes of an op's tensor arguments; empty where not recorded.
     #[must_use]
     pub fn shapes(&self, op: OpId) -> Vec<Vec<i64>> {
-        let call = self.calls.get(op).and_then(Option::as_ref);
-        let tensors = call.into_iter().flat_map(OpCall::input_tensors);
+        let tensors = self.called(op).into_iter().flat_map(OpCall::input_tensors);
         tensors.map(|(_, _, tensor)| tensor.shape.to_vec()).collect()
     }
 
-    /// Whether it is known which of the tensors that ops were called with are the same.
+    /// Whether the identity of the ops' tensor arguments is known.
     #[must_use]
     pub fn tells_tensors_apart(&self) -> bool {
         self.execution.is_some() && self.nodes.iter().any(Option::is_some)
     }
 
-    /// For how many ops the arguments are known.
+    /// Number of ops with known arguments.
     #[must_use]
     pub fn known(&self) -> usize {
         self.calls.iter().flatten().count()
     }
 
-    /// What each op of the step launches, lowered to its kernel call, in the order in which it runs.
+    /// Launches of each op of the step, lowered to kernel calls, in order of execution.
     #[must_use]
     pub fn launches(
         &self,
@@ -156,7 +154,7 @@ impl Arguments {
         }
     }
 
-    /// The same, whether or not the step was timed, in an order that follows from what waits for what.
+    /// Launches in an order that follows from dependencies alone, the same whether or not the step was timed.
     #[must_use]
     pub(crate) fn launches_by_hand_off(
         &self,
@@ -169,6 +167,10 @@ impl Arguments {
         in_context(recorded, graph, indices, &self.lookups)
     }
 
+    fn called(&self, op: OpId) -> Option<&OpCall> {
+        self.calls.get(op)?.as_deref()
+    }
+
     fn of_recorded(
         &self,
         graph: &StepGraph,
@@ -177,7 +179,7 @@ impl Arguments {
         ops: &OpSet,
     ) -> (Vec<Launch>, Vec<Places>) {
         let lowering = |op: OpId| {
-            let call = self.calls.get(op)?.as_ref()?;
+            let call = self.called(op)?;
             Some((call, move |seen| lower(call, seen, ops, |call| ops.lower(call))))
         };
         in_order(graph, order, settings, lowering)

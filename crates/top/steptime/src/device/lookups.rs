@@ -1,4 +1,4 @@
-//! Which rows a step looks up, as its recorder counted them.
+//! Rows that a step looks up, as counted by its recorder.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::kernel::Kernel;
@@ -9,27 +9,27 @@ use steptime_trace::NotedLookup;
 
 use super::launch::Launch;
 
-/// The lookups that a recording noted.
+/// Lookups noted in a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Lookups {
-    /// Of ops of a name, in the order in which they ran.
+    /// Lookups of ops by name, in order of execution.
     by_name: FxHashMap<String, Vec<Indices>>,
-    /// The mean of lookups in tables: of kernels that make many of them at once.
+    /// Mean of the table lookups, for kernels that look up several tables at once.
     table: Indices,
 }
 
-/// Ops that look rows of a table up.
+/// Ops that look up rows of a table.
 const TABLES: [&str; 3] = ["aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"];
 
-/// The name that all forms of an op share: `index_put` of `aten::index_put_`, `aten::_unsafe_index_put` and
-/// `aten::_index_put_impl_`, for a recorder sees one form of a call and a trace another.
+/// The name that all forms of an op share: `index_put` for `aten::index_put_`, `aten::_unsafe_index_put` and
+/// `aten::_index_put_impl_`. A recorder may see one form of a call and a trace another.
 fn plain(op: &str) -> &str {
     let name = op.strip_prefix("aten::").unwrap_or(op).trim_matches('_');
     let name = name.strip_suffix("_impl").unwrap_or(name);
     name.strip_prefix("unsafe_").unwrap_or(name)
 }
 
-/// Lookups of a kernel whose indices are the same for each slice of its table, as those of a dimension behind others: these were counted
+/// Lookups of a kernel that uses the same indices for each slice of its table, as for a dimension after others; these were counted
 /// once.
 fn in_slices(noted: Indices, kernel: &Kernel) -> Indices {
     let made = match kernel {
@@ -46,7 +46,7 @@ fn in_slices(noted: Indices, kernel: &Kernel) -> Indices {
 }
 
 impl Lookups {
-    /// Of a recording's notes.
+    /// Reads the lookups noted in a recording.
     #[must_use]
     pub fn new(noted: &[NotedLookup]) -> Lookups {
         let mut by_name: FxHashMap<String, Vec<Indices>> = FxHashMap::default();
@@ -65,7 +65,7 @@ impl Lookups {
         Lookups { by_name, table }
     }
 
-    /// Tells each launch how its indices are distributed: as asked, else as noted of the op that it is part of.
+    /// Sets the index distribution of each launch: the given one, else the one noted for the op or an op around it.
     pub(super) fn set(&self, graph: &StepGraph, asked: &Indices, launches: &mut [Launch]) {
         if *asked != Indices::Unknown || self.by_name.is_empty() {
             launches.iter_mut().for_each(|launch| launch.context.indices = asked.clone());
@@ -87,8 +87,8 @@ impl Lookups {
         }
     }
 
-    /// What was noted of each op. Ops of a name are taken in their order; a step that makes them several times over looks up
-    /// the same each time, and of one that makes others nothing is known.
+    /// Lookups noted for each op. Ops of a name are matched in order; a step that runs them a multiple of the noted times repeats the lookups,
+    /// and in a step with any other number they are unknown.
     fn of_ops(&self, graph: &StepGraph) -> TiVec<OpId, Option<Indices>> {
         let mut of_name: FxHashMap<&str, Vec<OpId>> = FxHashMap::default();
         for (op, each) in graph.ops.iter_enumerated() {

@@ -1,4 +1,4 @@
-//! What ops launch, from what they were called with: one after the other, in the order in which calls run.
+//! Launches of ops from their arguments, one after the other in the order of calls.
 
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::kernel::{Direction, Kernel, Transfer};
@@ -14,7 +14,7 @@ use super::launch::{Known, Launch, Places, is_transfer};
 use super::lookups::Lookups;
 use super::named::{Named, Seen, is_flat, of_a_view};
 
-/// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
+/// Launches of each op of a step changed by rules, in the order of [`Arguments::launches_by_hand_off`].
 pub(crate) fn of_changed(
     step: &steptime_step::Step,
     scheduled: &steptime_step::Scheduled,
@@ -36,8 +36,8 @@ pub(crate) fn of_changed(
     in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), graph, indices, lookups)
 }
 
-/// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches by what
-/// was seen of it.
+/// Launches in the order of some calls. `lowering` returns the call of an op, and a function that lowers it given what the
+/// recording shows of it.
 pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     graph: &StepGraph,
     order: &[CallId],
@@ -50,7 +50,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     let named = Named::of(graph);
     for &call in order {
         let call = &graph.calls[call];
-        // What was put in for ranks to exchange is priced as a collective.
+        // Activities inserted for exchanges between ranks are priced as collectives.
         let own = |row: &ActivityId| {
             let activity = &graph.activities[*row];
             activity.recorded.is_some() || activity.collective.is_none()
@@ -88,7 +88,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     (launches, places)
 }
 
-/// What an op that was seen to launch something launches. `as_called` lowers a call.
+/// Lowers an op that is known to launch something. `as_called` lowers a call.
 pub(super) fn lower(
     call: &OpCall,
     Seen { settings, strided }: Seen,
@@ -113,7 +113,7 @@ pub(super) fn lower(
     }
 }
 
-/// An activity whose op is not known: a copy or memset says what it is, a kernel does not.
+/// Kernel call of an activity without a known op: copies and memsets describe themselves, kernels do not.
 fn of_activity(graph: &StepGraph, activity: ActivityId) -> KernelCall {
     let row = &graph.activities[activity];
     let bytes = row.bytes.0;

@@ -1,4 +1,4 @@
-//! Kernel times for a device: what each op of a step launches, priced by a device profile.
+//! Kernel times for a device: launches of each op of a step, priced by a device profile.
 
 mod beside;
 pub(crate) mod catalog;

@@ -1,4 +1,4 @@
-//! What the names of kernels say that the arguments of their ops do not: products in TF32, and tensors that do not lie densely where
+//! Information from kernel names that arguments of ops lack: products in TF32, and non-dense tensors where
 //! strides were not recorded.
 
 use std::collections::BTreeSet;
@@ -7,13 +7,13 @@ use steptime_aten::kernel::{Kernel, Layout};
 use steptime_aten::{Arg, KernelCall, OpCall, Settings, Tensor};
 use steptime_graph::{OpId, StepGraph};
 
-/// The ops of a step by what their kernels are called.
+/// Ops of a step classified by the names of their kernels.
 pub(super) struct Named {
     in_tf32: BTreeSet<OpId>,
     strided: BTreeSet<OpId>,
 }
 
-/// What was seen of one op.
+/// Facts about one op from its kernels' names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     /// PyTorch's settings for it.
@@ -23,9 +23,9 @@ pub(super) struct Seen {
 }
 
 impl Named {
-    /// Of a step.
+    /// Classifies the ops of a step.
     pub fn of(graph: &StepGraph) -> Named {
-        // An op's first kernel may be another, which spreads a bias or clears.
+        // An op's first kernel may be an auxiliary one, which broadcasts a bias or clears memory.
         let ops = |says: fn(&str) -> bool| {
             let named = |call: &&steptime_graph::Call| {
                 call.activities().any(|activity| says(graph.names.get(graph.activities[activity].name)))
@@ -35,7 +35,7 @@ impl Named {
         Named { in_tf32: ops(is_in_tf32), strided: ops(is_strided) }
     }
 
-    /// What was seen of an op, under the settings that are asked for.
+    /// Facts about an op, under the given settings.
     pub fn seen(&self, op: Option<OpId>, settings: Settings) -> Seen {
         let among = |ops: &BTreeSet<OpId>| op.is_some_and(|op| ops.contains(&op));
         let matmul_tf32 = settings.matmul_tf32 || among(&self.in_tf32);
@@ -43,18 +43,18 @@ impl Named {
     }
 }
 
-/// Whether a library multiplied in TF32: names of kernels are all that a recording says of this setting.
+/// Whether a library multiplied in TF32: a recording shows this setting only in the names of kernels.
 fn is_in_tf32(kernel: &str) -> bool {
     ["tf32", "s1688gemm"].iter().any(|mark| kernel.contains(mark))
 }
 
-/// Whether it is PyTorch's elementwise kernel for tensors that do not lie densely; those for dense ones are `vectorized_` and `unrolled_`.
+/// Whether it is PyTorch's elementwise kernel for non-dense tensors; those for dense ones are `vectorized_` and `unrolled_`.
 fn is_strided(kernel: &str) -> bool {
     let name = kernel.split('<').next().unwrap_or(kernel);
     name.rsplit([':', ' ']).next() == Some("elementwise_kernel")
 }
 
-/// Whether a call was taken to touch only what lies densely.
+/// Whether a call was assumed to touch only dense tensors.
 pub(super) fn is_flat(call: &KernelCall) -> bool {
     match &call.kernel {
         Kernel::DeviceCopy => true,
@@ -63,8 +63,8 @@ pub(super) fn is_flat(call: &KernelCall) -> bool {
     }
 }
 
-/// The call with its last tensor a view of what attention and layers of two dimensions transpose: the dimensions before the last one
-/// exchanged, or the last two where there are no others. `None` where no view differs.
+/// The call with its last tensor transposed as attention and two-dimensional layers do: the two dimensions before the last one
+/// exchanged, or the last two where there are no others. `None` where the transposed view is the same.
 pub(super) fn of_a_view(call: &OpCall) -> Option<OpCall> {
     let mut call = call.clone();
     let tensor = call.inputs.iter_mut().rev().find_map(|arg| match arg {
@@ -74,7 +74,7 @@ pub(super) fn of_a_view(call: &OpCall) -> Option<OpCall> {
     exchange(tensor).then_some(call)
 }
 
-/// Gives a dense tensor the strides of such a view, and tells whether it is one then.
+/// Gives a dense tensor the strides of such a view, and returns whether that is possible.
 fn exchange(tensor: &mut Tensor) -> bool {
     let wide = |dim: &usize| tensor.shape[*dim] > 1;
     let dims: Vec<usize> = (0..tensor.shape.len()).filter(wide).collect();

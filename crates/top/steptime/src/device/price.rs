@@ -1,4 +1,4 @@
-//! A time for every device activity of a step, from a device profile.
+//! Prices of every device activity of a step, from a device profile.
 
 use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, Source};
 use steptime_graph::{ActivityId, StepGraph, TiVec};
@@ -10,63 +10,63 @@ use super::launch::{Known, Launch};
 /// The device side of a step, priced by a profile.
 #[derive(Debug, Clone)]
 pub struct DevicePrices {
-    /// The time of each activity, rows of [`StepGraph::activities`].
+    /// Time of each activity, by row of [`StepGraph::activities`].
     pub durations: TiVec<ActivityId, Nanos>,
-    /// The estimate of each launch.
+    /// Estimate of each launch.
     pub estimates: Vec<Estimate>,
     /// Half-width of the 90 % interval of all device time together, relative.
     pub spread: f64,
-    /// Where the times came from.
+    /// Sources of the times.
     pub coverage: ModelCoverage,
-    /// How much of the step's device work has no price.
+    /// Device work of the step without a price.
     pub unpriced: Unpriced,
 }
 
-/// What ops launch, with its price.
+/// Launches of ops with their prices.
 #[derive(Debug, Clone)]
 pub struct PricedLaunches {
-    /// What each op launches, in the order in which it runs.
+    /// Launches of each op, in order of execution.
     pub launches: Vec<Launch>,
-    /// What it costs.
+    /// Their prices.
     pub prices: DevicePrices,
 }
 
-/// Where predicted device time came from, as shares of it.
+/// Sources of predicted device time, as shares of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ModelCoverage {
-    /// From models fitted on a sweep.
+    /// Share from models fitted on a sweep.
     pub fitted: f64,
-    /// From models fitted on a sweep of another GPU, asked with this one's specification.
+    /// Share from models fitted on a sweep of another GPU, applied to this one's specification.
     pub transferred: f64,
-    /// From formulas over the device's specification.
+    /// Share from formulas over the device's specification.
     pub analytic: f64,
-    /// Kept as measured on this very GPU, where there is no other price.
+    /// Share kept as measured on this same GPU, for lack of another price.
     pub measured: f64,
-    /// Measured on another GPU and scaled by the ratio of both specifications, where there is no other price.
+    /// Share measured on another GPU and scaled by the ratio of both specifications, for lack of another price.
     pub scaled: f64,
-    /// From the bytes of an op that is not known.
+    /// Share priced by the bytes of an unknown op.
     pub fallback: f64,
-    /// Of launches whose op and arguments are not known.
+    /// Share of launches with unknown op and arguments.
     pub unknown: f64,
-    /// Outside of the range that models were fitted on; part of the shares above.
+    /// Share outside of the range of the fitted data; part of the shares above.
     pub extrapolated: f64,
 }
 
-/// Device work that no model prices and no measurement of a known GPU stands in for.
+/// Device work without a price from a model or from a measurement on a known GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Unpriced {
-    /// Its share: of measured device time where that is known, else of launches.
+    /// Its share: of measured device time where known, else of launches.
     pub share: f64,
-    /// How many launches it is.
+    /// Number of launches.
     pub launches: usize,
-    /// Whether it lacks arguments: an execution trace would help.
+    /// Whether any of them lacks arguments: an execution trace would help.
     pub shapeless: bool,
 }
 
 /// Prices the launches of a step.
 ///
-/// What an op launches is priced as a whole; its activities share the time evenly. What has no price keeps its
-/// measured time on the GPU that it was measured on, and is scaled to another.
+/// The launches of an op are priced as a whole, and its activities share the time evenly. A launch without a price keeps its
+/// measured time on the GPU recorded on, and is scaled for another.
 #[must_use]
 pub fn price(
     graph: &StepGraph,
@@ -79,7 +79,7 @@ pub fn price(
     with_estimates(graph, Measured::of(graph), launches, profile, estimates)
 }
 
-/// The same, given what a profile says of each launch, and where activities were measured.
+/// Like [`price`], with given estimates of a profile and given measured times.
 pub(crate) fn with_estimates(
     graph: &StepGraph,
     measured: Measured<'_>,
@@ -126,7 +126,7 @@ pub(crate) fn with_estimates(
     DevicePrices { durations, spread, coverage, unpriced, estimates }
 }
 
-/// Whether a launch has no better price than its bytes.
+/// Whether a launch has only a price from its bytes.
 fn is_unpriced(launch: &Launch, estimate: &Estimate) -> bool {
     match estimate.source {
         Source::Measured | Source::Scaled => false,

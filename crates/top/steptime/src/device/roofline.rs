@@ -1,11 +1,11 @@
-//! How far each kernel is from what the device could do, and what bounds it.
+//! Roofline of each kernel: its shortest possible time and its bound.
 
 use steptime_aten::kernel::{Direction, Transfer};
 use steptime_aten::{Kernel, KernelCall};
 use steptime_cost::device::{Context, DeviceSpec};
 use steptime_trace::Nanos;
 
-/// What keeps a kernel from being faster.
+/// Resource that bounds a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// Device memory.
@@ -16,7 +16,7 @@ pub enum Bound {
     Arithmetic,
     /// The link to the host.
     Link,
-    /// No kernel is shorter.
+    /// Launch latency: no kernel is shorter.
     Launch,
 }
 
@@ -34,20 +34,20 @@ impl Bound {
     }
 }
 
-/// A kernel call under its roof.
+/// Roofline of a kernel call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Roof {
     /// Distinct bytes it touches.
     pub bytes: u64,
     /// Arithmetic operations.
     pub flops: u64,
-    /// The shortest time the device could do it in, by its achieved rates.
+    /// Shortest possible time on the device, by its achieved rates.
     pub attainable: Nanos,
-    /// What that time goes to.
+    /// Resource that this time is spent on.
     pub bound: Bound,
 }
 
-/// What the link itself reaches: from page-locked memory. Staging makes pageable copies slower, not the link.
+/// Bandwidth of the link itself, from page-locked memory. Pageable copies are slower because of staging, not because of the link.
 fn link_gb_s(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
     match transfer.direction {
         Direction::ToDevice => spec.transfer.to_device_pinned_gb_s,
@@ -56,7 +56,7 @@ fn link_gb_s(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
 }
 
 impl Roof {
-    /// The roof over one call. Bytes that the context finds in the second-level cache move at its rate.
+    /// Computes the roofline of one call. Bytes that the context finds in the second-level cache move at its rate.
     #[must_use]
     pub fn of(call: &KernelCall, context: &Context, spec: &DeviceSpec) -> Roof {
         let bytes = call.footprint();
@@ -91,7 +91,7 @@ impl Roof {
         Roof { bytes, flops: call.flops, attainable: Nanos::from_micros_f64(us), bound }
     }
 
-    /// Arithmetic operations a byte.
+    /// Arithmetic operations per byte.
     #[must_use]
     pub fn intensity(&self) -> f64 {
         self.flops as f64 / self.bytes.max(1) as f64

@@ -1,4 +1,4 @@
-//! Predicted kernel times against measured ones, by family.
+//! Errors of predicted kernel times, by family.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::launch::Launch;
 use super::price::DevicePrices;
 use crate::score::Score;
 
-/// One op of one recording: the sum of its kernels, predicted and measured. Times in microseconds.
+/// Times of one op of one recording: the sum of its kernels, predicted and measured, in microseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpError {
-    /// The recording's place in the validation.
+    /// Index of the recording in the validation.
     pub recording: usize,
-    /// The op's name; empty for what is launched outside of ops.
+    /// The op's name; empty for launches outside of ops.
     pub op: String,
     /// The family of its kernels.
     pub family: &'static str,
@@ -25,7 +25,7 @@ pub struct OpError {
     pub measured_us: f64,
     /// The 90 % interval.
     pub interval_us: [f64; 2],
-    /// Where the prediction came from.
+    /// Source of the prediction.
     pub source: Source,
 }
 
@@ -46,12 +46,12 @@ pub struct FamilyScore {
     pub std: f64,
     /// Mean of absolute relative errors, weighted by measured time.
     pub time_weighted: f64,
-    /// Share of ops whose measured time lies in the 90 % interval.
+    /// Share of ops whose measured time is inside the 90 % interval.
     pub inside: f64,
 }
 
 impl OpError {
-    /// The ops of one recording that were measured.
+    /// Returns the measured ops of one recording.
     pub fn of_step(
         recording: usize,
         graph: &StepGraph,
@@ -88,13 +88,13 @@ impl OpError {
     }
 }
 
-/// The score of each family, the one with the most device time first.
+/// Scores each family, the one with the most device time first.
 #[must_use]
 pub fn families(errors: &[OpError]) -> Vec<FamilyScore> {
     by(errors, |error| error.family)
 }
 
-/// The scores of groups of ops, by a name, the one with the most device time first.
+/// Scores groups of ops by a name, the one with the most device time first.
 #[must_use]
 pub fn by<'a>(errors: &'a [OpError], name: impl Fn(&'a OpError) -> &'a str) -> Vec<FamilyScore> {
     let mut groups: BTreeMap<&str, Vec<&OpError>> = BTreeMap::new();

@@ -1,22 +1,22 @@
-//! How kernels are usually launched of which that was not recorded.
+//! Usual launch shapes, for kernels whose launch shape was not recorded.
 
 use steptime_aten::kernel::{Kernel, KernelCall, Precision};
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::CollectiveKind;
 use steptime_trace::LaunchShape;
 
-/// A product in 32 bits as libraries launch it on a large GPU, and one on tensor cores: threads of a block, registers, shared
-/// memory. Of the products of 18 measured pairs (`benches/overlap.py`) all but five have as many blocks as the GPU has
-/// multiprocessors, or up to a quarter less.
+/// Launch shape of a 32-bit product on a large GPU, and of one on tensor cores: threads per block, registers, shared
+/// memory. Of the products of 18 measured pairs (`benches/overlap.py`), all but five have as many blocks as the GPU has
+/// multiprocessors, or up to a quarter fewer.
 const PRODUCT: [u32; 3] = [256, 202, 49_152];
 const TENSOR_CORES: [u32; 3] = [384, 168, 213_000];
-/// Any other kernel, and the bytes of a block.
+/// Launch shape of any other kernel, and the bytes per block.
 const OTHER: [u32; 3] = [128, 32, 0];
 const BYTES_OF_A_BLOCK: u64 = 4096;
-/// Elements of a block of a product.
+/// Elements per block of a product.
 const TILE: u64 = 128 * 64;
 
-/// How a kernel of a family is usually launched.
+/// Usual launch shape of a kernel, by its family.
 pub(crate) fn usual(call: &KernelCall, spec: &DeviceSpec) -> LaunchShape {
     let filled = |elements: u64| elements.div_ceil(TILE).max(u64::from(spec.multiprocessors));
     let written = call.bytes_written();
@@ -35,13 +35,13 @@ fn product(precision: Precision) -> [u32; 3] {
     if matches!(precision, Precision::F32 | Precision::F64) { PRODUCT } else { TENSOR_CORES }
 }
 
-/// A kernel with a block on each multiprocessor that takes all of it.
+/// Launch shape with one block on each multiprocessor that occupies all of it.
 pub(crate) fn whole(spec: &DeviceSpec) -> LaunchShape {
     let [threads, registers, shared_memory] = TENSOR_CORES;
     LaunchShape { grid: [spec.multiprocessors, 1, 1], block: [threads, 1, 1], registers, shared_memory }
 }
 
-/// How a collective's kernel is launched: a block for each channel.
+/// Launch shape of a collective's kernel: one block for each channel.
 pub(super) fn channels(kind: CollectiveKind, spec: &DeviceSpec) -> LaunchShape {
     use CollectiveKind as K;
     let of = &spec.constants.collectives;

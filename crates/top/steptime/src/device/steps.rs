@@ -1,4 +1,4 @@
-//! Recorded steps as something to learn from: kernels where predictions need them, among others.
+//! Observations from recorded steps: kernels in the mix in which predictions need them.
 
 use steptime_aten::{Kernel, Settings};
 use steptime_cost::device::{Indices, Observation};
@@ -6,8 +6,8 @@ use steptime_cost::device::{Indices, Observation};
 use super::launch::Known;
 use crate::step::Step;
 
-/// The ops of recorded steps with their kernel times, to fit a device profile on beside sweeps. Each recording is
-/// one case: its ops are never on both sides of a test. Copies between host and device are left out: models that
+/// Returns the ops of recorded steps with their kernel times, to fit a device profile on together with sweeps. Each recording is
+/// one case: its ops are never on both sides of a train/test split. Copies between host and device are left out, because models that
 /// are given the same batch every step have it in the host's cache.
 #[must_use]
 pub fn observations(recordings: &[Step], indices: &Indices, first_case: u32) -> Vec<Observation> {

@@ -1,4 +1,4 @@
-//! Predicted kernel times against those of tables, of any GPU whose profile is known.
+//! Predicted kernel times compared with tables, for any GPU with a known profile.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +31,9 @@ pub struct TableRow {
     pub measured_us: f64,
     /// The 90 % interval.
     pub interval_us: [f64; 2],
-    /// What the roofline says: operations or bytes at the specification's rates, whichever takes longer.
+    /// Roofline time: operations or bytes at the specification's rates, whichever takes longer.
     pub roofline_us: f64,
-    /// Where the prediction came from.
+    /// Source of the prediction.
     pub source: &'static str,
 }
 
@@ -44,24 +44,24 @@ pub struct TableScore {
     pub device: String,
     /// The kind.
     pub group: String,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// Errors relative to what was measured.
+    /// Errors relative to measured times.
     pub score: Score,
-    /// The sum of what was predicted over the sum of what was measured.
+    /// Sum of predicted times over the sum of measured times.
     pub total: f64,
-    /// Share of rows whose measured time lies in the 90 % interval.
+    /// Share of rows whose measured time is inside the 90 % interval.
     pub inside: f64,
-    /// The median half-width of it, of the logarithm of time.
+    /// Median half-width of the 90 % interval, of the logarithm of time.
     pub half_width: f64,
-    /// The mean error of the roofline.
+    /// Mean error of the roofline.
     pub roofline: f64,
 }
 
-/// Prices the rows of tables. Without a profile, each GPU's rows are priced by the shipped one that bears its name.
+/// Prices the rows of tables. Without a profile, each GPU's rows are priced by the shipped profile of its name.
 ///
 /// # Errors
-/// A GPU that has no profile; a profile that is of none of the tables' GPUs.
+/// Fails where a GPU has no profile, or where the profile is not of any of the tables' GPUs.
 pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<TableRow>, Error> {
     let mut rows = Vec::new();
     let named = |sweep: &Sweep| sweep.meta.get("device").unwrap_or_default().to_owned();
@@ -87,7 +87,7 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
     }
 }
 
-/// Whether a profile is of a GPU. A shipped one is not where another that ships is nearer: an A100 PCIe of 40 GB, and one of 80.
+/// Whether a profile is of a GPU. A shipped one is not where another shipped one matches better: an A100 PCIe of 40 GB, and one of 80.
 fn is_of(name: &str, profile: &DeviceProfile) -> bool {
     let nearer = shipped_for(name).is_some_and(|nearest| nearest != profile.name);
     is_named(name, &profile.spec.name) && !(nearer && devices().any(|shipped| shipped == profile.name))
@@ -122,15 +122,15 @@ fn priced(
     Ok(())
 }
 
-/// Fewer rows say nothing of their unit.
+/// Minimum number of rows to judge the unit of times.
 const ROWS_OF_A_UNIT: usize = 20;
-/// Times whose median is so many times off what formulas say are in another unit.
+/// Factor between the median time and the formulas from which times are taken to be in another unit.
 const ANOTHER_UNIT: f64 = 50.0;
 
-/// Refuses times that physics does not allow: milliseconds taken for microseconds, or the other way.
+/// Rejects times that are physically implausible: milliseconds taken for microseconds, or the other way round.
 ///
 /// # Errors
-/// Where the median row is far from what formulas over the specification say.
+/// Fails where the median row is far from the formulas over the specification.
 pub fn plausible(sweep: &Sweep, observations: &[Observation], spec: &DeviceSpec) -> Result<(), Error> {
     let ratio = |row: &Observation| {
         let formula = families::of(&row.call.kernel).analytic(&row.call, &row.ctx, spec);
@@ -148,7 +148,7 @@ pub fn plausible(sweep: &Sweep, observations: &[Observation], spec: &DeviceSpec)
     Err(Error::AnotherUnit { path: sweep.path.clone(), median, device: spec.name.clone() })
 }
 
-/// The scores of rows by GPU and by what `group` names.
+/// Scores rows by GPU and by the name that `group` returns.
 #[must_use]
 pub fn scores<'a>(rows: &'a [TableRow], group: impl Fn(&'a TableRow) -> &'a str) -> Vec<TableScore> {
     let mut groups: BTreeMap<(&str, &str), Vec<&TableRow>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! One rank of a job is predicted by itself.
+//! Doubt: one rank of a job is predicted alone.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::Doubt;
 use crate::device::exchange_call;
 use crate::sources::Kernels;
 
-/// Less than this share of the step in collectives is not worth a word.
+/// Share of the step in collectives below which there is no doubt.
 const SAID: f64 = 0.02;
-/// Half-widths of 90 %, logarithm, where waiting was recorded: 38 ranks of eleven jobs, each by itself, were predicted 3 % too short to
-/// 13 % too long, and two of one job whose host was disturbed 53 and 60 % too long.
+/// Half-widths of 90 %, logarithm, where waiting was recorded: of 38 ranks of eleven jobs, each predicted alone, errors were from 3 % too short to
+/// 13 % too long; for two ranks of one job with a disturbed host, 53 and 60 % too long.
 const BELOW: f64 = 0.2;
 const ABOVE: f64 = 0.05;
-/// The same where nothing was recorded, and nobody is waited for.
+/// Half-width where nothing was recorded and waiting is left out.
 const UNKNOWN: f64 = 0.5;
 
-/// The doubt, where the rank's collectives hold waiting for ranks that are not here.
+/// The doubt, where the rank's collectives include waiting for missing ranks.
 pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Option<Doubt> {
     let size = graph.collectives.iter().filter_map(|collective| collective.group.size).max();
     let of = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
@@ -54,7 +54,7 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
     })
 }
 
-/// The collectives that have no time, by name, and the reason, as the end of a sentence; empty where all have one.
+/// Lists the collectives without a time, by name, and the reason, as the end of a sentence; empty where all have one.
 fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
     if !joined(kernels) {
         return ", nor do they, for how GPUs of this name are joined is not known".to_owned();
@@ -73,7 +73,7 @@ fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
     )
 }
 
-/// Whether collectives among the GPUs that a step is priced for can be priced.
+/// Whether collectives among the priced GPUs can be priced.
 fn joined(kernels: &Kernels<'_>) -> bool {
     match kernels {
         Kernels::Device { profile, .. } => Topology::of(&profile.spec.name).is_ok(),

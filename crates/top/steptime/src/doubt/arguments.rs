@@ -1,14 +1,14 @@
-//! Ops whose arguments are not known: a change that makes others longer or shorter leaves theirs as measured.
+//! Doubt: ops with unknown arguments, whose kernels keep their measured time when a change makes other kernels longer or shorter.
 
 use steptime_trace::Nanos;
 
 use super::Doubt;
 
-/// What may be amiss by less than this share of the step is not worth a word.
+/// Share of the step below which an error is not reported.
 const MENTIONED: f64 = 0.01;
 
-/// What a changed step is known less for, where so much device time before the change is of ops whose arguments are not
-/// known: it may have changed as that of the others, from one time to another, did.
+/// The doubt of a changed step with device time of ops with unknown arguments: these kernels may have changed by the same factor as
+/// the others, whose time went from `before` to `after`.
 pub(crate) fn doubt(unknown: Nanos, [before, after]: [Nanos; 2], step: Nanos) -> Option<Doubt> {
     let times = after.0 as f64 / before.0.max(1) as f64;
     let amiss = unknown.0 as f64 * (times - 1.0) / step.0.max(1) as f64;

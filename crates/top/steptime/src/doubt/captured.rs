@@ -1,4 +1,4 @@
-//! An execution trace of a step that replays a CUDA graph: its ops ran when it was captured, and none in this step.
+//! Doubt: an execution trace of a step that replays a CUDA graph. Its ops ran when it was captured, and none in this step.
 
 use steptime_graph::names::CopyDirection;
 use steptime_graph::{Activity, ActivityId};
@@ -7,10 +7,10 @@ use steptime_trace::ActivityKind;
 use super::Doubt;
 use crate::step::Step;
 
-/// How much longer the step may be: half-width of 90 %, logarithm of a factor. What the graph does is not known.
+/// Possible lengthening of the step: half-width of 90 %, logarithm of a factor. The work of the graph is unknown.
 const WIDTH: f64 = 3.0;
 
-/// Whether a step that was made of an execution trace alone has nothing for the GPU but copies from and to the host.
+/// The doubt, where a step from an execution trace alone has no GPU work but copies from and to the host.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
     let graph = &recorded.graph;
     let copies = graph.activities.len();

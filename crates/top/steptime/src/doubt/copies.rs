@@ -1,4 +1,4 @@
-//! Copies of the batch that are larger than any that the host profile was fitted on.
+//! Doubt: copies of the batch that are larger than any in the data of the host profile.
 
 use std::f64::consts::LN_2;
 
@@ -7,10 +7,10 @@ use steptime_trace::Nanos;
 
 use super::Doubt;
 
-/// Less than this share of the step is not worth a word.
+/// Share of the step below which there is no doubt.
 const MENTIONED: f64 = 0.01;
 
-/// What a step is known less for, where so much of it is a guess at the rate of the host's memory: that is known to a
+/// The doubt of a step with time guessed from the rate of the host's memory, which is known within a
 /// factor of two.
 pub(super) fn doubt(guessed: Guessed, step: Nanos) -> Option<Doubt> {
     let share = guessed.time.0 as f64 / step.0.max(1) as f64;

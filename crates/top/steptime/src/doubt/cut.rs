@@ -1,12 +1,12 @@
-//! An execution trace that ends in the middle, of which the whole step is made: the rest of the step is missing.
+//! Doubt: an execution trace that ends in the middle of its step, so that the rest of the step is missing.
 
 use super::Doubt;
 use crate::step::Step;
 
-/// How much longer the whole step may be: half-width of 90 %, logarithm of a factor. How much is missing is not known.
+/// Possible lengthening of the step: half-width of 90 %, logarithm of a factor. The length of the missing part is unknown.
 const WIDTH: f64 = 1.6;
 
-/// Whether the step ends where its file does.
+/// The doubt, where the step ends at the end of a cut file.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
     let at = recorded.cut_at?;
     let text = format!(

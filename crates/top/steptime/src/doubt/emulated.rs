@@ -1,4 +1,4 @@
-//! Types that a GPU has no units for: PyTorch emulates them there.
+//! Doubt: data types that a GPU has no units for, so that PyTorch emulates them.
 
 use std::f64::consts::LN_2;
 
@@ -9,8 +9,8 @@ use super::Doubt;
 use crate::device::Launch;
 use crate::sources::Kernels;
 
-/// The doubt, where products are in bfloat16 and the GPU has no units for it. Matrix products were measured so; of convolutions and attention
-/// nothing was, and twice as long is allowed for.
+/// The doubt, where products are in bfloat16 and the GPU has no units for it. Only matrix products were measured so; convolutions and attention
+/// were not, and are allowed twice their time.
 pub(crate) fn doubt(kernels: &Kernels<'_>, launches: &[Launch]) -> Option<Doubt> {
     let Kernels::Device { profile, .. } = kernels else { return None };
     let lacks = profile.spec.lacks(Dtype::Bf16)?;

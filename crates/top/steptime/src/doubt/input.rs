@@ -1,14 +1,14 @@
-//! Steps that differ by how long they wait for their input: one time does not describe them.
+//! Doubt: steps whose waits for input differ, so that one time does not describe them.
 
 use steptime_graph::{MarkId, StepGraph, StepId, median};
 use steptime_trace::Nanos;
 
 use super::Doubt;
 
-/// Waits that differ by less than this share of the step are not worth a word.
+/// Difference of waits, as a share of the step, below which there is no doubt.
 const SAID: f64 = 0.1;
 
-/// The doubt, where the waits for the data loader differ from step to step.
+/// The doubt, where waits for the data loader differ from step to step.
 pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     let samples = &graph.samples;
     let loaders: Vec<MarkId> = graph.marks.keys().filter(|&mark| graph.waits_for_input(mark)).collect();
@@ -39,7 +39,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     })
 }
 
-/// A quantile of times in order, in milliseconds.
+/// A quantile of sorted times, in milliseconds.
 fn ms(sorted: &[Nanos], share: f64) -> f64 {
     let at = ((sorted.len() - 1) as f64 * share).round() as usize;
     sorted.get(at).map_or(0.0, |time| time.as_millis())

@@ -1,5 +1,5 @@
-//! Kernels that took another time, on the GPU recorded on, than the profile of that GPU says: most often of other versions of PyTorch
-//! or of its libraries than those that were swept. The GPU that is asked for will run the same.
+//! Doubt: kernels whose measured time on the GPU recorded on differs from that GPU's profile, most often because of another version of PyTorch
+//! or its libraries than in the sweep. The predicted GPU will run the same versions.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use crate::device::{Launch, PricedLaunches, device, is_named, shipped_for};
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// What the step may be off by, by this alone, before it is worth a word: a share of it.
+/// Error of the step from this alone, as a share of it, below which there is no doubt.
 const MENTIONED: f64 = 0.02;
-/// How many families are named.
+/// Number of families named.
 const NAMED: usize = 2;
-/// Letters of a kernel's name that are shown.
+/// Maximum number of letters shown of a kernel's name.
 const LETTERS: usize = 40;
 
 /// One family of kernels on the GPU recorded on.
 #[derive(Debug, Default)]
 struct Family<'g> {
     measured: Nanos,
-    /// What the profile of that GPU says.
+    /// Time by the profile of that GPU.
     expected: EstimateSum,
-    /// What the GPU that is asked for is predicted to take.
+    /// Predicted time on the GPU of the query.
     predicted: Nanos,
-    /// The kernel that took the most time.
+    /// The kernel with the most time.
     longest: Option<(Nanos, &'g str)>,
 }
 
-/// The doubt, where the measured kernels of a family are out of its interval by so much that the step's time shows it.
+/// The doubt, where measured kernels of a family are outside of its interval by enough to affect the step's time.
 pub(super) fn doubt(
     recorded: &Step,
     kernels: &Kernels<'_>,
@@ -72,7 +72,7 @@ pub(super) fn doubt(
     })
 }
 
-/// What the profile of the GPU recorded on says of each launch.
+/// Estimates of each launch by the profile of the GPU recorded on.
 fn expected(
     home: &DeviceProfile,
     elsewhere: bool,
@@ -86,7 +86,7 @@ fn expected(
     home.price_all(&calls, models)
 }
 
-/// Launches that both GPUs have models for, and that were measured.
+/// Groups the measured launches that both GPUs have models for.
 fn by_family<'g>(
     graph: &'g StepGraph,
     priced: &PricedLaunches,
@@ -96,7 +96,7 @@ fn by_family<'g>(
     for ((launch, predicted), expected) in priced.launches.iter().zip(&priced.prices.estimates).zip(expected)
     {
         let modelled = [predicted, expected].iter().all(|estimate| is_modelled(estimate.source));
-        // How fast the host's memory is, is no matter of the library.
+        // The speed of the host's memory does not depend on the library.
         if !modelled || launch.call.kernel.family() == "transfer" {
             continue;
         }
@@ -122,17 +122,17 @@ fn longest<'g>(graph: &'g StepGraph, launch: &Launch) -> Option<(Nanos, &'g str)
     launch.activities.iter().filter_map(timed).max()
 }
 
-/// How far a family is off where it was recorded.
+/// Error of a family on the GPU recorded on.
 #[derive(Debug, Clone, Copy)]
 struct Off {
-    /// Measured over expected.
+    /// Measured time over expected time.
     times: f64,
-    /// How much longer that would make the step that is asked for, as a share of it.
+    /// Change of the predicted step that this would cause, as a share of it.
     of_step: f64,
 }
 
 impl Family<'_> {
-    /// How far it is off, where its interval does not hold that and the step would show it.
+    /// Its error, where it is outside of its interval and affects the step.
     fn off(&self, step: Nanos) -> Option<Off> {
         let expected = self.expected.time().0.max(1) as f64;
         let times = self.measured.0 as f64 / expected;
@@ -141,7 +141,7 @@ impl Family<'_> {
         (times.ln().abs() > half_width && of_step.abs() > MENTIONED).then_some(Off { times, of_step })
     }
 
-    /// `softmax took 1.50 times (262.468 ms, not 174.530; mostly cunn_SoftMaxForward)`.
+    /// Describes it: `softmax took 1.50 times (262.468 ms, not 174.530; mostly cunn_SoftMaxForward)`.
     fn words(&self, name: &str, times: f64) -> String {
         let short = |name| kernel_family(name).chars().take(LETTERS).collect::<String>();
         let mostly = self.longest.map_or_else(String::new, |(_, name)| format!("; mostly {}", short(name)));

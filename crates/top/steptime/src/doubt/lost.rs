@@ -1,4 +1,4 @@
-//! Kernels of the recording that are not in the step: lost by the profiler, or launched by calls that were not recorded.
+//! Doubt: kernels of the recording that are missing in the step, lost by the profiler or launched by calls that were not recorded.
 
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
@@ -6,10 +6,10 @@ use steptime_trace::Nanos;
 use super::Doubt;
 use crate::answers::words::counted;
 
-/// A share of the launches, or of the device's time, that is not worth a word.
+/// Shares of the launches and of device time below which there is no doubt.
 const SAID: f64 = 0.02;
 const MISSED: f64 = 0.05;
-/// With more than this share missing there is no time that could be given.
+/// Missing share above which no single time is given.
 const MOST: f64 = 0.5;
 
 /// The doubt, where kernels are missing.
@@ -17,7 +17,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     if graph.is_measured() { launches(graph).or_else(|| time(graph)) } else { None }
 }
 
-/// Launches without a kernel.
+/// The doubt from launches without a kernel.
 fn launches(graph: &StepGraph) -> Option<Doubt> {
     let coverage = &graph.coverage;
     let share = coverage.launches_lost as f64 / coverage.launches_in_steps.max(1) as f64;
@@ -40,7 +40,7 @@ fn launches(graph: &StepGraph) -> Option<Doubt> {
     Some(Doubt { kind: "lost", text, below: 0.0, above, no_estimate: share > MOST })
 }
 
-/// Time of kernels that no step holds.
+/// The doubt from device time of kernels outside of all steps.
 fn time(graph: &StepGraph) -> Option<Doubt> {
     let steps = graph.samples.steps();
     let mean =

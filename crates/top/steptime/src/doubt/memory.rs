@@ -1,4 +1,4 @@
-//! A step that needs more memory than the GPU has, or nearly all of it: it does not run, or may not.
+//! Doubt: a step that needs more memory than the GPU has, or nearly all of it, so that it does not run, or may not.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_step::Peak;
@@ -6,17 +6,17 @@ use steptime_step::Peak;
 use super::Doubt;
 use crate::memory;
 
-/// What it is, for programs.
+/// Kind of the doubt, for programs.
 const KIND: &str = "memory";
 
-/// Says it before all else, of a step that needs so much.
+/// Puts the doubt first in the list, where the step needs too much memory.
 pub(crate) fn first(doubts: &mut Vec<Doubt>, peak: Option<&Peak>, spec: Option<&DeviceSpec>) {
     doubts.retain(|doubt| doubt.kind != KIND);
     let found = peak.zip(spec).and_then(|(peak, spec)| doubt(peak, spec));
     doubts.splice(0..0, found);
 }
 
-/// The doubt, where tensors need more than there is, or leave too little beside them. It is no doubt of the time.
+/// The doubt, where tensors need more memory than there is, or leave too little for the rest. It does not widen the interval.
 pub(crate) fn doubt(peak: &Peak, spec: &DeviceSpec) -> Option<Doubt> {
     let (needs, has) = (peak.total(), spec.memory.bytes);
     if memory::fits(Some(peak), Some(spec)) != Some(false) {

@@ -1,4 +1,4 @@
-//! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
+//! Doubts about a prediction, and how much each widens its interval. One file per cause.
 
 mod alone;
 pub(crate) mod arguments;
@@ -25,15 +25,15 @@ use crate::replay::SelfCheck;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// A replay that is off by more than this, relative, is said.
+/// Relative error of a replay above which it is reported.
 pub const REPLAY_SAID: f64 = replay::SAID;
 
-/// What a recording's own replay says against it; `None` where it gives what was recorded.
+/// Doubt from a recording's own replay; `None` where the replay agrees with the recording.
 pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option<Doubt> {
     replay::of(graph, check)
 }
 
-/// What speaks against prices of kernels.
+/// Doubt about prices of kernels.
 pub(crate) fn of_prices(
     recorded: &Step,
     kernels: &Kernels<'_>,
@@ -42,20 +42,20 @@ pub(crate) fn of_prices(
     unpriced::doubt(recorded, kernels, device)
 }
 
-/// What a simulated step shows of how well it is known.
+/// Facts about a simulated step on which doubts are based.
 #[derive(Debug)]
 pub(crate) struct Evidence<'p> {
-    /// What ops launch and what it costs, where kernel times come from a device profile.
+    /// Launches and their prices, where kernel times come from a device profile.
     pub device: Option<&'p PricedLaunches>,
-    /// Copies larger than any that the host profile was fitted on.
+    /// Copies larger than any in the data of the host profile.
     pub guessed: Guessed,
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// The recording replayed, where anything was timed.
+    /// Replay of the recording, where anything was timed.
     pub replay: Option<&'p SelfCheck>,
 }
 
-/// All that speaks against a simulated step.
+/// All doubts about a simulated step.
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
         origin::doubt(recorded),
@@ -74,30 +74,30 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
     found.into_iter().flatten().collect()
 }
 
-/// An interval of a step, as much wider as doubts want.
+/// The interval of a step, widened by doubts.
 pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [Nanos; 2] {
     let sides = interval.map(Nanos::as_millis);
     Doubt::widen(doubts, step.as_millis(), sides).map(Nanos::from_millis_f64)
 }
 
-/// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
+/// A reason to trust a predicted step less: found in the input, shown in the first lines of a report, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `captured`, `lost`, `input`, `processes`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
-    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `profiler`, `emulated`, `rule`, `arguments`, `cache`.
+    /// Its kind, for programs: `memory`, `cut`, `captured`, `lost`, `input`, `processes`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`,
+    /// `profiler`, `emulated`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
-    /// What is wrong, why where that is known, and what to do, in one line.
+    /// The problem, its cause where known, and a remedy, in one line.
     pub text: String,
-    /// How much shorter the step may be than predicted: half-width of 90 %, logarithm of a factor.
+    /// Possible shortening of the step against the prediction: half-width of 90 %, logarithm of a factor.
     pub below: f64,
-    /// How much longer it may be, likewise.
+    /// Possible lengthening, likewise.
     pub above: f64,
-    /// Whether the step is so little known that a single time must not be printed as if it were one.
+    /// Whether too little is known of the step to print a single time.
     pub no_estimate: bool,
 }
 
 impl Doubt {
-    /// The sides of an interval of [`crate::INTERVAL_LEVEL`], in ms about `step`, widened by doubts that are
+    /// Widens an interval of [`crate::INTERVAL_LEVEL`] around `step` (all in milliseconds) by doubts that are
     /// independent of it and of each other.
     #[must_use]
     pub fn widen(doubts: &[Doubt], step: f64, [low, high]: [f64; 2]) -> [f64; 2] {

@@ -1,15 +1,15 @@
-//! A step that another profiler than PyTorch's recorded.
+//! Doubt: a step recorded by another profiler than PyTorch's.
 
 use steptime_trace::Origin;
 
 use super::Doubt;
 use crate::step::Step;
 
-/// How much shorter the step may be: half-width of 90 %, logarithm of a factor. PyTorch's profiler makes steps that wait for the
-/// host up to twice as long; what others do is not known.
+/// Possible shortening of the step: half-width of 90 %, logarithm of a factor. PyTorch's profiler makes steps that wait for the
+/// host up to twice as long; the cost of other profilers is unknown.
 const BELOW: f64 = 0.7;
 
-/// The doubt, where what recording cost the host stays in.
+/// The doubt, where the profiler's cost to the host stays in.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
     let by = match recorded.origin {
         Origin::Kineto => return None,

@@ -1,10 +1,10 @@
-//! A file of a folder that holds several processes, each with steps of its own. A file alone is a job of them.
+//! Doubt: a file of a folder with several processes, each with its own steps. A file alone is opened as a job of them.
 
 use steptime_graph::StepGraph;
 
 use super::Doubt;
 
-/// The doubt, where the steps of more than one process are in the file.
+/// The doubt, where the file has steps of more than one process.
 pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     let processes = graph.coverage.processes;
     (processes > 1).then(|| Doubt {

@@ -1,4 +1,4 @@
-//! The replay of the profiled step, with the profiler's cost left in, does not give the recorded one.
+//! Doubt: the replay of the profiled step, with the profiler's cost left in, differs from the recorded step.
 
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
@@ -7,15 +7,15 @@ use super::Doubt;
 use crate::answers::words::counted;
 use crate::replay::SelfCheck;
 
-/// An error larger than this is said.
+/// Error above which it is reported.
 pub const SAID: f64 = 0.05;
-/// Steps whose quartiles lie further apart than this, relative, are no steady state.
+/// Relative distance of the steps' quartiles above which they are not a steady state.
 const RESTLESS: f64 = 0.1;
 
-/// The doubt, where the replay is out of line in its period or in its device active time.
+/// The doubt, where the replay's period or its device active time differs from the recording.
 pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let (period, active) = (check.error(), check.active_error());
-    // Where the device is the pace an error of its active time is one of the step.
+    // Where the device sets the pace, an error of its active time is an error of the step.
     let busy = check.active_recorded.0 as f64 / check.recorded.0.max(1) as f64;
     let active_in_step = active * busy;
     if period.abs() <= SAID && active_in_step.abs() <= SAID {
@@ -36,11 +36,11 @@ pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
         cause(graph, check),
     );
     let width = (1.0 + worst).max(1e-3).ln();
-    // Replayed too short, the step may be longer; and the other way round.
+    // If the replay is too short, the step may be longer, and vice versa.
     Some(Doubt { kind: "replay", text, below: width.max(0.0), above: (-width).max(0.0), no_estimate: false })
 }
 
-/// The doubt where the host ran ahead of the device: its marks tell another period.
+/// The doubt, where the host ran ahead of the device and its marks have another period.
 fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
     let ratio = check.recorded.0 as f64 / host.0.max(1) as f64;
     ((ratio - 1.0).abs() > SAID).then(|| Doubt {
@@ -57,7 +57,7 @@ fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
     })
 }
 
-/// What is known to make a replay differ from its recording, the most telling first.
+/// Most likely cause of a difference between a replay and its recording, from known ones.
 fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
     let coverage = &graph.coverage;
     let unlinked = coverage.activities - coverage.activities_linked;

@@ -1,4 +1,4 @@
-//! Device work without a price: a step that is mostly of it is not known.
+//! Doubt: device work without a price.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::device::PricedLaunches;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// The share of device work without a price above which no single time is given.
+/// Share of device work without a price above which no single time is given.
 const MOST: f64 = 0.1;
-/// How far a launch without a price may be off: half-width of 90 %, logarithm of a factor.
+/// Error of a launch without a price: half-width of 90 %, logarithm of a factor.
 const WIDTH: f64 = 1.6;
-/// How many ops are named.
+/// Number of ops named.
 const NAMED: usize = 3;
 
-/// Whether too much of the device work has no price.
+/// The doubt, where too much of the device work has no price.
 pub(super) fn doubt(
     recorded: &Step,
     kernels: &Kernels<'_>,
@@ -46,7 +46,7 @@ pub(super) fn doubt(
     Some(Doubt { kind: "unpriced", text, below: width, above: width, no_estimate: true })
 }
 
-/// What of a step's launches has no model, whatever its share: how many, of which ops, and how they are priced.
+/// Describes a step's launches without a model, whatever their share: their number, their ops, and how they are priced.
 pub(crate) fn without_model(graph: &StepGraph, device: &PricedLaunches) -> Option<String> {
     let unpriced = device.prices.unpriced;
     if unpriced.launches == 0 {
@@ -75,7 +75,7 @@ pub(crate) fn without_model(graph: &StepGraph, device: &PricedLaunches) -> Optio
     ))
 }
 
-/// What to do about it.
+/// Remedy for work without a price.
 fn remedy(recorded: &Step, shapeless: bool) -> String {
     let from =
         recorded.graph.device.as_deref().filter(|name| !name.is_empty()).unwrap_or("a GPU without a name");
@@ -89,7 +89,7 @@ fn remedy(recorded: &Step, shapeless: bool) -> String {
     }
 }
 
-/// The ops that most of the work without a price is of, the most expensive first.
+/// Ops of the work without a price, most expensive first.
 fn names(graph: &StepGraph, device: &PricedLaunches) -> Vec<String> {
     let mut time: BTreeMap<&str, i64> = BTreeMap::new();
     for (launch, estimate) in device.launches.iter().zip(&device.prices.estimates) {

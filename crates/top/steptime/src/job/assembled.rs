@@ -1,4 +1,4 @@
-//! A job put together of ranks that were priced before, each by itself: for its step alone, without an interval.
+//! A job assembled from separately priced ranks: predicts its step only, without an interval.
 
 use std::path::Path;
 
@@ -15,23 +15,23 @@ use crate::ask::{Question, Sides};
 use crate::error::Error;
 use crate::step::Step;
 
-/// A rank with its times.
+/// A rank with its prices.
 pub(crate) struct PricedRank {
     step: Step,
     sides: Sides,
 }
 
-/// How long the step of a job takes that was put together.
+/// Step time of an assembled job.
 #[derive(Debug, Clone)]
 pub(crate) struct Assembled {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// How long each rank's step would take if no other kept it waiting.
+    /// Step time of each rank if it never waited for another.
     pub alone: Vec<Nanos>,
 }
 
 impl PricedRank {
-    /// Prices a rank as asked.
+    /// Prices a rank by the query that `ask` makes.
     pub(crate) fn of<E: From<Error>>(
         step: Step,
         ask: impl for<'s> Fn(&'s Step) -> Result<Question<'s>, E>,
@@ -52,7 +52,7 @@ impl PricedRank {
 }
 
 impl Assembled {
-    /// The ranks of a job, in order, simulated together. A node has so many GPUs; `path` is what they are of.
+    /// Simulates the ranks of a job together, in order. `node` is the number of GPUs per node; `path` names the job in errors.
     pub(crate) fn of(path: &Path, ranks: &[&PricedRank], node: Option<u32>) -> Result<Assembled, Error> {
         let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;

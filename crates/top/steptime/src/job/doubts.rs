@@ -1,4 +1,4 @@
-//! What speaks against the prediction of a job.
+//! Doubts about the prediction of a job.
 
 use steptime_cost::PricedGraph;
 use steptime_graph::names::HostMemory;
@@ -10,13 +10,13 @@ use crate::asked::Asked;
 use crate::doubt::Doubt;
 use crate::step::Step;
 
-/// A replay of the recorded steps that is off by more than this is said.
+/// Error of the replay of the recorded steps above which it is reported.
 const SAID: f64 = crate::REPLAY_SAID;
 
-/// How much less of its time rows between host and device may take than computed, ...
+/// Possible shortening of the time for rows copied between host and device, as a share of it.
 const FEWER: f64 = 0.3;
-/// ... and how much more: rows lie scattered, and took 1.3 to 1.5 times as long as copies of as many bytes on the GPU that was measured, besides
-/// what it takes to choose them.
+/// Possible lengthening: rows are scattered, and took 1.3 to 1.5 times as long as copies of the same bytes on the measured GPU, not counting
+/// the time to select them.
 const MORE: f64 = 0.6;
 
 impl Ranks {
@@ -29,7 +29,7 @@ impl Ranks {
         Some(Doubt { kind: "cut", text, below: 0.1, above: 0.2, no_estimate: false })
     }
 
-    /// The doubt, where the ranks cannot be of one run.
+    /// The doubt, where the ranks cannot be from one run.
     pub(super) fn of_several_runs(&self) -> Option<Doubt> {
         let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
         let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
@@ -41,7 +41,7 @@ impl Ranks {
         Some(Doubt { kind: "ranks", text, below: 0.15, above: 0.15, no_estimate: false })
     }
 
-    /// The doubt, where collectives are wanted on another GPU of which it is not known what they move.
+    /// The doubt, where collectives of unknown size are predicted for another GPU.
     pub(super) fn sizes_unknown(&self, asked: &Asked) -> Option<Doubt> {
         let count = self.job.rendezvous.iter().filter(|met| has_no_size(met)).count();
         (asked.device.is_some() && count > 0).then(|| Doubt {
@@ -56,7 +56,7 @@ impl Ranks {
         })
     }
 
-    /// The doubt, where there is one step only.
+    /// The doubt, where only one step was recorded.
     pub(super) fn single(&self) -> Option<Doubt> {
         let least = self.steps.iter().map(|step| step.graph.samples.steps().len()).min()?;
         (least == 1).then(|| Doubt {
@@ -69,7 +69,7 @@ impl Ranks {
         })
     }
 
-    /// The doubt, where caches of tables in hosts' memory miss as many rows as was computed: by how much of the step these take on their way.
+    /// The doubt from caches of tables in hosts' memory, whose misses are computed: by the share of the step that the missing rows take to copy.
     pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
         let InHosts { tables, misses } = self.in_hosts?;
         let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
@@ -95,7 +95,7 @@ impl Ranks {
         })
     }
 
-    /// The doubt, where ranks of the job are not here.
+    /// The doubt, where ranks of the job are missing.
     pub(super) fn missing(&self) -> Option<Doubt> {
         let (here, all) = (self.alike.iter().sum::<u32>() as usize, self.crew().world());
         (here < all).then(|| Doubt {
@@ -111,17 +111,17 @@ impl Ranks {
     }
 }
 
-/// Whether an activity is a copy from or to pinned memory: of a described step those of caches are.
+/// Whether an activity is a copy from or to pinned memory: in a described step these are copies of caches.
 fn is_pinned(graph: &StepGraph, at: ActivityId) -> bool {
     graph.activities[at].kind == ActivityKind::Memcpy && graph.copy_name(at).host == HostMemory::Pinned
 }
 
-/// Whether a collective moves bytes of which it is not known how many.
+/// Whether the number of bytes of a collective is unknown.
 pub(super) fn has_no_size(met: &Rendezvous) -> bool {
     met.bytes == Bytes(0) && met.kind != CollectiveKind::Barrier
 }
 
-/// What the replay of all ranks says against the prediction.
+/// Doubt from the replay of all ranks.
 pub(super) fn of_replay(replay: &steptime_sim::Replay) -> Option<Doubt> {
     let error = replay.error();
     let width = (1.0 + error).max(1e-3).ln();

@@ -5,16 +5,16 @@ use steptime_trace::Nanos;
 
 use super::Crew;
 
-/// A collective of the step as recorded.
+/// A recorded collective of the step.
 #[derive(Debug, Clone)]
 pub struct CollectiveMet {
-    /// Which.
+    /// Its id.
     pub at: RendezvousId,
-    /// How long it took once all were there: the median.
+    /// Median time once all ranks had arrived.
     pub moving: Nanos,
-    /// How long each member waited for others: the mean.
+    /// Mean waiting time of each member.
     pub waited: Vec<Nanos>,
-    /// In how many steps each member came last.
+    /// Number of steps in which each member arrived last.
     pub last: Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Meetings {
         self.of.get(step)?[rendezvous].as_ref()
     }
 
-    /// One rendezvous over these steps; `None` where it was recorded in none.
+    /// Summarises one rendezvous over these steps; `None` where it was recorded in none.
     pub(super) fn over(&self, at: RendezvousId, steps: &[usize]) -> Option<CollectiveMet> {
         let all: Vec<&Met> = steps.iter().filter_map(|&step| self.at(step, at)).collect();
         let members = all.first()?.arrivals.len();
@@ -51,7 +51,7 @@ impl Meetings {
     }
 }
 
-/// How many there are, to divide by.
+/// Length of a slice as a divisor, at least 1.
 pub(super) fn count<T>(all: &[T]) -> i64 {
     i64::try_from(all.len()).unwrap_or(i64::MAX).max(1)
 }

@@ -1,8 +1,8 @@
-//! At which pace the hosts of a job's ranks run.
+//! Pace of the hosts of a job's ranks.
 //!
-//! A recording lasts a tenth of a second, and a host's pace drifts within a minute. Without pulses, which tell the pace of
-//! un-profiled steps, that of a rank is known from its profiled steps alone. The slowest rank decides the step, so a slow moment of
-//! one rank would make every prediction too long. What a rank was slower than the others is therefore halved, and of a rank that
+//! A recording lasts a tenth of a second, and a host's pace drifts within a minute. Without pulses, which give the pace of
+//! un-profiled steps, a rank's pace is only known from its profiled steps. The slowest rank determines the step, so that a slow moment of
+//! one rank would make every prediction too long. The excess of a rank over the others is therefore halved, and for a rank that
 //! was far slower it is taken for a slow moment.
 
 use rayon::prelude::*;
@@ -13,30 +13,30 @@ use crate::doubt::Doubt;
 use crate::predict::{ordinary_slowness, scale};
 use crate::step::Step;
 
-/// A host that is slower than the others by this factor is halfway to being taken for one in a slow moment, ...
+/// Slowness relative to the others from which a host is increasingly taken to be in a slow moment.
 const FAR: f64 = 1.25;
-/// ... and by this factor is one.
+/// Slowness from which it is fully taken to be in one.
 const APART: f64 = 1.4;
 
-/// Where one rank's host was disturbed, the others' may have been too: half-width of 90 %, logarithm.
+/// Half-width of 90 % (logarithm) where one rank's host was disturbed, because the others may have been too.
 const DISTURBED: f64 = 0.1;
 
-/// What the pace of each rank's host is multiplied by.
+/// Factors on the pace of each rank's host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pace {
-    /// One factor a rank.
+    /// One factor per rank.
     pub factors: Vec<f64>,
-    /// The rank that was far slower than the others, and how many times.
+    /// The rank that was far slower than the others, and by which factor.
     pub apart: Option<(u32, f64)>,
 }
 
 impl Pace {
-    /// Of hosts whose pace is a profile's.
+    /// Factors for hosts whose pace comes from a profile.
     pub(super) fn none(ranks: usize) -> Pace {
         Pace { factors: vec![1.0; ranks], apart: None }
     }
 
-    /// Of the ranks' ordinary host gaps relative to the shipped profile's, which knows what ranks do differently.
+    /// Factors from the ranks' ordinary host gaps relative to the shipped profile, which accounts for work that differs between ranks.
     pub(super) fn of(steps: &[Step]) -> Pace {
         let slowness: Vec<Option<f64>> = steps.par_iter().map(ordinary_slowness).collect();
         let known = |step: &Step| step.meta.as_ref().is_some_and(|meta| !meta.pulses.is_empty());
@@ -56,7 +56,7 @@ impl Pace {
         }
     }
 
-    /// The doubt, where one rank was far slower than the others. `as_recorded` is the step if that was no slow moment.
+    /// The doubt, where one rank was far slower than the others. `as_recorded` is the step if that was not a slow moment.
     pub(super) fn doubt(&self, step: Nanos, as_recorded: Nanos) -> Option<Doubt> {
         let (rank, times) = self.apart?;
         let text = format!(
@@ -69,7 +69,7 @@ impl Pace {
     }
 }
 
-/// The same ranks with hosts so many times as slow.
+/// The same ranks with their hosts slowed by these factors.
 pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
     let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
         let mut rank = rank.clone();
@@ -79,7 +79,7 @@ pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<Pric
     priced.iter().zip(factors).map(slower).collect()
 }
 
-/// How much of a logarithm of slowness is believed: half of it, and nothing of what is too much.
+/// Part of a logarithm of slowness that is kept: half of it, and nothing of too large a one.
 fn kept(excess: f64) -> f64 {
     let (far, apart) = (FAR.ln(), APART.ln());
     let believed = ((apart - excess) / (apart - far)).clamp(0.0, 1.0);

@@ -1,4 +1,4 @@
-//! How long the step of a job takes.
+//! Prediction of a job's step.
 
 use rayon::prelude::*;
 use steptime_cost::network::Topology;
@@ -21,49 +21,49 @@ use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 
-/// What hosts are called whose own times are taken.
+/// Name of hosts with their own times.
 const OWN: &str = "own";
 
-/// Half-width of 90 % (logarithm) of a collective of which it is not known what it moves, on another GPU.
+/// Half-width of 90 % (logarithm) of a collective of unknown size, on another GPU.
 const UNKNOWN_SIZE: f64 = 0.7;
 
 /// A predicted step of a job.
 #[derive(Debug, Clone)]
 pub struct JobPrediction {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// What speaks against it; the interval is wider by these.
+    /// Doubts about it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
-    /// When everything happens.
+    /// Times of all events.
     pub world: WorldTimeline,
-    /// How long each rendezvous takes once all are there.
+    /// Time of each rendezvous once all ranks have arrived.
     pub moving: TiVec<RendezvousId, Nanos>,
-    /// Where these times come from: `measured`, or the GPUs whose collectives are modelled.
+    /// Source of these times: `measured`, or the GPUs whose collectives are modelled.
     pub collectives: String,
-    /// What each rank does.
+    /// Predictions of each rank.
     pub ranks: Vec<RankPrediction>,
-    /// The chain over all ranks that makes the step as long as it is.
+    /// The critical path over all ranks.
     pub path: Vec<Passage>,
-    /// The rank that decides, where hosts' times are no rank's own; `None` where they are, or hosts decide nothing.
+    /// Rank with the slowest host, where hosts' times are not each rank's own; `None` where they are, or where hosts do not affect the step.
     pub slowest: Option<SlowestHost>,
-    /// The recorded steps replayed with the profiler's cost left in; `None` where fewer than two were recorded by all.
+    /// Replay of the recorded steps with the profiler's cost left in; `None` where fewer than two were recorded by all.
     pub replay: Option<steptime_sim::Replay>,
-    /// What was asked for.
+    /// Settings of the prediction.
     pub asked: Asked,
 }
 
-/// How long each rendezvous takes once all are there, and half-widths of 90 % (logarithm).
+/// Time of each rendezvous once all ranks have arrived, and half-widths of 90 % (logarithm).
 pub(super) struct Collectives {
     pub(super) moving: TiVec<RendezvousId, Nanos>,
-    /// Where they come from: `measured`, or the GPUs whose collectives are modelled.
+    /// Source of the times: `measured`, or the GPUs whose collectives are modelled.
     source: String,
     half_widths: TiVec<RendezvousId, f64>,
 }
 
 impl Collectives {
-    /// How long collectives take once all ranks are there, and how well that is known. A node has so many GPUs.
+    /// Times of collectives once all ranks have arrived, and their uncertainty. `node` is the number of GPUs per node.
     pub(super) fn of(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
@@ -74,7 +74,7 @@ impl Collectives {
         let topology = topology(&device.name, node)?;
         let recorded = crew.job.moving(&crew.graphs);
         let priced = crew.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
-            // Of a size that was not recorded the recorded time is the best guess.
+            // For a collective of unknown size, the recorded time is the best guess.
             match recorded.filter(|_| has_no_size(met)) {
                 Some(recorded) => (recorded, UNKNOWN_SIZE),
                 None => {
@@ -89,7 +89,7 @@ impl Collectives {
     }
 }
 
-/// How GPUs of a name are joined: in nodes of so many, else of as many as such nodes usually have.
+/// Interconnect of GPUs of a name: with `node` GPUs per node, else with the usual number.
 fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
     let usual = Topology::of(device).map_err(|source| Error::Network { source })?;
     Ok(match node {
@@ -101,37 +101,37 @@ fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
 /// One rank of a predicted job.
 #[derive(Debug, Clone)]
 pub struct RankPrediction {
-    /// What its device does.
+    /// Time of its device, by activity.
     pub parts: Parts,
-    /// Why it idles.
+    /// Idle time of its device by cause.
     pub idle: Idle,
-    /// How long its step would take if no other rank kept it waiting.
+    /// Its step time if it never waited for another rank.
     pub alone: Nanos,
-    /// Its share of the job's critical path: time on it.
+    /// Its time on the job's critical path.
     pub critical: Nanos,
-    /// At how many collectives it comes last, ...
+    /// Number of collectives at which it arrives last.
     pub last: usize,
-    /// ... of so many in which it meets others.
+    /// Number of collectives in which it meets other ranks.
     pub meets: usize,
     /// Its own host gaps relative to those of the shipped profile.
     pub slowness: Option<f64>,
-    /// The most device memory that its tensors need; `None` where that is not known.
+    /// Peak device memory of its tensors; `None` where unknown.
     pub peak: Option<Peak>,
 }
 
 impl Ranks {
-    /// How long the job's step takes: by the ranks' own times, the profiler's cost taken off.
+    /// Predicts the job's step from the ranks' own times, the profiler's cost taken off.
     ///
     /// # Errors
-    /// Where its ranks wait for each other for ever.
+    /// Fails where its ranks deadlock.
     pub fn predict(&self) -> Result<JobPrediction, Error> {
         self.predict_as(|step| Ok(step.predict()))
     }
 
-    /// The same, each rank asked about so. On a GPU that is named collectives take what they do on the usual node of such GPUs.
+    /// Predicts the job's step with a query of each rank. Where a GPU is given, collectives are priced for the usual node of such GPUs.
     ///
     /// # Errors
-    /// Where a rank cannot be asked so, how GPUs of that name are joined is not known, or ranks wait for each other for ever.
+    /// Fails where the query of a rank fails, the interconnect of GPUs of that name is unknown, or ranks deadlock.
     pub fn predict_as<'s, E: From<Error> + Send>(
         &'s self,
         ask: impl Fn(&'s Step) -> Result<Question<'s>, E> + Sync,
@@ -144,20 +144,20 @@ impl Ranks {
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
 
-    /// The same of steps that were made of one: their sides are there, and what speaks against them. Collectives take what they do in
-    /// nodes of so many GPUs as was said, else on the usual node of the GPUs that the step was recorded on, or that are asked for.
+    /// Predicts a job of steps made from one, from their prices and their doubts. Collectives are priced for nodes of the given
+    /// number of GPUs, else for the usual node of the GPUs of the query, or of those that the step was recorded on.
     pub(crate) fn of_sides(&self, sides: Vec<Sides>, doubts: Vec<Doubt>) -> Result<JobPrediction, Error> {
         let asked = &sides[0].asked;
         let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
         let device = asked.device.as_ref().map(|device| device.name.clone()).or_else(recorded);
         let device = device.unwrap_or_default();
         let mut collectives = self.priced(&device)?;
-        // None of them was recorded, also where kernels were.
+        // None of the collectives was recorded, even where kernels were.
         collectives.source = if asked.device.is_some() { asked.kernels.clone() } else { device };
         self.predicted(sides, collectives, doubts).map_err(|hang| self.hangs(hang))
     }
 
-    /// What collectives take among GPUs of a name, in nodes of as many as was said.
+    /// Prices of collectives among GPUs of a name, in nodes of the given size.
     fn priced(&self, device: &str) -> Result<Collectives, Error> {
         let topology = topology(device, self.node)?;
         let price = |met: &Rendezvous| {
@@ -169,7 +169,7 @@ impl Ranks {
         Ok(Collectives { moving: moving.into(), half_widths: half_widths.into(), source })
     }
 
-    /// A hang with the numbers of ranks for their places.
+    /// The error of a hang, with rank numbers for indices.
     fn hangs(&self, hang: Hang) -> Error {
         let numbers = self.crew().numbers;
         let numbered = |places: Vec<usize>| places.into_iter().map(|place| numbers[place] as usize).collect();
@@ -203,7 +203,7 @@ impl Ranks {
                 demands,
             })
             .collect();
-        // Steps that were made of one have its pace.
+        // Steps made from one all have its pace.
         let own = asked.host == OWN && self.steps.iter().all(|step| step.graph.is_measured());
         let mut pace = if own { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
         let slowest = if own { None } else { self.slowest(&recorded, &collectives.moving) };
@@ -232,7 +232,7 @@ impl Ranks {
             self.misses(&priced, step),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
-        // The rank whose device idles most has the host that decides.
+        // The rank whose device idles most has the host that determines the step.
         let next = world.ranks.iter().map(next_run).fold(0.0, f64::max);
         let next = slowest.map_or(next, |slowest| next.hypot(slowest.half_width));
         let sides = interval(&priced, &self.job, &collectives, spread, step, next)?;
@@ -256,7 +256,7 @@ impl Ranks {
         })
     }
 
-    /// What each rank does in a simulated step.
+    /// Summarises each rank of a simulated step.
     fn ranks(
         &self,
         priced: &[PricedGraph<'_>],
@@ -294,7 +294,7 @@ impl Ranks {
         (0..self.steps.len()).into_par_iter().map(one).collect()
     }
 
-    /// The recorded steps replayed.
+    /// Replays the recorded steps.
     fn replay(&self) -> Result<Option<steptime_sim::Replay>, Hang> {
         let profiled: Vec<PricedGraph<'_>> = self
             .steps
@@ -308,8 +308,8 @@ impl Ranks {
     }
 }
 
-/// The step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by what the next run
-/// differs.
+/// Interval of the step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by the variation of
+/// the next run.
 fn interval(
     priced: &[PricedGraph<'_>],
     job: &Job,

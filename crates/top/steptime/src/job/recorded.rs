@@ -1,4 +1,4 @@
-//! What the ranks of a job did as recorded: who waited for whom, and how long.
+//! Work and waiting of a job's ranks as recorded.
 
 use steptime_graph::{ActivityId, Clock, Job, RendezvousId, StepGraph, StepId, TiVec, median};
 use steptime_sim::world::{Parts, Span, split};
@@ -8,37 +8,37 @@ use super::Crew;
 use super::meetings::{CollectiveMet, Meetings, count};
 use super::stragglers::{Straggler, stragglers};
 
-/// Ends of one collective further apart than this share of a step, from step to step, are not of one run.
+/// Variation of the ends of one collective between ranks, as a share of a step, above which the ranks are not from one run.
 const ONE_RUN: f64 = 0.05;
 
 /// The recorded steps of a job.
 #[derive(Debug, Clone)]
 pub struct JobRecorded {
-    /// How many steps all ranks recorded; times are means over the middle half of them, by the first rank's period.
+    /// Number of steps that all ranks recorded; times are means over the middle half of them, by the first rank's period.
     pub steps: usize,
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub period: Nanos,
-    /// What each rank did.
+    /// One entry per rank.
     pub ranks: Vec<RankRecorded>,
-    /// What happened where they met.
+    /// Common collectives of the ranks.
     pub collectives: Vec<CollectiveMet>,
-    /// Ranks that others waited for, and why; the worst first.
+    /// Ranks that others waited for, with causes; worst first.
     pub stragglers: Vec<Straggler>,
 }
 
 /// One rank of a recorded job, profiler included.
 #[derive(Debug, Clone)]
 pub struct RankRecorded {
-    /// What its device did in a step.
+    /// Time of its device in a step, by activity.
     pub parts: Parts,
-    /// By how much its clock is ahead of the first rank's, as ends of collectives tell.
+    /// Lead of its clock over the first rank's, from the ends of collectives.
     pub ahead: Nanos,
-    /// How far that differs from step to step: half the range of the middle half.
+    /// Variation of that lead between steps: half the range of the middle half.
     pub scatter: Nanos,
 }
 
 impl JobRecorded {
-    /// Whether its ranks can be of one run: then they leave a collective together in every step.
+    /// Whether the ranks can be from one run: then they leave a collective together in every step.
     #[must_use]
     pub fn is_one_run(&self) -> bool {
         let most = self.period.0 as f64 * ONE_RUN;
@@ -47,7 +47,7 @@ impl JobRecorded {
 }
 
 impl Crew<'_> {
-    /// What the ranks did as recorded; `None` where no step was recorded by all of them.
+    /// Summarises the ranks as recorded; `None` where no step was recorded by all of them.
     #[must_use]
     pub fn recorded(&self) -> Option<JobRecorded> {
         let common = Job::common_steps(&self.graphs);
@@ -73,7 +73,7 @@ impl Crew<'_> {
         RankRecorded { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
     }
 
-    /// By how much later the ends of collectives are by a rank's clock than by the first rank's.
+    /// Differences between the ends of collectives by a rank's clock and by the first rank's.
     fn ends_apart(&self, rank: usize, graphs: &[&StepGraph], steps: &[Vec<StepId>]) -> Vec<Nanos> {
         let shared = self.job.rendezvous.iter().filter_map(|met| {
             let of = |rank: usize| met.members.iter().find(|member| member.rank == rank).map(|m| m.activity);
@@ -94,7 +94,7 @@ impl Crew<'_> {
     }
 }
 
-/// What a rank's device did in one of the common steps: with what the steps around it launched and still ran.
+/// Time of a rank's device by activity in one of the common steps, including work launched by neighbouring steps that ran in it.
 fn parts(
     graph: &StepGraph,
     rank: usize,
@@ -111,7 +111,7 @@ fn parts(
         graph.activities.keys().filter_map(move |activity| {
             let start = samples.activity_start(step, activity)?;
             let end = samples.activity_end(step, activity)?;
-            // Where a part of a rendezvous was not recorded, all of the others' counts as moving: nothing else is known.
+            // Where a part of a rendezvous was not recorded, all time of the others counts as moving.
             let last = of[activity].map(|at| met.at(near, at).map_or(start, |met| end - met.moving));
             Some(split(start, last, end))
         })
@@ -120,8 +120,8 @@ fn parts(
     Parts::between(begin, end, spans)
 }
 
-/// From when to when a step lasts, by its clock: until the next one begins on the host; where the host runs ahead, from when the
-/// device is done with it until it is done with the next. A step that no other follows lasts until all that it launched is done.
+/// Begin and end of a step, by its clock: until the next step begins on the host; where the host runs ahead, from when the
+/// device is done with it until it is done with the next. A last step ends when everything that it launched is done.
 fn window(graph: &StepGraph, step: StepId) -> (Nanos, Nanos) {
     let samples = &graph.samples;
     let start = samples.start(step);
@@ -135,7 +135,7 @@ fn window(graph: &StepGraph, step: StepId) -> (Nanos, Nanos) {
     }
 }
 
-/// How long a step took, by its clock; `None` where no other follows.
+/// Duration of a step, by its clock; `None` for the last one.
 fn period(graph: &StepGraph, step: StepId) -> Option<Nanos> {
     match graph.samples.clock() {
         Clock::Host => graph.samples.host_period(step),
@@ -143,8 +143,8 @@ fn period(graph: &StepGraph, step: StepId) -> Option<Nanos> {
     }
 }
 
-/// The places of the common steps whose period is in the middle half of the first rank's, and these periods; the last one has none,
-/// and is left out where there are others.
+/// Indices and periods of the common steps whose period is in the middle half, by the first rank. The last step has no period, and is
+/// left out where there are others.
 fn middle_half(graph: &StepGraph, common: &[Vec<StepId>]) -> Vec<(usize, Nanos)> {
     let timed = common.iter().enumerate().filter_map(|(at, step)| Some((period(graph, step[0])?, at)));
     let mut timed: Vec<(Nanos, usize)> = timed.collect();

@@ -1,11 +1,11 @@
-//! The slowest host of many alike.
+//! Expected slowest host among equal ones.
 //!
-//! Hosts of a job run the same at a pace of their own, and the slowest decides: it never waits, the others wait for it. Of ranks whose
-//! hosts were not recorded the pace is not known. So the rank that decides is taken to be as slow as the slowest of all is expected to
-//! be, the more ranks the slower.
+//! Hosts of a job do the same work at slightly different pace, and the slowest determines the step: it never waits, and the others wait for
+//! it. For ranks whose hosts were not recorded, the pace is unknown. So the determining rank is taken to be as slow as the expected slowest
+//! of all: the more ranks, the slower.
 //!
-//! What a host's pace changes from step to step (2.5 %, too) does not add up in the same way: ranks that wait for the slowest are
-//! ahead of it by what its host does after its last collective, and that is more.
+//! A host's variation from step to step (also 2.5 %) does not add up in the same way: ranks that wait for the slowest one are
+//! ahead of it by its host's work after its last collective, and that is more.
 
 use rayon::prelude::*;
 use steptime_cost::PricedGraph;
@@ -15,40 +15,40 @@ use steptime_trace::Nanos;
 use super::Ranks;
 use super::pace::paced;
 
-/// How far hosts of a job's ranks lie apart when they run the same: standard deviation of the logarithm. Hosts of 28 ranks of eight
-/// recorded jobs between their first and third collective; by how much the last one is late it would be 0.020 of two ranks,
-/// 0.031 of four.
+/// Spread of hosts of a job's ranks that do the same work: standard deviation of the logarithm. From hosts of 28 ranks of eight
+/// recorded jobs between their first and third collective; from the lateness of the last rank it would be 0.020 for two ranks,
+/// 0.031 for four.
 const APART: f64 = 0.025;
-/// 90 % of a normal distribution are within so many standard deviations.
+/// Half-width of 90 % of a normal distribution, in standard deviations.
 const LEVEL: f64 = 1.645;
-/// Over so many standard deviations of one host, in so many parts, the slowest is looked for.
+/// Range of the numeric integration, in standard deviations of one host, and number of its parts.
 const REACH: f64 = 7.0;
 const PARTS: i32 = 560;
 
-/// One rank, or several that do the same.
+/// One rank, or several with the same work.
 #[derive(Debug, Clone, Copy)]
 struct Alike {
-    /// How many.
+    /// Number of ranks.
     ranks: u32,
-    /// Its step where it waits for no other.
+    /// Its step time without waiting for others.
     alone: Nanos,
     /// The same with a host that is slower by [`APART`].
     slower: Nanos,
 }
 
-/// The rank that decides how long the step takes.
+/// The rank that determines the step time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowestHost {
-    /// Its place.
+    /// Its index.
     pub rank: usize,
-    /// How many times as long as a middle one its host is expected to take.
+    /// Expected time of its host relative to a median host.
     pub times: f64,
-    /// Half-width of 90 % of the step that is due to it, logarithm.
+    /// Half-width of 90 % of the step from this, logarithm.
     pub(super) half_width: f64,
 }
 
 impl Ranks {
-    /// The rank that decides, where ranks' hosts are apart by what is not known of them.
+    /// The rank that determines the step, where ranks' hosts vary by an unknown amount.
     pub(super) fn slowest(
         &self,
         priced: &[PricedGraph<'_>],
@@ -64,7 +64,7 @@ impl Ranks {
     }
 }
 
-/// The step of one rank whose collectives take no longer than data needs to move.
+/// Step time of one rank whose collectives take only as long as their data moves.
 pub(super) fn alone(
     priced: &PricedGraph<'_>,
     job: &Job,
@@ -81,12 +81,12 @@ pub(super) fn alone(
     steptime_sim::Timeline::simulate(&own).period
 }
 
-/// A host that is slower than a middle one by what hosts are apart.
+/// Factor of a host that is slower than a median one by the standard deviation.
 fn slower() -> f64 {
     APART.exp()
 }
 
-/// The slowest of these; `None` where there is one rank alone, or hosts decide nothing.
+/// The expected slowest of these; `None` where there is only one rank, or where hosts do not affect the step.
 fn slowest(all: &[Alike]) -> Option<SlowestHost> {
     let log = |time: Nanos| (time.0.max(1) as f64).ln();
     let steps: Vec<Normal> = all
@@ -98,7 +98,7 @@ fn slowest(all: &[Alike]) -> Option<SlowestHost> {
         })
         .collect();
     let latest = |one: &usize, other: &usize| steps[*one].mean.total_cmp(&steps[*other].mean);
-    // Of equal ones the first.
+    // The first of equal ones.
     let rank = (0..all.len()).rev().max_by(latest)?;
     let own = steps[rank];
     if all.iter().map(|own| own.ranks).sum::<u32>() < 2 || own.deviation <= 0.0 {
@@ -109,7 +109,7 @@ fn slowest(all: &[Alike]) -> Option<SlowestHost> {
     Some(SlowestHost { rank, times, half_width: LEVEL * deviation })
 }
 
-/// So many numbers drawn from a normal distribution.
+/// `count` numbers drawn from a normal distribution.
 #[derive(Debug, Clone, Copy)]
 struct Normal {
     count: f64,
@@ -117,7 +117,7 @@ struct Normal {
     deviation: f64,
 }
 
-/// The mean and the standard deviation of the largest of all.
+/// Mean and standard deviation of the largest of all.
 fn largest(all: &[Normal]) -> [f64; 2] {
     let highest = |of: &dyn Fn(&Normal) -> f64| all.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
     let (from, to) =
@@ -128,7 +128,7 @@ fn largest(all: &[Normal]) -> [f64; 2] {
             all.iter().map(|own| own.count * log_below((x - own.mean) / own.deviation.max(1e-9))).sum();
         -below.exp_m1()
     };
-    // Of what is above `from`: the mean is the integral of the chance to be higher, the mean square twice that by the distance.
+    // For the excess over `from`: the mean is the integral of the probability to be higher, the mean square twice that weighted by the distance.
     let (mut first, mut second) = (0.0, 0.0);
     for at in 0..PARTS {
         let over = (f64::from(at) + 0.5) * part;
@@ -139,13 +139,13 @@ fn largest(all: &[Normal]) -> [f64; 2] {
     [from + first, (second - first * first).max(0.0).sqrt()]
 }
 
-/// The logarithm of the chance that a normal number is below `x` deviations from its mean.
+/// Logarithm of the probability that a normal number is below `x` deviations from its mean.
 fn log_below(x: f64) -> f64 {
     let tail = upper_tail(x.abs());
     if x >= 0.0 { (-tail).ln_1p() } else { tail.max(f64::MIN_POSITIVE).ln() }
 }
 
-/// The chance that a normal number is above `x`, which is not negative: Abramowitz and Stegun, 26.2.17.
+/// Probability that a normal number is above `x`, which must not be negative: Abramowitz and Stegun, 26.2.17.
 fn upper_tail(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x);
     let polynomial = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
@@ -174,10 +174,10 @@ mod tests {
             );
         }
         assert!((of(1000.0)[0] - 3.2414).abs() < 2e-3);
-        // Four alike are as two and two.
+        // Four equal ones are like two and two.
         let pair = Normal { count: 2.0, mean: 0.0, deviation: 1.0 };
         assert!((largest(&[pair, pair])[0] - of(4.0)[0]).abs() < 1e-9);
-        // What is far behind does not matter.
+        // One that is far behind does not matter.
         let behind = Normal { count: 4.0, mean: -20.0, deviation: 1.0 };
         assert!((largest(&[pair, behind])[0] - of(2.0)[0]).abs() < 1e-3);
     }
@@ -193,12 +193,12 @@ mod tests {
         assert!((times(&[by_host(4, 5_000_000)]).ln() - 1.0294 * APART).abs() < 1e-4);
         assert!((times(&[by_host(1, 5_000_000); 4]).ln() - 1.0294 * APART).abs() < 1e-4);
         assert!(times(&[by_host(8192, 5_000_000)]) > times(&[by_host(64, 5_000_000)]));
-        // A rank that is late anyway is late by itself.
+        // A rank that is late anyway does not need a slower host.
         let late = slowest(&[by_host(3, 4_000_000), by_host(1, 5_000_000)]).expect("hosts decide");
         assert_eq!(late.rank, 1);
         assert!(late.times < 1.001, "{late:?}");
         assert_eq!(slowest(&[by_host(1, 5_000_000)]), None, "one rank waits for nobody");
-        // Where the device decides, no host does.
+        // Where the device determines the step, hosts do not affect it.
         let device = Alike { ranks: 4, alone: Nanos(5_000_000), slower: Nanos(5_000_000) };
         assert_eq!(slowest(&[device]), None);
     }

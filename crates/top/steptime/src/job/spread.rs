@@ -1,4 +1,4 @@
-//! One rank's step on the GPUs of a job: rules make each rank's step of it, and all are simulated together.
+//! One GPU's step spread over the GPUs of a job: rules make each rank's step from it, and all are simulated together.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,58 +17,58 @@ use crate::error::Error;
 use crate::step::{Choice, Step};
 use crate::whatif::{Base, Costed, Edited, Pricing};
 
-/// What a rank keeps of parameters that are not of tables, of their gradients, and of the optimizer's states.
+/// State that a rank keeps of parameters other than tables, of their gradients, and of the optimizer's states.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Keeps {
     /// All of them: `DistributedDataParallel`.
     #[default]
     All,
-    /// All parameters and gradients, and the states of those that it updates: `ZeroRedundancyOptimizer`.
+    /// All parameters and gradients, and the states of the parameters that it updates: `ZeroRedundancyOptimizer`.
     OwnStates,
     /// A part of each: FSDP2, `fully_shard` of blocks and of the whole.
     Parts {
-        /// What is gathered together.
+        /// Parameters that are gathered together.
         blocks: Blocks,
-        /// Whether a block's parameters go after its forward pass, and come again for its backward pass.
+        /// Whether a block's parameters are freed after its forward pass, and gathered again for its backward pass.
         reshard: bool,
     },
 }
 
-/// How a step that one GPU runs becomes the step of a job.
+/// Settings that turn the step of one GPU into the step of a job.
 #[derive(Debug, Clone)]
 pub struct World<'r> {
-    /// How all parameters but those of tables are averaged, and among how many ranks.
+    /// Averaging of all parameters but tables, and the number of ranks.
     pub dense: DataParallel,
-    /// What a rank keeps of these.
+    /// State that a rank keeps of these.
     pub keeps: Keeps,
-    /// Where each table lies, in the order in which they are looked up first; `None` for in turn where their gradients are sparse, else
+    /// Placement of each table, in the order of first lookup; `None` for round-robin where their gradients are sparse, else
     /// on every rank.
     pub tables: Option<Vec<TableHome>>,
-    /// In how many machines they are, as many in each; `None` for as many ranks in each as such machines usually have GPUs.
+    /// Number of nodes, with the same number of ranks each; `None` for the usual number of GPUs per node.
     pub nodes: Option<u32>,
-    /// Samples of a rank; `None` for as many as were recorded.
+    /// Samples per rank; `None` for the recorded number.
     pub batch: Option<u64>,
-    /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
+    /// Whether tables that every rank has are updated by each rank from its own samples, without averaging their gradients.
     pub copies_apart: bool,
-    /// What else is changed on every rank, before it is put on GPUs.
+    /// Changes of every rank before it is put on GPUs.
     pub before: &'r [&'r dyn Rule],
-    /// What else is changed on every rank, afterwards: a CUDA graph.
+    /// Changes of every rank afterwards: a CUDA graph.
     pub after: &'r [&'r dyn Rule],
 }
 
 /// A step on the GPUs of a job.
 #[derive(Debug)]
 pub struct Spread {
-    /// Its ranks: of those that do the same, one.
+    /// Its ranks: one of each group with the same work.
     pub ranks: Ranks,
-    /// Their step.
+    /// The predicted step.
     pub predicted: JobPrediction,
-    /// What was changed, and why.
+    /// The changes made, with reasons.
     pub changes: Vec<String>,
 }
 
 impl World<'_> {
-    /// So many ranks, as PyTorch does without being told more.
+    /// Settings for `ranks` ranks, with PyTorch's defaults.
     #[must_use]
     pub fn of(ranks: u32) -> World<'static> {
         World {
@@ -83,7 +83,7 @@ impl World<'_> {
         }
     }
 
-    /// How many ranks a node has, where that was said.
+    /// Ranks per node, where the number of nodes was given.
     fn node(&self) -> Result<Option<u32>, String> {
         let ranks = self.dense.ranks;
         match self.nodes {
@@ -94,7 +94,7 @@ impl World<'_> {
         }
     }
 
-    /// Where a step's tables lie; nothing where all lie everywhere.
+    /// Placement of a step's tables; `None` where all are on every rank.
     fn homes(&self, step: &steptime_step::Step) -> Option<Vec<TableHome>> {
         if self.keeps != Keeps::All {
             return None;
@@ -111,15 +111,15 @@ impl World<'_> {
     }
 }
 
-/// Ranks that do the same: the first of them, and how many they are.
+/// Ranks with the same work: the first of them, and their number.
 struct Class {
     rank: u32,
     count: u32,
 }
 
 impl Question<'_> {
-    /// The step as that of a job: each of its ranks runs this one, with what PyTorch puts in for ranks that work together. What did not
-    /// change keeps its measured times; collectives take what they do on the usual node of such GPUs.
+    /// Predicts the step as that of a job: each of its ranks runs this step, with the communication that PyTorch inserts. Unchanged
+    /// kernels keep their measured times; collectives are priced for the usual node of such GPUs.
     ///
     /// ```
     /// # fn main() -> Result<(), steptime::Error> {
@@ -133,14 +133,14 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::what_if`]; where the step cannot be spread so, or how GPUs of that name are joined is not known.
+    /// As [`Question::what_if`]; also where the step cannot be spread so, or the interconnect of GPUs of that name is unknown.
     pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         self.what_ifs()?.in_world(world)
     }
 }
 
 impl WhatIfs<'_> {
-    /// The step as that of a job.
+    /// Predicts the step as that of a job.
     ///
     /// # Errors
     /// As [`Question::in_world`].
@@ -151,11 +151,11 @@ impl WhatIfs<'_> {
 }
 
 impl Step {
-    /// The step of a described job's rank as it is before any table has a place and any gradient is averaged: one GPU has all tables and
-    /// the samples of a rank.
+    /// Makes the step of a described job's rank before tables are placed and gradients averaged: one GPU has all tables and
+    /// the samples of one rank.
     ///
     /// # Errors
-    /// Where the description makes no step.
+    /// Fails where the description does not give a valid step.
     pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
         let samples = model.batch() / u64::from(model.gpus());
         let described =
@@ -169,7 +169,7 @@ impl Step {
     }
 }
 
-/// A step to be spread, and what it is priced by.
+/// A step to spread, and its prices.
 struct Spreading<'a> {
     step: &'a Step,
     pricing: &'a Pricing<'a>,
@@ -177,7 +177,7 @@ struct Spreading<'a> {
 }
 
 impl Spreading<'_> {
-    /// The ranks of a world, simulated together.
+    /// Simulates the ranks of a world together.
     fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         if world.keeps != Keeps::All && world.tables.is_some() {
             let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
@@ -235,7 +235,7 @@ impl Spreading<'_> {
             let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
             match class.rank {
                 0 => changes.extend(lines),
-                // What goes where is another matter on each rank, the rest is as on the first.
+                // The placement differs on each rank, the rest is as on the first.
                 _ => changes.extend(lines.filter(|line| line.starts_with(&format!("rank {} ", class.rank)))),
             }
             let rank = self.rank(class.rank, world.dense.ranks, local, &edited);
@@ -259,7 +259,7 @@ impl Spreading<'_> {
         Edited::of(self.step, self.base, rules, &self.pricing.kernels)
     }
 
-    /// The step of one rank: nothing of it was timed as it is.
+    /// The step of one rank: none of it was timed.
     fn rank(&self, rank: u32, ranks: u32, batch: Option<u64>, edited: &Edited) -> Step {
         let of = self.step;
         let meta = of.meta.as_ref();
@@ -291,7 +291,7 @@ impl Spreading<'_> {
     }
 }
 
-/// Ranks that have the same: all where no table is placed, else those with none, and each other by itself.
+/// Groups of ranks with the same table parts; one group of all ranks where no table is placed.
 fn classes(homes: Option<&[TableHome]>, ranks: u32) -> Vec<Class> {
     let Some(homes) = homes else { return vec![Class { rank: 0, count: ranks }] };
     let mut found: BTreeMap<Vec<(usize, i64)>, Class> = BTreeMap::new();

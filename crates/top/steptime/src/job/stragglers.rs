@@ -1,4 +1,4 @@
-//! Which rank the others wait for, and what it does longer than they do.
+//! Stragglers: ranks that others wait for, and the work that takes longer on them.
 
 use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
@@ -7,7 +7,7 @@ use super::Crew;
 use super::meetings::Meetings;
 use super::work::{LateCause, Reason, WORTH, Work, work};
 
-/// An activity that began so long after its launch was queued behind others: the device was late, not the host.
+/// Delay after its launch from which an activity was queued behind others, so that the device was late and not the host.
 const QUEUED: Nanos = Nanos(50_000);
 
 /// A rank that others wait for.
@@ -15,23 +15,23 @@ const QUEUED: Nanos = Nanos(50_000);
 pub struct Straggler {
     /// Its number.
     pub rank: u32,
-    /// How long the others wait for it in a step: the mean over them, all collectives together.
+    /// Waiting time that it causes per step: the mean over the other ranks, all collectives together.
     pub keeps_waiting: Nanos,
-    /// At which share of all collectives it came last.
+    /// Share of all collectives at which it arrived last.
     pub last: f64,
-    /// In which share of these its host launched late; in the others its device was busy.
+    /// Share of those in which its host launched late; in the rest its device was busy.
     pub by_host: f64,
-    /// What it is that takes it longer than the others.
+    /// Cause of its lateness.
     pub cause: LateCause,
-    /// How long that takes in a typical step; where nothing takes it longer, all of its host's or of its device's own work.
+    /// Time of that cause in a typical step; where nothing takes longer, all of its host's or of its device's own work.
     pub busy: Nanos,
-    /// The same of the middle one of the others.
+    /// The same for the median of the other ranks.
     pub others_busy: Nanos,
-    /// What takes it longer than the others, the most first.
+    /// Ops or kernels that take longer than on the other ranks, largest difference first.
     pub reasons: Vec<Reason>,
 }
 
-/// What is known of a rank as the last one.
+/// Sums over the collectives at which a rank arrived last.
 #[derive(Debug, Clone, Copy, Default)]
 struct Late {
     waits: Nanos,
@@ -39,7 +39,7 @@ struct Late {
     by_host: usize,
 }
 
-/// The ranks that others waited for in these of the common steps, the worst first.
+/// Ranks that others waited for in these of the common steps, worst first.
 pub(super) fn stragglers(
     crew: &Crew<'_>,
     met: &Meetings,

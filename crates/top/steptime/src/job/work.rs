@@ -1,4 +1,4 @@
-//! What a rank works longer at than the others.
+//! Work that takes longer on one rank than on the others.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use steptime_trace::{ActivityKind, Nanos};
 
 use crate::shipped_host::own_constants;
 
-/// Less than this share of a step is not worth a name.
+/// Divisor of the period that gives the smallest reported difference.
 pub(super) const WORTH: i64 = 200;
-/// Reasons to name.
+/// Maximum number of reasons.
 const REASONS: usize = 3;
 
-/// What a rank spends more time on than the others do.
+/// Work on which a rank spends more time than the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     /// Whether it is its host's time; else its device's.
     pub on_host: bool,
-    /// The op, the kernel, or what comes after time outside of ops.
+    /// The op, the kernel, or the event after time outside of ops.
     pub what: String,
-    /// How much longer a step it takes than on the middle one of the others.
+    /// Its extra time per step over the median of the other ranks.
     pub longer: Nanos,
 }
 
-/// What makes a rank late.
+/// Cause of a rank's lateness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LateCause {
-    /// Its host gets the batch: loads it, and hands it to the device.
+    /// Its host gets the batch: loads it, and copies it to the device.
     Input,
-    /// Its host does anything else.
+    /// Its host does other work.
     Host,
     /// Its device copies.
     Copies,
@@ -60,7 +60,7 @@ impl LateCause {
     }
 }
 
-/// A rank's work beside that of the others.
+/// A rank's work compared with that of the others.
 pub(super) struct Work {
     pub cause: LateCause,
     pub busy: Nanos,
@@ -68,11 +68,11 @@ pub(super) struct Work {
     pub reasons: Vec<Reason>,
 }
 
-/// A rank's own times in a typical step, by what they are.
+/// A rank's own times in a typical step, by cause and name.
 type Times = BTreeMap<(LateCause, String), Nanos>;
 
-/// What takes a rank longer than the middle one of the others. A device that is busy makes a host late that waits for it; a host
-/// does not make a device late that was busy.
+/// Finds the work that takes longer on a rank than on the median of the others. A busy device delays a host that waits for it; a host
+/// does not delay a device that was busy.
 pub(super) fn work(graphs: &[&StepGraph], rank: usize, host_was_late: bool, period: Nanos) -> Work {
     let all: Vec<Times> = graphs.iter().map(|graph| times(graph)).collect();
     let of_others = |time: &dyn Fn(&Times) -> Nanos| {
@@ -91,7 +91,7 @@ pub(super) fn work(graphs: &[&StepGraph], rank: usize, host_was_late: bool, peri
         LateCause::ALL.into_iter().filter(|&cause| may(cause)).max_by_key(|&own| longer(&|of| of == own));
     let found = most.filter(|&most| longer(&|of| of == most) > period / WORTH);
     let cause = found.unwrap_or(usual);
-    // What is named is all of that side, where it was found to be none of its parts.
+    // Names all work of that side, where no single part of it takes longer.
     let of = |other: LateCause| {
         if found.is_some() { other == cause } else { other.is_on_host() == cause.is_on_host() }
     };
@@ -110,14 +110,14 @@ pub(super) fn work(graphs: &[&StepGraph], rank: usize, host_was_late: bool, peri
     Work { cause, busy, others_busy, reasons }
 }
 
-/// The host's own time of a typical profiled step by outermost op, without what waits for the device; the device's by kernel and
+/// The host's own time of a typical profiled step by outermost op, without waits for the device, and the device's time by kernel and
 /// copy, without collectives.
 fn times(graph: &StepGraph) -> Times {
     let (_, coupling) = own_constants(Process::Profiled);
     let mut times = Times::new();
     for (mark, gap) in HostCosts::profiled(graph, &coupling).gaps.into_iter_enumerated() {
         let op = op_of(graph, Place::Host(mark)).map(|op| graph.top_level(op));
-        // Time outside of ops is of what comes after it.
+        // Time outside of ops belongs to the next event.
         let next = match graph.marks[mark].kind {
             MarkKind::OpBegin(op) => Some(op),
             _ => op,

@@ -1,4 +1,4 @@
-//! The host side of a step: by its own times, by a profile, or as it was profiled.
+//! The host side of a step: from its own times, from a profile, or as profiled.
 
 use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
 
@@ -6,11 +6,11 @@ use crate::shipped_host::{default_host, own_constants};
 use crate::sources::Host;
 use crate::step::Step;
 
-/// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
+/// Half-widths (relative, 90 %) of a fresh process's host time, from the uncertainty of the profiler's cost and of the
 /// host's pace: with pulses, and without.
 const PACE_SPREAD: f64 = 0.13;
 const NO_PACE_SPREAD: f64 = 0.24;
-/// The share of a change of pace (logarithm) by which a host may follow it more or less than others do.
+/// Share of a change of pace (logarithm) by which one host may follow it more or less than others.
 const PACE_SHARE: f64 = 0.25;
 
 /// Prices the host side of a graph.
@@ -18,7 +18,7 @@ pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
     host_side(recorded, recorded.process, host).0
 }
 
-/// The host side of a graph, priced; and its own host gaps relative to those in use, or else to the shipped profile's.
+/// Prices the host side of a graph; also returns its own host gaps relative to those in use, or else to the shipped profile's.
 pub(crate) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     match host {
@@ -32,8 +32,8 @@ pub(crate) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (
     }
 }
 
-/// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
-/// both, else with the profiler's cost as many times what is known of it as the host was slow.
+/// Prices the host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses give
+/// both, else with the profiler's known cost scaled by the slowness of the host.
 fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     let (profiler, coupling) = own_constants(process);
@@ -56,7 +56,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     (costs, shipped.slowness_of(graph, profile.profiler_of(process)))
 }
 
-/// How slow a recording's host was, by its ordinary gaps against those of the shipped profile; `None` where it has none.
+/// Slowness of a recording's host, by its ordinary gaps relative to the shipped profile; `None` where it has none.
 pub(crate) fn ordinary_slowness(recorded: &Step) -> Option<f64> {
     let (graph, process) = (&recorded.graph, recorded.process);
     let profile = default_host().ok()?;

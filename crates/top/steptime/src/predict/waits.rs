@@ -1,4 +1,4 @@
-//! What one rank of a job waited for others: as long as was recorded, the profiler's cost taken off.
+//! Waits of one rank of a job for others: as recorded, the profiler's cost taken off.
 
 use steptime_cost::{HostCosts, PricedGraph, Process};
 use steptime_graph::{ActivityId, TiVec};
@@ -11,8 +11,8 @@ use crate::shipped_host::own_constants;
 use crate::sources::Host;
 use crate::step::Step;
 
-/// Scales what collectives took longer than their data needs to move: other ranks were profiled too, and are taken to lose as much of
-/// their step without the profiler as this one does.
+/// Scales the time of collectives beyond the movement of their data: other ranks were profiled too, and are assumed to save the same
+/// share of their step without the profiler as this one.
 pub(crate) fn unprofiled(
     recorded: &Step,
     process: Process,

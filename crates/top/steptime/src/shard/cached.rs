@@ -1,17 +1,17 @@
-//! Tables in the memory of their node's host, each part behind a cache of its rows on its GPU.
+//! Tables in the memory of their node's host, each part with a cache of its rows on its GPU.
 //!
-//! The GPU runs its lookups and updates on the rows of the cache. Before them rows that a batch wants and the cache does not hold come
-//! over the link, and as many that were changed go back. How many follows from the distribution of indices.
+//! The GPU runs its lookups and updates on the rows of the cache. Before them, rows that a batch accesses and the cache lacks are copied
+//! over the link, and the same number of changed rows is written back. That number follows from the distribution of indices.
 
 use steptime_eager::{Cache, Home, Model, Part, TableSize};
 use steptime_launch::{Indices, Popularity, row_cache};
 
-/// How many times as many rows as it must the caches hold that are tried.
+/// Sizes of the caches that are tried, as multiples of the smallest possible one.
 const SIZES: [i64; 3] = [1, 4, 16];
-/// Of how many of its rows a cache saves too little memory.
+/// Share of the rows above which a cache saves too little memory.
 const MOST: f64 = 0.5;
 
-/// A part of a table that may lie so: its rows, and the lookups of a step in them.
+/// A part of a table that may be in hosts' memory: its rows, and the lookups of a step in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'i> {
     rows: i64,
@@ -20,14 +20,14 @@ pub(super) struct Rows<'i> {
 }
 
 impl<'i> Rows<'i> {
-    /// Of a table whose rows are cut over so many GPUs, of batches of so many samples.
+    /// A part of a table whose rows are split over `over` GPUs, for batches of `batch` samples.
     pub(super) fn of(size: &TableSize, over: i64, batch: u64, indices: &'i Indices) -> Rows<'i> {
         let over = over.max(1);
         let rows = (size.rows + over - 1) / over;
         Rows { rows, lookups: batch as f64 * size.lookups as f64 / over as f64, indices }
     }
 
-    /// Caches of several sizes, the smallest first; none where one must hold most of the rows.
+    /// Caches of several sizes, smallest first; none where one has to hold most of the rows.
     pub(super) fn caches(&self) -> Vec<Cache> {
         let popularity = self.popularity();
         let least = row_cache::least(&popularity, self.lookups).ceil() as i64;
@@ -36,7 +36,7 @@ impl<'i> Rows<'i> {
         sizes.filter(fits).map(|held| self.with(&popularity, held)).collect()
     }
 
-    /// A cache of so many rows.
+    /// A cache of `held` rows.
     pub(super) fn cache(&self, held: i64) -> Cache {
         self.with(&self.popularity(), held)
     }
@@ -52,7 +52,7 @@ impl<'i> Rows<'i> {
     }
 }
 
-/// Where the tables of a model lie, with what each part is wanted for, and what their caches miss, when indices are distributed so.
+/// Sets the accessed rows of each part and the misses of each cache, for this distribution of indices.
 #[must_use]
 pub fn missing(model: &Model, homes: Vec<Home>, indices: &Indices) -> Vec<Home> {
     let sizes = model.tables();
@@ -83,7 +83,7 @@ mod tests {
         let caches = of(&size, 1);
         assert_eq!(caches.len(), 3);
         assert!(caches.windows(2).all(|pair| pair[0].rows < pair[1].rows && pair[0].misses > pair[1].misses));
-        // Of a part of the rows fewer are wanted.
+        // Of a part of the rows, fewer are accessed.
         assert!(of(&size, 4)[0].misses < caches[0].misses);
         assert!(of(&TableSize { rows: 10_000, ..size }, 1).is_empty());
     }

@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
 
-/// TorchRec's name for rows in the host's memory behind a cache on the GPU, ...
+/// TorchRec's name for rows in the host's memory with a cache on the GPU.
 const CACHED: &str = "fused_uvm_caching";
-/// ... what it was called before, and for tables without an optimizer.
+/// Its earlier name, and the one for tables without an optimizer.
 const ALSO_CACHED: [&str; 2] = ["batched_fused_uvm_caching", "quant_uvm_caching"];
-/// Its names for rows that the GPU has.
+/// Its names for rows in the GPU's memory.
 const ON_GPU: [&str; 7] =
     ["dense", "fused", "quant", "sparse", "batched_dense", "batched_fused", "batched_quant"];
-/// The share of rows that FBGEMM's caches hold where nothing is said.
+/// Default share of rows in FBGEMM's caches.
 const USUAL_SHARE: f64 = 0.2;
 
-/// How a plan is written.
+/// File format of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// As TorchRec's `ShardingPlan` serializes.
+    /// TorchRec's serialized `ShardingPlan`.
     TorchRec,
-    /// As HugeCTR's `shard_matrix` and `shard_strategy`.
+    /// HugeCTR's `shard_matrix` and `shard_strategy`.
     HugeCtr,
 }
 
-/// Why a plan cannot be read, or written so.
+/// Error of reading or writing a plan.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -36,20 +36,20 @@ pub enum PlanError {
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// It holds no plan.
+    /// The file is not a plan.
     #[error("{}: {what}", path.display())]
     Plan {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what a plan holds.
+        /// The problem, and the contents of a plan.
         what: String,
     },
-    /// The format has no word for it.
+    /// The format cannot express the placement.
     #[error("table {table} {how}, which HugeCTR's matrices cannot say: write the plan as torchrec")]
     NoWord {
         /// The table.
         table: usize,
-        /// How it lies.
+        /// Its placement.
         how: &'static str,
     },
 }
@@ -59,10 +59,10 @@ fn name(table: usize) -> String {
     format!("t_{table}")
 }
 
-/// Where a model's tables are, as a file says it. `module` is the path of the tables' module in the model that reads it.
+/// Converts the placement of a model's tables to a file's contents. `module` is the path of the tables' module in the model that reads it.
 ///
 /// # Errors
-/// Where the format has no word for it.
+/// Fails where the format cannot express the placement.
 pub fn write_plan(model: &Model, format: Format, module: &str) -> Result<Value, PlanError> {
     let homes = model.homes();
     match format {
@@ -91,7 +91,7 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
         Cutting::Columns => "column_wise",
         Cutting::Whole | Cutting::Copies => "table_wise",
     };
-    // GPUs of a node are numbered from 0 in each.
+    // GPUs are numbered from 0 in each node.
     let node = model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1);
     let shard = |part: &Part| {
         let placement = format!("rank:{}/cuda:{}", part.gpu, part.gpu % node);
@@ -111,7 +111,7 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
     }
 }
 
-/// HugeCTR cuts a table that several GPUs name by rows.
+/// HugeCTR splits the rows of a table that several GPUs list.
 fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
     let mut matrix: Vec<Vec<String>> = vec![Vec::new(); gpus as usize];
     let (mut parted, mut copied) = (Vec::new(), Vec::new());
@@ -141,19 +141,19 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
     Ok(json!({ "shard_matrix": matrix, "shard_strategy": strategy }))
 }
 
-/// Reads where a model's tables are from a plan in either format, and for how many GPUs it is. What caches of tables in hosts' memory
-/// miss is not in it: [`missing`](super::missing) tells.
+/// Reads the placement of a model's tables from a plan in either format, with its number of GPUs. The misses of caches of tables in hosts'
+/// memory are not in it: [`missing`](super::missing) computes them.
 ///
 /// # Errors
-/// Where the file cannot be read, is no plan, or is one of other tables.
+/// Fails where the file cannot be read, is not a plan, or is a plan of other tables.
 pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<Home>), PlanError> {
     read_plan_of(path, &model.tables())
 }
 
-/// The longest plan that is read, in bytes.
+/// Size limit of a plan, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// The same of tables of these sizes.
+/// Reads a plan of tables of these sizes.
 ///
 /// # Errors
 /// As [`read_plan`].
@@ -201,7 +201,7 @@ fn of_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), S
     Ok((gpus, all(homes)?))
 }
 
-/// Which share of a table's rows a cache on the GPU holds; none where the GPU has all.
+/// Share of a table's rows in the cache on the GPU; `None` where the GPU has all rows.
 fn share(said: &Value) -> Result<Option<f64>, String> {
     let kernel = said.get("compute_kernel").and_then(Value::as_str).unwrap_or("fused");
     if ON_GPU.contains(&kernel) {
@@ -274,7 +274,7 @@ fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), St
     Ok((gpus, all((0..sizes.len()).map(home).collect())?))
 }
 
-/// The number at the end of a table's name.
+/// Number at the end of a table's name.
 fn number(table: &str, tables: usize) -> Result<usize, String> {
     let digits = table.len() - table.bytes().rev().take_while(u8::is_ascii_digit).count();
     let known = table[digits..].parse().ok().filter(|&at| at < tables);

@@ -1,8 +1,8 @@
-//! What each table asks of the rank that it lies on, by steps of next to nothing else.
+//! Load of each table on the rank where it is placed, from steps with almost nothing else.
 //!
-//! A step of one small table is priced, and steps of that and another table: the difference is what the other asks for, its copies,
-//! labels, exchange and update included. What the model asks for besides is the step of its first rank less what the tables there
-//! ask for.
+//! A step with one small table is priced, and steps with that and another table: the difference is the load of the other table, including its
+//! copies, labels, exchange and update. The base load of the model is the step of its first rank minus the loads of the tables
+//! there.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::error::Error;
 use crate::input;
 use crate::step::{Choice, Step};
 
-/// A table that asks for more than this share of what a GPU is asked for on average may be cut.
+/// Share of the average GPU load above which a table may be split.
 const LARGE: f64 = 0.25;
 
-/// The tables of a model with what each way of theirs asks for.
+/// Loads of a model's tables for each of their possible placements.
 pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Problem, A::Error> {
     let tables = model.tables();
     let small = tables.iter().min_by_key(|size| (size.rows * size.columns, size.lookups)).copied();
@@ -35,7 +35,7 @@ pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Re
         let both = [small, TableSize { rows, columns, lookups }];
         let load = asks(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, ask)? - alone;
         let [least, host_memory] = memory(model, size, over(beside, wanted.gpus, node), cache);
-        // An optimizer that goes over all rows of a table takes more on the way than it keeps.
+        // An optimizer that updates all rows of a table needs more memory temporarily than it keeps.
         let memory = least.max(load.memory);
         let moved = matches!(beside, Beside::Whole | Beside::Node);
         let columns = if moved { columns as u64 } else { 0 };
@@ -63,14 +63,13 @@ pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Re
     Ok(problem)
 }
 
-/// Each once.
 fn distinct(mut keys: Vec<Key>) -> Vec<Key> {
     keys.sort_unstable();
     keys.dedup();
     keys
 }
 
-/// The tables that may be cut: what is small beside what a GPU is asked for on average lies whole, other ways would only cost more.
+/// The tables that may be split. A table that is small compared with the average GPU load stays whole, because other placements only cost more.
 fn large<'t>(
     tables: &'t [TableSize],
     wanted: &Wanted<'_>,
@@ -90,7 +89,7 @@ fn large<'t>(
     found.into_iter()
 }
 
-/// What the first rank is asked for by tables of which each lies so.
+/// Load on the first rank of tables with these placements.
 fn asks<A: Ask>(
     model: &Model,
     wanted: &Wanted<'_>,
@@ -119,7 +118,7 @@ fn first_rank(model: &Model, wanted: &Wanted<'_>) -> Result<Step, Error> {
     Step::of_recordings(wanted.path, input.recordings, &Choice::default())
 }
 
-/// The host and device time of a step, what is exchanged between ranks left out, and the most memory that it needs.
+/// Host and device time of a step without exchanges between ranks, and its peak memory.
 fn priced<A: Ask>(step: &Step, ask: &A) -> Result<Load, A::Error> {
     let sides = ask.ask(step)?.sides()?;
     let exchanged = |at: steptime_graph::ActivityId| {
@@ -132,7 +131,7 @@ fn priced<A: Ask>(step: &Step, ask: &A) -> Result<Load, A::Error> {
     Ok(Load { host: sides.host.gaps.iter().copied().sum(), device, memory, ..Load::default() })
 }
 
-/// What the first rank is asked for besides its tables.
+/// Load on the first rank besides its tables.
 fn rest<A: Ask>(
     model: &Model,
     wanted: &Wanted<'_>,
@@ -161,7 +160,7 @@ fn positive(load: Load) -> Load {
     Load { host: load.host.max(Nanos::ZERO), device: load.device.max(Nanos::ZERO), ..load }
 }
 
-/// The memory of a table, or of one of so many parts of its rows: the GPU's, and the host's.
+/// Memory of a table, or of one of `over` parts of its rows: the GPU's, and the host's.
 fn memory(model: &Model, (rows, columns, lookups): Size, over: u32, cache: Option<Cache>) -> [Bytes; 2] {
     let rows = (rows + i64::from(over) - 1) / i64::from(over);
     let held = cache.map_or(rows, |cache| cache.rows);
@@ -169,7 +168,7 @@ fn memory(model: &Model, (rows, columns, lookups): Size, over: u32, cache: Optio
     [Bytes(model.table_bytes(&TableSize { rows: held, columns, lookups })), Bytes(host)]
 }
 
-/// What a column of the rank with the most of them adds to both exchanges.
+/// Time that one column of the rank with the most columns adds to both exchanges.
 fn exchange(model: &Model, tables: &[TableSize], gpus: u32, topology: &Topology) -> Nanos {
     let columns: i64 = tables.iter().map(|size| size.columns).sum();
     let columns = (columns / i64::from(gpus)).max(1) as u64;

@@ -1,4 +1,4 @@
-//! Jobs that were recorded, as their folders describe them: how many ranks, which tables lie where, how long a step took.
+//! Recorded jobs as described by their folders: number of ranks, placement of tables, step time.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use steptime_trace::Meta;
 use super::described;
 use crate::error::Error;
 
-/// What the folder of a job says of it.
+/// Description of a recorded job by its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedJob {
     /// The folder.
     pub path: PathBuf,
-    /// What its recorder called the model.
+    /// The recorder's name of the model.
     pub model: Option<String>,
-    /// Ranks that were recorded.
+    /// Number of recorded ranks.
     pub ranks: u32,
-    /// Samples a step, of all ranks together.
+    /// Samples per step of all ranks together.
     pub batch: Option<u64>,
-    /// For each rank its tables, where that was written down.
+    /// Tables of each rank, where recorded.
     pub placement: Vec<Vec<u64>>,
     /// The un-profiled step: the mean of the ranks' medians, milliseconds.
     pub measured_ms: f64,
@@ -29,7 +29,7 @@ impl RecordedJob {
     /// Reads the `meta.json` of every rank; no trace is opened.
     ///
     /// # Errors
-    /// Where the folder or one of them cannot be read, or a rank has no measured step.
+    /// Fails where the folder or one of the files cannot be read, or a rank has no measured step.
     pub fn read(path: &Path) -> Result<RecordedJob, Error> {
         let io =
             |source: std::io::Error| Error::Plan(super::PlanError::Read { path: path.to_owned(), source });
@@ -58,18 +58,18 @@ impl RecordedJob {
         })
     }
 
-    /// What to call it: the folder's name.
+    /// Title: the folder's name.
     #[must_use]
     pub fn title(&self) -> String {
         let folder = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
         folder.unwrap_or_else(|| self.path.display().to_string())
     }
 
-    /// A description of its model as the job that was recorded: its batch, its ranks, its tables where they lay. Where the recorder
-    /// wrote down no placement, tables lie as the description says.
+    /// Changes a description of its model to the recorded job: its batch, its ranks, its placement of tables. Where the recorder
+    /// did not note a placement, the description's is kept.
     ///
     /// # Errors
-    /// Where the description is of a model of fewer tables than were placed, or of another number of GPUs.
+    /// Fails where the description has fewer tables than were placed, or another number of GPUs.
     pub fn of_model(&self, model: &Model) -> Result<Model, Error> {
         let problem = |source| described(&self.path, source);
         let model = match self.batch {

@@ -1,7 +1,7 @@
-//! Making a plan better by simulating what is a change away from it.
+//! Improvement of a plan by simulating its neighbours, which differ by one change.
 //!
-//! Loads of tables do not add up: hosts run ahead, ranks wait for each other, exchanges hide. So the whole job is simulated with each of the
-//! most promising changes, and the best is kept, as long as one makes the step shorter. A rank whose work a change leaves as it was is
+//! Loads of tables do not add up: hosts run ahead, ranks wait for each other, exchanges are hidden. So the whole job is simulated with each of the
+//! most promising changes, and the best is kept, as long as one makes the step shorter. A rank with unchanged work is
 //! not priced again.
 
 use std::collections::BTreeMap;
@@ -18,20 +18,20 @@ use crate::input;
 use crate::job::{Assembled, PricedRank};
 use crate::step::{Choice, Step};
 
-/// The most jobs that are simulated.
+/// Maximum number of simulated jobs.
 const MOST: usize = 48;
-/// The most plans near another that are looked at: those to simulate, and those already simulated.
+/// Maximum number of neighbours generated: those to simulate, and those already simulated.
 const ENOUGH: usize = 2 * MOST + 1;
-/// How many side by side, of which the best is kept.
+/// Number of neighbours simulated at a time, of which the best is kept.
 const AT_ONCE: usize = 8;
 
-/// What simulations made of a plan.
+/// Result of the improvement.
 pub(super) struct Refined {
-    /// Where tables are.
+    /// Placement of tables.
     pub homes: Vec<Home>,
-    /// All plans that were simulated, with their steps.
+    /// All simulated plans, with their steps.
     pub steps: Vec<(Plan, Nanos)>,
-    /// How many changes were kept.
+    /// Number of changes kept.
     pub changes: usize,
 }
 
@@ -72,10 +72,10 @@ pub(super) fn refine<A: Ask>(
     Ok(Refined { homes: placed(&plan), steps, changes })
 }
 
-/// What a rank's work is told by, and the rank with its times.
+/// Key of a rank's work, and the priced rank.
 type Priced = (Vec<i64>, Arc<PricedRank>);
 
-/// Ranks that are priced, by what their work is told by.
+/// Priced ranks, by the key of their work.
 struct Known<'a, A> {
     wanted: &'a Wanted<'a>,
     ask: &'a A,
@@ -83,7 +83,6 @@ struct Known<'a, A> {
 }
 
 impl<A: Ask> Known<'_, A> {
-    /// Simulates jobs.
     fn all(&mut self, models: Vec<Model>) -> Result<Vec<Assembled>, A::Error> {
         let works: Vec<Vec<Vec<i64>>> =
             models.iter().map(|model| (0..model.gpus()).map(|rank| model.work(rank)).collect()).collect();

@@ -1,27 +1,27 @@
-//! What it may cost to take a plan: how much shorter another may be.
+//! Regret of a plan: how much shorter another plan may be.
 
 use steptime_trace::Nanos;
 
-/// How far the difference of two plans is from the predicted one: standard deviation of the logarithm of a step. It is that of 55
-/// pairs of eleven recorded jobs, predicted from their descriptions on a host that is not known (`validate --planner torchrec`): what
-/// the host is slower than predicted is in all of them and drops out. Pairs of one model, which share kernels too, should be nearer;
-/// the one that was recorded, a good and a bad plan, is 9.7 % off.
+/// Error of the predicted difference of two plans: standard deviation of the logarithm of a step. From 55
+/// pairs of eleven recorded jobs, predicted from their descriptions for an unknown host (`validate --planner torchrec`): the host's
+/// error is common to all of them and cancels. Pairs of one model, which share kernels too, should be closer;
+/// the one recorded pair, a good and a bad plan, is off by 9.7 %.
 pub const SPREAD: f64 = 0.068;
-/// Where that is from.
+/// Source of that value.
 pub const SPREAD_FROM: &str = "55 pairs of recorded jobs on H200s";
 
-/// How much shorter than the step with the pick another may be, as a share of it.
+/// Possible saving of another plan over the chosen one, as shares of the step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regret {
-    /// How far the pick is above the bound, by predictions alone: no plan is better by more.
+    /// Distance of the chosen plan to the bound, by predictions alone: no plan saves more.
     pub above_bound: f64,
-    /// What a plan at the bound is expected to save if it is taken for granted that differences of plans are as uncertain as [`SPREAD`]
-    /// says, and nothing is saved where the pick is shorter after all. Of any other plan it is less.
+    /// Expected saving of a plan at the bound, assuming that differences of plans have the uncertainty [`SPREAD`],
+    /// and that nothing is saved where the chosen plan is shorter after all. Any other plan saves less.
     pub expected: f64,
 }
 
 impl Regret {
-    /// Of a pick with a predicted step where none can be shorter than the bound.
+    /// Computes the regret of a chosen plan with a predicted step, given a lower bound of all plans.
     #[must_use]
     pub fn of(step: Nanos, bound: Nanos) -> Regret {
         let above = if bound > Nanos::ZERO { (step.0 as f64 / bound.0 as f64).ln().max(0.0) } else { 0.0 };
@@ -29,12 +29,12 @@ impl Regret {
     }
 }
 
-/// How wide the pieces are by which the density is summed, in standard deviations, ...
+/// Width of the pieces over which the density is summed, in standard deviations.
 const PIECE: f64 = 0.01;
-/// ... and from where to where.
+/// Number of pieces on each side of the mean.
 const PIECES: i32 = 800;
 
-/// The mean of a normal variable where what is below zero counts as zero.
+/// Mean of a normal variable with negative values counted as zero.
 fn gain(mean: f64, spread: f64) -> f64 {
     let pieces = (-PIECES..=PIECES).map(|at| f64::from(at) * PIECE);
     let density = |z: f64| (-0.5 * z * z).exp();
@@ -64,7 +64,7 @@ mod tests {
         assert!((of(1250).above_bound - 0.2).abs() < 1e-9);
         assert!(of(1000).expected > 0.0 && of(1100).expected > of(1000).expected);
         assert!(of(1100).expected > of(1100).above_bound, "uncertainty adds to it");
-        // A bound that is above the step, as loads that do not add up make it, is none.
+        // A bound above the step, from loads that do not add up, has no effect.
         assert_eq!(of(900), of(1000));
         assert_eq!(Regret::of(Nanos(5), Nanos(0)).above_bound, 0.0);
     }

@@ -1,55 +1,56 @@
-//! What TorchRec's planner takes a plan's tables for.
+//! Costs of a plan's tables by TorchRec's planner.
 //!
-//! Its formulas, to be compared with: `EmbeddingPerfEstimator` of `torchrec/distributed/planner/shard_estimators.py`, its constants of
-//! `constants.py`, pytorch/torchrec at a48cef79 (2025-10): bytes over a bandwidth, forward and backward, of each shard; a rank costs the
-//! sum over its shards (`perf_models.py`), a plan what its busiest rank costs. There are no latencies, no dense layers, nothing runs
-//! beside anything, and a row is read from memory each time it is looked up. Constants are the defaults, which are of a V100; who has
-//! another GPU may set them.
+//! Its formulas, for comparison: `EmbeddingPerfEstimator` of `torchrec/distributed/planner/shard_estimators.py`, with constants of
+//! `constants.py`, pytorch/torchrec at a48cef79 (2025-10): bytes over a bandwidth, forward and backward, of each shard. The cost of a rank is the
+//! sum over its shards (`perf_models.py`), and the cost of a plan is that of its busiest rank. There are no latencies and no dense layers, nothing
+//! overlaps,
+//! and a row is read from memory for each lookup. Constants are the defaults, which are those of a V100; the planner lets users of other GPUs
+//! set them.
 
 use steptime_eager::{Cutting, Home, Model, Part, TableSize};
 
-/// Bytes of a `GB/s` of these constants in a millisecond.
+/// Bytes per millisecond of 1 GB/s, as these constants count.
 const GB: f64 = 1024.0 * 1024.0 * 1024.0 / 1000.0;
-/// Memory of the device.
+/// Bandwidth of device memory.
 const HBM: f64 = 897.0 * GB;
-/// Between GPUs of a node.
+/// Bandwidth between GPUs of a node.
 const INTRA_NODE: f64 = 600.0 * GB;
-/// Between nodes, each GPU.
+/// Bandwidth between nodes, per GPU.
 const CROSS_NODE: f64 = 12.5 * GB;
-/// Bytes of an index, ...
+/// Bytes of an index.
 const INDEX: f64 = 8.0;
-/// ... and of an element.
+/// Bytes of an element.
 const ELEMENT: f64 = 4.0;
-/// The narrowest row that a kernel is as fast as for.
+/// Narrowest row with a speed of its own; narrower rows take the same time.
 const NARROWEST: i64 = 32;
-/// Rows narrower than this use a part of a block, ...
+/// Row width below which only a part of a block is used.
 const FULL_BLOCK: i64 = 128;
-/// ... with this penalty from half of it on, ...
+/// Penalty from half of that width on.
 const HALF_PENALTY: f64 = 1.15;
-/// ... and this below.
+/// Penalty below half of that width.
 const QUARTER_PENALTY: f64 = 1.75;
-/// The backward pass with its optimizer, as a multiple of the forward pass.
+/// Time of the backward pass with its optimizer, as a multiple of the forward pass.
 const BACKWARD: f64 = 2.0;
-/// What copying the gradients of cut rows costs, passes over them.
+/// Cost of copying the gradients of split rows, in passes over them.
 const BATCHED_COPY: f64 = 2.455;
-/// What the optimizer of a copied table costs, passes over it.
+/// Cost of the optimizer of a copied table, in passes over the table.
 const ELEMENTWISE: f64 = 9.22;
 
-/// What a rank's tables cost, milliseconds.
+/// Cost of a rank's tables, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Planned {
     /// Lookups.
     pub forward: f64,
-    /// Sums on their way.
+    /// Exchange of sums.
     pub forward_moves: f64,
     /// Updates.
     pub backward: f64,
-    /// Gradients on their way.
+    /// Exchange of gradients.
     pub backward_moves: f64,
 }
 
 impl Planned {
-    /// All of it, one after the other.
+    /// Sum of all parts, without overlap.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.forward + self.forward_moves + self.backward + self.backward_moves
@@ -63,7 +64,7 @@ impl Planned {
     }
 }
 
-/// What TorchRec's planner says of each rank of a model's job.
+/// Costs of each rank of a model's job by TorchRec's planner.
 #[must_use]
 pub fn planned(model: &Model) -> Vec<Planned> {
     let gpus = model.gpus();
@@ -90,7 +91,7 @@ pub fn planned(model: &Model) -> Vec<Planned> {
     ranks
 }
 
-/// What a plan costs: its busiest rank, milliseconds.
+/// Cost of a plan: that of its busiest rank, in milliseconds.
 #[must_use]
 pub fn cost(ranks: &[Planned]) -> f64 {
     ranks.iter().map(Planned::total).fold(0.0, f64::max)
@@ -99,9 +100,9 @@ pub fn cost(ranks: &[Planned]) -> f64 {
 /// A job's ranks.
 struct Job {
     ranks: f64,
-    /// Those of a node.
+    /// Ranks of a node.
     node: f64,
-    /// Samples of a rank.
+    /// Samples per rank.
     samples: f64,
 }
 
@@ -111,12 +112,12 @@ impl Job {
         self.samples * self.ranks * size.lookups as f64
     }
 
-    /// How fast data goes among all ranks.
+    /// Bandwidth among all ranks.
     fn among_all(&self) -> f64 {
         if self.ranks <= self.node { INTRA_NODE } else { CROSS_NODE }
     }
 
-    /// A whole table, or some of its columns.
+    /// Cost of a whole table, or some of its columns.
     fn columns(&self, size: &TableSize, part: &Part) -> Planned {
         let columns = part.size[1];
         let lookups = self.lookups(size);
@@ -132,13 +133,13 @@ impl Job {
         Planned { forward, forward_moves: moves, backward: forward * BACKWARD, backward_moves: moves }
     }
 
-    /// Some of the rows, every rank having some.
+    /// Cost of a part of the rows, split over all ranks.
     fn rows(&self, size: &TableSize, part: &Part) -> Planned {
         let moves = self.sums(part) / self.among_all();
         self.cut(size, part, self.ranks, [moves; 2])
     }
 
-    /// Some of the rows, every rank of a node having some: added within the node, then sent to the others.
+    /// Cost of a part of the rows, split over all ranks of a node: sums are added within the node, then sent to the others.
     fn grid(&self, size: &TableSize, part: &Part) -> Planned {
         let nodes = self.ranks / self.node;
         let between =
@@ -147,7 +148,7 @@ impl Job {
         self.cut(size, part, self.node, [moves; 2])
     }
 
-    /// Bytes of the sums that a part has of all samples.
+    /// Bytes of a part's sums for all samples.
     fn sums(&self, part: &Part) -> f64 {
         self.samples * self.ranks * part.size[1] as f64 * ELEMENT
     }
@@ -164,7 +165,7 @@ impl Job {
         }
     }
 
-    /// All of a table, on every rank: its gradients are averaged, kernels without the optimizer have half of the bandwidth.
+    /// Cost of a table copied to every rank: its gradients are averaged, and kernels without the optimizer have half the bandwidth.
     fn copy(&self, size: &TableSize) -> Planned {
         let hbm = 0.5 * HBM;
         let columns = size.columns as f64;
@@ -211,7 +212,7 @@ mod tests {
         is(all[0].total(), 3.0 * forward + 2.0 * moves);
         is(cost(&all), all[0].total());
         assert_eq!(all[1..], [Planned::default(); 3]);
-        // Over nodes data goes by their network.
+        // Over nodes, data uses their network.
         is(planned(&model("gpus = 4\nnodes = 2"))[0].forward_moves, moves * 600.0 / 12.5);
     }
 

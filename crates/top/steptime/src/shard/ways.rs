@@ -1,4 +1,4 @@
-//! The ways for a table to lie, and what they are told by.
+//! Possible placements of a table, and their keys.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use steptime_shard::{Cut, Load, Way};
 use super::Wanted;
 use super::cached::Rows;
 
-/// Columns are not cut into narrower groups than this.
+/// Minimum width of a group of columns.
 const NARROWEST: i64 = 16;
-/// Tables with more elements than this are not put on every GPU: their gradients would all be exchanged.
+/// Number of elements above which tables are not copied to every GPU, because all their gradients would be exchanged.
 const MOST_COPIED: i64 = 1 << 20;
-/// Of less than this share of a GPU's memory nothing is put into the host's.
+/// Share of a GPU's memory below which a table is not moved to the host's memory.
 const CACHED: f64 = 0.01;
 
-/// How one table lies beside the small one.
+/// Placement of one table beside the small one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Beside {
     Whole,
     Rows,
-    /// Its rows over the GPUs of a node, ...
+    /// Its rows split over the GPUs of a node.
     Node,
     Copies,
 }
 
-/// A table's size, ...
+/// Size of a table: rows, columns, lookups.
 pub(super) type Size = (i64, i64, i64);
-/// ... and how it lies: behind a cache, where its rows are in the host's memory.
+/// Size and placement of a table, with its cache where its rows are in the host's memory.
 pub(super) type Key = (Size, Beside, Option<Cache>);
 
-/// A whole table.
+/// Key of a whole table.
 pub(super) fn whole(size: &TableSize) -> Key {
     ((size.rows, size.columns, size.lookups), Beside::Whole, None)
 }
 
-/// The other ways for a table to lie.
+/// Keys of the other placements of a table.
 pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
     let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
     let mut all = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
     all
 }
 
-/// The same in the host's memory, behind caches of several sizes; none where that is not allowed, or the GPU's has room enough.
+/// Keys of a placement in the host's memory, with caches of several sizes; empty where that is not allowed, or the GPU has enough memory.
 pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> Vec<Key> {
     let &((rows, columns, lookups), beside, _) = key;
     let size = TableSize { rows, columns, lookups };
@@ -69,7 +69,7 @@ pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> V
     all.map(|cache| (key.0, beside, Some(cache))).collect()
 }
 
-/// Into how many groups of columns a table may be cut.
+/// Possible numbers of column groups of a table.
 fn groups(size: &TableSize, gpus: u32) -> impl Iterator<Item = u32> {
     let columns = size.columns;
     (1..6)
@@ -77,7 +77,7 @@ fn groups(size: &TableSize, gpus: u32) -> impl Iterator<Item = u32> {
         .filter(move |&parts| parts <= gpus && columns / i64::from(parts) >= NARROWEST)
 }
 
-/// Into how many groups of columns a table may be cut whose rows then lie over the GPUs of a node each.
+/// Possible numbers of column groups of a table whose rows are then split over the GPUs of one node each.
 fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
     let nodes = if node > 1 && gpus.is_multiple_of(node) { gpus / node } else { 1 };
     let rows = size.rows;
@@ -85,7 +85,7 @@ fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
     all.filter(move |&parts| nodes > 1 && parts <= nodes && rows >= i64::from(node))
 }
 
-/// Over how many GPUs a way cuts rows.
+/// Number of GPUs over which a placement splits rows.
 pub(super) fn over(beside: Beside, gpus: u32, node: u32) -> u32 {
     match beside {
         Beside::Whole | Beside::Copies => 1,
@@ -94,7 +94,7 @@ pub(super) fn over(beside: Beside, gpus: u32, node: u32) -> u32 {
     }
 }
 
-/// The widest of so many groups of columns.
+/// Width of the widest of `parts` groups of columns.
 fn widest(columns: i64, parts: u32) -> i64 {
     let Home::Parts(all) = Home::by_columns(&(0..parts).collect::<Vec<u32>>(), 1, columns) else {
         return columns;
@@ -102,7 +102,7 @@ fn widest(columns: i64, parts: u32) -> i64 {
     all.iter().map(|part| part.size[1]).max().unwrap_or(columns)
 }
 
-/// The ways for a table to lie: on GPUs, then in hosts' memory.
+/// Possible placements of a table: on GPUs, then in hosts' memory.
 pub(super) fn ways(
     size: &TableSize,
     batch: u64,

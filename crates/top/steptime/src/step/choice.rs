@@ -1,4 +1,4 @@
-//! Which of the recordings of an input is meant, and which of its traces has the times.
+//! Selection of a recording of an input, and of its trace with the times.
 
 use std::path::Path;
 
@@ -6,34 +6,34 @@ use steptime_trace::{Meta, Recording, Trace};
 
 use crate::error::Error;
 
-/// Which part of an input to take.
+/// Selection of a part of an input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Only this step, by its number.
     pub step: Option<u32>,
-    /// This rank; the lowest where several are there and none is named.
+    /// This rank; `None` for the lowest.
     pub rank: Option<u32>,
 }
 
-/// The trace to take times from: of those that show a device at work the one without shapes, else the one with;
-/// where none does, the first there is.
+/// The trace to take times from: of those with device activity, the one without shapes, else the one with;
+/// where none has any, the first.
 pub fn timing(recording: &Recording) -> Option<&Trace> {
     let mut all = [&recording.timing, &recording.shaped].into_iter().flatten();
     let first = all.clone().next();
     all.find(|trace| !trace.activities.is_empty()).or(first)
 }
 
-/// Whether a recording shows a device at work: one made on a CPU has times of the CPU alone.
+/// Whether a recording has device activity: one made on a CPU has times of the CPU only.
 #[must_use]
 pub fn is_timed(recording: &Recording) -> bool {
     timing(recording).is_some_and(|trace| !trace.activities.is_empty())
 }
 
-/// Checks that recordings which lie in one folder are the ranks of one job: each says which, and no two the same.
-/// Execution traces that belong to none of them do not count.
+/// Checks that recordings in one folder are the ranks of one job: each has a rank, and no two the same.
+/// Execution traces that belong to none of them are ignored.
 ///
 /// # Errors
-/// Where they are not, and the choice does not tell them apart.
+/// Fails where they are not, and the choice does not select one of them.
 pub fn one_job(path: &Path, recordings: &[Recording], choice: &Choice) -> Result<(), Error> {
     let any_timed = recordings.iter().any(|recording| timing(recording).is_some());
     let all: Vec<&Recording> =
@@ -61,17 +61,17 @@ pub(super) fn pick(recordings: Vec<Recording>, rank: Option<u32>) -> Option<Reco
     }
 }
 
-/// The ranks there are, in words.
+/// Lists the existing ranks, in words.
 pub(crate) fn listed(ranks: &[Option<u32>]) -> String {
     let known: Vec<String> = ranks.iter().flatten().map(u32::to_string).collect();
     if known.is_empty() { "no ranks, only one trace".into() } else { format!("ranks {}", known.join(", ")) }
 }
 
-/// Names of files and folders that say nothing of what they hold.
+/// Generic names of files and folders.
 const SAY_NOTHING: [&str; 8] =
     ["et", "kineto", "kineto_et", "step", "trace", "traces", "recording", "profile"];
 
-/// What to call a recording: its name, but where that says nothing its model, else the folder that it lies in.
+/// Title of a recording: its name, but where that is generic its model, else the folder that contains it.
 pub(crate) fn title(name: &str, path: &Path, meta: Option<&Meta>) -> String {
     let says_nothing = |name: &str| SAY_NOTHING.contains(&name.to_ascii_lowercase().as_str());
     if !says_nothing(name) {

@@ -1,4 +1,4 @@
-//! What a step is made of: its graph, the arguments of its ops, and what was repaired or assumed.
+//! Parts of a step: its graph, the arguments of its ops, and repairs and assumptions.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use super::choice::{Choice, is_timed, timing};
 use crate::device::Arguments;
 use crate::error::Error;
 
-/// The graph of a step, and what belongs to it.
+/// The graph of a step with its other parts.
 pub(super) struct Parts {
     pub(super) graph: StepGraph,
     pub(super) arguments: Arguments,
-    /// What the reader repaired or skipped, in words.
+    /// Repairs and omissions of the reader, in words.
     pub(super) notes: Vec<String>,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub(super) assumed: Vec<String>,
 }
 
 impl Parts {
-    /// Of a recording: from its times where a device was timed, else from its execution trace.
+    /// Reads a recording: from its times where a device was timed, else from its execution trace.
     pub(super) fn of(recording: &Recording, choice: &Choice, ops: &OpSet) -> Result<Parts, Error> {
         let graph_error = |source| Error::Graph { path: recording.path.clone(), source };
         let execution =
@@ -48,15 +48,15 @@ impl Parts {
     }
 }
 
-/// The trace that times are taken from. Times of ops that ran on a CPU say nothing of a device: its execution trace does.
+/// The trace that times are taken from; `None` where only a CPU was timed and there is an execution trace.
 pub(super) fn timed(recording: &Recording) -> Option<&Trace> {
     timing(recording).filter(|_| recording.execution.is_none() || is_timed(recording))
 }
 
-/// How many repairs reading took, and the first kind of them: of the times, and of the execution trace.
+/// Number of repairs while reading, and the first kind of them: of the times, and of the execution trace.
 pub(super) fn repairs(recording: &Recording) -> Option<String> {
     let ops = recording.execution.as_ref();
-    // Times of a CPU are not looked at where there is an execution trace.
+    // Times of a CPU are ignored where there is an execution trace.
     let looked_at = ops.is_none() || is_timed(recording);
     let times = recording.timing.as_ref().or(timing(recording)).filter(|_| looked_at);
     let all = [times.map(|trace| &trace.notes), ops.map(|trace| &trace.notes)];
@@ -67,7 +67,7 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
     Some(format!("{count} {repairs} while reading: {first}"))
 }
 
-/// Where an execution trace ends before its step does. PyTorch writes the process, which is around all, at the end.
+/// Position at which an execution trace ends before its step does. PyTorch writes the process node, which encloses all others, at the end.
 pub(super) fn cut_at(recording: &Recording) -> Option<u64> {
     let trace = recording.execution.as_ref()?;
     let ends = [Note::Truncated, Note::DamagedCompression].map(|note| trace.notes.tally(note));
@@ -76,7 +76,7 @@ pub(super) fn cut_at(recording: &Recording) -> Option<u64> {
     (!is_whole).then_some(cut)
 }
 
-/// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
+/// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, with the assumptions made.
 fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Meta>) -> Result<Parts, Error> {
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(&execution) {
@@ -118,7 +118,7 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
 }
 
-/// Categories of events of accelerators that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
+/// Categories of accelerator events that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
 pub(super) fn unread_accelerators(trace: &Trace) -> Vec<String> {
     let known = ["mtia", "xpu", "hpu", "privateuse1", "npu", "neuron", "tpu"];
     trace

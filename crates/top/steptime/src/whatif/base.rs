@@ -1,4 +1,4 @@
-//! What all changes of one step share: computed once, whatever is asked of the step afterwards.
+//! Shared work of all changes of one step, done once.
 
 use std::sync::OnceLock;
 
@@ -20,29 +20,29 @@ use crate::step::Step;
 pub(crate) struct Base {
     /// Its prediction.
     pub before: Prediction,
-    /// Its ops and tensors, as they are before any change.
+    /// Ops and tensors before any change.
     pub step: edit::Step,
-    /// What rules found of these.
+    /// Facts that rules found about these.
     pub known: steptime_rewrite::Known,
-    /// Which modules ran its ops.
+    /// Modules that ran its ops.
     pub modules: Modules,
-    /// Its host times ...
+    /// Host times of the unchanged step.
     pub host: HostCosts,
-    /// ... and its own gaps over those of the profile in use.
+    /// Its own host gaps relative to those of the profile in use.
     pub slowness: Option<f64>,
     /// The GPU predicted for, where its specification is known.
     pub spec: Option<DeviceSpec>,
-    /// What its ops launch, and the time measured for each activity; nothing where a profile prices all.
+    /// Launches of its ops, and the time measured for each activity; empty where a profile prices all kernels.
     pub launches: Vec<Launch>,
     pub measured: TiVec<ActivityId, Nanos>,
-    /// What calls were found to cost, by the profile that what changed is priced by.
+    /// Known prices of calls, by the profile that prices changed kernels.
     pub prices: KnownPrices,
-    /// The profile of the GPU recorded on, once something is priced by it.
+    /// The profile of the GPU recorded on, loaded when something is priced by it.
     own: OnceLock<DeviceProfile>,
 }
 
 impl Base {
-    /// Of a step whose prediction is there.
+    /// Prepares a step with a finished prediction.
     pub(crate) fn of(recorded: &Step, pricing: &Pricing<'_>, before: Prediction) -> Base {
         let (host, slowness) = host_side(recorded, pricing.process, &pricing.host);
         let (launches, measured) = match &pricing.kernels {
@@ -76,16 +76,16 @@ impl Base {
         }
     }
 
-    /// Measured device time of ops whose arguments are not known; none where a profile prices all.
+    /// Measured device time of ops with unknown arguments; zero where a profile prices all kernels.
     pub(super) fn unknown_time(&self) -> Nanos {
         let unknown = self.launches.iter().filter(|launch| launch.known == Known::Nothing);
         unknown.flat_map(|launch| &launch.activities).map(|&activity| self.measured[activity]).sum()
     }
 
-    /// The profile of the GPU that was recorded on.
+    /// The profile of the GPU recorded on.
     ///
     /// # Errors
-    /// Where none ships.
+    /// Fails where no such profile ships.
     pub(super) fn own_profile(&self, recorded: &Step) -> Result<&DeviceProfile, Error> {
         if let Some(known) = self.own.get() {
             return Ok(known);

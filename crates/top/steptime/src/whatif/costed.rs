@@ -1,4 +1,4 @@
-//! What a changed step costs on one GPU, by one host.
+//! Costs of a changed step on one GPU and one host.
 
 use steptime_cost::{HostCosts, PricedGraph};
 use steptime_graph::{ActivityId, TiVec};
@@ -22,7 +22,7 @@ pub(crate) struct Costed {
     pub(super) device: DeviceSide,
     host: HostCosts,
     pub(crate) peak: Option<Peak>,
-    /// What is said of types that the GPU has no units for.
+    /// Doubt about types that the GPU has no units for.
     emulated: Option<Doubt>,
 }
 
@@ -44,7 +44,7 @@ impl Costed {
         Ok(Costed { device, host, peak, emulated })
     }
 
-    /// The times of activities with the half-width of all together, and the host's costs.
+    /// Times of activities with the half-width of their sum, and the host's costs.
     pub(crate) fn into_sides(self) -> (TiVec<ActivityId, Nanos>, f64, HostCosts) {
         (self.device.durations, self.device.spread, self.host)
     }
@@ -54,7 +54,7 @@ impl Costed {
         self.device.spread
     }
 
-    /// What runs, with its costs; the host takes so many times as long where that is said.
+    /// The scheduled step with its costs, with host times scaled by `host_times` where given.
     pub(crate) fn priced<'e>(
         &self,
         edited: &'e Edited,
@@ -73,8 +73,8 @@ impl Costed {
         })
     }
 
-    /// What speaks against a changed step that takes so long: what does against it before, what is not known of the rules,
-    /// and of the ops. What the changed step needs of memory is said of itself.
+    /// Doubts about a changed step of this time: those about the step before, those from rules, and those from ops with unknown
+    /// arguments. Doubts about memory are those of the changed step itself.
     pub(crate) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
         let of_before = ["memory", "emulated"];
         let known = base.before.doubts.iter().filter(|doubt| !of_before.contains(&doubt.kind));

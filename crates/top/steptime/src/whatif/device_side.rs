@@ -1,4 +1,4 @@
-//! Device times of a changed step: measured where nothing changed, measured and scaled where arguments did, else priced.
+//! Device times of a changed step: measured where nothing changed, measured and scaled where arguments changed, else priced.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::kernel::{Kernel, KernelCall};
@@ -14,11 +14,11 @@ use crate::error::Error;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// Half-width of measured kernel times, taken all together.
+/// Half-width of the sum of measured kernel times.
 const MEASURED: f64 = 0.01;
-/// The same of kernels that a CUDA graph launches, which were measured one by one: 13 recorded pairs are off by 3.5 % in the mean.
+/// Half-width for kernels launched by a CUDA graph, whose times were measured one by one: 13 recorded pairs are off by 3.5 % on average.
 const REPLAYED: f64 = 0.05;
-/// The share of a model's half-width that is left of a ratio of two of its prices.
+/// Share of a model's half-width that applies to the ratio of two of its prices.
 const OF_RATIO: f64 = 0.5;
 
 /// The device side of a changed step.
@@ -28,12 +28,12 @@ pub(super) struct DeviceSide {
     pub spread: f64,
     /// Shares of device time: measured, measured and scaled, priced by a model alone.
     pub shares: [f64; 3],
-    /// What kernels ask of the GPU that they share; `None` where no rule made streams.
+    /// Demands of kernels that share the GPU; `None` where no rule made streams.
     pub demands: Option<Demands>,
 }
 
 impl DeviceSide {
-    /// Of what runs of a changed step, captured or not.
+    /// Prices a changed step, captured or not.
     pub(super) fn of(
         recorded: &Step,
         pricing: &Pricing<'_>,
@@ -90,7 +90,7 @@ impl DeviceSide {
         Ok(scaled(base, now, &changes, scheduled, profile))
     }
 
-    /// The same times for activities that were carried from those priced.
+    /// Maps the times to activities that were carried over from the priced ones.
     fn through(self, carried: &Carried) -> DeviceSide {
         let durations = carried.activities.iter();
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
@@ -100,7 +100,7 @@ impl DeviceSide {
     }
 }
 
-/// A launch that is not as it was: its place now, and before where it was recorded.
+/// A changed launch: its index now, and its index before where it was recorded.
 struct Changed {
     now: usize,
     was: Option<usize>,
@@ -114,7 +114,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
     }
     let of_op: FxHashMap<_, usize> =
         was.iter().enumerate().filter_map(|(at, launch)| Some((launch.op?, at))).collect();
-    // An op that launches others than before is still the same op.
+    // An op whose launches changed is still the same op.
     let by_op = |launch: &Launch| {
         let recorded = step.recorded(scheduled.ops[launch.op?])?;
         let at = of_op.get(&recorded).copied()?;
@@ -137,9 +137,9 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
     changes
 }
 
-/// Whether a kernel's measured time says something of another. What pageable memory was measured to take is the host's work:
-/// it says nothing of pinned memory. Few lookups are added up by one kernel, many are sorted by a dozen first: neither says
-/// something of the other.
+/// Whether a kernel's measured time is informative about another. The measured time of a copy from pageable memory is the host's work,
+/// which does not apply to pinned memory. Few lookups are summed by one kernel, many are first sorted by a dozen kernels: neither is
+/// informative about the other.
 fn is_alike(was: &KernelCall, now: &KernelCall) -> bool {
     match (&was.kernel, &now.kernel) {
         (Kernel::Transfer(was), Kernel::Transfer(now)) => was.pinned == now.pinned,
@@ -209,7 +209,7 @@ fn scaled(
     }
 }
 
-/// Own errors of launches add up as independent ones do, shared ones as they are.
+/// Adds independent errors of launches in quadrature, and shared ones linearly.
 fn add_spread(estimate: &Estimate, time: f64, variance: &mut f64, shared: &mut f64) {
     *variance += (time * estimate.own).powi(2);
     *shared += time * estimate.shared;

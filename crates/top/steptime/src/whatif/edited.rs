@@ -1,4 +1,4 @@
-//! A step that rules changed, and what runs of it: the same for every GPU and host that it is priced for.
+//! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
 use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
 use steptime_step::{self as edit, Carried, Scheduled};
@@ -11,19 +11,19 @@ use crate::possible::possible;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// A changed step, to be priced for any GPU and host by [`crate::WhatIfs::outcomes`].
+/// A changed step, which [`crate::WhatIfs::outcomes`] prices for any GPU and host.
 pub struct Edited {
-    /// What each rule did, and why.
+    /// Effects of each rule, with reasons.
     pub audits: Vec<Audit>,
     /// Its ops and tensors.
     pub(crate) step: edit::Step,
-    /// What runs of it.
+    /// Schedule of the changed step.
     pub(crate) scheduled: Scheduled,
-    /// Where a CUDA graph launches some of it: what runs before it is captured, and which rows of that carry over.
+    /// Schedule before capture, and the mapping of its rows to those after; `None` where no CUDA graph launches any of it.
     pub(super) captured: Option<(Scheduled, Carried)>,
-    /// What its ops launch, given how lookups are distributed and which settings hold.
+    /// Launches of its ops, for the distribution of lookups and the settings in use.
     pub(crate) launches: Vec<Launch>,
-    /// What is not known of the rules.
+    /// Doubts from the rules.
     pub(super) doubts: Vec<Doubt>,
 }
 
@@ -33,10 +33,10 @@ impl Edited {
         self.audits.iter().any(|audit| !audit.why.is_empty())
     }
 
-    /// Applies rules to a step; `base` is what it is before.
+    /// Applies rules to a step; `base` is the step before.
     ///
     /// # Errors
-    /// Where a rule does not apply.
+    /// Fails where a rule does not apply.
     pub(crate) fn of(
         recorded: &Step,
         base: &Base,
@@ -82,12 +82,12 @@ impl Edited {
         Ok(Edited { audits, step, scheduled, captured, launches, doubts })
     }
 
-    /// What runs before any of it is captured.
+    /// Schedule before any of it is captured.
     pub(crate) fn flat(&self) -> &Scheduled {
         self.captured.as_ref().map_or(&self.scheduled, |(flat, _)| flat)
     }
 
-    /// Which rows of that are there after.
+    /// Mapping of the rows before capture to those after.
     pub(super) fn through(&self) -> Option<&Carried> {
         self.captured.as_ref().map(|(_, through)| through)
     }

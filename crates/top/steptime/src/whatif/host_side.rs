@@ -1,4 +1,4 @@
-//! Host times of a changed step: as recorded where the same marks follow one another, else as a profile says, brought to
+//! Host times of a changed step: as recorded where the same marks follow one another, else from a profile, scaled to
 //! the pace of the recording's host.
 
 use steptime_cost::{CapturedDelays, HostCosts, UsualGaps};
@@ -13,7 +13,7 @@ use crate::shipped_host::default_host;
 use crate::sources::Host;
 use crate::step::Step;
 
-/// Half-width of host time that a profile prices beside a recording's own.
+/// Half-width of host time priced by a profile in addition to a recording's own.
 const OF_PROFILE: f64 = 0.25;
 
 /// The host side of a changed step.
@@ -76,10 +76,10 @@ pub(super) fn of(
     Ok(costs)
 }
 
-/// A host that takes so many times as long for everything.
+/// Scales all host times by a factor.
 ///
 /// # Errors
-/// Where the factor makes no sense.
+/// Fails where the factor is out of range.
 pub(super) fn slow(costs: &mut HostCosts, times: f64) -> Result<(), Error> {
     if !FACTORS.contains(&times) {
         return Err(Error::HostFactor { times });
@@ -90,7 +90,7 @@ pub(super) fn slow(costs: &mut HostCosts, times: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// When parts of captured graphs begin, of those that are still there.
+/// Delays of captured graphs' parts, for those that are still present.
 fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
     let carried = &scheduled.carried;
     let call =
@@ -106,7 +106,7 @@ fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
     now
 }
 
-/// Staged copies of other sizes than were recorded take as much longer as the profile says.
+/// Scales staged copies of changed size by the profile's ratio.
 fn copies(recorded: &Step, scheduled: &Scheduled, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
     let staging = &default_host()?.copies;
     let us = |bytes: Bytes| staging.of(bytes).map(|cost| cost.time.as_micros());

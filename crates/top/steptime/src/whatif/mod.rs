@@ -1,4 +1,4 @@
-//! What if the step were another: rules change it, what was recorded carries over, the rest is priced anew.
+//! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced.
 
 mod base;
 mod costed;
@@ -30,37 +30,37 @@ use crate::step::Step;
 /// A step before and after a change.
 #[derive(Debug, Clone)]
 pub struct WhatIf {
-    /// The step as it was recorded.
+    /// The step as recorded.
     pub before: Prediction,
     /// The step with the change.
     pub after: Prediction,
-    /// What each rule did, and why.
+    /// Effects of each rule, with reasons.
     pub audits: Vec<Audit>,
-    /// The ops in which the two differ.
+    /// Ops in which the two steps differ.
     pub diff: Diff,
     /// The step after the change, as a graph.
     pub step: edit::Step,
-    /// What runs then.
+    /// Schedule of the changed step.
     pub scheduled: Scheduled,
-    /// What runs before a CUDA graph captures some of it; `None` where none does.
+    /// Schedule before a CUDA graph captures some of it; `None` where none does.
     pub uncaptured: Option<Scheduled>,
-    /// Samples of the step before and after, where the recording says how many it has or the change does.
+    /// Samples of the step before and after, where the recording or the change gives their number.
     pub samples: [Option<u64>; 2],
-    /// Share of device time after the change that was measured, that is measured and scaled by a model, and that a model
-    /// alone prices.
+    /// Shares of device time after the change: measured, measured and scaled by a model, and priced by a model
+    /// alone.
     pub shares: [f64; 3],
 }
 
-/// What is to be changed.
+/// A change of a step.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Change<'r> {
-    /// Rules, applied in turn.
+    /// Rules, applied in order.
     pub rules: &'r [&'r dyn Rule],
-    /// How many times as long the host takes for everything: 0.5 for one twice as fast.
+    /// Factor on all host times: 0.5 for a host twice as fast.
     pub host_times: Option<f64>,
 }
 
-/// Whose kernels and host a changed step is priced by.
+/// Sources of prices of a changed step.
 pub(crate) struct Pricing<'p> {
     pub host: Host<'p>,
     pub kernels: Kernels<'p>,
@@ -107,8 +107,8 @@ pub(crate) fn what_if(
 }
 
 impl WhatIf {
-    /// The step after the change, to be written as a picture, for scripts, or as an execution trace: `recorded` is the step
-    /// that was changed, read with the arguments of its ops.
+    /// The step after the change, for export as a picture, for scripts, or as an execution trace. `recorded` is the step
+    /// before the change, read with the arguments of its ops.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -139,7 +139,7 @@ impl WhatIf {
     }
 }
 
-/// How lookups are distributed and which settings hold, where kernels come from a profile; else the usual.
+/// Distribution of lookups and settings, where kernels come from a profile; else the defaults.
 fn settings(kernels: &Kernels<'_>) -> (Indices, Settings) {
     match kernels {
         Kernels::Measured => (Indices::default(), Settings::default()),

@@ -1,4 +1,4 @@
-//! The numbers of a changed step, without what explains them.
+//! Numbers of a changed step, without their explanation.
 
 use steptime_step::Peak;
 use steptime_trace::Nanos;
@@ -10,25 +10,25 @@ use crate::error::Error;
 use crate::memory;
 use crate::predict::Simulated;
 
-/// How long a changed step takes.
+/// Predicted time of a changed step.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    /// Interval of the step time with probability [`crate::INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// How long of the step the device works.
+    /// Device active time of the step.
     pub active: Nanos,
-    /// The most device memory that its tensors need; `None` where that is not known.
+    /// Peak device memory of its tensors; `None` where unknown.
     pub peak: Option<Peak>,
-    /// Whether the GPU has room for that; `None` where either is not known.
+    /// Whether the GPU has room for that; `None` where either is unknown.
     pub fits: Option<bool>,
-    /// What speaks against it; the interval is wider by these.
+    /// Doubts about it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
 }
 
 impl Outcome {
-    /// Of a step whose costs are there.
+    /// Simulates a changed step with its costs.
     pub(crate) fn of(
         base: &Base,
         edited: &Edited,

@@ -1,4 +1,4 @@
-//! What an optimizer does on the host for each parameter, beside its ops: less of it where there are fewer parameters.
+//! Host work of an optimizer for each parameter, beside its ops: scaled to the changed number of parameters.
 
 use steptime_cost::HostCosts;
 use steptime_graph::names::EventName;
@@ -6,13 +6,13 @@ use steptime_graph::{OpId, StepGraph};
 use steptime_step::{Scheduled, Step};
 use steptime_trace::Nanos;
 
-/// Host time for a parameter before the first op of an optimizer's step, over that of `zero_grad` for one. Fitted to three
+/// Host time per parameter before the first op of an optimizer's step, relative to that of `zero_grad` for one parameter. Fitted to three
 /// pairs of DLRMs, with and without fused bags.
 const OF_ZERO_GRAD: f64 = 0.7;
 
-/// Brings what was recorded of optimizers to the number of parameters that there are now.
+/// Scales the recorded times of optimizers to the current number of parameters.
 pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, costs: &mut HostCosts) {
-    // What runs for a further batch adds to the same gradients.
+    // Ops of a further batch accumulate into the same gradients.
     let again = |op: OpId| step.ops[scheduled.ops[op]].again.is_some();
     let [was, now] = [parameters(recorded, |_| false), parameters(&scheduled.graph, again)];
     if was == 0 || now == 0 || was == now {
@@ -26,7 +26,7 @@ pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, co
             let first = row.begin.next();
             (first, (costs.gaps[first] - less).max(Nanos::ZERO))
         } else if row.begin.next() == row.end {
-            // Nothing runs inside but Python: `zero_grad` forgets one gradient after the other.
+            // Only Python runs inside: `zero_grad` clears one gradient after the other.
             each = costs.gaps[row.end].as_micros() / was as f64;
             (row.end, Nanos::from_micros_f64(each * now as f64))
         } else {

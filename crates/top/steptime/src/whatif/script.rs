@@ -1,14 +1,14 @@
-//! Host time that rules add: what a script does more at an op.
+//! Host time added by rules: extra work of a script at an op.
 
 use steptime_cost::HostCosts;
 use steptime_step::{self as edit, Scheduled};
 use steptime_trace::Nanos;
 
-/// A small op with autograd on the host of the default profile: that of the probes of 172 recordings (`op_autograd_us`),
-/// brought to that host by what a step on the CPU takes on either (`step_cpu_us`).
+/// Host time of a small op with autograd on the host of the default profile: from the probes of 172 recordings (`op_autograd_us`),
+/// scaled to that host by the times of a step on the CPU on either host (`step_cpu_us`).
 const OP_AUTOGRAD: Nanos = Nanos(1_900);
 
-/// Adds it; `pace` is the host's time over that of the default profile's host.
+/// Adds the extra host time; `pace` is the host's time relative to that of the default profile's host.
 pub(super) fn add(step: &edit::Step, scheduled: &Scheduled, pace: f64, costs: &mut HostCosts) {
     for (at, row) in scheduled.graph.ops.iter_enumerated() {
         let more = step.ops.get(scheduled.ops[at]).map_or(0.0, |op| op.script);

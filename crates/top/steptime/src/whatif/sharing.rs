@@ -1,4 +1,4 @@
-//! What kernels of a changed step ask of the GPU, where a rule put them on several streams.
+//! Demand of a changed step's kernels on the GPU, where a rule put them on several streams.
 
 use rustc_hash::FxHashSet;
 use steptime_cost::{Demand, Demands, Multiprocessor};
@@ -9,13 +9,13 @@ use steptime_trace::{ActivityKind, Nanos};
 use super::{Base, Edited};
 use crate::device::{usual, whole};
 
-/// Half-width of the time of branches side by side, of kernels whose grid is known: of 18 measured pairs 17 are within it.
+/// Half-width of the time of concurrent branches of kernels with known grids: 17 of 18 measured pairs are within it.
 const OF_MODEL: f64 = 0.08;
-/// The same of kernels whose grid is not.
+/// Half-width for kernels with unknown grids.
 const OF_ESTIMATE: f64 = 0.2;
 
-/// What the kernels of a changed step ask for, and the half-width that is due to it, relative to device time; `None` where no
-/// rule made streams, and each kernel takes its time.
+/// Demands of a changed step's kernels, and the half-width from sharing, relative to device time; `None` where no
+/// rule made streams, so that each kernel takes its own time.
 pub(super) fn of(
     base: &Base,
     edited: &Edited,
@@ -27,7 +27,7 @@ pub(super) fn of(
     let graph = &edited.flat().graph;
     let is_kernel = |at: ActivityId| graph.activities[at].kind == ActivityKind::Kernel;
     let Some(spec) = &base.spec else {
-        // Of an unknown GPU each kernel takes all.
+        // On an unknown GPU each kernel occupies all of it.
         let all = Demand { blocks: 1.0, warps: 1.0, block: [1.0; 4], memory: 0.0 };
         let of = graph.activities.keys().map(|at| is_kernel(at).then_some(all)).collect();
         return Some((Demands { multiprocessors: 1, of }, OF_ESTIMATE));
@@ -35,7 +35,7 @@ pub(super) fn of(
     let has = Multiprocessor::of(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
     let (mut known, mut estimated) = (0.0, 0.0);
-    // A library that spreads an op over streams of its own was measured so.
+    // An op that a library spreads over streams of its own was measured in that way.
     let spread = |activities: &[ActivityId]| {
         let mut streams = activities.iter().map(|&at| graph.activities[at].stream);
         streams.next().is_some_and(|first| streams.any(|stream| stream != first))
@@ -58,7 +58,7 @@ pub(super) fn of(
             of[at] = Some(Demand::of(&shape, &has, memory));
         }
     }
-    // What no op is known to launch takes the GPU for itself.
+    // Kernels without a known op occupy the whole GPU.
     for at in graph.activities.keys().filter(|at| is_kernel(*at) && !together.contains(at)) {
         of[at].get_or_insert_with(|| {
             let shape = graph.activities[at].launch.unwrap_or(whole(spec));

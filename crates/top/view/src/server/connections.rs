@@ -1,9 +1,9 @@
-//! Connections that are open at once: there are few, and one whose token is not seen yet makes room for the next.
+//! Open connections: their number is limited, and one that has not shown the token yet makes room for the next.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many are open at once.
+/// Maximum number of open connections.
 const MOST: usize = 64;
 
 #[derive(Default)]
@@ -11,26 +11,26 @@ pub(super) struct Connections {
     open: Mutex<Vec<Open>>,
 }
 
-/// A connection in the order of arrival.
+/// An open connection; connections are in the order of arrival.
 struct Open {
     stream: Arc<TcpStream>,
-    /// Whether its token was right.
+    /// Whether it has shown the right token.
     kept: bool,
 }
 
-/// A connection that was admitted; it is closed with the value.
+/// An admitted connection; it is closed with the value.
 pub(super) struct Guest<'a> {
     stream: Arc<TcpStream>,
     all: &'a Connections,
 }
 
 impl Connections {
-    /// Takes a connection in; `None`, and it is closed, where all others have shown the token.
+    /// Admits a connection; returns `None` and closes it if all others have shown the token.
     pub(super) fn admit(&self, stream: TcpStream) -> Option<Guest<'_>> {
         let mut open = self.open();
         if open.len() >= MOST {
             let stranger = open.iter().position(|other| !other.kept)?;
-            // Its thread finds it closed, and ends.
+            // Its thread then finds it closed, and ends.
             let _ = open.remove(stranger).stream.shutdown(Shutdown::Both);
         }
         let stream = Arc::new(stream);
@@ -48,7 +48,7 @@ impl Guest<'_> {
         &self.stream
     }
 
-    /// The token was right: no other connection takes its room.
+    /// Marks the token as right: no other connection takes its place.
     pub(super) fn keep(&self) {
         let mut open = self.all.open();
         if let Some(own) = open.iter_mut().find(|other| Arc::ptr_eq(&other.stream, &self.stream)) {

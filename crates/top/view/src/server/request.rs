@@ -1,15 +1,15 @@
-//! A request of HTTP/1: its head, and, once the head is known to be of somebody who may ask, its body.
+//! A request of HTTP/1: its head, and, after the head is admitted, its body.
 
 use std::io::Read;
 
-/// The longest head, in bytes. Those of browsers have a tenth.
+/// Maximum size of a head, in bytes. Those of browsers have a tenth.
 const LONGEST_HEAD: usize = 16 << 10;
-/// The longest question that is read, in bytes.
+/// Maximum size of a body, in bytes.
 const LONGEST_BODY: usize = 1 << 20;
-/// As much more is taken off the line, so that who sent it hears that it is too long.
+/// Maximum bytes of a body that is too long to read and drop, so that the client receives the refusal.
 const MOST_DRAINED: u64 = 8 << 20;
 
-/// Why a part of a request was not read.
+/// Reasons why a part of a request was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadError {
     /// The connection ended, took too long, or holds something else.
@@ -20,7 +20,7 @@ pub(super) enum ReadError {
     NoLength,
 }
 
-/// What is used of a head.
+/// The used fields of a head.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub method: String,
@@ -32,7 +32,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a head, and what came of the body along with it.
+    /// Reads a head, and the beginning of the body that arrived with it.
     pub(super) fn read(from: &mut impl Read) -> Result<(Head, Vec<u8>), ReadError> {
         let mut read = Vec::new();
         loop {
@@ -62,7 +62,7 @@ impl Head {
             let (name, value) = line.split_once(':')?;
             let value = value.trim();
             match name.to_ascii_lowercase().as_str() {
-                // Said twice it could mean either.
+                // A repeated field is ambiguous.
                 "host" if head.host.is_some() => return None,
                 "host" => head.host = Some(value.to_owned()),
                 "origin" if head.origin.is_some() => return None,
@@ -76,7 +76,7 @@ impl Head {
         Some(head)
     }
 
-    /// Reads the body, of which `begun` is there already.
+    /// Reads the body, whose beginning `begun` has been read already.
     pub(super) fn body(&self, begun: Vec<u8>, from: &mut impl Read) -> Result<Vec<u8>, ReadError> {
         let length = self.length.filter(|_| !self.in_chunks).ok_or(ReadError::NoLength)?;
         let left = length.saturating_sub(begun.len() as u64);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 
-/// Answers of which one to `data` waits for its turn.
+/// Answers, of which one to `data` waits for a message on `turn`.
 struct Known {
     turn: Mutex<Receiver<()>>,
 }
@@ -30,7 +30,7 @@ impl Answers for Known {
     }
 }
 
-/// Asks once, and gives the status and the body.
+/// Sends a request, and returns the status and the body.
 fn ask(port: u16, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
     stream.write_all(request.as_bytes()).expect("writes");
@@ -78,13 +78,13 @@ fn only_who_knows_the_token_is_answered() {
     assert_eq!(get(&format!("/{token}/data"), &own).0, 405);
 }
 
-/// A server with a page and answers, and its port and token.
+/// Starts a server with a page and answers, and returns its port and token.
 fn served() -> (u16, String) {
     let (port, token, _) = served_slowly();
     (port, token)
 }
 
-/// The same, and what lets an answer go that waits.
+/// The same, and a sender that releases a waiting answer.
 fn served_slowly() -> (u16, String, Sender<()>) {
     let server = Server::bind(0).expect("a free port");
     let (go, turn) = channel();
@@ -93,7 +93,7 @@ fn served_slowly() -> (u16, String, Sender<()>) {
     found
 }
 
-/// Answers that take long, and those whose readers are gone, keep no others from being served.
+/// Slow answers, and those whose clients are gone, do not block others.
 #[test]
 fn a_slow_answer_is_not_in_the_way() {
     let (port, token, go) = served_slowly();
@@ -115,7 +115,7 @@ fn a_slow_answer_is_not_in_the_way() {
     assert!(is_served(port, &token));
     assert_eq!(ask(port, &to("data", "{}")).0, 200);
     assert_eq!(ask(port, &to("whatif", "{}")).0, 200);
-    // The readers of these are gone: they end unseen, and the last is answered.
+    // The clients of these are gone: their answers are dropped, and the last is answered.
     let mut last = waiting.pop().expect("three");
     drop(waiting);
     for _ in 0..3 {
@@ -132,7 +132,7 @@ fn is_served(port: u16, token: &str) -> bool {
     got == (200, "<p>page".to_owned())
 }
 
-/// Without the token nothing that is sent, and nothing that is not, keeps others from being served.
+/// Connections without the token do not block others, whether they send data or not.
 #[test]
 fn nobody_without_the_token_is_in_the_way() {
     let (port, token) = served();

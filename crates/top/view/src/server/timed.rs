@@ -1,17 +1,17 @@
-//! A connection that must be done by a time, however slowly its other side goes.
+//! Connections with a deadline, however slow the other side is.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Reads and writes until a point in time.
+/// Reader and writer with a deadline.
 pub(super) struct Timed<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
 impl<'a> Timed<'a> {
-    /// From now for so long.
+    /// Sets the deadline to `within` from now.
     pub(super) fn new(stream: &'a TcpStream, within: Duration) -> Timed<'a> {
         Timed { stream, until: Instant::now() + within }
     }

@@ -1,4 +1,4 @@
-//! Slices into rows: what is inside another lies a row lower, and nothing in a row overlaps.
+//! Arranges slices in rows: a slice inside another is a row lower, and slices in a row do not overlap.
 
 use steptime::graph::Phase;
 
@@ -6,7 +6,7 @@ use super::Row;
 use crate::columns::Columns;
 use crate::levels;
 
-/// One thing that ran, in ticks.
+/// An op, call or activity, in ticks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slice {
     pub start: u32,
@@ -17,7 +17,7 @@ pub(super) struct Slice {
     pub op: u32,
 }
 
-/// The rows of a lane. What begins while another has not ended lies below it.
+/// Returns the rows of a lane. A slice that begins before another has ended is below it.
 pub(super) fn rows(mut slices: Vec<Slice>, columns: &mut Columns) -> Vec<Row> {
     // Of two that begin together the longer is outside; an op is outside the calls in it.
     slices.sort_by_key(|slice| (slice.start, std::cmp::Reverse(slice.end), slice.kind));
@@ -49,7 +49,7 @@ fn row(slices: &[Slice], columns: &mut Columns) -> Row {
     }
 }
 
-/// The place of a phase in the order of output.
+/// Returns the index of a phase in the order of output.
 pub(crate) fn phase(of: Phase) -> u8 {
     Phase::ALL.iter().position(|&phase| phase == of).unwrap_or(0) as u8
 }

@@ -11,13 +11,13 @@ use super::lanes::{self, Slice};
 use super::{Lane, Path, Side, Waits};
 use crate::columns::Columns;
 
-/// When everything happened; what did not is `None`.
+/// Times of marks and activities; `None` for those without a time.
 struct Times<'t> {
     mark: Box<dyn Fn(MarkId) -> Option<Nanos> + 't>,
     activity: Box<dyn Fn(ActivityId) -> Option<(Nanos, Nanos)> + 't>,
 }
 
-/// Nanoseconds into ticks.
+/// Conversion of nanoseconds to ticks.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     zero: Nanos,
@@ -25,7 +25,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// So that all from the first to the last time can be told.
+    /// Chooses ticks that can express all times from the first to the last.
     fn of(zero: Nanos, last: Nanos) -> Clock {
         let span = (last.0 - zero.0).max(0);
         let mut tick = 1;
@@ -40,7 +40,7 @@ impl Clock {
     }
 }
 
-/// A predicted step, with the critical path and the waits.
+/// Returns a predicted step, with the critical path and the waits.
 pub(crate) fn predicted(
     name: &str,
     graph: &StepGraph,
@@ -73,7 +73,7 @@ pub(crate) fn predicted(
     side
 }
 
-/// A step of the recording: the first with all samples, else the one with most; `None` where none was measured.
+/// Returns a step of the recording: the first with all samples, else the one with most; `None` if none was measured.
 pub(crate) fn measured(name: &str, graph: &StepGraph, columns: &mut Columns) -> Option<Side> {
     let samples = &graph.samples;
     let missing = |step: StepId| {
@@ -98,7 +98,7 @@ fn clock(graph: &StepGraph, times: &Times<'_>, early: Option<Nanos>) -> Clock {
     Clock::of(first.unwrap_or(Nanos::ZERO), last.unwrap_or(Nanos::ZERO))
 }
 
-/// The lanes, and which of them each stream is.
+/// Returns the lanes, and the lane of each stream.
 fn side(
     name: &str,
     graph: &StepGraph,

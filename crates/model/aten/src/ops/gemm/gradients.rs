@@ -5,8 +5,8 @@ use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints, transpose};
 
-/// The gradients of both factors, each a product, and the sum for what was added. A factor stored column by
-/// column gets its gradient the same way, as the transpose of the product.
+/// Returns the gradients of both factors, each a product, and the sum for the added argument. A factor stored column by
+/// column gets its gradient in the same order, as the transpose of the product.
 pub(super) fn backward(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
     let factors = factors(call, form);
     let (Some((a, b)), Some(grad)) = (factors, product(call, form)) else { return Vec::new() };

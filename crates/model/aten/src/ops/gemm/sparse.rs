@@ -1,5 +1,5 @@
-//! A sparse matrix times a dense one, by cuSPARSE. A call holds the sparse matrix as a tensor that does not say how many
-//! entries it has; its indices and values stand behind the arguments where they are known.
+//! Product of a sparse matrix and a dense one, by cuSPARSE. A call has the sparse matrix as a tensor without the number of its
+//! entries; its indices and values follow the arguments if they are known.
 
 use crate::bound_call::BoundCall;
 use crate::call::Tensor;
@@ -8,10 +8,10 @@ use crate::op_def::Lowering;
 use crate::operands::read_at;
 use crate::work::{launches, result};
 
-/// Launches: rows counted, parts cut, the result scaled, the product.
+/// Number of launches: counting of rows, partitioning, scaling of the result, product.
 const LAUNCHES: u32 = 4;
 
-/// What `sparse x dense` launches, where indices and values are inputs from place `parts` on.
+/// Returns the launches of `sparse x dense`, with indices and values as inputs from position `parts` on.
 pub(super) fn lower(call: &BoundCall<'_>, sparse: &Tensor, dense: &Tensor, parts: usize) -> Option<Lowering> {
     let (indices, values) = (call.tensor_at(parts)?, call.tensor_at(parts + 1)?);
     let [rows, inner] = sparse.shape[..] else { return None };

@@ -1,15 +1,15 @@
-//! How many launches a list of tensors takes.
+//! Number of launches for a list of tensors.
 
 use crate::call::Tensor;
 
-/// Elements of a chunk.
+/// Elements per chunk.
 pub(crate) const CHUNK: u64 = 65_536;
-/// Chunks a launch.
+/// Maximum number of chunks per launch.
 pub(super) const CHUNKS: u64 = 320;
-/// Tensors a launch, by the number of lists.
+/// Maximum number of tensors per launch, by the number of lists.
 const TENSORS: [u64; 5] = [110, 64, 48, 36, 30];
 
-/// How a list is cut into launches.
+/// Division of a list into launches.
 #[derive(Default)]
 pub(super) struct Split {
     pub(super) launches: u32,
@@ -17,7 +17,7 @@ pub(super) struct Split {
     pub(super) serial: u64,
 }
 
-/// Tensors in turn, chunk by chunk: a launch is full with its last tensor's last chunk, or its last chunk.
+/// Divides tensors in order, chunk by chunk: a launch is full with its last tensor's last chunk, or with its last chunk.
 pub(super) fn split(list: &[Tensor], lists: u64) -> Split {
     let most = TENSORS[(lists.clamp(1, 5) - 1) as usize];
     let (mut done, mut tensors, mut chunks, mut longest) = (Split::default(), 0, 0, 0);

@@ -14,14 +14,13 @@ use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::on_tensor_cores;
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Attentions;
 
 /// Queries of one block.
 const QUERIES: f64 = 64.0;
-/// The widest head whose gradient the memory-efficient kernels keep in registers.
+/// Widest head whose gradient the memory-efficient kernels keep in registers.
 const WIDEST: u64 = 128;
-/// Their rate in 16 bits with wider heads, by that with others: median of 11,863 calls on one H100 (`lab/sweeps/wide_heads`).
+/// Ratio of their rate in 16 bits with wider heads to that with others: median of 11,863 calls on one H100 (`lab/sweeps/wide_heads`).
 const WIDE: f64 = 0.35;
 
 struct Model {
@@ -37,7 +36,7 @@ fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     let processors = f64::from(spec.multiprocessors);
     let backward = kernel.pass == Pass::Backward;
     let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
-    // Backward, blocks own keys.
+    // In the backward pass, blocks own keys.
     let owned = if backward { kernel.keys as f64 } else { kernel.queries as f64 };
     let other = if backward { kernel.queries as f64 } else { kernel.keys as f64 }.max(1.0);
     let blocks = heads * (owned / QUERIES).ceil().max(1.0);
@@ -71,7 +70,7 @@ fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     Model { traffic, blocks, turns, compute_us, total_us }
 }
 
-/// Blocks, and the tiles that each goes through: the memory-efficient kernel's gradient is shared out over keys only where
+/// Number of blocks, and of tiles per block: the memory-efficient kernel's gradient is split over keys only if
 /// there are too few heads, or many keys.
 fn shared_out(kernel: &Attention) -> (f64, f64) {
     let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
@@ -128,7 +127,7 @@ impl Family for Attentions {
     features! {
         own more_names, more(self, call, _ctx, spec, out) {
             let Kernel::Attention(attention) = &call.kernel else { return super::blank_more(self, out) };
-            // How full the last tiles are.
+            // Fill of the last tiles.
             let (blocks, serial) = shared_out(attention);
             let head = attention.keys.saturating_mul(attention.dim.saturating_add(attention.value_dim));
             let pairs = attention.batch as f64 * attention.heads as f64 * attention.keys as f64;

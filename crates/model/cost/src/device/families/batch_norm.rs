@@ -12,7 +12,6 @@ use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, last_wave, overlap};
 
-/// The family.
 pub(super) struct BatchNorms;
 
 struct Model {
@@ -35,11 +34,11 @@ fn model(kernel: &BatchNorm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
         let total_us = launches + traffic.latency_us() + L2_LATENCY_US + busy;
         return Model { traffic, channel_bytes, fed_us: 0.0, total_us };
     }
-    // First the statistics of each channel, then all elements again, from the cache where they fit.
+    // First the statistics of each channel, then all elements again, from the cache if they fit.
     let kept = (spec.l2.effective_bytes as f64 / traffic.read.max(1.0)).min(1.0);
     let again =
         Traffic::new(traffic.read, traffic.read * (1.0 - kept), 0.0, traffic.read, spec).move_us(spec, 1.0);
-    // A channel's elements lie apart: one block goes through them, twice, at the rate of its few loads in flight.
+    // A channel's elements are not contiguous: one block goes through them, twice, at the rate of its few loads in flight.
     let rates = &spec.constants.batch_norm;
     let rate = if backward { rates.backward_rate } else { rates.forward_rate };
     let fed_us = if kernel.channels_last || kernel.spatial <= 1 {

@@ -1,4 +1,4 @@
-//! Sparse tensors coalesced: indices sorted by merging, then the rows of each added up.
+//! Coalescing of sparse tensors: indices sorted by merging, then the rows of each added up.
 
 use steptime_aten::kernel::Coalesce;
 use steptime_aten::{Kernel, KernelCall};
@@ -13,7 +13,6 @@ use super::memory::{L2_LATENCY_US, Traffic};
 use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Coalesced;
 
 /// Indices that one block sorts before runs are merged.
@@ -24,7 +23,7 @@ const COLUMNS: f64 = 128.0;
 struct Model {
     traffic: Traffic,
     distinct: f64,
-    /// Indices that name the most frequent row.
+    /// Lookups of the most frequent row.
     hottest: f64,
     sort_us: f64,
     /// Time of the most frequent row, µs.
@@ -46,7 +45,7 @@ fn model(kernel: &Coalesce, call: &KernelCall, ctx: &Context, spec: &DeviceSpec)
     let pairs = lookups * 32.0;
     let merge_us = constants.merge_us + Traffic::new(pairs, 0.0, 0.0, pairs, spec).move_us(spec, 1.0);
     let sort_us = constants.merge_block_us + passes * merge_us;
-    // A warp adds all that goes to a row, one after the other; a row of few columns keeps one busy all the same.
+    // A warp adds all lookups of a row, one after the other; a row of few columns keeps one busy all the same.
     let alone_us = hottest * (constants.coalesce_step_us + missed * constants.coalesce_dram_step_us);
     let columns = row / (call.dtype.size() as f64).max(1.0);
     let warps = distinct * (columns / COLUMNS).ceil();

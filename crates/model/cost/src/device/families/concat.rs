@@ -13,10 +13,9 @@ use super::memory::{Traffic, sector_waste};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Concats;
 
-/// Tensors that one launch takes.
+/// Tensors per launch.
 const BATCH: f64 = 128.0;
 
 struct Model {
@@ -32,7 +31,7 @@ fn model(concat: &Concat, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -
     let waste = if concat.outer > 1 { sector_waste(least.min(2048.0)) } else { 1.0 };
     let element = (call.dtype.size() as f64).max(1.0);
     let elements = traffic.written / element;
-    // The place of each vector, or of each element, is divided out.
+    // The place of each vector, or of each element, is computed by divisions.
     let vector = if concat.aligned && concat.contiguous { 16.0 / element } else { 1.0 };
     let work_us = instructions_us(elements / vector.max(1.0) * 60.0 + elements * 2.0, spec);
     let batches = (concat.inputs as f64 / BATCH).ceil().max(1.0);
@@ -79,7 +78,7 @@ impl Family for Concats {
         own more_names, more(self, call, _ctx, _spec, out) {
             let Kernel::Concat(concat) = &call.kernel else { return super::blank_more(self, out) };
             let (inputs, mean) = (concat.inputs.max(1), concat.row_bytes as f64 / concat.inputs.max(1) as f64);
-            // A launch takes a limited number of inputs, and all of its blocks are as many as the widest needs.
+            // A launch takes a limited number of inputs, and its grid is sized for the widest.
         }
         "last_batch" => (inputs % BATCH as u64) as f32,
         "ln_mean_row" => ln(mean),

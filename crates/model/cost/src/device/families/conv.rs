@@ -14,7 +14,6 @@ use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Convolutions;
 
 struct Model {
@@ -31,17 +30,17 @@ fn volume(sizes: [u64; 3]) -> f64 {
     sizes.iter().map(|&size| size as f64).product::<f64>().max(1.0)
 }
 
-/// Elements of one channel of one image: where these do not fill whole vectors, a kernel loads one by one.
+/// Elements of one channel of one image: if these do not fill whole vectors, a kernel loads one by one.
 fn plane(sizes: [u64; 3]) -> u64 {
     sizes.iter().product()
 }
 
-/// Channels as tensor-core kernels see them: padded to whole vectors.
+/// Channels of tensor-core kernels: padded to whole vectors.
 fn padded(channels: f64, tensor: bool) -> f64 {
     if tensor { (channels / 8.0).ceil() * 8.0 } else { channels.max(1.0) }
 }
 
-/// The products of the passes that are computed: forward, or gradients of input and weight.
+/// Products of the computed passes: forward, or gradients of input and weight.
 fn passes(conv: &Conv, call: &KernelCall, tensor: bool) -> [Option<Shape>; 2] {
     let groups = (conv.groups as f64).max(1.0);
     let element = call.dtype.size() as f64;
@@ -86,7 +85,7 @@ fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     let cut = best(&shape, spec);
     for pass in all.iter().flatten() {
         let pass_us = if depthwise(conv) {
-            // One multiply-add an element and filter tap, with its loads.
+            // One multiply-add per element and filter tap, with its loads.
             let taps = call.flops as f64 / 2.0 / count.max(1.0);
             instructions_us(taps * 25.0, spec) + 2.0
         } else {
@@ -96,7 +95,7 @@ fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
         compute_us += pass_us;
         total_us += spec.launch.floor_us + L2_LATENCY_US + overlap(pass_us, memory_us / count.max(1.0));
     }
-    // Tensor-core kernels want channels next to one another: operands are turned around before and after.
+    // Tensor-core kernels need contiguous channels: operands are transposed before and after.
     let mut layout_us = 0.0;
     if tensor && !conv.channels_last && conv.dims >= 2 {
         let turned = 2.0 * traffic.l2();
@@ -107,7 +106,7 @@ fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     Model { traffic, shape, cut, layout_us, compute_us, total_us }
 }
 
-/// The time of a product for each image alone, its positions by its channels, µs.
+/// Time of a product per image, its positions by its channels, µs.
 fn images_us(conv: &Conv, call: &KernelCall, spec: &DeviceSpec) -> f64 {
     let groups = conv.groups.max(1);
     let shape = Shape {
@@ -121,7 +120,7 @@ fn images_us(conv: &Conv, call: &KernelCall, spec: &DeviceSpec) -> f64 {
     best(&shape, spec).compute_us
 }
 
-/// The time of a product whose sum is not split, in tiles of 128 x 128 that wait at each step, µs.
+/// Time of a product whose sum is not split, in tiles of 128 x 128 that wait at each step, µs.
 fn unsplit_us(shape: &Shape, spec: &DeviceSpec) -> f64 {
     let tiles = (shape.m / 128.0).ceil() * (shape.n / 128.0).ceil() * shape.batch.max(1.0);
     let waves = (tiles / f64::from(spec.multiprocessors)).ceil().max(1.0);
@@ -163,8 +162,8 @@ impl Family for Convolutions {
         "filter_h" => conv.filter[1] as f32,
         "filter_w" => conv.filter[2] as f32,
         "ln_filter" => ln(volume(conv.filter)),
-        // `stride` is that of the height, but `padding` and `dilation` are those of the width: what is fitted knows them by
-        // these names, so that only a new fit can name them alike.
+        // `stride` is that of the height, but `padding` and `dilation` are those of the width: fitted models use
+        // these names, so that only a new fit can make them consistent.
         "stride" => conv.stride[1] as f32,
         "stride_w" => conv.stride[2] as f32,
         "padding" => conv.padding[2] as f32,
@@ -224,7 +223,7 @@ impl Family for Convolutions {
         "ln_depth" => ln((conv.channels_in / groups) as f64 * volume(conv.filter)),
         "ln_weight_bytes" => ln(weight * call.dtype.size() as f64),
         "ln_layout_bytes" => ln(in_vectors * call.dtype.size() as f64),
-        // What cuDNN takes for some shapes: a product and gradients of weights for each image alone, or no splits of a deep sum.
+        // Algorithms that cuDNN chooses for some shapes: a product and gradients of weights per image, or no splits of a deep sum.
         "image_weights_share" => ln_ratio(spec.dram_us(2.0 * 4.0 * weight * conv.batch as f64), model.total_us),
         "images_share" => ln_ratio(images_us(conv, call, spec), model.total_us),
         "unsplit_share" => ln_ratio(unsplit_us(&model.shape, spec), model.total_us),

@@ -1,7 +1,7 @@
-//! Products of 16-bit numbers on tensor cores, by the specification alone: the cut into tiles and splits that takes least time, as a
-//! library would choose it.
+//! Products of 16-bit numbers on tensor cores, by the specification alone: the fastest cut into tiles and splits, as
+//! chosen by a library.
 //!
-//! `benches/products_elsewhere.py` fits the constants on GPUs of Ampere and Ada, and of Blackwell. It keeps the same formula.
+//! `benches/products_elsewhere.py` fits the constants on GPUs of Ampere and Ada, and of Blackwell. It contains the same formula.
 
 use steptime_aten::kernel::{Gemm, Precision};
 use steptime_aten::{KernelCall, Role};
@@ -18,29 +18,29 @@ use super::times::overlap;
 struct Tile {
     rows: f64,
     columns: f64,
-    /// Share of the peak that a multiprocessor full of them reaches.
+    /// Share of the peak that a multiprocessor full of these tiles reaches.
     share: f64,
-    /// Tiles that one multiprocessor holds.
+    /// Tiles per multiprocessor.
     together: f64,
 }
 
-/// What so short a product takes inside a step depends by half on what ran before it, which only models know.
+/// The duration of a product this short inside a step depends by half on the kernels before it, which only models account for.
 const SHORT_US: f64 = 10.0;
 
-/// Sides of the products that the constants were fitted on; the result may have fewer rows or columns.
+/// Sides of the fitted products; the result may have fewer rows or columns.
 const SIDES: std::ops::RangeInclusive<u64> = 32..=65_536;
 
 /// Splits of the summed dimension that are tried.
 const SPLITS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0];
 
-/// The least depth of a split.
+/// Least depth of a split.
 const LEAST_DEPTH: f64 = 64.0;
 
-/// A step of the loop along the summed dimension.
+/// Step of the loop along the summed dimension.
 const STEP: f64 = 32.0;
 
-/// What a product of 16-bit numbers takes whose rows can be read in whole vectors; nothing of shapes and on architectures that
-/// the constants were not fitted on.
+/// Time of a product of 16-bit numbers whose rows can be read in whole vectors; `None` for shapes and architectures
+/// outside of the fit.
 pub(super) fn narrow(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
     let is_narrow = matches!(gemm.precision, Precision::Bf16 | Precision::F16) && call.dtype.size() == 2;
     let constants = &spec.constants;
@@ -66,7 +66,7 @@ pub(super) fn narrow(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &Devic
     })
 }
 
-/// The tiles that are tried: those of clusters of multiprocessors too, given the share of the peak that they reach.
+/// Candidate tiles: also those of clusters of multiprocessors, if their share of the peak is given.
 fn tiles(cuts: &Cuts, cluster: Option<f64>) -> impl Iterator<Item = Tile> {
     let of_clusters = [(512.0, 256.0), (256.0, 256.0)];
     let of_clusters = cluster.map(|share| of_clusters.map(|(rows, columns)| (rows, columns, share, 1.0)));
@@ -87,7 +87,7 @@ fn tiles(cuts: &Cuts, cluster: Option<f64>) -> impl Iterator<Item = Tile> {
     })
 }
 
-/// The time to move operands and result, µs, and that to fetch operands from device memory alone.
+/// Time to move operands and result, µs, and that to fetch operands from device memory alone.
 fn moved_us(call: &KernelCall, ctx: &Context, cuts: &Cuts, cache_rate: f64, spec: &DeviceSpec) -> (f64, f64) {
     let rows = &spec.constants.rows;
     let held = if has_two_caches(spec) { rows.split_cache } else { rows.whole_cache };
@@ -111,10 +111,10 @@ fn moved_us(call: &KernelCall, ctx: &Context, cuts: &Cuts, cache_rate: f64, spec
     (moved_us, spec.dram_us(fetched))
 }
 
-/// What works through tiles.
+/// Rates of the GPU that processes the tiles.
 struct Machine<'a> {
     cuts: &'a Cuts,
-    /// Bytes of the second-level cache a µs.
+    /// Bandwidth of the second-level cache, bytes per µs.
     cache_rate: f64,
     moved_us: f64,
     fetched_us: f64,
@@ -122,7 +122,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// The time of the best number of splits, µs, without the kernel's way in and out.
+    /// Time of the best number of splits, µs, without the kernel's start and end.
     fn tile_us(&self, gemm: &Gemm, tile: &Tile) -> f64 {
         let processors = f64::from(self.spec.multiprocessors);
         let tiles = (gemm.m as f64 / tile.rows).ceil() * (gemm.n as f64 / tile.columns).ceil();

@@ -1,4 +1,4 @@
-//! One output element at a time.
+//! Elementwise kernels.
 
 use steptime_aten::kernel::{Elementwise, Layout, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall};
@@ -13,10 +13,9 @@ use super::opcode::opcode;
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, last_wave, overlap};
 
-/// The family.
 pub(super) struct Pointwise;
 
-/// Instructions of one element, loads, stores and the loop counted.
+/// Instructions per element, with loads, stores and the loop.
 pub(super) fn instructions(work: Work, dtype: Dtype) -> f64 {
     let plain = match work {
         Work::Light => 4.0,
@@ -32,7 +31,7 @@ pub(super) fn instructions(work: Work, dtype: Dtype) -> f64 {
     }
 }
 
-/// A code for work. Part of the profiles' format: never renumbered.
+/// Code of the work. Part of the profiles' format: never renumbered.
 pub(super) fn work_code(work: Work) -> f32 {
     match work {
         Work::Light => 0.0,
@@ -57,7 +56,7 @@ fn model(kernel: &Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSp
         Layout::Vectorized => (0.0, 1.0, 1.0),
         Layout::Dense => (4.0 + 2.0 * f64::from(kernel.inputs), 1.0, 1.0),
         Layout::Strided { dims, run_in, run_out, .. } => {
-            // Offsets are divided out dimension by dimension, for each operand.
+            // Offsets are computed by divisions, dimension by dimension, for each operand.
             let offsets = f64::from(dims.max(1)) * (6.0 + 2.0 * f64::from(kernel.inputs));
             let run = |elements: u64| sector_waste((elements as f64 * element).min(64.0 * SECTOR));
             (8.0 + offsets, run(run_in), run(run_out))
@@ -118,7 +117,7 @@ impl Family for Pointwise {
                 return super::blank_more(self, out);
             };
             let [sizes, strides] = [steps.sizes, steps.steps].map(|pair| pair.map(|value| value as f64));
-            // Where the next dimension is the one that lies together, sectors are read again row by row.
+            // If the next dimension is the contiguous one, sectors are read again row by row.
             let again = sizes[0] * SECTOR.max(call.dtype.size() as f64);
         }
         "ln_inner" => ln(sizes[0]),
@@ -153,7 +152,7 @@ impl Family for Pointwise {
         if !floats || matches!(kernel.layout, Layout::Strided { .. }) || kernel.work == Work::Random {
             return None;
         }
-        // Memory is what all of them wait for, even those of many instructions.
+        // All of them are bound by memory, even those of many instructions.
         let traffic = Traffic::of(call, ctx, spec);
         let us = spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0);
         Some(Specified::of_memory(us, call, spec))

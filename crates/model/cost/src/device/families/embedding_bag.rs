@@ -1,4 +1,4 @@
-//! Pooled lookups in one table, torch's kernels.
+//! Pooled lookups in one table: PyTorch's kernels.
 
 use steptime_aten::kernel::{EmbeddingBag, Pass, Pooling};
 use steptime_aten::{Kernel, KernelCall};
@@ -16,13 +16,12 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Bags;
 
-/// Warps a multiprocessor holds.
+/// Warps per multiprocessor.
 const WARPS: f64 = 64.0;
 
-/// Lookups up to which few kernels find where each row's begin and end.
+/// Number of lookups up to which few kernels find the begin and end of each row's.
 const FEW: u64 = 3072;
 
 struct Model {
@@ -146,7 +145,7 @@ impl Family for Bags {
     }
 }
 
-/// Pooling as a number. Part of the profiles' format: never renumbered.
+/// Code of the pooling. Part of the profiles' format: never renumbered.
 pub(super) fn pooling(pooling: Pooling) -> f32 {
     match pooling {
         Pooling::Sum => 0.0,

@@ -7,7 +7,7 @@ use crate::device::constants::Constants;
 use crate::device::profile::header::Header;
 use crate::device::spec::{CacheSpec, DeviceSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 
-/// An H200 as measured.
+/// Measured specification of an H200.
 pub fn h200() -> DeviceSpec {
     let source = String::from("measured");
     DeviceSpec {
@@ -47,7 +47,7 @@ pub fn h200() -> DeviceSpec {
     }
 }
 
-/// A call of 32-bit floats that reads and writes so many bytes.
+/// A call of 32-bit floats that reads and writes these numbers of bytes.
 pub fn call(kernel: Kernel, read: &[u64], written: &[u64], flops: u64) -> KernelCall {
     let mut operands: smallvec::SmallVec<[Operand; 4]> = smallvec![];
     for (at, &bytes) in (0..).zip(read) {
@@ -59,7 +59,7 @@ pub fn call(kernel: Kernel, read: &[u64], written: &[u64], flops: u64) -> Kernel
     KernelCall { kernel, dtype: Dtype::F32, operands, flops, launches: 1 }
 }
 
-/// The specification of a profile that is shipped.
+/// The specification of a shipped profile.
 pub fn shipped(name: &str) -> DeviceSpec {
     let path = format!("{}/../../../profiles/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

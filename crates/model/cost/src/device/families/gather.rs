@@ -16,13 +16,12 @@ use super::memory::{L2_LATENCY_US, sector_waste};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Gathers;
 
-/// Blocks of one warp that a multiprocessor holds.
+/// Blocks of one warp per multiprocessor.
 const BLOCKS: f64 = 32.0;
 
-/// Bytes of a row that one block of torch's vector gather copies: 256 threads of 16 bytes. Blocks of the first
+/// Bytes of a row that one block of PyTorch's vector gather copies: 256 threads of 16 bytes. Blocks of the first
 /// such slice of all rows start before those of the second.
 const SLICE: f64 = 4096.0;
 
@@ -60,7 +59,7 @@ fn model(kernel: &Gather, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -
     } else {
         table_traffic(call, ctx, spec, at, &lookups)
     };
-    // A block of each row, or of each slice of one.
+    // A block per row, or per slice of a row.
     let slices = (row / SLICE).ceil();
     let threads = (row / 16.0).clamp(32.0, 256.0);
     let held = (2048.0 / threads).min(BLOCKS);

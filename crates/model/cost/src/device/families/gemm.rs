@@ -14,14 +14,13 @@ use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Products;
 
 struct Model {
     traffic: Traffic,
     cut: Cut,
     shape: Shape,
-    /// The rate lost to rows that vector loads cannot read.
+    /// Factor on the time of arithmetic for rows that vector loads cannot read.
     penalty: f64,
     memory_us: f64,
     total_us: f64,
@@ -38,7 +37,7 @@ fn shape(gemm: &Gemm, call: &KernelCall) -> Shape {
     }
 }
 
-/// Elements that lie together at 16-byte boundaries in every row of both factors, as powers of two.
+/// Number of contiguous elements at 16-byte boundaries in every row of both factors, as a power of two.
 fn alignment(gemm: &Gemm) -> f32 {
     halvings(gemm.lda, 4).min(halvings(gemm.ldb, 4))
 }
@@ -60,7 +59,7 @@ fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     let slow = if shape.element < 4.0 { 6.0 } else { 2.0 };
     let penalty = if on_tensor_cores(gemm.precision, spec) && alignment(gemm) < aligned { slow } else { 1.0 };
     if vector(gemm) {
-        // Every multiprocessor streams its rows; the arithmetic is never what it waits for.
+        // Every multiprocessor streams its rows; arithmetic is never the bottleneck.
         let instructions = 0.5 * call.flops as f64;
         cut.fixed_us = spec.constants.gemm.vector_fixed_us;
         cut.compute_us = instructions_us(instructions, spec);
@@ -170,7 +169,7 @@ impl Family for Products {
         let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
         let memory_us = spec.dram_us(Traffic::of(call, ctx, spec).dram());
         let formula = Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
-        // Of tiles that are mostly empty nothing was seen: a library has others for them.
+        // Tiles that are mostly empty were not observed: a library has other tiles for them.
         let full = gemm.batch as f64 * gemm.m as f64 * gemm.n as f64 / (tiles * rows * columns).max(1.0);
         Some(Specified { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
     }
@@ -183,17 +182,17 @@ impl Family for Products {
     }
 }
 
-/// How many numbers of 16 bits a vector load reads, as a power of two.
+/// Numbers of 16 bits per vector load, as a power of two.
 const NARROW_VECTOR: f32 = 3.0;
 
-/// How full the tiles were of most products that the one size was seen in.
+/// Fill of the tiles in most of the observed products with the one tile size.
 const SEEN_FULL: f64 = 0.25;
 
-/// A tile begins and ends in as long as so many steps of its sum take.
+/// Time of a tile's begin and end, in steps of its sum.
 const TILE_ENDS: f64 = 16.0;
 
-/// The tile that cuBLAS takes for batches of 32-bit floats, rows and columns, where it takes one whatever the shape: kernels' names in NeuSight's tables (PyTorch 2.1)
-/// are `ampere_sgemm_128x128` in all rows of three GPUs, and `maxwell_sgemm_128x64` in all but four of two; Volta and Turing choose.
+/// Tile that cuBLAS takes for batches of 32-bit floats, rows and columns, if it takes one for every shape: kernel names in NeuSight's tables
+/// (PyTorch 2.1) are `ampere_sgemm_128x128` in all rows of three GPUs, and `maxwell_sgemm_128x64` in all but four of two; Volta and Turing choose.
 fn batch_tile(spec: &DeviceSpec) -> Option<(f64, f64)> {
     match spec.compute_capability {
         [6, _] => Some((64.0, 128.0)),
@@ -202,7 +201,7 @@ fn batch_tile(spec: &DeviceSpec) -> Option<(f64, f64)> {
     }
 }
 
-/// A precision as a number. Part of the profiles' format: never renumbered.
+/// Code of a precision. Part of the profiles' format: never renumbered.
 pub(super) fn precision(precision: Precision) -> f32 {
     match precision {
         Precision::F64 => 0.0,

@@ -1,5 +1,5 @@
-//! The dot products of every pair of a sample's vectors, and their gradient: `interaction.cu`. A block of four warps
-//! takes a sample, holds its vectors in shared memory, and is bound by instructions and by what it reads of that.
+//! Dot products of every pair of a sample's vectors, and their gradient: `interaction.cu`. A block of four warps
+//! takes a sample, holds its vectors in shared memory, and is bound by instructions and by reads of shared memory.
 
 use steptime_aten::kernel::{Interaction, Pass};
 use steptime_aten::{Kernel, KernelCall};
@@ -15,13 +15,12 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::streams::{streams_us, written_through};
 use super::times::overlap;
 
-/// The family.
 pub(super) struct Interactions;
 
 /// Warps of a block.
 const WARPS: f64 = 4.0;
 
-/// Blocks of a multiprocessor, at most.
+/// Most blocks per multiprocessor.
 const MOST_BLOCKS: f64 = 16.0;
 
 struct Model {
@@ -30,7 +29,7 @@ struct Model {
     held: f64,
     /// The work of all samples, µs.
     work_us: f64,
-    /// Of which reads of shared memory.
+    /// Share of reads of shared memory in that work.
     shared_share: f64,
     total_us: f64,
 }
@@ -59,7 +58,7 @@ fn cycles(shape: &Interaction, of: &constants::Interaction) -> [f64; 2] {
     }
 }
 
-/// Bytes of shared memory of a block.
+/// Bytes of shared memory per block.
 fn shared_bytes(shape: &Interaction) -> f64 {
     let features = shape.features as f64;
     let vectors = features * ((shape.dim as f64 / 4.0).ceil() + 1.0) * 16.0;

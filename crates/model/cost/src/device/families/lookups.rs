@@ -1,4 +1,4 @@
-//! What the families that look rows up by index share: the table's reads, and the row an operand belongs to.
+//! Shared code of the families that look rows up by index: the table's reads, and the row an operand belongs to.
 
 use steptime_aten::{KernelCall, Operand, Role, Slot};
 use steptime_launch::cache::{Lookups, Order, dram_reads};
@@ -9,34 +9,33 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{SECTOR, Traffic};
 
-/// The bytes of a row as they are moved: whole sectors, and one more where rows begin between two.
+/// Bytes moved for a row: whole sectors, and one more if rows begin between two.
 pub(super) fn moved_row(row_bytes: f64) -> f64 {
     let row = row_bytes.max(1.0);
     if row % SECTOR == 0.0 {
         row
     } else if row < SECTOR {
-        // Several rows in a sector: a few of them lie across two.
+        // Several rows in a sector: a few of them span two.
         SECTOR * (1.0 + row / SECTOR / 2.0)
     } else {
         (row / SECTOR).ceil() * SECTOR + SECTOR / 2.0
     }
 }
 
-/// A table whose rows are read, and all that its kernel moves.
+/// Traffic of a kernel that reads rows of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableTraffic {
-    /// All of it.
+    /// Traffic of all operands.
     pub traffic: Traffic,
     /// Different rows.
     pub distinct: f64,
     /// Bytes of the table from device memory.
     pub table_dram: f64,
-    /// The share of the lookups that go to the most popular row.
+    /// Share of the lookups that go to the most popular row.
     pub largest_share: f64,
 }
 
-/// What is moved by so many lookups in the operand `table`, of rows of so many bytes; the other operands are
-/// touched once each.
+/// Traffic of `lookups` in the operand `table`; the other operands are touched once each.
 pub(super) fn table_traffic(
     call: &KernelCall,
     ctx: &Context,
@@ -69,7 +68,7 @@ pub(super) fn table_traffic(
     TableTraffic { traffic, distinct, table_dram: from_dram, largest_share: popularity.largest_share() }
 }
 
-/// Whether indices ascend, and the share that is padding, where they were counted: features that stages alone know.
+/// Whether indices ascend, and the share that is padding, if they were counted: features that only stages use.
 pub(super) fn order_and_padding(ctx: &Context) -> [f32; 2] {
     match &ctx.indices {
         Indices::Counts(counts) => [f32::from(u8::from(counts.sorted)), counts.padding_share() as f32],
@@ -77,7 +76,7 @@ pub(super) fn order_and_padding(ctx: &Context) -> [f32; 2] {
     }
 }
 
-/// The operand that is the table: the largest one that is read, before any index.
+/// Index of the table among the operands: the largest one that is read, before any index.
 pub(super) fn table_operand(call: &KernelCall, updated: bool) -> usize {
     let fits = |role: Role| if updated { role != Role::Read } else { role != Role::Write };
     call.operands.iter().position(|operand| fits(operand.role)).unwrap_or(0)
@@ -94,8 +93,8 @@ pub(super) fn in_rows(rows: u64, lookups: u64, row_bytes: f64, written: f64) -> 
     }
 }
 
-/// What is moved where an operand is gone through nearly in order: each of its bytes comes from device memory once,
-/// and `elements` single elements pass the cache a sector each.
+/// Traffic if an operand is traversed nearly in order: each of its bytes comes from device memory once,
+/// and `elements` single elements pass the cache, one sector each.
 pub(super) fn local_traffic(
     call: &KernelCall,
     ctx: &Context,
@@ -114,7 +113,7 @@ pub(super) fn local_traffic(
     TableTraffic { traffic, distinct: elements, table_dram, largest_share: 1.0 / elements.max(1.0) }
 }
 
-/// How many times over each index is used: `index` and `index_put` with dimensions before or after the indexed ones
+/// Number of uses of each index: `index` and `index_put` with dimensions before or after the indexed ones
 /// repeat their indices for each of them.
 pub(super) fn repeats(call: &KernelCall, table: usize, lookups: u64, row_bytes: u64) -> f64 {
     let once = (lookups as f64 * row_bytes as f64).max(1.0);

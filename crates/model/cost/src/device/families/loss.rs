@@ -11,18 +11,17 @@ use crate::device::spec::DeviceSpec;
 use super::memory::{SECTOR, Traffic};
 use super::shared::{features, flag, ln, push_shared};
 
-/// The family.
 pub(super) struct Losses;
 
 fn model(loss: &Loss, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
     let mut traffic = Traffic::of(call, ctx, spec);
     let rows = loss.rows as f64 * (loss.spatial as f64).max(1.0);
     if loss.pass == Pass::Forward {
-        // One element of each row is looked at.
+        // One element of each row is read.
         let read = (rows * SECTOR).min(traffic.read);
         traffic = Traffic::new(read, read * (1.0 - traffic.resident), traffic.written, read, spec);
     }
-    // Where there is one position a row, one block goes through all of them, 16 rows a thread or more.
+    // With one position per row, one block goes through all of them, 16 rows or more per thread.
     let threads = (rows / 16.0).max(1.0).log2().round().exp2().clamp(32.0, 1024.0);
     let forward = if loss.pass == Pass::Forward { 2.0 } else { 1.2 };
     let alone =

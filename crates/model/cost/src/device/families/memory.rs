@@ -1,4 +1,4 @@
-//! Moving bytes: which of them come from device memory, and how long they take.
+//! Traffic of kernels: the bytes from device memory, and the time to move them.
 
 use steptime_aten::{KernelCall, Role, Slot};
 
@@ -7,20 +7,20 @@ use crate::device::spec::DeviceSpec;
 
 use super::times::overlap;
 
-/// From a processor to the second-level cache and back, µs. Published microbenchmarks of Volta to Hopper find 200
+/// Latency from a processor to the second-level cache and back, µs. Published microbenchmarks of Volta to Hopper find 200
 /// to 280 cycles (Jia et al. 2018, arXiv 1804.06826; Luo et al. 2024, arXiv 2402.13499).
 pub(super) const L2_LATENCY_US: f64 = 0.16;
 
-/// From a processor to device memory and back, µs (same sources: 400 to 800 cycles).
+/// Latency from a processor to device memory and back, µs (same sources: 400 to 800 cycles).
 pub(super) const DRAM_LATENCY_US: f64 = 0.45;
 
-/// What one multiprocessor moves in a cycle, bytes: the width of its path to the second-level cache (same sources).
+/// Bytes per cycle of one multiprocessor: the width of its path to the second-level cache (same sources).
 pub(super) const SM_BYTES_PER_CYCLE: f64 = 64.0;
 
-/// The smallest piece that is moved, bytes.
+/// Smallest unit of transfer, bytes.
 pub(super) const SECTOR: f64 = 32.0;
 
-/// What a kernel moves.
+/// Traffic of a kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::device) struct Traffic {
     /// Bytes read by the kernel.
@@ -36,7 +36,7 @@ pub(in crate::device) struct Traffic {
 }
 
 impl Traffic {
-    /// Of a kernel that touches each byte of its operands once.
+    /// Traffic of a kernel that touches each byte of its operands once.
     pub fn of(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Traffic {
         let (mut read, mut written, mut found) = (0.0, 0.0, 0.0);
         for (at, operand) in call.operands.iter().enumerate() {
@@ -52,10 +52,10 @@ impl Traffic {
         Traffic::new(read, read - found, written, call.footprint() as f64, spec)
     }
 
-    /// From bytes read, of which so many are not in the cache, and written; `footprint` is what passes the cache.
+    /// Traffic from bytes read, of which `missed` are not in the cache, and written; `footprint` is the number of bytes that pass the cache.
     pub fn new(read: f64, missed: f64, written: f64, footprint: f64, spec: &DeviceSpec) -> Traffic {
         let resident = if read > 0.0 { (1.0 - missed / read).clamp(0.0, 1.0) } else { 0.0 };
-        // What is written stays in the cache until it must make room.
+        // Written data stays in the cache until it must make room.
         let held = spec.l2.effective_bytes as f64 / footprint.max(1.0);
         let kept = held / (1.0 + held.powi(4)).sqrt().sqrt();
         Traffic { read, written, dram_read: missed.max(0.0), dram_written: written * (1.0 - kept), resident }
@@ -71,35 +71,35 @@ impl Traffic {
         self.read + self.written
     }
 
-    /// The time to move them, without launch and latency, µs. `waste`: bytes moved between cache and processors
-    /// for one that is needed.
+    /// Time to move them, without launch and latency, µs. `waste`: bytes moved between cache and processors
+    /// per needed byte.
     pub fn move_us(&self, spec: &DeviceSpec, waste: f64) -> f64 {
         overlap(spec.dram_us(self.dram()), spec.l2_us(self.l2() * waste.max(1.0)))
     }
 
-    /// One step of a loop whose next step waits for what it loads, µs.
+    /// Time of one step of a loop whose next step waits for its loads, µs.
     pub fn step_us(&self, spec: &DeviceSpec) -> f64 {
         let memory = &spec.constants.memory;
         memory.step_us + memory.dram_step_us * (1.0 - self.resident)
     }
 
-    /// The time until the first bytes are there, µs: what small kernels wait for.
+    /// Time until the first bytes arrive, µs: the wait of small kernels.
     pub fn latency_us(&self) -> f64 {
         if self.read <= 0.0 { 0.0 } else { L2_LATENCY_US + DRAM_LATENCY_US * (1.0 - self.resident) }
     }
 }
 
-/// What one multiprocessor moves, bytes per µs.
+/// Rate of one multiprocessor, bytes per µs.
 pub(super) fn sm_rate(spec: &DeviceSpec) -> f64 {
     SM_BYTES_PER_CYCLE * spec.clock_mhz
 }
 
-/// Whether the second-level cache has two halves that each keep copies of what the other has: of A100, H100 and B200.
+/// Whether the second-level cache has two halves, each of which keeps copies of the other's data: A100, H100 and B200.
 pub(super) fn has_two_caches(spec: &DeviceSpec) -> bool {
     matches!(spec.compute_capability, [8, 0] | [9 | 10, _])
 }
 
-/// Bytes moved for one that is needed where only `run` bytes lie together.
+/// Bytes moved per needed byte if only `run` bytes are contiguous.
 pub(super) fn sector_waste(run: f64) -> f64 {
     let run = run.max(1.0);
     ((run / SECTOR).ceil() * SECTOR / run).max(1.0)

@@ -1,7 +1,7 @@
-//! The families of kernels, one file each: their features, and the models that need no learning.
+//! Kernel families, one file each: their features, and the models that need no learning.
 //!
-//! A time is the launch floor, plus what the first bytes take to arrive, plus the longer of moving the data and
-//! computing with it. What is moved is split by the context into bytes from device memory and bytes that are
+//! A time is the launch floor, plus the latency of the first bytes, plus the longer of moving the data and
+//! computing with it. The context splits the moved bytes into those from device memory and those that are
 //! still in the cache. The first feature of every family is the logarithm of that time in nanoseconds.
 
 mod attention;
@@ -80,7 +80,7 @@ pub const ALL: [&dyn Family; 28] = [
     &coalesce::Coalesced,
 ];
 
-/// The family of a kernel.
+/// Returns the family of a kernel.
 #[must_use]
 pub fn of(kernel: &Kernel) -> &'static dyn Family {
     match kernel {
@@ -115,18 +115,18 @@ pub fn of(kernel: &Kernel) -> &'static dyn Family {
     }
 }
 
-/// The family of a name, as [`Kernel::family`] writes it.
+/// Returns the family of a name, as written by [`Kernel::family`].
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Family> {
     ALL.into_iter().find(|family| family.name() == name)
 }
 
-/// [Further features](Family::more) of a call that has none of them.
+/// Writes [further features](Family::more) of a call that has none of them.
 fn blank_more(family: &dyn Family, out: &mut Vec<f32>) {
     out.extend(family.more_names().iter().map(|_| f32::NAN));
 }
 
-/// Features of a call of another family: none has a value.
+/// Writes features of a call of another family: none has a value.
 fn blank(family: &dyn Family, out: &mut Vec<f32>) {
     out.extend(family.feature_names().iter().map(|_| f32::NAN));
 }

@@ -14,7 +14,6 @@ use super::opcode::opcode;
 use super::shared::{features, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, last_wave, overlap};
 
-/// The family.
 pub(super) struct MultiTensors;
 
 struct Model {

@@ -14,10 +14,9 @@ use super::rows::{Rows, rows_us};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::overlap;
 
-/// The family.
 pub(super) struct Norms;
 
-/// With more rows than this, and rows so narrow, a layer norm's gradient is summed in parts.
+/// Number of rows above which, and length below which, a layer norm's gradient is summed in parts.
 const MANY_ROWS: u64 = 64 << 10;
 const NARROW: u64 = 32 * 66;
 
@@ -33,7 +32,7 @@ fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> 
         waste: 1.0,
     };
     let mut total = rows_us(&work, call, &traffic, spec);
-    // Where vector loads do not fit, 512 threads go through a row an element at a time.
+    // If vector loads do not fit, 512 threads go through a row one element at a time.
     if kernel.kind == NormKind::Group || !kernel.length.is_multiple_of(4) {
         let turns = (kernel.rows as f64 / (4.0 * f64::from(spec.multiprocessors))).max(1.0);
         total = overlap(total, turns * (kernel.length as f64 / 512.0).ceil() * traffic.step_us(spec))
@@ -41,14 +40,14 @@ fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> 
             + L2_LATENCY_US;
     }
     if backward && kernel.affine {
-        // The weights' gradients are sums down the columns, by kernels of their own that read everything again.
+        // The weights' gradients are sums down the columns, by separate kernels that read everything again.
         let parallel = (kernel.length as f64 / 32.0 / f64::from(spec.multiprocessors)).clamp(0.05, 1.0);
         total += DRAM_LATENCY_US + 0.5 * traffic.move_us(spec, 1.0) / parallel.sqrt();
     }
     (traffic, total)
 }
 
-/// All channels of a group norm with weights: as many as these.
+/// Number of channels of a group norm with weights, which is the number of weights; 1 for other norms.
 fn channels(norm: &Norm, call: &KernelCall) -> f64 {
     let weight = Slot::Input(if norm.pass == Pass::Backward { 4 } else { 1 }, 0);
     let found = call.operands.iter().find(|operand| operand.slot == weight && norm.kind == NormKind::Group);

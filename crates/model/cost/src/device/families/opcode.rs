@@ -1,6 +1,6 @@
-//! Op names as numbers, for families that mix ops.
+//! Codes of op names, for families that mix ops.
 
-/// Base names, roughly from cheap to dear, alike next to alike. Part of the profiles' format: names are only
+/// Base names, roughly from cheap to expensive, similar ones next to each other. Part of the profiles' format: names are only
 /// added at the end.
 const OPS: &[&str] = &[
     "fill",
@@ -209,7 +209,7 @@ const OPS: &[&str] = &[
     "_fused_adamw_",
 ];
 
-/// An op's number, with and without the underscore of in-place variants; not-a-number for one not listed.
+/// Code of an op, with and without the underscore of in-place variants; not-a-number for one not listed.
 pub(super) fn opcode(op: &str) -> f32 {
     let find = |name: &str| OPS.iter().position(|&known| known == name);
     let plain = op.strip_suffix('_').unwrap_or(op);

@@ -1,4 +1,4 @@
-//! Kernels that are told by their bytes alone: copies within the device, memory set to a byte, ops not known.
+//! Kernels whose duration follows from their bytes alone: copies within the device, memory set to a byte, unknown ops.
 
 use steptime_aten::KernelCall;
 
@@ -17,10 +17,10 @@ pub(super) const DEVICE_COPY: Plain = Plain("device_copy");
 /// Memory set to a byte.
 pub(super) const MEMSET: Plain = Plain("memset");
 
-/// Ops not known.
+/// Unknown ops.
 pub(super) const UNKNOWN: Plain = Plain("unknown");
 
-/// A family of them, by name.
+/// A family of such kernels, by name.
 pub(super) struct Plain(&'static str);
 
 fn us(call: &KernelCall, traffic: &Traffic, spec: &DeviceSpec) -> f64 {

@@ -12,7 +12,6 @@ use super::memory::{L2_LATENCY_US, Traffic};
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 use super::times::{mixed_us, overlap, waves_us};
 
-/// The family.
 pub(super) struct Pools;
 
 fn area(sizes: [u64; 2]) -> f64 {
@@ -28,7 +27,7 @@ struct Model {
 fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let traffic = Traffic::of(call, ctx, spec);
     let backward = pool.pass == Pass::Backward;
-    // Each thread makes one output: forward it goes through its window, backward through the windows it was in.
+    // Each thread makes one output: in the forward pass it goes through its window, in the backward pass through the windows it was in.
     let made = if backward { area(pool.input) } else { area(pool.output) } * pool.planes as f64;
     let seen = if backward { (area(pool.window) / area(pool.stride)).max(1.0) } else { area(pool.window) };
     let blended = pool.kind == PoolKind::Resample && area(pool.window) > 1.0;
@@ -45,7 +44,7 @@ fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
         (PoolKind::Adaptive, false) => 60.0 + 12.0 * seen,
         (PoolKind::Adaptive, true) => 250.0,
     };
-    // Adaptive, a block makes a plane; blended, a thread makes one place of all planes, one after the other.
+    // If adaptive, a block makes a plane; if blended, a thread makes one place of all planes, one after the other.
     let alone = match (pool.kind, backward) {
         (PoolKind::Adaptive, false) => {
             waves_us(pool.planes as f64, 8.0, 2.0 * spec.constants.memory.block_life_us, spec)

@@ -1,7 +1,7 @@
 //! Kernels whose blocks read rows several times: PyTorch's softmax along long rows up to version 2.6, and its layer norm.
 //!
-//! Rows that all blocks hold at once either stay in the second-level cache between two readings or come from memory again. Beside
-//! memory, a multiprocessor takes so many cycles for an element. `benches/rows_elsewhere.py` fits both on GPUs of five architectures.
+//! Rows that all blocks hold at once either stay in the second-level cache between two readings or come from memory again. In addition to
+//! memory, each element costs cycles of a multiprocessor. `benches/rows_elsewhere.py` fits both on GPUs of five architectures.
 
 use steptime_aten::Dtype;
 use steptime_aten::kernel::{Norm, Softmax};
@@ -11,23 +11,23 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, has_two_caches};
 
-/// A row of one block.
+/// The work of a kernel with one row per block.
 struct Row {
-    /// Rows in all.
+    /// Number of rows.
     rows: f64,
-    /// Bytes of one.
+    /// Bytes per row.
     bytes: f64,
-    /// Cycles of a multiprocessor of compute capability 7.0 for one.
+    /// Cycles per row of a multiprocessor of compute capability 7.0.
     cycles: f64,
-    /// Times that it is read after the first.
+    /// Number of readings after the first.
     again: f64,
-    /// Threads of its block.
+    /// Threads per block.
     threads: u32,
-    /// How much of the effective cache holds rows until they are read again.
+    /// Share of the effective cache that holds rows until they are read again.
     held: f64,
 }
 
-/// The time of a softmax forward that reads each row for its maximum, its sum and its result, µs.
+/// Time of a softmax forward that reads each row for its maximum, its sum and its result, µs.
 pub(super) fn softmax_us(
     softmax: &Softmax,
     dtype: Dtype,
@@ -53,7 +53,7 @@ pub(super) fn softmax_us(
     is_known(spec).then(|| row.us(traffic, spec))
 }
 
-/// The time of a layer norm forward that reads each row for its mean and for its result, µs.
+/// Time of a layer norm forward that reads each row for its mean and for its result, µs.
 pub(super) fn layer_norm_us(norm: &Norm, dtype: Dtype, traffic: &Traffic, spec: &DeviceSpec) -> Option<f64> {
     let constants = &spec.constants.rows;
     let row = Row {
@@ -67,14 +67,14 @@ pub(super) fn layer_norm_us(norm: &Norm, dtype: Dtype, traffic: &Traffic, spec: 
     is_known(spec).then(|| row.us(traffic, spec))
 }
 
-/// Threads of a block as torch chooses them: the largest power of two up to half as many as there are vectors, 512 at most.
+/// Threads per block in PyTorch's code: the largest power of two up to half the number of vectors, 512 at most.
 fn softmax_threads(length: u64, vector: u64) -> u64 {
     let half = (length / vector).min(1024) / 2;
     half.max(32).next_power_of_two()
 }
 
-/// Elements of a row that are read in vectors, in the mean over rows: whole rounds of all threads. Where a row begins between two vectors, a
-/// round goes to what is before the first, an element at a time, as what is left behind the last one does.
+/// Elements of a row that are read in vectors, as a mean over rows: whole rounds of all threads. If a row begins between two vectors, a
+/// round reads the elements before the first one by one, as another does those after the last.
 fn in_vectors(length: u64, threads: u64, vector: u64) -> f64 {
     let of_row = |row: u64| {
         let late = row * (length % vector) % vector;
@@ -84,7 +84,7 @@ fn in_vectors(length: u64, threads: u64, vector: u64) -> f64 {
     (0..vector).map(of_row).sum::<u64>() as f64 / vector as f64
 }
 
-/// Whether the formula was seen to hold on GPUs of that maker: AMD's run other code.
+/// Whether the formula was observed to hold on GPUs of that maker: AMD's run other code.
 fn is_known(spec: &DeviceSpec) -> bool {
     !spec.architecture.starts_with("CDNA")
 }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn blocks_have_the_threads_that_torch_gives_them() {
-        // Of NeuSight's table: the lengths at which blocks grow.
+        // Lengths at which blocks grow, from NeuSight's table.
         let threads = |length| softmax_threads(length, 4);
         assert_eq!(
             [1025, 1031, 1033, 2053, 2065, 4094, 16_384].map(threads),

@@ -1,4 +1,4 @@
-//! Sums and the like along dimensions.
+//! Reductions along dimensions, such as sums.
 
 use steptime_aten::kernel::{Reduce, Work};
 use steptime_aten::{Kernel, KernelCall};
@@ -14,30 +14,29 @@ use super::opcode::opcode;
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Reductions;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: f64 = 512.0;
 
-/// Outputs that a thread makes at once where the reduction is along columns, and inputs it loads at once along rows.
+/// Outputs that a thread makes at once if the reduction is along columns, and inputs it loads at once along rows.
 const VECTOR: f64 = 4.0;
 
-/// Elements a thread from which a sum is cut among blocks.
+/// Number of elements per thread from which a sum is cut among blocks.
 const CUT: f64 = 256.0;
 
-/// Elements a thread that such a cut leaves.
+/// Number of elements per thread that such a cut leaves.
 const LEAST: f64 = 16.0;
 
-/// How torch's reduction kernel is laid out: its rules, in its order.
+/// Launch configuration of PyTorch's reduction kernel: its rules, in its order.
 struct Launch {
     /// Blocks that share one output.
     shares: f64,
-    /// All blocks.
+    /// Number of blocks.
     blocks: f64,
     /// Steps of a thread's loop.
     steps: f64,
-    /// Steps of the last block's loop over what the others found.
+    /// Steps of the last block's loop over the partial results.
     last_steps: f64,
 }
 
@@ -53,12 +52,12 @@ fn launch(kernel: &Reduce, spec: &DeviceSpec) -> Launch {
     laid_out(kernel, reduced, vector, spec)
 }
 
-/// Where the elements of a sum lie apart, threads lie along a run of them, and load them one by one.
+/// Configuration if the elements of a sum are not contiguous: threads are along a run of them, and load them one by one.
 fn launch_apart(kernel: &Reduce, spec: &DeviceSpec) -> Launch {
     laid_out(kernel, (kernel.run as f64).max(1.0), 1.0, spec)
 }
 
-/// With so many elements along which the threads of a row may lie.
+/// Configuration with `along_a_row` elements along which the threads of a row may be.
 fn laid_out(kernel: &Reduce, along_a_row: f64, vector: f64, spec: &DeviceSpec) -> Launch {
     let outputs = (kernel.outer as f64 * kernel.inner as f64).max(1.0);
     let reduced = (kernel.reduced as f64).max(1.0);

@@ -14,7 +14,6 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Shape, best};
 use super::times::overlap;
 
-/// The family.
 pub(super) struct Recurrent;
 
 struct Model {
@@ -31,7 +30,7 @@ fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mode
     let (layers, directions) = (rnn.layers.max(1) as f64, rnn.directions.max(1) as f64);
     let element = call.dtype.size() as f64;
     let of = |m, n, k| Shape { batch: 1.0, m, n, k, element, precision: rnn.precision };
-    // What the inputs give to the gates is one product for all steps; what the state gives waits for the last step.
+    // The contribution of the inputs to the gates is one product for all steps; that of the state waits for the step before.
     let above = hidden * directions;
     let deeper = (layers - 1.0) / layers;
     let width = rnn.input as f64 * (1.0 - deeper) + above * deeper;
@@ -47,7 +46,7 @@ fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mode
         * directions
         * passes
         * (inputs.compute_us + inputs.fixed_us + inputs.reduce_us + spec.launch.floor_us);
-    // Layers follow one another down a diagonal, half of them at once.
+    // Layers run along a diagonal, half of them at once.
     let chain = steps * (layers + 1.0) / 2.0 * directions * step_us * passes.sqrt();
     let total_us =
         spec.launch.floor_us + traffic.latency_us() + inputs_us + overlap(chain, traffic.move_us(spec, 1.0));

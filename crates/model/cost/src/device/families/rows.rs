@@ -1,4 +1,4 @@
-//! Kernels that give each row to one block (or to one warp): softmax and the norms.
+//! Kernels with one row per block (or per warp): softmax and the norms.
 
 use steptime_aten::KernelCall;
 
@@ -7,27 +7,27 @@ use crate::device::spec::DeviceSpec;
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, sm_rate};
 use super::times::{instructions_us, overlap};
 
-/// Rows of work.
+/// Work of such a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows {
-    /// Rows.
+    /// Number of rows.
     pub rows: f64,
-    /// Elements a row.
+    /// Elements per row.
     pub length: f64,
-    /// Times that the row is read again after the first.
+    /// Number of readings of a row after the first.
     pub again: f64,
-    /// Instructions an element.
+    /// Instructions per element.
     pub instructions: f64,
-    /// Rows of one block.
+    /// Rows per block.
     pub together: f64,
-    /// Bytes that move for one that is needed.
+    /// Bytes moved per needed byte.
     pub waste: f64,
 }
 
-/// Elements of a row up to which a warp keeps it in registers.
+/// Number of elements of a row up to which a warp keeps it in registers.
 pub(super) const WARP_ROW: f64 = 1024.0;
 
-/// The time of such a kernel, µs.
+/// Time of such a kernel, µs.
 pub(super) fn rows_us(work: &Rows, call: &KernelCall, traffic: &Traffic, spec: &DeviceSpec) -> f64 {
     let processors = f64::from(spec.multiprocessors);
     let rows = work.rows.max(1.0);
@@ -41,11 +41,11 @@ pub(super) fn rows_us(work: &Rows, call: &KernelCall, traffic: &Traffic, spec: &
     let idle = (2048.0 / threads).min(blocks / processors).max(1.0) * threads / 2048.0;
     let compute = instructions_us(rows * work.length * work.instructions, spec) / idle.clamp(0.05, 1.0);
     let again = 1.0 + 0.3 * work.again;
-    // Each block lives for some round trips, however short its rows.
+    // Each block takes some round trips, however short its rows.
     let held = (2048.0 / threads).clamp(1.0, 16.0);
     let lives = blocks / (processors * held) * spec.constants.memory.block_life_us * (1.0 + 0.2 * work.again);
     let busy = overlap(overlap(overlap(compute, fed), lives), traffic.move_us(spec, work.waste * again));
-    // A block's sums: one round trip for each time the row is gone through.
+    // Sums of a block: one round trip for each reading of the row.
     let sums = (1.0 + work.again) * if work.length > WARP_ROW { DRAM_LATENCY_US } else { L2_LATENCY_US };
     spec.launch.floor_us * f64::from(call.launches.max(1)) + traffic.latency_us() + busy + sums
 }

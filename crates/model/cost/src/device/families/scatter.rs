@@ -1,4 +1,4 @@
-//! Rows, or single elements, added or written by index.
+//! Rows, or single elements, that are added or written by index.
 
 use steptime_aten::kernel::{Scatter, ScatterKind};
 use steptime_aten::{Kernel, KernelCall, Role};
@@ -16,13 +16,12 @@ use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct Scatters;
 
-/// Lookups up to which an embedding's gradient is added up without sorting.
+/// Number of lookups up to which an embedding's gradient is added up without sorting.
 const FEW: u64 = 3072;
 
-/// Columns that a warp adds side by side.
+/// Columns that a warp adds in parallel.
 const WARP: f64 = 32.0;
 
 struct Model {
@@ -64,7 +63,7 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
         }
         ScatterKind::IndexPutAccumulate => {
             sort_us = radix_us(kernel.lookups as f64, 8.0, 8.0, spec);
-            // A warp adds all that goes to a row, one value after the other; there are kernels for one column and for few.
+            // A warp adds all values of a row, one after the other; there are kernels for one column and for few.
             let columns = row / element;
             let (step, far) = match columns {
                 _ if columns <= 1.0 => (constants.hot_single_us, 0.0),
@@ -74,7 +73,7 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             let values = call.operands.iter().position(|operand| operand.role == Role::Read);
             let missed = values.map_or(1.0, |at| 1.0 - ctx.residency(at, spec));
             let alone = hottest * (step + far * missed * spec.constants.memory.dram_step_us);
-            // Single elements that the same indices want again for each leading row are added up one by one.
+            // Single elements with the same indices for each leading row are added up one by one.
             let many = elements * if repeats > 1.0 && row <= element { constants.repeated_us } else { 0.0 };
             overlap(overlap(moved, instructions_us(elements * 30.0, spec)), overlap(alone, many)) + sort_us
         }

@@ -1,4 +1,4 @@
-//! What the families have in common: names of shared features, logarithms, codes.
+//! Shared code of the families: names of common features, logarithms, codes.
 
 use steptime_aten::{Dtype, KernelCall};
 
@@ -6,11 +6,11 @@ use crate::device::context::Context;
 
 use super::memory::Traffic;
 
-/// The features of a family as one list of names with their values, in the profiles' order.
+/// Features of a family as one list of names with their values, in the profiles' order.
 ///
-/// Makes the two methods of [`Family`](crate::device::family::Family) that are named, after what the values need: with
+/// Makes the two named methods of [`Family`](crate::device::family::Family), after the code that the values need: with
 /// `shared`, the features that all families have come first, which the block pushes by [`push_shared`]. `free` makes a
-/// list of names and a function, for families that have their list in common.
+/// list of names and a function, for families that share their list.
 macro_rules! features {
     (
         shared $names:ident, $values:ident($self:ident, $call:ident, $ctx:ident, $spec:ident, $out:ident)
@@ -55,7 +55,7 @@ macro_rules! features {
 }
 pub(super) use features;
 
-/// The names of all features: the shared ones first, as [`push_shared`] writes them.
+/// Names of all features: the shared ones first, in the order of [`push_shared`].
 macro_rules! names {
     ($($own:literal),* $(,)?) => {
         &[
@@ -89,33 +89,33 @@ pub(super) fn push_shared(
     ]);
 }
 
-/// The logarithm of a size; 0 for sizes below one.
+/// Logarithm of a size; 0 for sizes below one.
 pub(super) fn ln(value: f64) -> f32 {
     value.max(1.0).ln() as f32
 }
 
-/// The logarithm of a ratio, of either sign; far out values are cut off.
+/// Logarithm of a ratio, of either sign; extreme values are cut off.
 pub(super) fn ln_ratio(over: f64, under: f64) -> f32 {
     (over.max(1e-12) / under.max(1e-12)).ln().clamp(-30.0, 30.0) as f32
 }
 
-/// 1 for true.
+/// 1 for true, 0 for false.
 pub(super) fn flag(value: bool) -> f32 {
     f32::from(u8::from(value))
 }
 
-/// How many times a size can be halved, at most `most`: what vector loads and kernels' alignment rules ask for.
+/// Number of times that a size can be halved, at most `most`: the alignment that vector loads and kernels require.
 pub(super) fn halvings(size: u64, most: u32) -> f32 {
     size.trailing_zeros().min(most) as f32
 }
 
-/// How full tiles of a size are, the last one counted, 0 to 1.
+/// Fill of the tiles of a size, the last one included, 0 to 1.
 pub(super) fn fill(size: u64, tile: f64) -> f32 {
     let size = size.max(1) as f64;
     (size / ((size / tile).ceil() * tile)) as f32
 }
 
-/// A type as a number. Part of the profiles' format: never renumbered.
+/// Code of a type. Part of the profiles' format: never renumbered.
 fn dtype(dtype: Dtype) -> f32 {
     match dtype {
         Dtype::F8 => 0.0,

@@ -13,7 +13,6 @@ use super::read_again;
 use super::rows::{Rows, WARP_ROW, rows_us};
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 
-/// The family.
 pub(super) struct Softmaxes;
 
 fn model(kernel: &Softmax, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
@@ -37,7 +36,7 @@ fn model(kernel: &Softmax, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     (traffic, total)
 }
 
-/// Threads of a block along and across the dimension of a softmax over a middle one, as torch chooses them.
+/// Threads of a block along and across the dimension of a softmax over a middle one, by PyTorch's rules.
 fn threads(kernel: &Softmax) -> (f64, f64) {
     let across = (kernel.stride as f64).clamp(1.0, 1024.0);
     let length = kernel.length as f64;

@@ -1,4 +1,4 @@
-//! Sorting, unique, top-k; and running sums, which move data once where sorts move it once a digit.
+//! Sorting, unique, top-k; and running sums, which move data once where sorts move it once per digit.
 
 use steptime_aten::kernel::Sort;
 use steptime_aten::{Kernel, KernelCall};
@@ -19,18 +19,18 @@ pub(super) struct Sorts;
 /// Running sums.
 pub(super) struct Scans;
 
-/// Bits of a key that one pass of a radix sort looks at.
+/// Bits of a key per pass of a radix sort.
 const DIGIT_BITS: f64 = 8.0;
 
-/// Elements that one block sorts by itself.
+/// Number of elements that one block sorts by itself.
 const ONE_BLOCK: f64 = 2048.0;
 
-/// A radix sort of `count` keys with values, all in one row, µs: one block alone where it can hold them, else one
-/// pass over the data a digit. The launch of the first kernel is not counted.
+/// Time of a radix sort of `count` keys with values, all in one row, µs: one block alone if it can hold them, else one
+/// pass over the data per digit. The launch of the first kernel is not counted.
 pub(super) fn radix_us(count: f64, key_bytes: f64, value_bytes: f64, spec: &DeviceSpec) -> f64 {
     let passes = (key_bytes.max(1.0) * 8.0 / DIGIT_BITS).ceil();
     if count <= ONE_BLOCK {
-        // Digits by fours, each a few round trips through shared memory.
+        // A few round trips through shared memory per digit.
         return passes;
     }
     let bytes = count * (key_bytes + value_bytes) * 2.0;
@@ -55,7 +55,7 @@ fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
     let sort = if kernel.op == "nonzero" || kernel.op == "bincount" || kernel.op == "searchsorted" {
         2.0 * traffic.move_us(spec, 1.0) + DRAM_LATENCY_US
     } else if selects || (rows > 1.0 && length <= ONE_BLOCK) {
-        // Rows side by side, a block each.
+        // One block per row.
         let turns = (rows / processors / 4.0).ceil();
         let row_bytes = length * (kernel.key_bytes + kernel.value_bytes) as f64;
         let steps = length.max(2.0).log2();
@@ -85,7 +85,7 @@ fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
         // Blocks wait for the sum of those before them.
         DRAM_LATENCY_US + (length / 4096.0 / processors).ceil() * L2_LATENCY_US
     } else if kernel.stride > 1 {
-        // A thread a column, one element after the other.
+        // One thread per column, one element after the other.
         length * spec.constants.sort.column_step_us * (rows / (processors * 2048.0)).max(1.0)
     } else {
         // A block goes through a few rows together, one round of barriers after the other.

@@ -14,19 +14,18 @@ use super::memory::L2_LATENCY_US;
 use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, overlap};
 
-/// The family.
 pub(super) struct SparseProducts;
 
 struct Model {
     table: TableTraffic,
-    /// Entries of the row that has the most.
+    /// Entries of the longest row.
     longest: f64,
     total_us: f64,
 }
 
 fn model(product: &SparseProduct, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let row = product.columns as f64 * call.dtype.size() as f64;
-    // What is counted is how entries crowd on rows of the sparse matrix; its columns are taken as evenly wanted.
+    // The counted indices are the entries per row of the sparse matrix; its columns are taken as evenly accessed.
     let evenly = Context { indices: Indices::Uniform, ..ctx.clone() };
     let lookups = in_rows(product.inner, product.entries, row, row);
     let table = table_traffic(call, &evenly, spec, table_operand(call, false), &lookups);

@@ -1,10 +1,10 @@
-//! Kernels that keep many bytes in flight, as ours do: what memory then gives.
+//! Memory rates of kernels that keep many bytes in flight, as steptime's do.
 
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
 
-/// The time to move what a kernel moves, µs: that of the slower of both memories, for the other hides behind it.
+/// Time to move a kernel's bytes, µs: that of the slower of both memories, which hides the other.
 pub(super) fn streams_us(traffic: &Traffic, spec: &DeviceSpec) -> f64 {
     let (read, written) = (traffic.dram_read, traffic.dram_written);
     let sum = (read + written).max(1.0);
@@ -13,7 +13,7 @@ pub(super) fn streams_us(traffic: &Traffic, spec: &DeviceSpec) -> f64 {
     (spec.dram_us(sum) / (1.0 - turns)).max(spec.l2_us(traffic.l2()) / streams.cache_gain)
 }
 
-/// Of what is written to be evicted first, the bytes that reach device memory while a kernel of such a footprint runs.
+/// Bytes of evict-first writes that reach device memory while a kernel of this footprint runs.
 pub(super) fn written_through(written: f64, footprint: f64, spec: &DeviceSpec) -> f64 {
     let filled = footprint / spec.l2.effective_bytes as f64;
     written * (1.0 - 1.0 / (1.0 + filled.powi(4)))

@@ -16,10 +16,9 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
 use super::times::overlap;
 
-/// The family.
 pub(super) struct BatchedTables;
 
-/// Warps a multiprocessor holds.
+/// Warps per multiprocessor.
 const WARPS: f64 = 64.0;
 
 struct Model {
@@ -29,7 +28,7 @@ struct Model {
     total_us: f64,
 }
 
-/// Bytes of optimizer state read and written for each row that is updated.
+/// Bytes of optimizer state read and written for each updated row.
 fn state_bytes(optimizer: RowOptimizer, row: f64) -> f64 {
     match optimizer {
         RowOptimizer::Sgd => 0.0,
@@ -49,12 +48,12 @@ fn model(tables: &TableBatched, call: &KernelCall, ctx: &Context, spec: &DeviceS
     let length = tables.lookups as f64 / bags;
     let backward = tables.pass == Pass::Backward;
     let written = if backward { 2.0 * row } else { row / length.max(1.0) };
-    // One table of all rows stands for them all: each has its share of rows and of lookups.
+    // One table of all rows represents them all: each has its share of rows and of lookups.
     let lookups = in_rows(tables.rows, tables.lookups, row, written);
     let table = table_traffic(call, ctx, spec, table_operand(call, backward), &lookups);
     let missing = table.table_dram / (tables.lookups as f64 * row).max(1.0);
     let trip = L2_LATENCY_US + DRAM_LATENCY_US * missing.min(1.0);
-    // Four rows in flight a warp.
+    // Four rows in flight per warp.
     let chain_us = (2.0 + length / 4.0) * trip;
     let latency = (bags / (WARPS * 0.5 * processors)).max(1.0) * chain_us;
     let launches = f64::from(call.launches.max(1)) * spec.launch.floor_us;
@@ -77,7 +76,7 @@ fn model(tables: &TableBatched, call: &KernelCall, ctx: &Context, spec: &DeviceS
     Model { table, chain_us, sort_us, total_us }
 }
 
-/// The optimizer as a number. Part of the profiles' format: never renumbered.
+/// Code of the optimizer. Part of the profiles' format: never renumbered.
 fn optimizer(optimizer: RowOptimizer) -> f32 {
     match optimizer {
         RowOptimizer::Sgd => 0.0,

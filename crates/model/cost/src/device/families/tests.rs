@@ -14,7 +14,7 @@ use crate::device::learn::sizes::sizes;
 use crate::device::paper::{self, Published};
 use calls::{bag, batched, calls, conv, elementwise, gemm};
 
-/// The profiles that are specifications only.
+/// Profiles that consist of a specification only.
 const SHIPPED: [&str; 6] = ["v100", "p100", "titan-xp", "a100", "h100", "l4"];
 
 #[test]
@@ -90,7 +90,7 @@ fn times_respect_the_floor_and_grow_with_size() {
                     "{name}"
                 );
                 if let Some(before) = last.get(at) {
-                    // Torch cuts a long sum among blocks at once, and is then faster than just before.
+                    // PyTorch cuts a long sum among blocks at once, and is then faster than just before.
                     let least = if name == "reduce" { 0.6 } else { 0.97 };
                     assert!(*time >= before * least, "{name} at 2^{power}: {time} after {before}");
                 }
@@ -126,7 +126,7 @@ fn anchors_on_an_h200() {
     near(price(&large, &Context::cold(&large)), 2.0 * 8192f64.powi(3) / 50e6, 0.1);
 }
 
-/// Embedding bags measured on an H200: whole calls, torch's kernels one table after the other, µs.
+/// Embedding bags measured on an H200: whole calls, PyTorch's kernels one table after the other, µs.
 #[test]
 fn embedding_bags_on_an_h200() {
     let spec = h200();
@@ -165,7 +165,7 @@ fn published_formulas_know_what_they_cover() {
     }
 }
 
-/// Newer devices are faster at large work, each in its place.
+/// Newer devices are faster at large work, each by its rank.
 #[test]
 fn the_paper_model_is_what_it_is_said_to_be() {
     let spec = h200();
@@ -178,9 +178,9 @@ fn the_paper_model_is_what_it_is_said_to_be() {
             Published::Roofline => assert_eq!(found, Some(roofline), "{name}"),
             Published::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
             Published::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
-            // Only the forward pass of a bag of its own has one.
+            // Only the forward pass of a single bag has one.
             Published::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
-            // Of next to nothing all formulas give the shortest time there is.
+            // For almost no work all formulas give the shortest possible time.
             Published::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
         }
     }

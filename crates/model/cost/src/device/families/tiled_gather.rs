@@ -1,4 +1,4 @@
-//! Whole rows taken by index by our own kernel: `gather.cu`. Rows are read whole, or a slice of columns of all lookups
+//! Gathers of whole rows by steptime's kernel: `gather.cu`. Rows are read whole, or a slice of columns of all lookups
 //! before the next slice, so that a slice of the table stays in the cache; outputs are written past it.
 
 use steptime_aten::kernel::TiledGather;
@@ -18,22 +18,21 @@ use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::streams::{streams_us, written_through};
 use super::times::overlap;
 
-/// The family.
 pub(super) struct TiledGathers;
 
-/// Bytes of a load: rows are taken to begin at multiples of them.
+/// Bytes of a load, and the assumed alignment of rows.
 const LOAD: u64 = 16;
 
-/// Bytes of a row that a warp holds with one load of its lanes.
+/// Bytes of a row that a warp holds with one load per lane.
 const LANES_BYTES: u64 = WARP as u64 * LOAD;
 
-/// Blocks of four warps that a multiprocessor holds.
+/// Blocks of four warps per multiprocessor.
 const BLOCKS: f64 = 12.0;
 
 /// Bytes that a block has in flight.
 const IN_FLIGHT: f64 = 8192.0;
 
-/// The slice that the kernel makes of the one that is asked for; 0 where rows are read whole.
+/// Actual slice of the kernel for the requested one; 0 if rows are read whole.
 fn slice(kernel: &TiledGather) -> u64 {
     if kernel.slice == 0 || kernel.row_bytes <= LANES_BYTES {
         return 0;

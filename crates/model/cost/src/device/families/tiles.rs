@@ -1,4 +1,4 @@
-//! Matrix products cut into tiles: how many waves of tiles run, how deep, and in how many splits of the summed
+//! Matrix products cut into tiles: the waves of tiles, their depth, and the splits of the summed
 //! dimension. Shared by the products, convolutions, attention and recurrent networks.
 
 use steptime_aten::kernel::Precision;
@@ -6,41 +6,40 @@ use steptime_aten::kernel::Precision;
 use super::times::overlap;
 use crate::device::spec::DeviceSpec;
 
-/// A product to be cut: `batch` times `m x n x k`.
+/// A product to cut: `batch` times `m x n x k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shape {
-    /// Products.
+    /// Number of products.
     pub batch: f64,
     /// Rows of the result.
     pub m: f64,
     /// Columns of the result.
     pub n: f64,
-    /// The summed dimension.
+    /// Summed dimension.
     pub k: f64,
-    /// Bytes an element.
+    /// Bytes per element.
     pub element: f64,
-    /// How numbers are multiplied.
     pub precision: Precision,
 }
 
-/// The best way found to cut one.
+/// The fastest cut of a product.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     /// Index into the list of tiles.
     pub tile: usize,
     /// Splits of the summed dimension.
     pub splits: f64,
-    /// Tiles, splits counted.
+    /// Number of tiles, with splits.
     pub blocks: f64,
-    /// The time of the arithmetic and of feeding it from the cache, µs.
+    /// Time of the arithmetic and of feeding it from the cache, µs.
     pub compute_us: f64,
-    /// The kernel's way in and out, beside the launch floor, µs.
+    /// Time of the kernel's start and end on top of the launch floor, µs.
     pub fixed_us: f64,
-    /// The time to add the splits up, µs.
+    /// Time to add the splits up, µs.
     pub reduce_us: f64,
 }
 
-/// The tiles that are tried: rows and columns. `Tiles::shares` holds what each reaches.
+/// Candidate tiles: rows and columns. `Tiles::shares` has the share of the peak of each.
 const TILES: [(f64, f64); 8] = [
     (256.0, 128.0),
     (128.0, 128.0),
@@ -52,13 +51,13 @@ const TILES: [(f64, f64); 8] = [
     (16.0, 16.0),
 ];
 
-/// Splits that are tried.
+/// Candidate splits.
 const SPLITS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0];
 
-/// The least depth of a split worth its own block.
+/// Least depth of a split that is worth its own block.
 const LEAST_DEPTH: f64 = 64.0;
 
-/// Whether a precision runs on tensor cores here.
+/// Whether a precision runs on tensor cores of this GPU.
 pub(super) fn on_tensor_cores(precision: Precision, spec: &DeviceSpec) -> bool {
     match precision {
         Precision::F32 => false,
@@ -67,14 +66,14 @@ pub(super) fn on_tensor_cores(precision: Precision, spec: &DeviceSpec) -> bool {
     }
 }
 
-/// How much more a multiprocessor computes in a cycle than the one whose feeding is known: units that do more are fed more.
+/// Ratio of a multiprocessor's work per cycle to that of the one with a known feed rate: faster units have faster feeds.
 fn grown(precision: Precision, known: f64, spec: &DeviceSpec) -> f64 {
     let peak = &spec.peak;
     let rate = match precision {
         Precision::F32 => peak.f32_tflop_s,
         Precision::Tf32 => peak.tf32_tflop_s,
         Precision::F64 => return 1.0,
-        // All narrow types by one of them.
+        // All narrow types by the rate of one of them.
         _ => peak.bf16_tflop_s.max(peak.f16_tflop_s),
     };
     let cycles = f64::from(spec.multiprocessors) * spec.clock_mhz;
@@ -82,7 +81,7 @@ fn grown(precision: Precision, known: f64, spec: &DeviceSpec) -> f64 {
     if grown.is_finite() && grown > 0.0 { grown } else { 1.0 }
 }
 
-/// The cut that takes least time.
+/// Returns the fastest cut.
 pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
     let processors = f64::from(spec.multiprocessors);
     let tensor = on_tensor_cores(shape.precision, spec);
@@ -137,8 +136,8 @@ pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
     )
 }
 
-/// Features of a shape that choose kernels: for a few tiles, how many of them a multiprocessor has, and how full the last
-/// wave is.
+/// Features of a shape that choose kernels: for a few tiles, their number per multiprocessor, and the fill of the last
+/// wave.
 pub(super) fn wave_features(shape: &Shape, spec: &DeviceSpec) -> [f32; 10] {
     let processors = f64::from(spec.multiprocessors);
     let mut features = [0.0; 10];
@@ -151,7 +150,7 @@ pub(super) fn wave_features(shape: &Shape, spec: &DeviceSpec) -> [f32; 10] {
     features
 }
 
-/// The tiles of these features.
+/// Tiles of these features.
 const WAVE_TILES: [(f64, f64); 5] =
     [(256.0, 128.0), (128.0, 128.0), (128.0, 64.0), (64.0, 64.0), (32.0, 32.0)];
 

@@ -12,10 +12,9 @@ use crate::device::spec::DeviceSpec;
 use super::memory::Traffic;
 use super::shared::{features, flag, halvings, ln, push_shared};
 
-/// The family.
 pub(super) struct Transfers;
 
-/// Bytes of a pageable copy that the driver sends along with the command, without a buffer of its own.
+/// Size of a pageable copy below which the driver sends the data with the command, without a separate buffer.
 const INLINE: u64 = 65_536;
 
 fn us(transfer: &Transfer, spec: &DeviceSpec) -> f64 {

@@ -1,4 +1,4 @@
-//! What many GPUs show of models that were fitted on one of them.
+//! Corrections of one GPU's models, fitted to measurements on many other GPUs.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::device::observation::Observation;
 use crate::device::profile::header::{Header, VERSION};
 use crate::device::profile::{DeviceProfile, FamilyModels};
 
-/// A GPU whose kernels were measured.
+/// A GPU with measured kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Elsewhere<'a> {
-    /// Its specification, with the models that are lent to it.
+    /// Its specification, with the models transferred to it.
     pub profile: &'a DeviceProfile,
-    /// What was measured.
+    /// Measured calls.
     pub rows: &'a [Observation],
 }
 
-/// Fits corrections of lent models for GPUs that nothing was measured on: one stage a family, judged on each GPU by what the others
-/// teach. The answer holds stages alone; `lender` is the profile whose models are lent.
+/// Fits corrections of transferred models for GPUs without measurements: one stage per family, judged on each GPU with a fit on the others.
+/// The result has stages alone; `lender` is the profile whose models are transferred.
 ///
 /// # Errors
 ///
-/// As [`fit`](super::fit).
+/// Those of [`fit`](super::fit).
 pub fn fit_across(
     gpus: &[Elsewhere<'_>],
     lender: &DeviceProfile,
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
-    // Models are corrected, not formulas beside them.
+    // The stages correct models, without the formulas next to them.
     let models: Vec<DeviceProfile> = gpus.iter().map(|gpu| gpu.profile.clone().without_formulas()).collect();
     let mut by_family_of_all: BTreeMap<&'static str, Vec<Row>> = BTreeMap::new();
     for ((gpu, Elsewhere { profile, rows }), models) in (0..).zip(gpus).zip(&models) {

@@ -1,4 +1,4 @@
-//! What rows in different states of the cache say of it, without any model of kernels.
+//! Properties of the cache, from rows in different states of it, without any model of kernels.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use steptime_aten::Kernel;
 use crate::device::learn::score::quantile;
 use crate::device::observation::Observation;
 
-/// A cold case must take so many times as long as a warm one to say anything.
+/// Least ratio of a cold case's time to a warm one's for the case to be used.
 const TELLING: f64 = 1.25;
-/// Fewer cases than this say nothing.
+/// Least number of cases for an estimate.
 const LEAST: usize = 20;
 
-/// The second-level cache as it behaves.
+/// Observed behaviour of the second-level cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cache {
-    /// How much of it holds data that comes back.
+    /// Part of it that holds reused data, bytes.
     pub effective_bytes: f64,
-    /// How sharply residency falls beyond, see [`CacheSpec`](crate::device::spec::CacheSpec).
+    /// Steepness of the fall of residency beyond, see [`CacheSpec`](crate::device::spec::CacheSpec).
     pub sharpness: f64,
-    /// What kernels reach whose operands are in it, GB/s.
+    /// Rate of kernels whose operands are in it, GB/s.
     pub rate_gb_s: f64,
-    /// How it was found.
+    /// Source of the values.
     pub source: String,
 }
 
-/// Measures a cache of a given size beside memory of a given rate, from kernels bound by memory.
+/// Measures a cache of a given size in front of memory of a given rate, from kernels bound by memory.
 ///
-/// Where a case was measured cold, warm, and after writing some bytes, the last lies between the first two as far as
-/// its operands have left the cache: that share, over the reuse distance, shows the size. With too few such cases
-/// the data sheet's size is halved, and the rate is twice memory's: what other GPUs show.
+/// If a case was measured cold, warm, and after writing some bytes, the last time is between the first two by the share
+/// of its operands that have left the cache: that share, over the reuse distance, gives the size. With too few such cases
+/// the data sheet's size is halved, and the rate is twice memory's, as observed on other GPUs.
 #[must_use]
 pub fn measure(observations: &[Observation], bytes: f64, memory_gb_s: f64) -> Cache {
     let mut cases: BTreeMap<(u32, &str), Vec<&Observation>> = BTreeMap::new();
@@ -69,7 +69,7 @@ pub fn measure(observations: &[Observation], bytes: f64, memory_gb_s: f64) -> Ca
     Cache { effective_bytes, sharpness, rate_gb_s, source }
 }
 
-/// The size and sharpness with the least absolute error.
+/// Returns the size and sharpness with the least absolute error.
 fn best(shares: &[(f64, f64)], bytes: f64) -> (f64, f64) {
     let mut best = (f64::INFINITY, (bytes / 2.0, 4.0));
     for size in (10..=80).map(|step| bytes * f64::from(step) * 0.02) {
@@ -89,7 +89,7 @@ fn streams(kernel: &Kernel) -> bool {
     matches!(kernel, Kernel::Elementwise(_) | Kernel::Reduce(_) | Kernel::DeviceCopy | Kernel::Concat(_))
 }
 
-/// The duration of the shortest kernels, µs: the least but one in a hundred.
+/// Returns the duration of the shortest kernels, µs: their first percentile.
 #[must_use]
 pub fn floor_us(observations: &[Observation]) -> f64 {
     shortest(observations, |kernel| {
@@ -97,7 +97,7 @@ pub fn floor_us(observations: &[Observation]) -> f64 {
     })
 }
 
-/// The duration of the shortest copies between host and device, µs.
+/// Returns the duration of the shortest copies between host and device, µs.
 #[must_use]
 pub fn copy_floor_us(observations: &[Observation]) -> f64 {
     shortest(observations, |kernel| matches!(kernel, Kernel::Transfer(_)))
@@ -106,6 +106,6 @@ pub fn copy_floor_us(observations: &[Observation]) -> f64 {
 fn shortest(observations: &[Observation], counts: impl Fn(&Kernel) -> bool) -> f64 {
     let times = observations.iter().filter(|row| counts(&row.call.kernel)).map(|row| row.time.as_micros());
     let times: Vec<f64> = times.collect();
-    // Without any, a microsecond: no GPU's kernels are much shorter.
+    // Without any, one microsecond: no GPU's kernels are much shorter.
     if times.is_empty() { 1.0 } else { quantile(&times, 0.01) }
 }

@@ -1,11 +1,11 @@
-//! Why a profile could not be fitted.
+//! Errors of fits.
 
 use steptime_trace::Nanos;
 
 use crate::device::learn::error::LearnError;
 use crate::device::profile::error::ModelsError;
 
-/// Why a device profile could not be fitted.
+/// Reason why a device profile could not be fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -14,23 +14,15 @@ pub enum FitError {
     NoRows,
     /// A row has a time of zero or less.
     #[error("case {case}, {op}: a time of {time}; times must be positive")]
-    Time {
-        /// The row's case.
-        case: u32,
-        /// Its op.
-        op: String,
-        /// Its time.
-        time: Nanos,
-    },
+    Time { case: u32, op: String, time: Nanos },
     /// The models of a family could not be learnt.
     #[error("{family}: {source}")]
     Family {
-        /// The family.
         family: String,
-        /// Why not.
+        /// Reason.
         source: LearnError,
     },
-    /// What was fitted does not fit together.
+    /// The fitted models are inconsistent.
     #[error(transparent)]
     Models(#[from] ModelsError),
 }

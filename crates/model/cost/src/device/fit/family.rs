@@ -1,4 +1,4 @@
-//! Fitting one family.
+//! Fits one family.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,10 @@ use crate::device::profile::header::{FamilyHeader, IntervalScore};
 use crate::device::spec::DeviceSpec;
 use crate::device::variant::variant;
 
-/// Fewer rows than this do not grow trees.
+/// Least number of rows for trees.
 const ROWS_FOR_TREES: usize = 60;
 
-/// What was fitted for a family.
+/// Fit of a family.
 pub struct FamilyFit {
     pub header: FamilyHeader,
     pub models: FamilyModels,
@@ -33,13 +33,13 @@ pub struct FamilyFit {
     pub formula: Vec<f64>,
 }
 
-/// Of more rows than this, one fold is held out instead of each in turn: it has rows enough.
+/// Number of rows above which one fold is held out instead of each in turn: it has enough rows.
 const ROWS_FOR_ONE_FOLD: usize = 100_000;
 
-/// Variants with fewer rows have no score of their own.
+/// Least number of rows for a variant's own score.
 const ROWS_FOR_A_SCORE: usize = 200;
 
-/// The rows of a family, times as logarithms of microseconds.
+/// Rows of a family, times as logarithms of microseconds.
 struct Rows {
     table: Table,
     sizes: Vec<Option<[f32; SIZES]>>,
@@ -94,7 +94,7 @@ impl Rows {
         self.formula[row] + calibration.offset(&self.variants[row])
     }
 
-    /// Trees on what the calibrated formula leaves.
+    /// Grows trees on the residuals of the calibrated formula.
     fn grow(
         &self,
         rows: &[usize],
@@ -106,7 +106,7 @@ impl Rows {
         boost(&self.table.select(rows), &left, &vec![1.0; rows.len()], options)
     }
 
-    /// The scores of variants with enough rows to say anything.
+    /// Returns the scores of variants with enough rows.
     fn by_variant(&self, predicted: &[f64]) -> BTreeMap<String, Score> {
         let mut residuals: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for ((variant, measured), predicted) in self.variants.iter().zip(&self.measured).zip(predicted) {
@@ -119,7 +119,7 @@ impl Rows {
         enough.filter_map(|(variant, all)| Some((variant.to_owned(), Score::of_residuals(&all)?))).collect()
     }
 
-    /// Held-out predictions of the calibrated formula, and with trees.
+    /// Returns held-out predictions of the calibrated formula, and with trees.
     fn held_out(&self, kind: ModelKind, options: &BoostOptions) -> Result<Vec<f64>, LearnError> {
         self.folds.out_of_fold(|learn, held_out| {
             let calibration = self.calibrate(learn);
@@ -175,7 +175,7 @@ pub fn fit(
     Ok(FamilyFit { header, models, formula })
 }
 
-/// The models of a family, fitted on all rows, and what each says of rows that it has not seen.
+/// Models of a family, fitted on all rows, and their predictions of held-out rows.
 struct Candidates {
     calibration: Calibration,
     trees: Option<Trees>,
@@ -200,7 +200,7 @@ impl Candidates {
             held_out.insert(ModelKind::Learnt, learnt?);
             trees = Some(grown?);
         }
-        // A network only where there is no formula.
+        // A network only if there is no formula.
         let without: Vec<Option<[f32; SIZES]>> = rows
             .sizes
             .iter()
@@ -219,9 +219,9 @@ impl Candidates {
     }
 }
 
-/// How good models are on rows that they have not seen.
+/// Quality of models on held-out rows.
 struct Judged {
-    /// The one with the least mean error, of those that know every row.
+    /// Kind with the least mean error, among those that cover every row.
     best: ModelKind,
     scores: BTreeMap<ModelKind, Score>,
     intervals: BTreeMap<ModelKind, Interval>,
@@ -261,8 +261,8 @@ impl Judged {
     }
 }
 
-/// Few rows grow few and small trees, by squared error: they need all they have. Many rows grow large ones by
-/// absolute error, so that the few that a library has an odd kernel for do not bend the rest.
+/// Returns the options of boosting. Few rows grow few and small trees, by squared error: they need all they have. Many rows grow large ones by
+/// absolute error, so that the few rows with an unusual library kernel do not bend the rest.
 fn boosting(rows: usize, seed: u64) -> BoostOptions {
     let options = BoostOptions { seed, ..BoostOptions::default() };
     match rows {

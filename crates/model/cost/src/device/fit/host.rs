@@ -1,4 +1,4 @@
-//! What times of calls hold that is the host's.
+//! Removal of the host's part from times of calls.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::device::learn::score::quantile;
 use crate::device::observation::Observation;
 use crate::device::spec::DeviceSpec;
 
-/// Fewer rows of an op tell nothing of the host.
+/// Least number of rows of an op for an estimate of the host's part.
 const ROWS: usize = 24;
-/// The host takes no longer for one op, µs.
+/// Greatest host time of one op, µs.
 const MOST_US: f64 = 60.0;
 
-/// Takes off what the host adds to times between two events around a call from Python: of each op with a formula of the
-/// specification, by how much the shorter half of its rows is longer than that formula says, in the median. Rows of ops without one lose the
+/// Subtracts the host's part from times between two events around a call from Python: for each op with a formula of the
+/// specification, the median excess of the shorter half of its rows over that formula. Rows of ops without one lose the
 /// median of the others.
 pub fn without_host(rows: &mut [&mut Observation], spec: &DeviceSpec) {
     let mut left: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();

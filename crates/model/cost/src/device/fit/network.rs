@@ -9,12 +9,12 @@ use crate::device::learn::score::Score;
 use crate::device::learn::sizes::SIZES;
 use crate::device::learn::table::Table;
 
-/// Fewer rows than this do not train a network.
+/// Least number of rows for a network.
 const LEAST_ROWS: usize = 200;
-/// More rows than this are thinned out: time grows with them, accuracy hardly.
+/// Number of rows above which they are thinned out: more cost time and hardly improve accuracy.
 const MOST_ROWS: usize = 6000;
 
-/// Which networks to try.
+/// Networks to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Search {
     /// Three layers of 128 neurons, Adam at two learning rates: the part of the table that ends in minutes.
@@ -24,7 +24,7 @@ pub enum Search {
     Full,
 }
 
-/// The best network, and what it says of held-out rows.
+/// The best network, and its predictions of held-out rows.
 pub struct NetworkFit {
     pub training: Training,
     pub network: Network,
@@ -32,7 +32,7 @@ pub struct NetworkFit {
     pub held_out: Vec<f64>,
 }
 
-/// Trains on rows that have sizes. `None` where there are too few.
+/// Trains on rows that have sizes. `None` if there are too few.
 pub fn fit(
     sizes: &[Option<[f32; SIZES]>],
     measured: &[f64],
@@ -46,7 +46,7 @@ pub fn fit(
     }
     let mut table = Table::new(SIZES);
     rows.iter().for_each(|&row| table.push(|out| out.extend(sizes[row].iter().flatten())));
-    // Places within `table` from here on.
+    // Indices within `table` from here on.
     let target: Vec<f64> = rows.iter().map(|&row| measured[row]).collect();
     let train = |learn: &[usize], training: &Training| {
         let learn = thin(learn, seed);
@@ -82,7 +82,7 @@ pub fn fit(
     Ok(Some(NetworkFit { training, network, rows, held_out }))
 }
 
-/// At most so many rows, chosen by hash.
+/// At most [`MOST_ROWS`] rows, chosen by hash.
 fn thin(rows: &[usize], seed: u64) -> Vec<usize> {
     let mut chosen = rows.to_vec();
     if chosen.len() > MOST_ROWS {
@@ -94,7 +94,7 @@ fn thin(rows: &[usize], seed: u64) -> Vec<usize> {
 }
 
 impl Search {
-    /// The networks it tries.
+    /// Returns the networks of this search.
     #[must_use]
     pub fn trainings(self) -> Vec<Training> {
         let adam = Training {

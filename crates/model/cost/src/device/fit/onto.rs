@@ -1,4 +1,4 @@
-//! Teaching a profile what a later sweep shows, where the rows that it was fitted on are gone.
+//! Corrects a profile by a later sweep if the rows of its first fit are gone.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::device::observation::Observation;
 use crate::device::profile::header::{FamilyHeader, Header, VERSION};
 use crate::device::profile::{DeviceProfile, FamilyModels};
 
-/// Fits on top of a profile: families that it has are corrected by a further stage where the rows speak, others are fitted
-/// as usual. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
-/// as it is, since features are relative to it, but for a rate of 8-bit floats where it has none; what the sweep says of itself is
+/// Fits on top of a profile: families that it has are corrected by a further stage if the rows show a difference, others are fitted
+/// as usual. Calls unlike all rows keep their earlier prices. The profile's specification does not change,
+/// since features are relative to it, except for a missing rate of 8-bit floats; the sweep's metadata are
 /// added under `later`.
 ///
-/// Of lent models the answer holds what sweeps of this very GPU have shown, and whose models that corrects; families that the
+/// For transferred models the result has the corrections from sweeps of this GPU, and the name of the profile that they correct; families that the
 /// lender lacks keep their formulas.
 ///
 /// # Errors
 ///
-/// As [`fit`](super::fit).
+/// Those of [`fit`](super::fit).
 pub fn fit_onto(
     observations: &[Observation],
     mut profile: DeviceProfile,
@@ -92,7 +92,7 @@ pub fn fit_onto(
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 
-/// What a profile holds itself: all of it; of lent models, their headers, and the stages of this GPU's own sweeps.
+/// A profile's own parts: all of it; for transferred models, their headers, and the stages of this GPU's own sweeps.
 fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
     let Some(lent) = profile.lent.clone() else { return profile.into_families() };
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {

@@ -1,11 +1,11 @@
-//! Rates of arithmetic that are not measured beside a sweep, from its rows.
+//! Arithmetic rates that are not in a sweep's metadata, from its rows.
 
 use steptime_aten::Kernel;
 use steptime_aten::kernel::Precision;
 
 use crate::device::observation::Observation;
 
-/// What the fastest product of 8-bit floats reached, TFLOP/s; `None` where none was measured.
+/// Rate of the fastest product of 8-bit floats, TFLOP/s; `None` if none was measured.
 #[must_use]
 pub fn f8_tflop_s(observations: &[Observation]) -> Option<f64> {
     let of_f8 = |row: &&Observation| matches!(&row.call.kernel, Kernel::Gemm(gemm) if gemm.precision == Precision::F8);

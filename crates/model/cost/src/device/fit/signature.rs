@@ -1,4 +1,4 @@
-//! Which rows are too alike to be on both sides of a test.
+//! Groups of rows that are too similar to be on both sides of a test.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -7,13 +7,13 @@ use steptime_aten::KernelCall;
 
 use crate::device::observation::Observation;
 
-/// No group of cases that share a kernel grows beyond this share of all: small kernels that many cases launch would tie
-/// everything to everything.
+/// Largest share of all cases in a group of cases that share a kernel: small kernels that many cases launch would join
+/// all cases into one.
 const LARGEST: f64 = 0.02;
-/// But groups of so many cases may always form.
+/// Size up to which groups may always form.
 const SMALL: usize = 8;
 
-/// What a call runs, whoever calls it: its kernel with all sizes, and its type. A number that is equal for equal ones.
+/// Hash of the kernel of a call with all sizes, and its type. Equal for equal ones.
 fn signature(call: &KernelCall) -> u64 {
     let mut state = FxBuildHasher.build_hasher();
     call.kernel.hash(&mut state);
@@ -21,8 +21,8 @@ fn signature(call: &KernelCall) -> u64 {
     state.finish()
 }
 
-/// A group for every row, to be held out together: the rows of one case, and those of all cases that run the same
-/// kernel at the same sizes. A kernel that is run by too many cases to be one group is a group of its own.
+/// Returns the group of every row, to be held out together: the rows of one case, and those of all cases that run the same
+/// kernel at the same sizes. A kernel that too many cases run is a group of its own.
 pub fn groups(observations: &[&Observation]) -> Vec<u32> {
     let mut cases: FxHashMap<u32, usize> = FxHashMap::default();
     let mut cases_of: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
@@ -39,7 +39,7 @@ pub fn groups(observations: &[&Observation]) -> Vec<u32> {
     }
     let most = ((cases.len() as f64 * LARGEST) as usize).max(SMALL);
     let mut sets = Sets::new(cases.len());
-    // Rare kernels first: theirs are the ties that say most.
+    // Rare kernels first: their connections are the most informative.
     let mut ties: Vec<(usize, u64)> =
         cases_of.iter().map(|(&signature, cases)| (cases.len(), signature)).collect();
     ties.sort_unstable();
@@ -56,10 +56,10 @@ pub fn groups(observations: &[&Observation]) -> Vec<u32> {
     rows.iter().map(group).collect()
 }
 
-/// The observations that run no kernel of the given calls, at their sizes.
+/// Returns the observations without the kernels of the given calls at their sizes.
 ///
-/// What a profile is scored on must not be fitted on. Kernels without sizes worth the name, of a single thread block
-/// or less, are not left out: there is nothing in them to remember.
+/// The test calls of a profile must not be in its fit. Kernels without significant sizes, of a single thread block
+/// or less, are not left out: they have nothing to memorise.
 #[must_use]
 pub fn without<'a>(
     observations: Vec<Observation>,
@@ -69,7 +69,7 @@ pub fn without<'a>(
     observations.into_iter().filter(|row| !scored.contains(&signature(&row.call))).collect()
 }
 
-/// Bytes touched by a kernel too small to be remembered.
+/// Bytes touched by a kernel too small to be memorised.
 const TRIVIAL: u64 = 16 << 10;
 
 /// Disjoint sets, with their sizes.
@@ -90,7 +90,7 @@ impl Sets {
         at
     }
 
-    /// Joins all of them, unless more than `most` would come together. Whether they are together now.
+    /// Joins all of them, unless more than `most` would come together. Returns whether they are now together.
     fn join(&mut self, members: &[usize], most: usize) -> bool {
         let mut roots: Vec<usize> = members.iter().map(|&member| self.of(member)).collect();
         roots.sort_unstable();

@@ -1,4 +1,4 @@
-//! Fitting a correction of what a profile says of one family.
+//! Fits a correction of one family's prices in a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,34 +24,33 @@ use crate::device::profile::header::{IntervalScore, KindScore, StageHeader};
 use crate::device::stage::{self, Kind, Stage};
 use crate::device::variant::variant;
 
-/// Of a kind with fewer rows nothing is said: neither a correction nor an interval.
+/// Least number of rows of a kind for a correction and an interval.
 const ROWS_OF_A_KIND: usize = 24;
-/// From so few cases no kind is judged.
+/// Least number of cases of a kind.
 const CASES_OF_A_KIND: usize = 6;
-/// How much of a correction may be taken; what is best on held-out cases is.
+/// Candidate shares of a correction; the best one on held-out cases is applied.
 const SHARES: [f32; 4] = [0.0, 0.4, 0.7, 1.0];
-/// A larger share must lower the error by so much, relative, to be taken: no change without evidence.
+/// Relative reduction of the error that a larger share must bring: no change without evidence.
 const EVIDENCE: f64 = 0.02;
 
-/// A stage, and what a profile says of it.
+/// A stage, and its header in a profile.
 pub type StageFit = (StageHeader, Stage);
 
-/// A measured call, and the profile that says what it took before.
+/// A measured call, and the profile that priced it before.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    /// The call.
     pub of: &'a Observation,
-    /// The profile of its GPU.
+    /// Profile of its GPU.
     pub profile: &'a DeviceProfile,
-    /// The number of its GPU.
+    /// Number of its GPU.
     pub gpu: u32,
-    /// What a formula of the specification says beside the models that the profile is lent.
+    /// Estimate by a formula of the specification next to the profile's transferred models.
     pub formula: Option<Specified>,
 }
 
 impl Row<'_> {
-    /// The logarithm of measured over predicted, of one over what models say. A formula that tells its own worth leaves that of the models as
-    /// it is.
+    /// Logarithm of measured over predicted, from that over the models' price. A formula with its own half-widths does not change that of the
+    /// models.
     fn beside_formula(&self, of_models: f64) -> f64 {
         let Some(Specified { us, share, worth: None }) = self.formula else { return of_models };
         let of_formula = (self.of.time.as_micros() / us.max(1e-3)).ln();
@@ -59,19 +58,19 @@ impl Row<'_> {
     }
 }
 
-/// What is held out to judge a stage.
+/// Part that is held out to judge a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldOut {
-    /// Cases of the one GPU that is swept.
+    /// Cases of the swept GPU.
     Cases,
     /// Each GPU in turn, with all of its rows.
     Gpus,
 }
 
-/// Of so many GPUs at least a kind must be known for a stage to speak of it on others.
+/// Least number of GPUs with a kind for a stage to apply to it on others.
 const GPUS_OF_A_KIND: usize = 3;
 
-/// Learns what the rows of a family show beyond their profiles; `None` where they are too few to say anything.
+/// Learns a correction of the profiles' prices from the rows of a family; `None` if they are too few.
 pub fn fit(
     rows: &[Row<'_>],
     held_out: HeldOut,
@@ -149,7 +148,7 @@ pub fn fit(
     Ok(Some((header, Stage { trees, interval, in_steps, by_step, kinds: seen })))
 }
 
-/// Rows of each GPU count as much as those of any other, whoever measured more.
+/// Weights by which the rows of each GPU count equally, whatever their number.
 fn weights(gpus: &[u32]) -> Vec<f64> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     gpus.iter().for_each(|&gpu| *counts.entry(gpu).or_default() += 1);
@@ -157,7 +156,7 @@ fn weights(gpus: &[u32]) -> Vec<f64> {
     gpus.iter().map(|gpu| even / counts[gpu] as f64).collect()
 }
 
-/// What profiles say of rows, those of one GPU priced together.
+/// Prices of rows by their profiles, those of one GPU priced together.
 fn priced(rows: &[Row<'_>], contexts: impl Fn(&Context) -> Context) -> Vec<Estimate> {
     let mut estimates = Vec::with_capacity(rows.len());
     for of_gpu in rows.chunk_by(|a, b| a.gpu == b.gpu) {
@@ -169,7 +168,7 @@ fn priced(rows: &[Row<'_>], contexts: impl Fn(&Context) -> Context) -> Vec<Estim
     estimates
 }
 
-/// What profiles leave of rows: the features that a correction may go by, and logarithms of measured over predicted.
+/// Residuals of rows after the profiles: the features for a correction, and logarithms of measured over predicted.
 struct Left {
     table: Table,
     logs: Vec<f64>,
@@ -190,14 +189,14 @@ impl Left {
         Left { table, logs }
     }
 
-    /// Trees that correct what is left of some rows.
+    /// Learns trees that correct the residuals of some rows.
     fn learn(&self, rows: &[usize], weights: &[f64], boosting: &BoostOptions) -> Result<Trees, LearnError> {
         let target: Vec<f64> = rows.iter().map(|&row| self.logs[row]).collect();
         let weights: Vec<f64> = rows.iter().map(|&row| weights[row]).collect();
         boost(&self.table.select(rows), &target, &weights, boosting)
     }
 
-    /// How much of the corrections, which had not seen them, is best for the rows of a kind.
+    /// Returns the best share of the held-out corrections for the rows of a kind.
     fn best_share(&self, of_kind: &[usize], corrections: &[f64]) -> KindScore {
         let with = |share: f32| {
             let residuals = of_kind.iter().map(|&row| self.logs[row] - f64::from(share) * corrections[row]);
@@ -212,7 +211,7 @@ impl Left {
     }
 }
 
-/// The usual range of what profiles add for being inside a step, to logarithms of times.
+/// Usual range of the profiles' addition for being inside a step, to logarithms of times.
 fn by_step(rows: &[Row<'_>]) -> [f64; 2] {
     let price = |setting| priced(rows, move |ctx| Context { setting, ..ctx.clone() });
     let added: Vec<f64> = price(Setting::Step)
@@ -223,8 +222,8 @@ fn by_step(rows: &[Row<'_>]) -> [f64; 2] {
     [quantile(&added, 0.1), quantile(&added, 0.9)].map(|end| if end.is_finite() { end } else { 0.0 })
 }
 
-/// The rows of all kinds that have enough of them, from enough cases, and which rows are of which kind. Rows of kinds with
-/// too few to be judged are not learnt from either.
+/// Returns the rows of all kinds with enough of them, from enough cases, and the rows of each kind. Rows of other kinds
+/// are not learnt from either.
 fn judged<'o>(
     rows: &[Row<'o>],
     held_out: HeldOut,
@@ -239,7 +238,7 @@ fn judged<'o>(
     (rows, kinds)
 }
 
-/// The rows of each kind that has enough of them, from enough cases or GPUs.
+/// Returns the rows of each kind that has enough of them, from enough cases or GPUs.
 fn kinds<'o>(
     rows: &[Row<'o>],
     held_out: HeldOut,
@@ -259,12 +258,12 @@ fn kinds<'o>(
     kinds
 }
 
-/// The mean error of residuals, relative to what was measured.
+/// Mean error of residuals, relative to the measured time.
 fn mean_error(residuals: impl Iterator<Item = f64>, count: usize) -> f64 {
     residuals.map(|residual| ((-residual).exp() - 1.0).abs()).sum::<f64>() / count.max(1) as f64
 }
 
-/// Fewer and smaller trees than a family's first ones: most of it is known already, and leaves of few rows are drawn to zero.
+/// Fewer and smaller trees than a family's first ones: most of the structure is already fitted, and leaves of few rows are drawn to zero.
 fn boosting(rows: usize, seed: u64) -> BoostOptions {
     let options = BoostOptions { seed, shrink: 3.0, rows: 4.0, ..BoostOptions::default() };
     match rows {
@@ -276,7 +275,7 @@ fn boosting(rows: usize, seed: u64) -> BoostOptions {
     }
 }
 
-/// For GPUs that are not among the rows: small trees, for what many GPUs have in common.
+/// Options for GPUs that are not among the rows: small trees, for the behaviour that many GPUs have in common.
 const FOR_OTHERS: BoostOptions = BoostOptions {
     trees: 200,
     rate: 0.06,

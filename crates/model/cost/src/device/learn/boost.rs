@@ -9,33 +9,33 @@ use super::error::LearnError;
 use super::table::Table;
 use super::trees::{Grown, Trees};
 
-/// How to boost.
+/// Options of boosting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoostOptions {
-    /// Trees.
+    /// Number of trees.
     pub trees: usize,
-    /// Share of each tree's answer that is taken.
+    /// Share of each tree's output that is added.
     pub rate: f32,
-    /// Greatest depth.
+    /// Greatest depth of a tree.
     pub depth: usize,
     /// Most leaves of a tree.
     pub leaves: usize,
     /// Fewest rows of a leaf.
     pub rows: f32,
-    /// Shrinks leaves of few rows.
+    /// L2 regularisation, which shrinks leaves of few rows.
     pub shrink: f32,
     /// Share of the features that each tree may use.
     pub columns: f64,
     /// Share of the rows that each tree sees.
     pub sample: f32,
-    /// In so many rounds, after the first of which no row pulls harder than one that is 10 % off: a good part of the way from
+    /// Number of rounds. After the first, no row pulls harder than one that is 10 % off: a good part of the way from
     /// the least squared to the least absolute error.
     pub rounds: usize,
-    /// Of the choice of features and rows.
+    /// Seed of the choice of features and rows.
     pub seed: u64,
 }
 
-/// Errors of logarithms of times up to this count in full.
+/// Errors of logarithms of times up to this size count in full.
 const NEAR: f64 = 0.1;
 
 impl Default for BoostOptions {
@@ -55,8 +55,8 @@ impl Default for BoostOptions {
     }
 }
 
-/// Learns `target` from the rows of a table, by squared error with a weight for each row. In later rounds what is
-/// left of a row is cut off at 10 %, so that rows far from all others do not bend the rest.
+/// Learns `target` from the rows of a table, by squared error with a weight for each row. In later rounds the residual
+/// of a row is cut off at 10 %, so that rows far from all others do not bend the rest.
 ///
 /// The same rows in the same order give the same trees.
 ///
@@ -98,7 +98,7 @@ pub fn boost(
 }
 
 fn booster(table: &Table, options: &BoostOptions) -> GradientBooster {
-    // A share of few features may be none at all.
+    // A share of few features may be empty.
     let columns = if table.columns() < 8 { 1.0 } else { options.columns };
     let mut booster = GradientBooster::default()
         .set_objective_type(ObjectiveType::SquaredLoss)

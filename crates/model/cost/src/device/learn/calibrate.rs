@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::score::quantile;
 
-/// How many rows a variant needs for half of its own offset to be believed.
+/// Number of rows at which half of a variant's own offset is applied.
 const PRIOR_ROWS: f64 = 8.0;
 
 /// A factor for a family and one for each of its variants, as logarithms.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// Of the family.
+    /// Logarithm of the family's factor.
     pub family: f64,
-    /// Of variants, on top of that.
+    /// Logarithms of the variants' further factors.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<String, f64>,
 }
 
 impl Calibration {
-    /// From the logarithms of measured over formula: medians, those of variants with few rows drawn to zero.
+    /// Fits the logarithms of measured over formula: medians, those of variants with few rows drawn to zero.
     #[must_use]
     pub fn fit<'a>(rows: impl Iterator<Item = (&'a str, f64)>) -> Calibration {
         let rows: Vec<(&str, f64)> = rows.filter(|row| row.1.is_finite()).collect();
@@ -41,7 +41,7 @@ impl Calibration {
         Calibration { family, variants: variants.collect() }
     }
 
-    /// What to add to the logarithm of a formula's time.
+    /// Returns the addition to the logarithm of a formula's time.
     #[must_use]
     pub fn offset(&self, variant: &str) -> f64 {
         self.family + self.variants.get(variant).copied().unwrap_or(0.0)

@@ -1,7 +1,7 @@
-//! Intervals that hold what they promise: their width is set by rows that the model has not seen.
+//! Intervals with guaranteed coverage: their width is set by held-out rows.
 //!
-//! A small second model says how large errors are *here*; the share of held-out errors inside a multiple of it
-//! says which multiple to take (conformal prediction). The second model is cross-fitted like the first.
+//! A small second model predicts the size of errors; the share of held-out errors inside a multiple of it
+//! determines the multiple (conformal prediction). The second model is cross-fitted like the first.
 
 use super::boost::{BoostOptions, boost};
 use super::cross::Folds;
@@ -11,50 +11,50 @@ use super::table::Table;
 use super::trees::Trees;
 use std::collections::BTreeMap;
 
-/// Share of rows that an interval shall hold.
+/// Share of rows that an interval must cover.
 pub const INSIDE: f64 = 0.9;
 /// Half-width of a normal distribution's 90 % interval, in standard deviations.
 const NORMAL_90: f64 = 1.645;
-/// Smallest error of a logarithm of time that is told from zero: the clock's grain.
+/// Smallest error of a logarithm of time that is distinguished from zero: the clock's resolution.
 const LEAST: f64 = 2e-3;
-/// Fewer rows than this share one width.
+/// Number of rows below which all share one width.
 const ROWS_FOR_TREES: usize = 200;
-/// As many rows tell more of where errors are large.
+/// Number of rows from which large trees are grown.
 const ROWS_FOR_LARGE_TREES: usize = 15_000;
-/// No more than this share of an interval's square is common to the family.
+/// Greatest share of an interval's square that is common to the family.
 const MOST_SHARED: f64 = 0.8;
 
-/// How closely errors are told apart.
+/// Resolution of the model of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// By few and small trees: for a model that is not in use unless asked for.
+    /// Few and small trees: for a model that is not the default.
     Coarse,
-    /// By large trees, where the rows suffice.
+    /// Large trees, if there are enough rows.
     Fine,
 }
 
-/// How wide the interval of a prediction is.
+/// Width of a prediction's interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// The logarithm of the size of errors.
+    /// Logarithm of the size of errors.
     pub scale: Trees,
-    /// How many times that size the half-width of the 90 % interval is.
+    /// Ratio of the half-width of the 90 % interval to that size.
     pub multiple: f64,
-    /// The half-width of the error that all calls of the family share.
+    /// Half-width of the error that all calls of the family share.
     pub shared: f64,
-    /// Share of held-out rows that lie inside, each judged with the multiple of the other folds.
+    /// Share of held-out rows inside, each judged with the multiple of the other folds.
     pub inside: f64,
     /// Median half-width of held-out rows.
     pub half_width: f64,
 }
 
 impl Interval {
-    /// From residuals of held-out rows: logarithms of measured over predicted. Rows of one group (an op and type)
+    /// Fits residuals of held-out rows: logarithms of measured over predicted. Rows of one group (an op and type)
     /// may err together.
     ///
     /// # Errors
     ///
-    /// What [`boost`] says.
+    /// Those of [`boost`].
     pub fn fit(
         table: &Table,
         residuals: &[f64],
@@ -73,7 +73,7 @@ impl Interval {
         })?;
         let multiple_of = |rows: &[usize]| {
             let ratios: Vec<f64> = rows.iter().map(|&row| residuals[row].abs() / scales[row]).collect();
-            // One more row than there are: the next one is as likely to fall behind any of them.
+            // One more row than there are: the next one is equally likely to be at any rank.
             quantile(&ratios, INSIDE * (rows.len() as f64 + 1.0) / rows.len().max(1) as f64)
         };
         let mut inside = 0usize;
@@ -96,7 +96,7 @@ impl Interval {
         })
     }
 
-    /// Own and shared half-width, given what [`scale`](Interval::scale) says of a row.
+    /// Returns the own and shared half-width, given the output of [`scale`](Interval::scale) for a row.
     #[must_use]
     pub fn half_widths(&self, scale: f32) -> (f64, f64) {
         let whole = f64::from(scale).exp() * self.multiple;
@@ -123,8 +123,8 @@ fn scale(table: &Table, residuals: &[f64], rows: &[usize], detail: Detail) -> Re
     boost(&table.select(rows), &target, &vec![1.0; rows.len()], &options)
 }
 
-/// The half-width of the error that a whole group has in common: the spread of the groups' means beyond what
-/// their own scatter explains, groups counted by their rows.
+/// Returns the half-width of the error that a whole group has in common: the spread of the groups' means beyond the
+/// part that their own scatter explains, groups weighted by their rows.
 fn shared(residuals: &[f64], rows: &[usize], groups: &[&str]) -> f64 {
     let mut by_group: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for &row in rows {

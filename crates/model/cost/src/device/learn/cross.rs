@@ -1,6 +1,6 @@
 //! Cross-validation: every row is predicted by a model that has not seen its case.
 
-/// Which fold each row is held out in. Rows of one case are always in the same.
+/// Fold in which each row is held out. Rows of one case are always in the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folds {
     of_row: Vec<u8>,
@@ -9,8 +9,8 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Assigns cases to folds by their hash with a seed. As many folds as asked for, at least 2; fewer where there
-    /// are fewer cases.
+    /// Assigns cases to folds by their hash with a seed. `count` folds, at least 2; fewer if there are fewer
+    /// cases.
     #[must_use]
     pub fn new(cases: &[u32], count: u8, seed: u64) -> Folds {
         let mut distinct: Vec<(u64, u32)> =
@@ -31,38 +31,38 @@ impl Folds {
         Folds { of_row, count, held: count }
     }
 
-    /// Holds out only so many of the folds: of many rows, a part says enough.
+    /// Holds out only `folds` of the folds: with many rows, a part is enough.
     #[must_use]
     pub fn holding(self, folds: u8) -> Folds {
         Folds { held: folds.clamp(1, self.count), ..self }
     }
 
-    /// The rows that are held out at some time.
+    /// Returns the rows that are held out in some fold.
     #[must_use]
     pub fn held_out(&self) -> Vec<usize> {
         (0..self.of_row.len()).filter(|&row| self.of_row[row] < self.held).collect()
     }
 
-    /// Number of folds.
+    /// Returns the number of folds.
     #[must_use]
     pub fn count(&self) -> u8 {
         self.count
     }
 
-    /// The fold a row is held out in.
+    /// Returns the fold in which a row is held out.
     #[must_use]
     pub fn of(&self, row: usize) -> u8 {
         self.of_row[row]
     }
 
-    /// Rows to train on and rows held out.
+    /// Returns rows to train on and rows held out.
     #[must_use]
     pub fn split(&self, fold: u8) -> (Vec<usize>, Vec<usize>) {
         (0..self.of_row.len()).partition(|&row| self.of_row[row] != fold)
     }
 
-    /// Predictions for every row that is held out, by models of the other folds; not-a-number for the others.
-    /// `train` is given the rows to learn from and those to predict, in parallel over folds.
+    /// Returns predictions of every held-out row, by models of the other folds; not-a-number for the others.
+    /// `train` gets the rows to learn from and those to predict, in parallel over folds.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Folds {
     }
 }
 
-/// Stirs a number and a seed.
+/// Mixes a number and a seed.
 #[must_use]
 pub fn mix(value: u64, seed: u64) -> u64 {
     let mut x =

@@ -1,4 +1,4 @@
-//! Training a network.
+//! Trains networks.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +6,34 @@ use super::cross::mix;
 use super::mlp::Mlp;
 use super::table::Table;
 
-/// How steps follow from gradients.
+/// Rule of an optimizer's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimizer {
-    /// Kingma and Ba's, with their constants.
+    /// Adam by Kingma and Ba, with their constants.
     Adam,
     /// Plain gradient descent.
     Sgd,
 }
 
-/// A network's shape and how it is trained.
+/// Shape of a network, and the options of its training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
-    /// Hidden layers.
+    /// Number of hidden layers.
     pub layers: usize,
-    /// Neurons of each.
+    /// Neurons per layer.
     pub neurons: usize,
-    /// Optimizer.
     pub optimizer: Optimizer,
     /// Learning rate at the start; it falls to zero along half a cosine.
     pub rate: f32,
-    /// Times that every row is seen.
+    /// Number of passes over all rows.
     pub epochs: usize,
-    /// Rows of a step.
+    /// Rows per step.
     pub batch: usize,
 }
 
-/// The state of an optimizer.
+/// State of an optimizer.
 #[derive(Debug, Clone)]
 pub struct Descent {
     optimizer: Optimizer,
@@ -43,13 +42,13 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// For a network.
+    /// Creates the state for a network.
     #[must_use]
     pub fn new(optimizer: Optimizer, network: &Mlp) -> Descent {
         Descent { optimizer, moments: vec![[0.0; 2]; network.parameters().count()], steps: 0 }
     }
 
-    /// One step against the gradients.
+    /// Takes one step against the gradients.
     pub fn step(&mut self, network: &mut Mlp, gradients: &Mlp, rate: f32) {
         const BETA: [f32; 2] = [0.9, 0.999];
         self.steps += 1;
@@ -73,7 +72,7 @@ impl Descent {
 pub struct Network {
     /// Mean and standard deviation of each input.
     pub inputs: Vec<[f32; 2]>,
-    /// Of the output.
+    /// Mean and standard deviation of the output.
     pub output: [f32; 2],
     /// The network over standardised values.
     pub mlp: Mlp,
@@ -110,7 +109,7 @@ impl Network {
         Network { inputs, output, mlp }
     }
 
-    /// The prediction for one row; not-a-number for a row of another length.
+    /// Predicts one row; not-a-number for a row of another length.
     #[must_use]
     pub fn predict(&self, row: &[f32]) -> f64 {
         if row.len() != self.inputs.len() {
@@ -120,7 +119,7 @@ impl Network {
     }
 }
 
-/// Mean and standard deviation; the latter 1 where all are the same.
+/// Mean and standard deviation; the latter is 1 if all values are equal.
 fn moments(values: impl Iterator<Item = f64>) -> [f32; 2] {
     let values: Vec<f64> = values.collect();
     let count = values.len().max(1) as f64;

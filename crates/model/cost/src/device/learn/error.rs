@@ -1,36 +1,36 @@
-//! What can go wrong when models are learnt, or read back.
+//! Errors of learning models and of reading them back.
 
 use forust_ml::errors::ForustError;
 
-/// Why nothing could be learnt from rows.
+/// Reason why nothing could be learnt from rows.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LearnError {
-    /// Targets or weights are not one for each row.
+    /// There must be one target and one weight per row.
     #[error("{targets} targets and {weights} weights for {rows} rows")]
     Lengths {
-        /// How many targets there are.
+        /// Number of targets.
         targets: usize,
-        /// How many weights there are.
+        /// Number of weights.
         weights: usize,
-        /// How many rows there are.
+        /// Number of rows.
         rows: usize,
     },
     /// There are no rows.
     #[error("there are no rows")]
     NoRows,
-    /// No residual is a finite number: there is nothing to score.
+    /// No residual is a finite number, so that there is no score.
     #[error("no row could be compared")]
     NoScore,
     /// The library that grows trees refuses the rows.
     #[error("trees cannot be grown: {0}")]
     Boost(#[from] Box<ForustError>),
-    /// The trees that were grown do not hold together.
+    /// The grown trees are inconsistent.
     #[error(transparent)]
     Trees(#[from] TreesError),
 }
 
-/// Why trees do not hold together.
+/// Inconsistency of trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreesError {
@@ -40,19 +40,19 @@ pub enum TreesError {
     /// A tree is cut off.
     #[error("a tree ends too early")]
     Short,
-    /// A split names a child that is not there.
+    /// A split names a child that does not exist.
     #[error("a tree lacks a child")]
     NoChild,
-    /// A split is on a feature that is not there.
-    #[error("a split is on a feature that is not there")]
+    /// A split is on a feature that does not exist.
+    #[error("a split is on a feature that does not exist")]
     NoFeature,
-    /// A split is at a threshold that is not there.
-    #[error("a split is at a threshold that is not there")]
+    /// A split is at a threshold that does not exist.
+    #[error("a split is at a threshold that does not exist")]
     NoThreshold,
     /// A threshold is infinite or not a number, or thresholds are not in order.
     #[error("a threshold is not a number, or not in order")]
     Threshold,
-    /// Features have more thresholds than can be told apart.
+    /// There are more thresholds than the format can number.
     #[error("there are too many thresholds")]
     Thresholds,
     /// A node has two parents or is its own ancestor, or a tree has more than 65,535 nodes.

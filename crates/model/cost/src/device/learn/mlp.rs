@@ -2,12 +2,12 @@
 
 use super::cross::mix;
 
-/// A dense layer. Weights lie input by input, so that inner loops run over outputs.
+/// A dense layer. Weights are stored input by input, so that inner loops run over outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dense {
-    /// Inputs.
+    /// Number of inputs.
     pub inputs: usize,
-    /// Outputs.
+    /// Number of outputs.
     pub outputs: usize,
     /// `weights[input * outputs + output]`.
     pub weights: Vec<f32>,
@@ -23,7 +23,7 @@ pub struct Mlp {
 }
 
 impl Dense {
-    /// Weights and biases uniform within `1 / sqrt(inputs)`, from a seed.
+    /// Creates weights and biases uniform within `1 / sqrt(inputs)`, from a seed.
     #[must_use]
     pub fn random(inputs: usize, outputs: usize, seed: u64) -> Dense {
         let bound = 1.0 / (inputs.max(1) as f32).sqrt();
@@ -36,7 +36,7 @@ impl Dense {
         Dense { inputs, outputs, weights, bias: (0..outputs).map(|_| next()).collect() }
     }
 
-    /// `out = x W + b`.
+    /// Computes `out = x W + b`.
     fn forward(&self, x: &[f32], out: &mut [f32]) {
         out.copy_from_slice(&self.bias);
         for (&value, row) in x.iter().zip(self.weights.chunks_exact(self.outputs)) {
@@ -51,7 +51,7 @@ impl Dense {
         into.bias.iter_mut().zip(up).for_each(|(b, &u)| *b += u);
         let rows = self.weights.chunks_exact(self.outputs).zip(into.weights.chunks_exact_mut(self.outputs));
         for ((&value, down), (row, gradient)) in x.iter().zip(down).zip(rows) {
-            // A ReLU that gave nothing passes nothing back either.
+            // A ReLU without output has no gradient either.
             if value != 0.0 {
                 gradient.iter_mut().zip(up).for_each(|(g, &u)| *g += value * u);
             }
@@ -60,7 +60,7 @@ impl Dense {
     }
 }
 
-/// A dot product in eight partial sums, which the compiler turns into vectors.
+/// Computes a dot product in eight partial sums, which the compiler turns into vectors.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0f32; 8];
     let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -74,7 +74,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 impl Mlp {
-    /// `hidden` layers of `width` neurons.
+    /// Creates `hidden` layers of `width` neurons with random weights.
     #[must_use]
     pub fn random(inputs: usize, hidden: usize, width: usize, seed: u64) -> Mlp {
         let mut sizes = vec![inputs];
@@ -84,7 +84,7 @@ impl Mlp {
         Mlp { layers: layers.map(|(pair, at)| Dense::random(pair[0], pair[1], mix(at, seed))).collect() }
     }
 
-    /// All weights and biases zero, of the same shape.
+    /// Returns a network of the same shape with all weights and biases zero.
     #[must_use]
     pub fn zeros_like(&self) -> Mlp {
         let zero = |layer: &Dense| Dense {
@@ -95,19 +95,19 @@ impl Mlp {
         Mlp { layers: self.layers.iter().map(zero).collect() }
     }
 
-    /// Inputs expected.
+    /// Returns the number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.layers.first().map_or(0, |layer| layer.inputs)
     }
 
-    /// The output for one row.
+    /// Returns the output for one row.
     #[must_use]
     pub fn predict(&self, x: &[f32]) -> f32 {
         self.activations(x).last().and_then(|out| out.first()).copied().unwrap_or(0.0)
     }
 
-    /// What each layer puts out.
+    /// Returns the outputs of each layer.
     fn activations(&self, x: &[f32]) -> Vec<Vec<f32>> {
         let mut all: Vec<Vec<f32>> = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Mlp {
         all
     }
 
-    /// Gradients of the mean squared error over a batch, and that error.
+    /// Returns the gradients of the mean squared error over a batch, and that error.
     #[must_use]
     pub fn gradients(&self, batch: &[(&[f32], f32)]) -> (Mlp, f32) {
         let mut into = self.zeros_like();
@@ -145,12 +145,12 @@ impl Mlp {
         (into, loss / batch.len().max(1) as f32)
     }
 
-    /// All parameters, layer by layer.
+    /// Returns all parameters, layer by layer.
     pub fn parameters(&self) -> impl Iterator<Item = f32> {
         self.layers.iter().flat_map(|layer| layer.weights.iter().chain(&layer.bias)).copied()
     }
 
-    /// All parameters, to change.
+    /// Returns all parameters, mutable.
     pub fn parameters_mut(&mut self) -> impl Iterator<Item = &mut f32> {
         self.layers.iter_mut().flat_map(|layer| layer.weights.iter_mut().chain(&mut layer.bias))
     }

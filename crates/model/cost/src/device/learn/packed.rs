@@ -1,28 +1,27 @@
-//! Trees as few bytes: thresholds by number, leaves in 16 bits, children where they are expected.
+//! Compact form of trees: thresholds by number, leaves in 16 bits, children in breadth-first order.
 
 use super::error::TreesError;
 use super::trees::{Node, Places, Root, Trees};
 
-/// What stands for a leaf among features.
+/// Mark of a leaf among features.
 const LEAF: u8 = 255;
 
-/// What an offset of 32,768 changes in 16 bits.
+/// Bit that an offset of 32,768 flips in 16 bits.
 const SIGN: u16 = 1 << 15;
 
-/// Trees level by level, one byte and one number a node.
+/// Trees level by level, one byte and one number per node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
-    /// What every row begins with.
+    /// Start value of every row.
     pub base: f32,
-    /// What leaves are multiples of.
+    /// Unit of leaves.
     pub step: f32,
-    /// Number of trees.
     pub trees: u32,
-    /// The thresholds of each feature.
+    /// Thresholds of each feature.
     pub thresholds: Vec<Vec<f32>>,
-    /// The feature of each node; 255 marks a leaf.
+    /// Feature of each node; 255 marks a leaf.
     pub features: Vec<u8>,
-    /// Which threshold of the feature; for a leaf, how many steps, offset by 32,768.
+    /// Index of the feature's threshold; for a leaf, its number of steps, offset by 32,768.
     pub values: Vec<u16>,
 }
 
@@ -30,7 +29,7 @@ pub struct Packed {
 #[must_use]
 pub fn pack(trees: &Trees) -> Packed {
     let mut thresholds: Vec<Vec<f32>> = vec![Vec::new(); trees.features];
-    // How many thresholds of its feature lie before each column.
+    // Number of thresholds of its feature before each column.
     let mut before = Vec::with_capacity(trees.columns.len());
     for column in &trees.columns {
         let of_feature = &mut thresholds[usize::from(column.feature)];
@@ -60,7 +59,7 @@ pub fn pack(trees: &Trees) -> Packed {
 ///
 /// # Errors
 ///
-/// What does not hold together.
+/// The first inconsistency.
 pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
     if !(packed.base.is_finite() && packed.step.is_finite() && packed.step > 0.0) {
         return Err(TreesError::Scale);
@@ -78,7 +77,7 @@ pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
     if both().any(|(feature, value)| usize::from(value) >= counts[usize::from(feature)]) {
         return Err(TreesError::NoThreshold);
     }
-    // Every other node is a leaf: without branches, nothing is guessed wrong.
+    // Every other node is a leaf: code without branches has no mispredictions.
     let node = |(feature, value)| {
         if feature == LEAF { Node::leaf() } else { places.split(feature, value) }
     };
@@ -100,8 +99,8 @@ pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
     Ok(Trees { base: packed.base, features, step: packed.step, columns, nodes, leaves, roots })
 }
 
-/// Tells the nodes of the first tree where their children are; how many nodes it has, and how deep it is. Children come in
-/// the order of their parents, so their places need not be written down.
+/// Sets the children of the first tree's nodes; returns its number of nodes and its depth. Children come in
+/// the order of their parents, so their indices are not stored.
 fn join(nodes: &mut [Node]) -> Result<(u16, u16), TreesError> {
     let (mut here, mut expected, mut level_end, mut depth) = (0_usize, 1, 1, 0_usize);
     for node in nodes {

@@ -1,28 +1,28 @@
-//! How far predictions are off.
+//! Errors of predictions.
 
 use serde::{Deserialize, Serialize};
 
 /// Smallest relative error that counts in a geometric mean: a single exact hit would make it zero.
 const LEAST: f64 = 1e-4;
 
-/// Errors of predictions, relative to what was measured.
+/// Errors of predictions, relative to the measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
-    /// Rows compared.
+    /// Number of compared rows.
     pub rows: usize,
     /// Geometric mean of absolute relative errors.
     pub gmae: f64,
-    /// Their mean.
+    /// Mean of absolute relative errors.
     pub mean: f64,
-    /// What nine in ten do not exceed.
+    /// 90th percentile of absolute relative errors.
     pub p90: f64,
-    /// The predictions' sum relative to the measurements' in the geometric mean, less one: which way they err.
+    /// Geometric mean of predicted over measured, less one: the direction of the errors.
     pub bias: f64,
 }
 
 impl Score {
-    /// From logarithms of measured over predicted.
+    /// Computes the score from logarithms of measured over predicted.
     #[must_use]
     pub fn of_residuals(residuals: &[f64]) -> Option<Score> {
         let mut errors: Vec<f64> =
@@ -44,7 +44,7 @@ impl Score {
     }
 }
 
-/// The value that a share of all values does not exceed; the values need no order. Not-a-number without values.
+/// Value that a share of all values does not exceed; the values need no order. Not-a-number without values.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();

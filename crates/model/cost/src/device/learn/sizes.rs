@@ -1,4 +1,4 @@
-//! Inputs of the published networks: logarithms of the sizes that define a call, and nothing else.
+//! Inputs of the published networks: only the logarithms of the sizes that define a call.
 
 use steptime_aten::kernel::{Epilogue, Layout, Precision};
 use steptime_aten::{Kernel, KernelCall};
@@ -8,7 +8,7 @@ use crate::device::variant::is_permutation;
 /// Number of inputs.
 pub const SIZES: usize = 12;
 
-/// The inputs of a call for which the publication used a network: matrix products, convolutions, transposes, and
+/// Returns the inputs of a call for which the publication used a network: matrix products, convolutions, transposes, and
 /// extraction by index. `None` for others.
 #[must_use]
 pub fn sizes(call: &KernelCall) -> Option<[f32; SIZES]> {
@@ -52,7 +52,7 @@ fn flag(value: bool) -> f32 {
     f32::from(u8::from(value))
 }
 
-/// One input for each way to multiply faster than in 32 bits.
+/// One input for each faster precision than 32 bits.
 fn precision(precision: Precision) -> [f32; 3] {
     [Precision::Tf32, Precision::Bf16, Precision::F16].map(|one| flag(one == precision))
 }

@@ -1,6 +1,6 @@
 //! Features of many calls, one row each.
 
-/// What stands for a feature without a value: below every real one, so that a split can set it apart.
+/// Value of a missing feature: below every real one, so that a split can separate it.
 pub const MISSING: f32 = -1e30;
 
 /// Rows of features, all of one length.
@@ -11,13 +11,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// Without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new(columns: usize) -> Table {
         Table { columns, values: Vec::new() }
     }
 
-    /// Adds a row: what `fill` appends. Too few values are filled up with missing ones, too many are cut off;
+    /// Adds the row that `fill` appends. Too few values are filled up with missing ones, too many are cut off;
     /// not-a-number and infinities become finite.
     pub fn push(&mut self, fill: impl FnOnce(&mut Vec<f32>)) {
         let start = self.values.len();
@@ -28,37 +28,37 @@ impl Table {
         }
     }
 
-    /// Number of features.
+    /// Returns the number of features.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// One row.
+    /// Returns one row.
     #[must_use]
     pub fn row(&self, at: usize) -> &[f32] {
         &self.values[at * self.columns..(at + 1) * self.columns]
     }
 
-    /// The rows at these places, in their order.
+    /// Returns the rows at these indices, in their order.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Table {
         let values = rows.iter().flat_map(|&at| self.row(at)).copied().collect();
         Table { columns: self.columns, values }
     }
 
-    /// All values of a feature.
+    /// Returns all values of a feature.
     pub fn column(&self, at: usize) -> impl Iterator<Item = f32> {
         self.values.iter().skip(at).step_by(self.columns.max(1)).copied()
     }
 
-    /// The least and the greatest value of each feature; missing ones do not count. A feature that always misses
+    /// Returns the least and the greatest value of each feature; missing ones do not count. A feature that always misses
     /// has a range from zero to zero.
     #[must_use]
     pub fn ranges(&self) -> Vec<[f32; 2]> {

@@ -1,9 +1,9 @@
-//! Regression trees: how they lie in memory, and their evaluation.
+//! Regression trees: their memory layout, and their evaluation.
 
 use super::error::TreesError;
 use super::table::Table;
 
-/// Leaves are not told apart more finely: of hundreds of trees, the roundings add up to a thousandth.
+/// Finest step of leaves: over hundreds of trees, the roundings add up to a thousandth.
 const FINEST: f32 = 1e-4;
 
 /// Rows that go through a tree together, so that their loads overlap.
@@ -12,26 +12,26 @@ const LANES: usize = 8;
 /// Rows that go through all trees before the next ones do: their ranks stay in the second-level cache.
 const BLOCK: usize = 64 * LANES;
 
-/// Thresholds that a byte tells apart: a value is at or above none of them up to all.
+/// Thresholds per byte: a value has reached none of them up to all.
 const RANKS: u16 = 255;
 
-/// Ranks of a row: any byte is the place of one.
+/// Ranks of a row: any byte is a valid index.
 const COLUMNS: usize = 256;
 
 /// A sum of regression trees.
 ///
-/// Rows are compared with thresholds once, not in every tree: a split asks for how many thresholds a value has reached.
+/// Rows are compared with thresholds once, not in every tree: a split uses the number of thresholds that a value has reached.
 /// So a node takes four bytes, and many of them fit into caches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trees {
     pub(super) base: f32,
-    /// Features of a row.
+    /// Number of features of a row.
     pub(super) features: usize,
-    /// What leaves are whole multiples of.
+    /// Unit of leaves, which are whole multiples of it.
     pub(super) step: f32,
     pub(super) columns: Vec<Column>,
     pub(super) nodes: Vec<Node>,
-    /// How many steps each node adds: 0 for splits.
+    /// Number of steps that each node adds: 0 for splits.
     pub(super) leaves: Vec<i16>,
     pub(super) roots: Vec<Root>,
 }
@@ -43,20 +43,20 @@ pub(super) struct Column {
     pub thresholds: Vec<f32>,
 }
 
-/// A split; or a leaf, which is a split where every value stays.
+/// A split; or a leaf, which is a split that every value stays at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
     pub column: u8,
-    /// Which threshold of the column. A leaf has [`Node::LEAF`]: no value reaches more.
+    /// Index of the column's threshold. A leaf has [`Node::LEAF`]: no value reaches more.
     pub threshold: u8,
-    /// The child for values below the threshold, counted from the root; the other child is next to it.
+    /// Child for values below the threshold, counted from the root; the other child is next to it.
     pub below: u16,
 }
 
 impl Node {
     const LEAF: u8 = RANKS as u8;
 
-    /// A leaf, whose place is not known yet.
+    /// A leaf whose index is not known yet.
     pub(super) fn leaf() -> Node {
         Node { column: 0, threshold: Node::LEAF, below: 0 }
     }
@@ -66,12 +66,12 @@ impl Node {
     }
 }
 
-/// Where thresholds are found: the first column of each feature.
+/// First column of each feature.
 #[derive(Debug)]
 pub(super) struct Places([u8; 256]);
 
 impl Places {
-    /// The columns that hold these thresholds of each feature, in ascending order and each once, and where they are.
+    /// Returns the columns of these thresholds of each feature, in ascending order and each once, and the first column of each.
     pub(super) fn of(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
         let mut columns = Vec::new();
         let mut places = Places([0; 256]);
@@ -88,8 +88,8 @@ impl Places {
         if columns.len() > COLUMNS { Err(TreesError::Thresholds) } else { Ok((columns, places)) }
     }
 
-    /// A split at a threshold of a feature, by its number, whose children are not known yet. What is not there gives a
-    /// node that is wrong.
+    /// Returns a split at a threshold of a feature, by its number; the children are not known yet. A feature or number that does not exist
+    /// gives a wrong node.
     pub(super) fn split(&self, feature: u8, number: u16) -> Node {
         let first = self.0[usize::from(feature)];
         let column = first.wrapping_add((number / RANKS) as u8);
@@ -97,7 +97,7 @@ impl Places {
     }
 }
 
-/// Where a tree lies, and how deep it is.
+/// Position of a tree, and its depth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Root {
     pub start: u32,
@@ -105,24 +105,22 @@ pub(super) struct Root {
     pub depth: u16,
 }
 
-/// A node of a tree as it was grown.
+/// A node of a grown tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Grown {
     /// Values of a feature below the threshold go to the first child, others to the second.
     Split {
-        /// The feature.
         feature: u16,
-        /// The threshold.
         threshold: f32,
-        /// The children's places.
+        /// Indices of the children.
         children: [usize; 2],
     },
-    /// Adds this.
+    /// Adds this value.
     Leaf(f32),
 }
 
 impl Trees {
-    /// The same for every row.
+    /// Creates a sum with the same value for every row.
     #[must_use]
     pub fn constant(value: f32, features: usize) -> Trees {
         Trees {
@@ -136,13 +134,13 @@ impl Trees {
         }
     }
 
-    /// From grown trees, each with its root first. Leaves are rounded to whole steps of which the largest has
-    /// no more than 16 bits, as files hold them.
+    /// Creates a sum from grown trees, each with its root first. Leaves are rounded to whole steps of which the largest has
+    /// no more than 16 bits, as in files.
     ///
     /// # Errors
     ///
-    /// A child that is not there, has two parents or is its own ancestor; a feature that is not there; a tree of
-    /// more than 65,535 nodes; more thresholds than can be told apart.
+    /// A child that does not exist, has two parents or is its own ancestor; a feature that does not exist; a tree of
+    /// more than 65,535 nodes; more thresholds than the format can number.
     pub fn new(base: f32, features: usize, grown: &[Vec<Grown>]) -> Result<Trees, TreesError> {
         let mut largest = 0f32;
         let mut thresholds = vec![Vec::new(); features];
@@ -201,7 +199,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Number of trees.
+    /// Returns the number of trees.
     #[must_use]
     pub fn len(&self) -> usize {
         self.roots.len()
@@ -213,13 +211,13 @@ impl Trees {
         self.roots.is_empty()
     }
 
-    /// Number of features they expect.
+    /// Returns the number of features that they expect.
     #[must_use]
     pub fn features(&self) -> usize {
         self.features
     }
 
-    /// The sum for each row, tree by tree: one tree is small enough to stay in the first-level cache. Rows of too
+    /// Returns the sum for each row, tree by tree: one tree is small enough to stay in the first-level cache. Rows of too
     /// few features give the constant.
     #[must_use]
     pub fn predict(&self, table: &Table) -> Vec<f32> {
@@ -228,7 +226,7 @@ impl Trees {
             return sums;
         }
         for (block, sums) in sums.chunks_mut(BLOCK).enumerate() {
-            // Lanes that have no row repeat the last.
+            // Lanes without a row repeat the last.
             let lanes = 0..sums.len().next_multiple_of(LANES);
             let row = |lane: usize| table.row(block * BLOCK + lane.min(sums.len() - 1));
             let ranks: Vec<_> = lanes.map(|lane| self.ranks(row(lane))).collect();
@@ -237,7 +235,7 @@ impl Trees {
         sums
     }
 
-    /// Adds to the sum of each row what its ranks give, tree by tree.
+    /// Adds the values of the trees to the sum of each row, tree by tree.
     fn add(&self, ranks: &[[u8; COLUMNS]], sums: &mut [f32]) {
         let (groups, _) = ranks.as_chunks::<LANES>();
         for root in &self.roots {
@@ -258,7 +256,7 @@ impl Trees {
         }
     }
 
-    /// How many thresholds of each column a row has reached.
+    /// Returns the number of thresholds of each column that a row has reached.
     fn ranks(&self, row: &[f32]) -> [u8; COLUMNS] {
         let mut ranks = [0; COLUMNS];
         for (rank, column) in ranks.iter_mut().zip(&self.columns) {
@@ -269,7 +267,7 @@ impl Trees {
     }
 }
 
-/// The leaves of a tree where the first of these rows end.
+/// Finds the leaves of a tree for the first `ROWS` of these rows.
 fn descend<const ROWS: usize>(
     nodes: &[Node],
     depth: u16,

@@ -1,9 +1,9 @@
 //! Batched embedding lookups, forward and backward with SGD: bytes moved by each warp, which makes one bag of one
-//! table; simple, and with the share of lookups that hit the second-level cache.
+//! table; a simple form, and one with the share of lookups that hit the second-level cache.
 //!
 //! The formulas are those of the authors' code, which is later than the paper and differs from it in constants:
 //! `embedding_forward_predictor`, `embedding_backward_sgd_predictor` and their simple forms in `analysis/inference.py` of
-//! `github.com/owensgroup/ml_perf_model`, commit 5b2522a of 2024-11-26. Two things are ours: rates are constants (theirs
+//! `github.com/owensgroup/ml_perf_model`, commit 5b2522a of 2024-11-26. Two things differ here: rates are constants (theirs
 //! fall off for small transfers), and no probability is negative.
 
 use steptime_aten::kernel::{EmbeddingBag, FusedBags, TableBatched};
@@ -15,26 +15,26 @@ use crate::device::spec::DeviceSpec;
 pub struct Batched {
     /// Tables, `T`.
     pub tables: f64,
-    /// Rows of each, `E`.
+    /// Rows per table, `E`.
     pub rows: f64,
-    /// Columns of each, `D`.
+    /// Columns per table, `D`.
     pub dim: f64,
-    /// Bags of each, `B`.
+    /// Bags per table, `B`.
     pub batch: f64,
-    /// Lookups of each bag, `L`.
+    /// Lookups per bag, `L`.
     pub length: f64,
 }
 
 /// Bytes of a warp's table offset.
 const TABLE_OFFSETS: f64 = 32.0;
 
-/// Bytes of its row offsets, begin and end.
+/// Bytes of a warp's row offsets, begin and end.
 const ROW_OFFSETS: f64 = 64.0;
 
-/// The share of the second-level cache that holds rows.
+/// Share of the second-level cache that holds rows.
 const CACHE_SHARE: f64 = 0.9;
 
-/// Warps of FBGEMM's forward kernel on each multiprocessor: 0.71 of 64.
+/// Warps per multiprocessor of FBGEMM's forward kernel: 0.71 of 64.
 const WARPS: f64 = 45.0;
 
 /// Bytes of 32-bit numbers, in whole sectors.
@@ -43,7 +43,7 @@ fn sectors(numbers: f64) -> f64 {
 }
 
 impl Batched {
-    /// One table.
+    /// Creates it for one table.
     #[must_use]
     pub fn of_bag(bag: &EmbeddingBag) -> Batched {
         Batched {
@@ -55,14 +55,14 @@ impl Batched {
         }
     }
 
-    /// Many; all are given the mean size.
+    /// Creates it for many tables; all get the mean size.
     #[must_use]
     pub fn of_tables(tables: &TableBatched) -> Batched {
         let sizes = [tables.tables, tables.rows, tables.dims, tables.batch, tables.lookups];
         Batched::of_mean(sizes.map(|size| size as f64))
     }
 
-    /// The same of tables of any sizes.
+    /// Creates it for tables of any sizes, all with the mean size.
     #[must_use]
     pub fn of_fused(bags: &FusedBags) -> Batched {
         let rows = bags.tables.iter().map(|table| table.rows as f64).sum();
@@ -71,7 +71,7 @@ impl Batched {
         Batched::of_mean([tables, rows, dims, batch, lookups])
     }
 
-    /// From tables, rows and columns of all of them, bags a table, and lookups of all.
+    /// Creates it from tables, rows and columns of all of them, bags per table, and lookups of all.
     fn of_mean([tables, rows, dims, batch, lookups]: [f64; 5]) -> Batched {
         let (tables, batch) = (tables.max(1.0), batch.max(1.0));
         Batched {
@@ -87,7 +87,7 @@ impl Batched {
         self.tables * self.batch
     }
 
-    /// Rows of one table that the cache holds, with so many warps running on each multiprocessor.
+    /// Rows of one table that the cache holds, with `warps` warps running on each multiprocessor.
     fn cached_rows(&self, warps: f64, spec: &DeviceSpec) -> f64 {
         let running = f64::from(spec.multiprocessors) * warps;
         let tables = (running / self.batch).ceil().max(1.0);
@@ -96,7 +96,7 @@ impl Batched {
     }
 }
 
-/// Forward, every byte from device memory, µs: `embedding_forward_predictor_simple`.
+/// Forward time with every byte from device memory, µs: `embedding_forward_predictor_simple`.
 #[must_use]
 pub fn forward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     let warp =
@@ -104,7 +104,7 @@ pub fn forward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     spec.dram_us(of.warps() * warp).max(1e-3)
 }
 
-/// Forward with the hit rate of a cache that fills with rows under uniform lookups and then keeps them, µs:
+/// Forward time with the hit rate of a cache that fills with rows under uniform lookups and then keeps them, µs:
 /// `embedding_forward_predictor`.
 ///
 /// Rows of up to 64 columns take 1.1 times as long and of up to 32 columns 1.55 times, as its authors found.
@@ -130,7 +130,7 @@ pub fn forward(of: &Batched, spec: &DeviceSpec) -> f64 {
     (spec.dram_us(dram).max(spec.l2_us(cache)) * narrow).max(1e-3)
 }
 
-/// Backward with SGD, every byte from device memory, rows read and written, µs:
+/// Backward time with SGD, every byte from device memory, rows read and written, µs:
 /// `embedding_backward_sgd_predictor_simple`.
 #[must_use]
 pub fn backward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
@@ -144,11 +144,11 @@ pub fn backward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     spec.dram_us(of.warps() * warp).max(compute).max(1e-3)
 }
 
-/// Backward with SGD and the probability that all rows of a bag are cached, µs: `embedding_backward_sgd_predictor`,
-/// with as many warps in a block as the kernel that they measured.
+/// Backward time with SGD and the probability that all rows of a bag are cached, µs: `embedding_backward_sgd_predictor`,
+/// with the number of warps per block of the kernel that they measured.
 #[must_use]
 pub fn backward(of: &Batched, spec: &DeviceSpec) -> f64 {
-    // A block of so many warps fits its rows into shared memory; 256 numbers each.
+    // A block of that number of warps fits its rows into shared memory; 256 numbers each.
     let warps = (256.0 / of.dim.max(1.0)).floor().max(1.0);
     let running = f64::from(spec.multiprocessors) * warps;
     let together = (running / of.batch).ceil().max(1.0);
@@ -158,14 +158,14 @@ pub fn backward(of: &Batched, spec: &DeviceSpec) -> f64 {
     let length = of.length.round().max(0.0);
     let mut hits = 1.0;
     if cached < of.rows {
-        // The product falls at each factor: of enormous bags nothing is left long before their end.
+        // The product falls at each factor: for enormous bags it vanishes long before their end.
         let mut taken = 0.0;
         while taken < length && hits > 1e-9 {
             hits *= ((cached - taken) / (of.rows - taken).max(1.0)).clamp(0.0, 1.0);
             taken += 1.0;
         }
     }
-    // Less than nothing where more is cached than lookups touch: then less of the table is read, too.
+    // Negative if more is cached than lookups touch: then less of the table is read, too.
     let weights = 2.0 * of.length * sectors(of.dim) * of.batch - table;
     let per_table = of.batch * (sectors(of.length) + sectors(of.dim)) + (1.0 - hits) * weights + table;
     let cache = of.tables * (of.batch * (TABLE_OFFSETS + ROW_OFFSETS) + hits * weights);
@@ -194,7 +194,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
     }
 
-    /// What the authors' functions give for the toy device, worked once by hand.
+    /// Results of the authors' functions for the toy device, computed once by hand.
     #[test]
     fn forward_is_theirs_to_the_digit() {
         let spec = toy();

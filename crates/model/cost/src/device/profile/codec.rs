@@ -1,4 +1,4 @@
-//! Numbers to bytes and back.
+//! Encoding of numbers as bytes.
 
 use super::error::ModelsError;
 

@@ -1,4 +1,4 @@
-//! Why the contents of a device profile are refused.
+//! Errors of the contents of a device profile.
 
 use std::string::FromUtf8Error;
 
@@ -6,58 +6,57 @@ use super::format::{HEADER, MODELS, OLDEST, VERSION};
 use crate::device::learn::error::TreesError;
 use crate::device::spec::SpecError;
 
-/// Why a text is not a `profile.toml` that this version can use, or could not be written.
+/// Reason why a text is not a `profile.toml` that this version can use, or could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// It has no version.
+    /// The text has no version.
     #[error("it has no version; write `version = {VERSION}` at its top")]
     NoVersion,
-    /// It is of another version.
+    /// The text is of another version.
     #[error(
         "it is of version {0}, and this steptime reads {VERSION}; use the steptime it was made with, or fit it again \
          with `steptime device fit`"
     )]
     Version(i64),
-    /// It is no TOML, or a field is missing, unknown or of another type. The message names line and field.
+    /// The text is not TOML, or a field is missing, unknown or of another type. The message names line and field.
     #[error("{}", .0.to_string().trim_end())]
     Toml(#[source] Box<toml::de::Error>),
-    /// The specification has a value that cannot be.
+    /// The specification has an impossible value.
     #[error("device.{0}")]
     Spec(#[from] SpecError),
-    /// A half-width of the formulas is negative or no number.
+    /// A half-width of the formulas is negative or not a number.
     #[error("unfitted.{field} is {value}, and must be a number of 0 or more")]
     Spread {
         /// `own` or `shared`.
         field: &'static str,
-        /// What it holds.
         value: f64,
     },
-    /// It has fitted families, and the file of their models is missing.
+    /// The header has fitted families, and the file of their models is missing.
     #[error("it has fitted families, and {MODELS} is not beside it")]
     NoModels,
-    /// It cannot be written as TOML.
+    /// The header cannot be written as TOML.
     #[error("it cannot be written: {0}")]
     Unwritable(#[source] Box<toml::ser::Error>),
 }
 
-/// Why models are not ones that this version can use, or do not fit their `profile.toml`.
+/// Reason why this version cannot use models, or why they do not match their `profile.toml`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelsError {
     /// The file is shorter than its first fields, or a number is cut off.
     #[error("it is cut off: it ends too early")]
     Short,
-    /// The file is of another kind.
-    #[error("it does not begin as such a file does")]
+    /// The file is not one of models.
+    #[error("it does not begin with the mark of such a file")]
     Magic,
     /// The file is of another version.
     #[error("it is of version {0}, and this steptime reads {OLDEST} to {VERSION}")]
     Version(u32),
-    /// It was written with another `profile.toml`.
-    #[error("it does not belong to the {HEADER} beside it, or that was edited")]
+    /// The file was written with another `profile.toml`.
+    #[error("it does not belong to the {HEADER} in its folder, or that file was edited")]
     OtherHeader,
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     #[error("it is cut off or damaged")]
     Damaged,
     /// The models of a family cannot be packed or unpacked.
@@ -66,31 +65,31 @@ pub enum ModelsError {
     /// Bytes are left over.
     #[error("it has bytes to spare")]
     Spare,
-    /// A byte that says whether a model follows is neither 0 nor 1.
+    /// A byte that marks a following model is neither 0 nor 1.
     #[error("a mark is neither 0 nor 1")]
     Present,
-    /// Trees do not hold together.
+    /// Trees are inconsistent.
     #[error(transparent)]
     Trees(#[from] TreesError),
-    /// Layers of a network are of sizes that do not fit together.
+    /// Layers of a network have inconsistent sizes.
     #[error("layers of a network do not fit together")]
     Layers,
     /// The range of a stage is empty or not finite.
-    #[error("a range of a stage is none")]
+    #[error("the range of a stage is empty or not finite")]
     Range,
-    /// The name of a kind is no text.
-    #[error("the name of a kind is no text: {0}")]
+    /// The name of a kind is not text.
+    #[error("the name of a kind is not text: {0}")]
     Name(#[from] FromUtf8Error),
     /// The two files differ in the number of families.
     #[error("there are {families} families, and models of {models}")]
     Families {
-        /// Families of the header.
+        /// Number of families in the header.
         families: usize,
-        /// Families that have models.
+        /// Number of families with models.
         models: usize,
     },
-    /// This version knows no family of that name.
-    #[error("no family {0} is known")]
+    /// The family is unknown in this version.
+    #[error("unknown family {0}")]
     UnknownFamily(String),
     /// A family has other features than in this version.
     #[error("its features of {0} are not those of this steptime")]
@@ -99,13 +98,12 @@ pub enum ModelsError {
     #[error("trees of {0} take other features than it has")]
     TreeColumns(String),
     /// The two files differ in the number of a family's stages.
-    #[error("{header} stages of {family} are told, and {models} are there")]
+    #[error("{family}: the header lists {header} stages, the models have {models}")]
     Stages {
-        /// The family.
         family: String,
-        /// Stages of the header.
+        /// Number of stages in the header.
         header: usize,
-        /// Stages that have models.
+        /// Number of stages with models.
         models: usize,
     },
     /// A stage has other features than in this version.
@@ -116,14 +114,14 @@ pub enum ModelsError {
     StageColumns(String),
 }
 
-/// Why a profile could not be put into the contents of its two files.
+/// Reason why a profile could not be put into the contents of its two files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentsError {
-    /// The readable file.
+    /// Error of the readable file.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// The models.
+    /// Error of the models.
     #[error(transparent)]
     Models(#[from] ModelsError),
 }

@@ -8,7 +8,7 @@ use super::header::Header;
 use super::{DeviceProfile, folder, sealed};
 use crate::device::error::Error;
 
-/// The longest readable file that is read.
+/// Longest `profile.toml` that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 
 impl DeviceProfile {
@@ -16,7 +16,7 @@ impl DeviceProfile {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is of another version, has a field that is not known or cannot be, is cut off or
+    /// A file that cannot be read, is of another version, has an unknown field or an impossible value, is cut off or
     /// damaged, or does not belong to the other.
     pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
         let is_folder = path.is_dir();
@@ -34,16 +34,16 @@ impl DeviceProfile {
         assemble(&text, bytes.as_deref(), &header_path, &models_path)
     }
 
-    /// From the contents of the two files, as where they are part of a program.
+    /// Makes a profile from the contents of the two files, for example if they are part of a program.
     ///
     /// # Errors
     ///
-    /// As [`read`](DeviceProfile::read), naming the files by their usual names.
+    /// Those of [`read`](DeviceProfile::read), with the usual names of the files.
     pub fn from_parts(header: &str, models: Option<&[u8]>) -> Result<DeviceProfile, Error> {
         assemble(header, models, Path::new(HEADER), Path::new(MODELS))
     }
 
-    /// The contents of the two files; no second one where nothing was fitted.
+    /// Returns the contents of the two files; no second one if nothing was fitted.
     ///
     /// # Errors
     ///
@@ -57,13 +57,13 @@ impl DeviceProfile {
         Ok((text, Some(sealed)))
     }
 
-    /// Writes the profile's folder. A profile that is there already is replaced, a folder of anything else is not. What
-    /// else lies beside a profile stays. Should the program end meanwhile, the folder holds the old profile or the new
+    /// Writes the profile's folder. An existing profile is replaced, a folder with other content is not. Other
+    /// files next to a profile stay. If the program ends during the write, the folder holds the old profile or the new
     /// one.
     ///
     /// # Errors
     ///
-    /// A place that cannot be written, or that holds something else.
+    /// A folder that cannot be written, or that holds something else.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
         let (text, bytes) = self.to_parts().map_err(|error| match error {
             ContentsError::Header(source) => Error::Header { path: folder.to_owned(), source },
@@ -72,7 +72,7 @@ impl DeviceProfile {
         if !folder::is_free(folder) {
             return Err(Error::Taken { path: folder.to_owned() });
         }
-        // What is written must be read again: nothing is worse than a profile that was replaced by one that is none.
+        // The new files must be readable: an unreadable profile must never replace a good one.
         assemble(&text, bytes.as_deref(), Path::new(HEADER), Path::new(MODELS))
             .map_err(|source| Error::Unusable { path: folder.to_owned(), source: Box::new(source) })?;
         folder::replace(folder, &text, bytes.as_deref())
@@ -90,7 +90,7 @@ fn assemble(
     let damaged = |source| Error::Models { path: models_path.to_owned(), source };
     let header = Header::parse(text).map_err(refused)?;
     let models = match bytes {
-        // A specification beside models that are none of its own is a mistake worth telling.
+        // A specification next to models that do not belong to it is an error.
         Some(bytes) => sealed::unseal(bytes, text).map_err(damaged)?,
         None if header.families.is_empty() => Vec::new(),
         None => return Err(refused(HeaderError::NoModels)),

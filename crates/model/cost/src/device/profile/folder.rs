@@ -1,8 +1,8 @@
 //! Replaces the two files of a profile so that a reader finds the old profile or the new one, never a mixture.
 //!
-//! Two files cannot be renamed at once. The new models are written first, under a name of their own. Then the new header
-//! takes the place of the old one, which makes the new profile the valid one. Last, the models take their place. A reader
-//! that finds models of another header looks for those that wait to take their place.
+//! Two files cannot be renamed at once. The new models are written first, under a temporary name. Then the new header
+//! replaces the old one, which makes the new profile the valid one. Last, the models are renamed. A reader
+//! that finds models of another header looks for new ones under the temporary name.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -11,16 +11,16 @@ use std::path::Path;
 use super::format::{HEADER, MODELS};
 use super::sealed::belong;
 
-/// The header until it is whole.
+/// Name of the header until it is complete.
 const NEXT_HEADER: &str = "profile.toml.next";
-/// The models until their header is in its place. Empty where the new profile has none.
+/// Name of the models until their header is in place. The file is empty if the new profile has none.
 const NEXT_MODELS: &str = "models.bin.zst.next";
 
-/// The models beside a header of the given text; `None` where there are none.
+/// Returns the models next to a header of the given text; `None` if there are none.
 ///
 /// # Errors
 ///
-/// A file that is there and cannot be read.
+/// An existing file that cannot be read.
 pub fn models(header_path: &Path, text: &str) -> io::Result<Option<Vec<u8>>> {
     let in_place = read(&header_path.with_file_name(MODELS))?;
     if in_place.as_ref().is_some_and(|bytes| belong(bytes, text)) {
@@ -33,7 +33,7 @@ pub fn models(header_path: &Path, text: &str) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether a profile may be written to a folder: there is none yet, or a profile, or the rest of one never finished.
+/// Whether a profile may be written to a folder: it does not exist, or holds a profile, or the rest of an unfinished one.
 pub fn is_free(folder: &Path) -> bool {
     if !folder.exists() || folder.join(HEADER).is_file() {
         return true;
@@ -43,15 +43,15 @@ pub fn is_free(folder: &Path) -> bool {
     entries.peek().is_some() && entries.all(|entry| entry.file_name().to_str().is_some_and(unfinished))
 }
 
-/// Puts a header and its models in the place of those in the folder.
+/// Replaces the header and the models of the folder.
 ///
 /// # Errors
 ///
-/// What cannot be written. The folder then holds what it held.
+/// A file that cannot be written. The folder then keeps its content.
 pub fn replace(folder: &Path, text: &str, models: Option<&[u8]>) -> io::Result<()> {
     let is_new = !folder.exists();
     fs::create_dir_all(folder)?;
-    // Writers of one profile take turns, where the system can lock a folder.
+    // Writers of one profile take turns, if the system can lock a folder.
     let _turn = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
     settle(folder)?;
     let [header, next_header] = [HEADER, NEXT_HEADER].map(|name| folder.join(name));
@@ -70,7 +70,7 @@ pub fn replace(folder: &Path, text: &str, models: Option<&[u8]>) -> io::Result<(
     settle(folder)
 }
 
-/// Finishes what a writer left unfinished: models of the header in place take their place, others are removed.
+/// Finishes an interrupted write: models of the header in place are renamed, others are removed.
 fn settle(folder: &Path) -> io::Result<()> {
     let [header, models, next] = [HEADER, MODELS, NEXT_MODELS].map(|name| folder.join(name));
     let Some(bytes) = read(&next)? else { return Ok(()) };
@@ -87,15 +87,15 @@ fn settle(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a header tells of fitted families, which have models.
+/// Whether a header lists fitted families, which have models.
 fn has_families(text: &str) -> bool {
     text.lines().any(|line| line.trim_end() == "[[family]]")
 }
 
-/// The longest file of models that is read, in bytes.
+/// Longest file of models that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// The bytes of a file; `None` where there is none.
+/// Returns the bytes of a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match steptime_trace::read_regular(path, LONGEST) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,4 +1,4 @@
-//! The readable part of a profile.
+//! Readable part of a profile.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::device::learn::descent::Training;
 use crate::device::learn::score::Score;
 use crate::device::spec::DeviceSpec;
 
-/// What `profile.toml` holds.
+/// Content of `profile.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// [`VERSION`].
+    /// Version of the file, [`VERSION`].
     pub version: u32,
-    /// The profile's short name, `h200`.
+    /// Short name of the profile, such as `h200`.
     pub name: String,
-    /// The GPU.
+    /// Specification of the GPU.
     pub device: DeviceSpec,
-    /// How far formulas are off where nothing was fitted.
+    /// Errors of formulas with nothing fitted.
     pub unfitted: Spread,
-    /// What was measured: versions, dates, numbers of rows.
+    /// Metadata of the sweep: versions, dates, numbers of rows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, String>,
-    /// Whose models these families correct, where they have none of their own.
+    /// Profile whose models these families correct, if they have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onto: Option<String>,
-    /// The families fitted, by name.
+    /// Fitted families, by name.
     #[serde(default, rename = "family", skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyHeader>,
 }
@@ -39,29 +39,28 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// A call's own.
+    /// Half-width of a call's own error.
     pub own: f64,
-    /// Common to all calls of a family.
+    /// Half-width of the error that all calls of a family share.
     pub shared: f64,
-    /// Where they are from.
+    /// Source of the values.
     pub source: String,
 }
 
-/// What was fitted for a family.
+/// Fit of a family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FamilyHeader {
-    /// Its name.
     pub name: String,
-    /// Rows fitted on.
+    /// Number of fitted rows.
     pub rows: usize,
-    /// Cases they are from.
+    /// Number of their cases.
     pub cases: usize,
-    /// The model in use: the best on held-out rows.
+    /// Model in use: the best on held-out rows.
     pub model: ModelKind,
-    /// How many trees correct the formula.
+    /// Number of trees that correct the formula.
     pub trees: usize,
-    /// The network of the paper's model, where it has one.
+    /// Network of the paper's model, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Training>,
     /// Scores on held-out rows.
@@ -71,67 +70,67 @@ pub struct FamilyHeader {
     pub variants: BTreeMap<String, Score>,
     /// Intervals on held-out rows.
     pub intervals: BTreeMap<ModelKind, IntervalScore>,
-    /// Factors of the formula.
+    /// Calibration factors of the formula.
     pub calibration: Calibration,
-    /// The features of the trees, with their least and greatest value.
+    /// Features of the trees, with their least and greatest value.
     pub features: Vec<(String, f32, f32)>,
-    /// What later sweeps have taught on top, in their order.
+    /// Corrections from later sweeps, in their order.
     #[serde(default, rename = "stage", skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageHeader>,
 }
 
-/// What was learnt of a family from a later sweep.
+/// Correction of a family from a later sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageHeader {
-    /// Rows of the later sweep.
+    /// Number of rows of the later sweep.
     pub rows: usize,
-    /// Cases they are from.
+    /// Number of their cases.
     pub cases: usize,
-    /// Trees that correct the estimate before.
+    /// Number of trees that correct the earlier estimate.
     pub trees: usize,
     /// Whether kernels inside recorded steps were among the rows.
     pub in_steps: bool,
-    /// The estimate before, on these rows.
+    /// Score of the earlier estimate on these rows.
     pub before: Score,
-    /// With the correction, on held-out cases.
+    /// Score with the correction, on held-out cases.
     pub after: Score,
-    /// The interval on held-out cases.
+    /// Interval on held-out cases.
     pub interval: IntervalScore,
-    /// The names of the features.
+    /// Names of the features.
     pub features: Vec<String>,
-    /// The kinds of calls that it speaks of.
+    /// Kinds of calls that the stage corrects.
     pub kinds: BTreeMap<String, KindScore>,
 }
 
-/// How a stage does on one kind of calls.
+/// Quality of a stage on one kind of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindScore {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How much of the correction is taken, 0 to 1.
+    /// Share of the correction that is applied, 0 to 1.
     pub share: f32,
-    /// Mean error of the estimate before.
+    /// Mean error of the earlier estimate.
     pub before: f64,
     /// Mean error with the correction, on held-out cases.
     pub after: f64,
 }
 
-/// How good an interval is.
+/// Quality of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntervalScore {
     /// Share of held-out rows inside the 90 % interval.
     pub inside: f64,
-    /// Its median half-width, of the logarithm of time.
+    /// Median half-width of the interval, of the logarithm of time.
     pub half_width: f64,
-    /// The part of it that a family has in common.
+    /// Part of the half-width that a family has in common.
     pub shared: f64,
 }
 
 impl Header {
-    /// A profile of nothing but a specification.
+    /// Makes the header of a profile with a specification alone.
     #[must_use]
     pub fn of_spec(name: &str, device: DeviceSpec, unfitted: Spread) -> Header {
         let name = name.to_owned();
@@ -150,7 +149,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// What is wrong, and the remedy: another version, a field that is missing, not known or cannot be.
+    /// The defect and the remedy: another version, a field that is missing, unknown or impossible.
     pub fn parse(text: &str) -> Result<Header, HeaderError> {
         let header = toml::from_str::<Header>(text).map_err(|error| refusal(text, error))?;
         if !(OLDEST..=VERSION).contains(&header.version) {
@@ -165,17 +164,17 @@ impl Header {
         Ok(header)
     }
 
-    /// The text of a `profile.toml`.
+    /// Returns the text of a `profile.toml`.
     ///
     /// # Errors
     ///
-    /// What cannot be written as TOML.
+    /// A value that cannot be written as TOML.
     pub fn text(&self) -> Result<String, HeaderError> {
         toml::to_string(self).map_err(|error| HeaderError::Unwritable(Box::new(error)))
     }
 }
 
-/// Why a text is not a header. The version goes first: a file of another one may well have other fields.
+/// Returns the error of a text that is not a header. The version goes first: a file of another one may well have other fields.
 fn refusal(text: &str, error: toml::de::Error) -> HeaderError {
     match version(text) {
         Some(Some(version)) if !(i64::from(OLDEST)..=i64::from(VERSION)).contains(&version) => {
@@ -186,7 +185,7 @@ fn refusal(text: &str, error: toml::de::Error) -> HeaderError {
     }
 }
 
-/// The version that a text names; `None` where it is no TOML.
+/// Returns the version that a text names; `None` if it is not TOML.
 fn version(text: &str) -> Option<Option<i64>> {
     let table = toml::from_str::<toml::Table>(text).ok()?;
     Some(table.get("version").and_then(toml::Value::as_integer))

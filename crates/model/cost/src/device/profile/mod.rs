@@ -1,6 +1,6 @@
-//! A device profile: what was fitted to one GPU, in memory and as a folder.
+//! A device profile: the fit to one GPU, in memory and as a folder.
 //!
-//! The folder holds `profile.toml`, to be read by people and compared, and `models.bin.zst` with the trees and
+//! The folder holds `profile.toml`, for people to read and compare, and `models.bin.zst` with the trees and
 //! networks. A profile of a specification alone has no second file.
 
 mod codec;
@@ -27,45 +27,44 @@ use super::transfer::Lent;
 use error::ModelsError;
 use header::{FamilyHeader, Header, Spread, VERSION};
 
-/// What is known of a GPU's kernels.
+/// Specification and models of a GPU.
 #[derive(Debug, Clone)]
 pub struct DeviceProfile {
-    /// Its short name, `h200`.
+    /// Short name of the profile, such as `h200`.
     pub name: String,
-    /// The GPU.
     pub spec: DeviceSpec,
-    /// How far formulas are off where nothing was fitted.
+    /// Errors of formulas with nothing fitted.
     pub unfitted: Spread,
-    /// What was measured: versions, dates, numbers of rows.
+    /// Metadata of the sweep: versions, dates, numbers of rows.
     pub sweep: BTreeMap<String, String>,
-    /// Whose models its stages correct, where it has no models of its own.
+    /// Profile whose models its stages correct, if it has no models of its own.
     pub onto: Option<String>,
-    /// Where its models are those of another GPU: what they are worth on this one.
+    /// Data of models transferred from another GPU, with their accuracy on this one.
     pub lent: Option<Box<Lent>>,
     families: Vec<FamilyHeader>,
     models: Vec<FamilyModels>,
     place: FxHashMap<String, usize>,
 }
 
-/// The learnt models of a family.
+/// Learnt models of a family.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FamilyModels {
-    /// Corrects the calibrated formula: the logarithm of what is left.
+    /// Trees that correct the calibrated formula: the logarithm of the remaining ratio.
     pub trees: Option<Trees>,
-    /// The published kind of network over sizes: the logarithm of microseconds.
+    /// Published kind of network over sizes: the logarithm of microseconds.
     pub network: Option<Network>,
     /// Intervals of the paper's, the analytic and the learnt model, in that order.
     pub intervals: [Option<Interval>; 3],
-    /// What later sweeps have taught, in their order.
+    /// Corrections from later sweeps, in their order.
     pub stages: Vec<Stage>,
 }
 
 impl DeviceProfile {
-    /// From a header and the models of its families, in the same order.
+    /// Makes a profile from a header and the models of its families, in the same order.
     ///
     /// # Errors
     ///
-    /// What does not fit together.
+    /// The first inconsistency.
     pub fn new(header: Header, models: Vec<FamilyModels>) -> Result<DeviceProfile, ModelsError> {
         if header.families.len() != models.len() {
             return Err(ModelsError::Families { families: header.families.len(), models: models.len() });
@@ -89,33 +88,33 @@ impl DeviceProfile {
         Ok(DeviceProfile { name, spec, unfitted, sweep, onto, lent: None, families, models, place })
     }
 
-    /// This profile's specification with other models, which fitted together where they are from.
+    /// Returns this profile's specification with other models, which are consistent with each other.
     pub(super) fn with_models(self, families: Vec<(FamilyHeader, FamilyModels)>) -> DeviceProfile {
         let (families, models): (Vec<_>, Vec<_>) = families.into_iter().unzip();
         let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
         DeviceProfile { families, models, place, ..self }
     }
 
-    /// The header and the models of every family, taken apart.
+    /// Splits into the header and the models of every family.
     #[must_use]
     pub fn into_families(self) -> Vec<(FamilyHeader, FamilyModels)> {
         self.families.into_iter().zip(self.models).collect()
     }
 
-    /// The families fitted, by name; none in a profile of a specification alone.
+    /// Returns the fitted families, by name; none in a profile of a specification alone.
     #[must_use]
     pub fn families(&self) -> &[FamilyHeader] {
         &self.families
     }
 
-    /// What was fitted for a family.
+    /// Returns the fit of a family.
     #[must_use]
     pub fn family(&self, name: &str) -> Option<(&FamilyHeader, &FamilyModels)> {
         let &at = self.place.get(name)?;
         Some((&self.families[at], &self.models[at]))
     }
 
-    /// What the readable file says.
+    /// Returns the content of the readable file.
     fn header(&self) -> Header {
         let (unfitted, sweep, families) = (self.unfitted.clone(), self.sweep.clone(), self.families.clone());
         let onto = self.onto.clone();
@@ -131,7 +130,7 @@ impl DeviceProfile {
     }
 }
 
-/// Whether stages are of features that this steptime computes: all of them, or the first ones, as features are only appended.
+/// Whether stages have the features that this steptime computes: all of them, or the first ones, as features are only appended.
 fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> Result<(), ModelsError> {
     let name = || header.name.clone();
     if header.stages.len() != stages.len() {

@@ -1,4 +1,4 @@
-//! Models to bytes and back.
+//! Encoding of models as bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::device::learn::packed::{self, Packed};
 use crate::device::learn::trees::Trees;
 use crate::device::stage::{Kind, Stage};
 
-/// The first version with stages.
+/// First version with stages.
 const WITH_STAGES: u32 = 3;
 
-/// Largest number of inputs, outputs or layers of a network that is believed.
+/// Largest accepted number of inputs, outputs or layers of a network.
 const LARGEST: usize = 1 << 16;
 
-/// The models of one family as bytes.
+/// Encodes the models of one family.
 pub fn write(family: &FamilyModels) -> Vec<u8> {
     let mut out = Writer::default();
     optional(&mut out, family.trees.as_ref(), write_trees);
@@ -31,7 +31,7 @@ pub fn write(family: &FamilyModels) -> Vec<u8> {
     out.0
 }
 
-/// The models of one family from bytes, in the format of a version.
+/// Decodes the models of one family, in the format of a version.
 pub fn read(bytes: &[u8], version: u32) -> Result<FamilyModels, ModelsError> {
     let mut from = Reader(bytes);
     let trees = present(&mut from, read_trees)?;

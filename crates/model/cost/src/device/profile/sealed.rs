@@ -1,4 +1,4 @@
-//! The models of a profile as one file, which knows the header it was written with.
+//! The models of a profile as one file, which stores a fingerprint of its header.
 
 use rayon::prelude::*;
 
@@ -8,15 +8,15 @@ use super::format::{OLDEST, VERSION};
 use super::{FamilyModels, models};
 
 const MAGIC: [u8; 4] = *b"STPM";
-/// Magic, version, fingerprints of the header and of what follows.
+/// Length of the magic, the version, and the fingerprints of the header and of the body.
 const PREAMBLE: usize = 4 + 4 + 8 + 8;
-/// Larger models of one family than this are not believed.
+/// Largest accepted size of one family's models.
 const LARGEST: usize = 1 << 28;
-/// How hard to compress: beyond this, files hardly shrink.
+/// Compression level: beyond this, files hardly shrink.
 const LEVEL: i32 = 19;
 
-/// The models as one file, sealed with the text of their header. Each family is a piece of its own, so that they can be
-/// unpacked side by side.
+/// Encodes the models as one file, sealed with the text of their header. Each family is a separate piece, so that they can be
+/// unpacked in parallel.
 pub(super) fn seal(models: &[FamilyModels], header: &str) -> Result<Vec<u8>, ModelsError> {
     let mut body = Writer::default();
     body.u32(models.len() as u32);
@@ -41,7 +41,7 @@ pub(super) fn belong(bytes: &[u8], text: &str) -> bool {
     bytes.starts_with(&MAGIC) && bytes.get(8..16) == Some(&fingerprint_of_text(text).to_le_bytes())
 }
 
-/// The models of a file, refused where it is damaged or of another header.
+/// Decodes the models of a file; an error if it is damaged or of another header.
 pub(super) fn unseal(bytes: &[u8], header: &str) -> Result<Vec<FamilyModels>, ModelsError> {
     let (front, body) = bytes.split_at_checked(PREAMBLE).ok_or(ModelsError::Short)?;
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| front[at + byte]));
@@ -70,7 +70,7 @@ pub(super) fn unseal(bytes: &[u8], header: &str) -> Result<Vec<FamilyModels>, Mo
     pieces.par_iter().with_max_len(1).map(unpack).collect()
 }
 
-/// Of a text, whichever way its lines end.
+/// Fingerprint of a text, with any line endings.
 fn fingerprint_of_text(text: &str) -> u64 {
     if text.contains('\r') {
         fingerprint(text.replace("\r\n", "\n").as_bytes())

@@ -1,4 +1,4 @@
-//! Delays and copies of a host profile, from the recordings that it is fitted on.
+//! Delays and copies of a host profile, from the recordings of its fit.
 
 use steptime_graph::{Blocking, MarkKind, median};
 use steptime_trace::{Bytes, Nanos};
@@ -9,7 +9,7 @@ use crate::host::coupling::Coupling;
 use crate::host::own;
 use crate::host::profiler::ProfilerCost;
 
-/// The median of the delays between host and device over recordings.
+/// Returns the median of the delays between host and device over recordings.
 pub(super) fn coupling(recordings: &[&Training<'_>]) -> Coupling {
     let fallback = Coupling::default();
     let each: Vec<Coupling> = recordings.iter().map(|r| Coupling::measure(r.graph, &fallback)).collect();
@@ -24,7 +24,7 @@ pub(super) fn coupling(recordings: &[&Training<'_>]) -> Coupling {
     }
 }
 
-/// The median time from the beginning of a chunked copy's call to its start on an idle device, microseconds.
+/// Returns the median time from the beginning of a chunked copy's call to its start on an idle device, microseconds.
 fn copy_lead(recordings: &[&Training<'_>]) -> Option<f64> {
     let mut leads: Vec<Nanos> = recordings
         .iter()
@@ -37,7 +37,7 @@ fn copy_lead(recordings: &[&Training<'_>]) -> Option<f64> {
     median(&mut leads).map(Nanos::as_micros)
 }
 
-/// The host time of staged copies, by size.
+/// Returns the host time of staged copies, by size.
 pub(super) fn copies(recordings: &[&Training<'_>], profiler: &ProfilerCost) -> CopyCost {
     let mut observations: Vec<(Bytes, Nanos)> = Vec::new();
     for recording in recordings {

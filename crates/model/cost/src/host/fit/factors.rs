@@ -1,4 +1,4 @@
-//! What makes gaps long: what they are, how warm they are, and how slow the host was that they were recorded on.
+//! Factors of a gap's time: its kind, its warmth, and the slowness of the recording's host.
 
 use rustc_hash::FxHashMap;
 
@@ -8,25 +8,25 @@ use crate::host::own;
 use crate::host::profiler::ProfilerCost;
 use crate::host::warmth::{self, Class, Warmth};
 
-/// Strength of the belief that warmth makes no difference, in microseconds of measured gaps.
+/// Strength of the prior that warmth makes no difference, in microseconds of measured gaps.
 const PRIOR_US: f64 = 1000.0;
-/// Rounds of the alternating fit; it settles in about forty.
+/// Number of rounds of the alternating fit; it settles in about forty.
 const ROUNDS: usize = 60;
-/// Gaps of a step of ordinary length: the unit of a gap's weight.
+/// Number of gaps of a typical step: the unit of a gap's weight.
 const TYPICAL_GAPS: f64 = 2500.0;
 
-/// A gap: its key in the common list, how warm it is, and its time in microseconds.
+/// A gap: its key in the common list, its warmth, and its time in microseconds.
 type Observation = (u32, Class, f64);
 
-/// One recording's measured gaps.
+/// Measured gaps of one recording.
 struct RecordingGaps {
     gaps: Vec<Observation>,
     slowness: f64,
-    /// Makes a short step count as much as a long one.
+    /// Weight that makes a short step count as much as a long one.
     weight: f64,
 }
 
-/// The keys of all recordings, in the order in which they come first.
+/// Keys of all recordings, in the order of their first appearance.
 #[derive(Default)]
 struct Keys {
     list: Vec<EdgeKey>,
@@ -34,7 +34,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// The place of a key in the list.
+    /// Returns the index of a key in the list, and adds it if it is new.
     fn place(&mut self, key: EdgeKey) -> u32 {
         let list = &mut self.list;
         *self.index.entry(key).or_insert_with_key(|key| {
@@ -54,7 +54,7 @@ pub(super) struct Factors {
 }
 
 impl Factors {
-    /// Finds the factors in turn, each so that sums are kept, until they settle. `None` where nothing was measured.
+    /// Finds the factors in turn, each so that sums are kept, until they settle. `None` if nothing was measured.
     pub(super) fn fit(used: &[&Training<'_>], profiler: &ProfilerCost) -> Option<Factors> {
         let mut keys = Keys::default();
         let recordings: Vec<RecordingGaps> = used.iter().map(|r| observe(r, profiler, &mut keys)).collect();
@@ -65,7 +65,7 @@ impl Factors {
         let mut found = Factors { keys: Vec::new(), base, warmth: Warmth::default(), recordings };
         for round in 0..ROUNDS {
             if round == ROUNDS / 2 {
-                // Recording an event takes longer on a slower host, too.
+                // Recording an event also takes longer on a slower host.
                 for (recording, of) in found.recordings.iter_mut().zip(used) {
                     let slowness = recording.slowness;
                     *recording = observe(of, &profiler.scaled(slowness), &mut keys);
@@ -80,12 +80,12 @@ impl Factors {
         Some(found)
     }
 
-    /// How slow the host of each recording was.
+    /// Returns the slowness of each recording's host.
     pub(super) fn slowness(&self) -> Vec<f64> {
         self.recordings.iter().map(|recording| recording.slowness).collect()
     }
 
-    /// The sum of the warmth factors that each key was measured at.
+    /// Returns for each key the sum of the warmth factors of its measurements.
     pub(super) fn weights(&self) -> Vec<f64> {
         let warmth = &self.warmth;
         let sums = ratios(self.keys.len(), &self.recordings, |_, &(key, class, _)| {
@@ -94,7 +94,7 @@ impl Factors {
         sums.into_iter().map(|(_, weight)| weight).collect()
     }
 
-    /// Times when warm, given the others.
+    /// Sets the times when warm, given the other factors.
     fn set_base(&mut self, keys: usize) {
         let warmth = &self.warmth;
         let sums = ratios(keys, &self.recordings, |recording, &(key, class, us)| {
@@ -103,7 +103,7 @@ impl Factors {
         self.base = sums.iter().map(|&(us, weight)| if weight > 0.0 { us / weight } else { 0.0 }).collect();
     }
 
-    /// The factors of warmth, given the others: first by distance, then by occurrence.
+    /// Sets the factors of warmth, given the others: first by distance, then by occurrence.
     fn set_warmth(&mut self) {
         let (base, warmth) = (&self.base, &mut self.warmth);
         let expected = |recording: &RecordingGaps, key: u32| base[key as usize] * recording.slowness;
@@ -121,7 +121,7 @@ impl Factors {
         set(&mut warmth.by_occurrence, &sums);
     }
 
-    /// How slow each host was, given the others, relative to the typical one of the profile's host.
+    /// Sets the slowness of each host, given the others, relative to the typical one of the profile's host.
     fn set_slowness(&mut self, used: &[&Training<'_>]) {
         let (base, warmth) = (&self.base, &self.warmth);
         let slowness: Vec<f64> = self
@@ -142,7 +142,7 @@ impl Factors {
     }
 }
 
-/// The gaps of a recording, and how warm each is.
+/// Returns the gaps of a recording, with their warmth.
 fn observe(recording: &Training<'_>, profiler: &ProfilerCost, keys: &mut Keys) -> RecordingGaps {
     let graph = recording.graph;
     let edges = Edges::of_graph(graph);
@@ -161,7 +161,7 @@ fn observe(recording: &Training<'_>, profiler: &ProfilerCost, keys: &mut Keys) -
     RecordingGaps { gaps, slowness: 1.0, weight }
 }
 
-/// For each slot the sums of measured and of expected time.
+/// Returns for each slot the sums of measured and of expected time.
 fn ratios(
     slots: usize,
     observed: &[RecordingGaps],
@@ -178,7 +178,7 @@ fn ratios(
     sums
 }
 
-/// Sets factors to measured over expected; a class that was never seen keeps its factor.
+/// Sets factors to measured over expected; a class without measurements keeps its factor.
 fn set(factors: &mut [f64], sums: &[(f64, f64)]) {
     for (factor, &(measured, expected)) in factors.iter_mut().zip(sums) {
         if expected > 0.0 {

@@ -17,7 +17,7 @@ use crate::host::profiler::ProfilerCost;
 use crate::host::speed::Elasticity;
 use crate::host::warmth::Warmth;
 
-/// The file's head. The gaps follow it, one a line.
+/// Head of the file. The gaps follow it, one per line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -91,7 +91,7 @@ impl File {
     }
 }
 
-/// A number that must be finite and not negative.
+/// Checks that a number is finite and not negative.
 fn number(value: f64, field: impl Fn() -> String) -> Result<(), ProfileError> {
     if value.is_finite() && value >= 0.0 {
         Ok(())
@@ -104,13 +104,13 @@ impl HostProfile {
     /// Parses the text of a profile.
     ///
     /// # Errors
-    /// What is wrong with it, with the line or the field.
+    /// The defect, with the line or the field.
     pub fn parse(text: &str) -> Result<HostProfile, ProfileError> {
         #[derive(Deserialize)]
         struct Head {
             version: Option<u32>,
         }
-        // The version stands before the first table; the gaps, nearly all of the text, are read once, below.
+        // The version comes before the first table; the gaps, nearly all of the text, are read once, below.
         let start = text.find("\n[").map_or(text, |end| &text[..end]);
         let head: Head = toml::from_str(start).or_else(|_| toml::from_str(text)).map_err(no_toml)?;
         match head.version {
@@ -148,7 +148,7 @@ impl HostProfile {
         })
     }
 
-    /// The text of the profile's file.
+    /// Returns the text of the profile's file.
     pub fn to_text(&self) -> String {
         let file = File {
             version: VERSION,

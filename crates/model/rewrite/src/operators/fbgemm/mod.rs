@@ -12,34 +12,34 @@ use super::inputs::Inputs;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 
-/// Host time of the module in Python, before it checks indices and before it looks them up, and of what its backward op does beside
-/// launches, in times of a small op with autograd: of three recordings of one host.
+/// Host time of the Python module before the check of indices and before the lookup, and of its backward op apart from launches, in units of a small
+/// op with autograd: from three recordings on one host.
 const PYTHON: [f64; 2] = [7.0, 44.0];
 const BACKWARD: f64 = 11.0;
 
-/// All tables of a group as one, and what the module keeps of them.
+/// All tables of a group as one, with the module's other tensors.
 pub(super) struct Fused<'c> {
     group: &'c Group,
     indices: TensorId,
     offsets: TensorId,
-    /// All elements, those of the optimizer's states, and an empty tensor for what lies elsewhere.
+    /// All elements, all elements of each optimizer state, and an empty tensor for unused memory locations.
     weights: TensorId,
     states: Vec<TensorId>,
     none: TensorId,
-    /// For each table where it lies and begins, the columns and the rows before it.
+    /// For each table, its memory location and begin; and the columns and rows before it.
     places: TensorId,
     begins: TensorId,
     columns: TensorId,
     rows: TensorId,
-    /// The learning rate, and how many steps were taken: numbers on the host.
+    /// The learning rate, and the number of steps taken: scalars on the host.
     rate: TensorId,
     steps: TensorId,
-    /// The steps once more, on the device.
+    /// The number of steps, on the device.
     steps_there: TensorId,
 }
 
 impl<'c> Fused<'c> {
-    /// Of a group's tables.
+    /// The tensors for a group's tables.
     pub fn of(views: &mut Views<'_>, group: &'c Group, inputs: &Inputs) -> Fused<'c> {
         let count = group.members.len() as i64;
         let elements = group.members.iter().map(|each| views.value(each.lookup.table).numel() as i64);
@@ -78,7 +78,7 @@ impl<'c> Fused<'c> {
         self.group.members.iter().map(|member| member.lookup.width).max().unwrap_or(0)
     }
 
-    /// `weights, none, none, places, begins, columns, [columns in all,] widest`, which all calls begin with.
+    /// `weights, none, none, places, begins, columns, [columns in all,] widest`: the first arguments of all calls.
     fn tables(&self, views: &Views<'_>, pooled: Option<TensorId>) -> Vec<Arg<TensorId>> {
         let tensors = [self.weights, self.none, self.none, self.places, self.begins, self.columns];
         let mut args: Vec<Arg<TensorId>> = tensors.map(Arg::Tensor).into();
@@ -95,7 +95,7 @@ impl<'c> Fused<'c> {
 }
 
 impl Calls for Fused<'_> {
-    /// Indices are checked, then looked up.
+    /// Checks indices, then looks them up.
     fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp> {
         let warning = views.tensor(&[1], self.indices);
         let lookups = self.lookups().into_iter().take(2);
@@ -135,7 +135,7 @@ impl Calls for Fused<'_> {
         before
     }
 
-    /// The function that sorts indices, adds gradients up and updates rows; that of the tables' gradient has nothing left to add.
+    /// The function that sorts indices, reduces gradients and updates rows; and an `AccumulateGrad` without a gradient.
     fn backward(&self, views: &mut Views<'_>, gradient: TensorId) -> Vec<NewOp> {
         let count = views.value(self.indices).numel() as i64;
         let (copy, taken) = views.contiguous(gradient);
@@ -168,19 +168,19 @@ fn tensor(views: &mut Views<'_>, shape: &[i64], dtype: Dtype) -> TensorId {
     views.patch.tensor(views.step, value)
 }
 
-/// `empty_like` of a tensor, another.
+/// A new tensor by `empty_like`.
 fn like(name: &str, from: TensorId, to: TensorId, views: &Views<'_>) -> NewOp {
     let value = views.value(to);
     let memory = op("aten::empty_strided", vec![ints(&value.shape), ints(&value.strides)], to);
     op(name, vec![Arg::Tensor(from)], to).with(vec![memory])
 }
 
-/// `to` that changes nothing.
+/// A `to` without effect.
 fn same(tensor: TensorId) -> NewOp {
     op("aten::to", vec![Arg::Tensor(tensor)], tensor)
 }
 
-/// A number is read from the host's memory.
+/// A read of a number in host memory.
 fn read(tensor: TensorId) -> NewOp {
     let call = || Call { inputs: vec![Arg::Tensor(tensor)], ..Call::default() };
     let inner = NewOp::new("aten::_local_scalar_dense", call());

@@ -1,4 +1,4 @@
-//! The room in which FBGEMM's backward op sorts.
+//! Workspace for the sort in FBGEMM's backward op.
 
 use steptime_aten::{Arg, Dtype};
 use steptime_step::NewOp;
@@ -7,11 +7,11 @@ use super::{Fused, like, tensor, zeroed};
 use crate::new_ops::{ints, op};
 use crate::operators::views::Views;
 
-/// Lookups of one row that a block adds up.
+/// Lookups of one row per block in the reduction.
 const BLOCK: i64 = 1024;
 
 impl Fused<'_> {
-    /// What the backward op makes to sort so many indices, and to add up gradients of rows that are looked up often.
+    /// Ops that allocate memory to sort `count` indices, and to reduce gradients of frequently looked-up rows.
     pub(super) fn sorting(&self, views: &mut Views<'_>, count: i64) -> Vec<NewOp> {
         let keys = [Dtype::I32, Dtype::I32, Dtype::I64, Dtype::I64].map(|dtype| {
             let to = tensor(views, &[count], dtype);

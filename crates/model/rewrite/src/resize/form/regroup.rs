@@ -1,10 +1,10 @@
-//! The same elements in another shape: which dimensions hold the factors of which.
+//! The same elements in another shape: assignment of factors to the new dimensions.
 
 use smallvec::SmallVec;
 
 use super::{Factor, Form};
 
-/// The size of a dimension, as far as it is known.
+/// The size of a dimension, with its form where known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size<'f> {
     pub is: i64,
@@ -26,23 +26,23 @@ impl Size<'_> {
 /// A reshape: elements keep their order, and so do the factors of sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Regroup {
-    /// What grows, where it is as it was.
+    /// The recorded growing size.
     pub from: i64,
-    /// Whether what is not known of a size that grows is taken to be fixed.
+    /// Whether unknown parts of a growing size are taken to be fixed.
     pub lenient: bool,
-    /// The dimension whose size is what is left for it.
+    /// The dimension of size -1, which takes the remaining elements.
     pub open: Option<usize>,
-    /// Whether what grows from one, between two dimensions of which nothing says which one has it, goes where it mostly does.
+    /// Whether an ambiguous growing factor of size one, between two dimensions, goes to the usual one of them.
     pub usual: bool,
 }
 
-/// A factor with its size as it was.
+/// A factor with its recorded size.
 #[derive(Debug, Clone, Copy)]
 struct Atom {
     size: i64,
-    /// `None` where it is not known whether it grows.
+    /// `None` where it is unknown whether it grows.
     factor: Option<Factor>,
-    /// The dimension that it comes from.
+    /// The dimension of origin.
     of: usize,
 }
 
@@ -53,8 +53,8 @@ impl Atom {
 }
 
 impl Regroup {
-    /// The forms of the sizes that a shape becomes; none where they do not follow.
-    /// What is known of these sizes says where a size of one grows.
+    /// The forms of the sizes of the new shape; `None` where they cannot be derived. Known forms of these sizes show which dimension takes a growing
+    /// factor of size one.
     pub fn forms(self, from: &[Size<'_>], to: &[Size<'_>]) -> Vec<Option<Form>> {
         let mut atoms = self.atoms(from);
         atoms.reverse();
@@ -67,12 +67,12 @@ impl Regroup {
         forms
     }
 
-    /// Whether a size of one that is not known may be the one that grows.
+    /// Whether an unknown size of one may be the growing one.
     fn is_open(self) -> bool {
         self.from == 1 && !self.lenient
     }
 
-    /// The factors of a shape, the outermost first. Those of size one that do not grow are left out.
+    /// The factors of a shape, the outermost first. Fixed factors of size one are left out.
     fn atoms(self, from: &[Size<'_>]) -> Vec<Atom> {
         let mut atoms = Vec::new();
         for (of, size) in from.iter().enumerate() {
@@ -89,8 +89,7 @@ impl Regroup {
         atoms
     }
 
-    /// The factors of one dimension, from those that are left, the outermost last. `None` where they do not fit, or it is not known
-    /// which they are.
+    /// The factors of one dimension, taken from the remaining ones, the outermost last. `None` where they do not fit, or are ambiguous.
     fn take(
         self,
         atoms: &mut Vec<Atom>,
@@ -103,7 +102,7 @@ impl Regroup {
         let one = |atom: &Atom| atom.size == 1 && atom.grows();
         if size.is == 1 {
             own.extend(atoms.pop_if(|atom| one(atom) && !size.is_fixed()));
-            // A size that is not known may have what grows from one among its factors.
+            // An unknown size may have a growing factor of size one.
             if own.is_empty() && self.is_open() && from.iter().any(|size| size.form.is_none()) {
                 own.push(Atom { size: 1, factor: None, of: at });
             }
@@ -123,17 +122,17 @@ impl Regroup {
                 atoms.push(inner);
                 left = 1;
             } else {
-                // Sizes that do not grow are one for this.
+                // Adjacent fixed factors are merged.
                 let inner = atoms.pop_if(|inner| !inner.grows() && !atom.grows())?;
                 let size = atom.size.checked_mul(inner.size)?;
                 let factor = atom.factor.and(inner.factor).map(|_| Factor::constant(size));
                 atoms.push(Atom { size, factor, of: inner.of });
             }
         }
-        // One that may have grown from one is of this dimension or of the next.
+        // An unknown factor of size one belongs to this dimension or to the next.
         own.extend(atoms.last().filter(|atom| atom.size == 1 && atom.factor.is_none()).copied());
         let Some(&grown) = atoms.last().filter(|atom| one(atom)) else { return Some(own) };
-        // What grows from one stands between two dimensions: it goes with the one that is not as it was.
+        // A growing factor of size one is between two dimensions: it goes to the one that changed.
         let unchanged = own.len() == 1 || own.iter().all(|atom| atom.of == own[0].of);
         let inner = from.get(grown.of + 1).map(|size| size.is);
         let is_own = match next {
@@ -148,7 +147,7 @@ impl Regroup {
         Some(own)
     }
 
-    /// A factor as two, the outer one of a size.
+    /// Splits a factor in two, the outer one with a given size.
     fn split(self, atom: Atom, outer: i64, at: usize) -> Option<[Atom; 2]> {
         let inner = atom.size / outer;
         if outer * inner != atom.size {
@@ -165,7 +164,7 @@ impl Regroup {
         let (outer_grows, inner_grows) = (factor.part(inner), factor.part(outer));
         let whole = |part: Option<Factor>| part.filter(|part| part.over <= factor.over);
         match (whole(outer_grows), whole(inner_grows)) {
-            // Either may grow: the one of the very size of what grows, else the outer one.
+            // Either may grow: the one of exactly the growing size, else the outer one.
             (Some(grown), Some(_))
                 if outer == self.from || (inner != self.from && outer % self.from == 0) =>
             {
@@ -173,13 +172,13 @@ impl Regroup {
             }
             (_, Some(grown)) => both(fixed(outer), Some(grown)),
             (Some(grown), None) => both(Some(grown), fixed(inner)),
-            // Parts of what grows: the size that was left open says how many.
+            // Parts of the growing size: the size that was left open gives their number.
             (None, None) if self.open.is_some_and(|open| open > at) => both(fixed(outer), inner_grows),
             (None, None) => both(outer_grows, fixed(inner)),
         }
     }
 
-    /// The form of a dimension; `None` where it is not known.
+    /// The form of a dimension; `None` where it is unknown.
     fn form(self, own: &[Atom]) -> Option<Form> {
         let grows = own.iter().any(|atom| atom.grows());
         let factor = |atom: &Atom| match atom.factor {
@@ -229,7 +228,7 @@ mod tests {
         // Merged and split again: positions first.
         let flat: &[&[Factor]] = &[&[fixed(16), BATCH], &[fixed(64)]];
         assert_eq!(regrouped(16, flat, &[16, 16, 64]), [Some(16), Some(64), Some(64)]);
-        // Heads that are split from what comes after the batch.
+        // Heads that are split from the dimension after the batch.
         let heads: &[&[Factor]] = &[&[fixed(16)], &[BATCH], &[fixed(64)]];
         assert_eq!(regrouped(16, heads, &[16, 64, 16]), [Some(16), Some(256), Some(16)]);
     }
@@ -239,7 +238,7 @@ mod tests {
         let tokens: &[&[Factor]] = &[&[BATCH], &[fixed(128)], &[fixed(64)]];
         assert_eq!(regrouped(1, tokens, &[128, 64]), [Some(512), Some(64)]);
         assert_eq!(regrouped(1, tokens, &[1, 128, 8, 8]), [Some(4), Some(128), Some(8), Some(8)]);
-        // Positions first: the batch goes with the heads.
+        // Positions first: the batch is merged with the heads.
         let second: &[&[Factor]] = &[&[fixed(128)], &[BATCH], &[fixed(64)]];
         assert_eq!(regrouped(1, second, &[128, 4, 16]), [Some(128), Some(16), Some(16)]);
         assert_eq!(regrouped(1, second, &[128, 64]), [Some(512), Some(64)]);
@@ -248,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_batch_of_one_goes_where_nothing_is_fixed() {
-        // Positions, samples, heads and columns: whether positions or columns are of samples.
+        // Positions, samples, heads and columns: samples are merged either with positions or with columns.
         let forms = [fixed(6), BATCH, fixed(2), fixed(4)].map(Form::of);
         let from: Vec<Size<'_>> =
             forms.iter().map(|form| Size { is: form.size(1).unwrap(), form: Some(form) }).collect();

@@ -1,9 +1,9 @@
-//! What an op's name says of its dimensions.
+//! Links by the name of an op.
 
 use super::{Link, Seen};
 
 impl Seen<'_> {
-    /// What the op's name says; whether it says anything.
+    /// Adds the links for the op's name; returns whether the name is known.
     pub(super) fn by_name(&mut self) -> bool {
         let name = self.call.name.strip_prefix("aten::").unwrap_or(&self.call.name).to_owned();
         let name = name.trim_end_matches('_');
@@ -102,7 +102,7 @@ impl Seen<'_> {
         true
     }
 
-    /// A reduction over some dimensions, or of two tensors to the larger of each of their elements.
+    /// A reduction over some dimensions, or the elementwise maximum or minimum of two tensors.
     fn reductions(&mut self) {
         match self.input(1) {
             Some(_) => self.by_place_from_the_end(),
@@ -110,7 +110,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Elements put around.
+    /// Padding.
     fn padded(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         for at in 0..self.rank(out) {

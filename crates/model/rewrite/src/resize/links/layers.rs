@@ -1,12 +1,12 @@
-//! Layers whose tensors have their dimensions at the same places.
+//! Layers whose tensors have corresponding dimensions at the same positions.
 
 use steptime_step::TensorId;
 
 use super::Seen;
 
 impl Seen<'_> {
-    /// Statistics have fewer dimensions than the data: the leading ones are the same. What has a single dimension is a weight
-    /// or a statistic of a channel.
+    /// Statistics have fewer dimensions than the data: the leading ones are equal. A tensor of a single dimension is a weight or a statistic per
+    /// channel.
     pub(super) fn by_leading(&mut self, channel: Option<isize>) {
         let all: Vec<TensorId> = self.ids.gives().chain(self.ids.takes()).collect();
         let numel = |tensor: TensorId| self.shape(tensor).iter().product::<i64>();
@@ -24,7 +24,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Samples and channels come first; the others follow from those at their place.
+    /// Samples and channels come first; the other dimensions follow from those at the same position.
     pub(super) fn resampled(&mut self) {
         self.by_leading(None);
         let (x, outs) = (self.input(0), self.ids.gives().collect::<Vec<_>>());
@@ -33,7 +33,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Positions, samples and columns in, the same out; the state has layers, samples and columns.
+    /// Inputs and outputs of positions, samples and columns; states of layers, samples and columns.
     pub(super) fn recurrent(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         if self.rank(x) != 3 || self.rank(out) != 3 {
@@ -51,7 +51,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Lists of parameters, gradients and states: those of one place are of one shape.
+    /// Lists of parameters, gradients and states: those at one position have the same shape.
     pub(super) fn by_list(&mut self) {
         let args = self.ids.inputs.iter().chain(&self.ids.outputs);
         let lists: Vec<Vec<TensorId>> =
@@ -66,7 +66,7 @@ impl Seen<'_> {
         }
     }
 
-    /// A class for each row, and the loss of it.
+    /// A class for each row, and its loss.
     pub(super) fn classes(&mut self, backward: bool) {
         let first = usize::from(backward);
         let (x, target, out) = (self.input(first), self.input(first + 1), self.output(0));

@@ -1,4 +1,4 @@
-//! Rows that are looked up, and gradients that are added to rows.
+//! Row lookups, and gradients that are added to rows.
 
 use steptime_aten::Arg;
 use steptime_step::TensorId;
@@ -18,7 +18,7 @@ impl Seen<'_> {
         self.same(grad, -1, out, -1);
     }
 
-    /// Bags of rows: as many for each bag as before.
+    /// Bags of rows: the number of lookups is proportional to the number of bags.
     pub(super) fn bags(&mut self) {
         let (weight, indices, offsets, out) = (self.input(0), self.input(1), self.input(2), self.output(0));
         if self.rank(indices) == 2 {
@@ -34,7 +34,7 @@ impl Seen<'_> {
         self.same(self.named("per_sample_weights"), 0, indices, 0);
     }
 
-    /// Where bags begin: one for each, and the end of the last where it is there.
+    /// Offsets: one per bag, and possibly the end of the last.
     fn ends(&mut self, offsets: Option<TensorId>, bags: Option<TensorId>) {
         let (Some(offsets), Some(bags)) = (self.dim(offsets, 0), self.dim(bags, 0)) else { return };
         match self.size(offsets) - self.size(bags) {
@@ -56,7 +56,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Rows by number: the other dimensions are as they were.
+    /// Rows by index: the other dimensions are equal.
     pub(super) fn index_select(&mut self) {
         let (x, indices, out) = (self.input(0), self.input(2), self.output(0));
         let dim = self.wrapped(self.call.int_at(1).unwrap_or(0), x);
@@ -65,7 +65,7 @@ impl Seen<'_> {
         self.others(x, out, dim);
     }
 
-    /// Rows of one that are added to, or put into, rows of another.
+    /// Rows of a tensor that are added to, or copied into, rows of another.
     pub(super) fn index_add(&mut self) {
         let (x, indices, source, out) = (self.input(0), self.input(2), self.input(3), self.output(0));
         let dim = self.wrapped(self.call.int_at(1).unwrap_or(0), x);
@@ -75,7 +75,7 @@ impl Seen<'_> {
         self.leading(x, out);
     }
 
-    /// An element of one for each of the indices.
+    /// One element per index.
     pub(super) fn gather(&mut self) {
         let (x, indices, out) = (self.input(0), self.input(2), self.output(0));
         let dim = self.wrapped(self.call.int_at(1).unwrap_or(0), x);
@@ -93,11 +93,11 @@ impl Seen<'_> {
         self.others(x, indices, dim);
     }
 
-    /// A tensor indexed by others: `x[i, :, j]`. Those are broadcast to one another.
+    /// A tensor indexed by others: `x[i, :, j]`. The indices are broadcast to one another.
     pub(super) fn indexed(&mut self, values: Option<TensorId>) {
         let x = self.input(0);
         let list: Vec<TensorId> = self.ids.inputs.get(1).map_or(&[][..], Arg::tensors).to_vec();
-        // One that is left out has no elements, and no dimension of the tensor.
+        // An omitted index has no elements, and indexes no dimension.
         let used: Vec<(usize, TensorId)> =
             list.iter().copied().enumerate().filter(|&(_, index)| self.shape(index) != [0]).collect();
         let is_mask = |index: TensorId| self.step.tensors[index].value.dtype == steptime_aten::Dtype::Bool;
@@ -136,7 +136,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Elements where a mask is true: as many of them as before.
+    /// Elements where a mask is true: their number is proportional to the size of the mask.
     fn masked(&mut self, x: Option<TensorId>, at: usize, mask: TensorId, values: Option<TensorId>) {
         for own in 0..self.rank(Some(mask)) {
             self.same(Some(mask), own, x, at as isize + own);
@@ -144,7 +144,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Where elements are, or which: as many of them as before.
+    /// Positions of elements, or distinct elements: their number is proportional to the size of the input.
     pub(super) fn found(&mut self) {
         let x = self.input(0);
         for out in self.ids.gives().collect::<Vec<_>>() {
@@ -163,7 +163,7 @@ impl Seen<'_> {
         if dim < 0 { dim + self.rank(x) } else { dim }
     }
 
-    /// Indices of a sparse tensor, a column for each of its values.
+    /// Indices of a sparse tensor, one column per value.
     pub(super) fn columns(&mut self, indices: Option<TensorId>, values: Option<TensorId>) {
         let both: (Option<Dim>, Option<Dim>) = (self.dim(indices, 1), self.dim(values, 0));
         if let (Some(_), Some(_)) = both {

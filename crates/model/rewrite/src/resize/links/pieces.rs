@@ -5,7 +5,7 @@ use steptime_step::TensorId;
 use super::{Link, Seen};
 
 impl Seen<'_> {
-    /// One part, of one dimension.
+    /// One part of a dimension.
     pub(super) fn cut(&mut self) {
         let (dim, start) = (self.call.int_at(1).unwrap_or(0), self.call.int_at(2).unwrap_or(0));
         let pieces: Vec<TensorId> = self.ids.gives().collect();
@@ -16,14 +16,14 @@ impl Seen<'_> {
         self.pieces(dim as isize, start, &pieces);
     }
 
-    /// All parts of a dimension, in their order.
+    /// All parts of a dimension, in order.
     pub(super) fn split(&mut self) {
         let dim = self.number("dim").or_else(|| self.call.int_at(2)).unwrap_or(0);
         let pieces: Vec<TensorId> = self.ids.gives().collect();
         self.pieces(dim as isize, 0, &pieces);
     }
 
-    /// The gradient of a part: put into a whole.
+    /// The gradient of a part, with the shape of the whole.
     pub(super) fn put_back(&mut self) {
         let (grad, out) = (self.input(0), self.output(0));
         let rank = self.rank(out);

@@ -18,7 +18,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The last two dimensions of each; those before are broadcast.
+    /// A product over the last two dimensions of each; the others are broadcast.
     pub(super) fn matmul(&mut self) {
         self.multiplied(0);
         let (a, b, out) = (self.input(0), self.input(1), self.output(0));
@@ -63,7 +63,7 @@ impl Seen<'_> {
         }
     }
 
-    /// What is fixed of the op's results where all of its arguments are: the spatial dimensions of a layer's.
+    /// Links spatial dimensions of a layer's output as fixed where those of its input are.
     pub(super) fn spatial(&mut self, x: Option<TensorId>, out: Option<TensorId>) {
         for at in 2..self.rank(out) {
             self.follows(x, at, out, at);

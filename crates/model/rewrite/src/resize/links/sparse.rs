@@ -1,16 +1,16 @@
-//! Sparse tensors: what they were made of.
+//! Origins of sparse tensors.
 
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
 use super::Seen;
 
-/// What each sparse tensor was made of: its indices and its values.
+/// Indices and values of each sparse tensor.
 #[derive(Debug, Default)]
 pub(super) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
-    /// Those of a step.
+    /// The sparse tensors made in a step.
     pub fn of(step: &Step) -> Sparse {
         let mut made = FxHashMap::default();
         for op in step.running() {

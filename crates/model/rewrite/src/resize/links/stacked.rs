@@ -1,16 +1,16 @@
-//! Parts joined along a dimension that a view then divides into one row for each.
+//! Concatenated parts that a view then divides into one row per part.
 
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
 use super::{Link, Seen};
 
-/// The parts that each joined tensor was made of.
+/// The parts of each concatenated tensor.
 #[derive(Debug, Default)]
 pub(super) struct Joins(FxHashMap<TensorId, Vec<TensorId>>);
 
 impl Joins {
-    /// Those of a step.
+    /// The concatenated tensors of a step.
     pub fn of(step: &Step) -> Joins {
         let mut joined = FxHashMap::default();
         for op in step.running() {
@@ -26,7 +26,7 @@ impl Joins {
 }
 
 impl Seen<'_> {
-    /// Where a view divides what was joined into as many rows as there were parts, each part is as wide as a row.
+    /// Links each part to the width of a row, where a view divides a concatenated dimension into as many rows as there were parts.
     pub(super) fn rows_of_parts(&mut self) {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };
         let Some(parts) = self.made_of.joins.0.get(&x) else { return };

@@ -1,4 +1,4 @@
-//! Views: dimensions in another order, merged, split, removed and put in.
+//! Views: dimensions that are permuted, merged, split, removed and inserted.
 
 use steptime_aten::Arg;
 use steptime_step::TensorId;
@@ -14,7 +14,7 @@ impl Seen<'_> {
         self.rows_of_parts();
     }
 
-    /// A dimension of size one is put in.
+    /// Inserts a dimension of size one.
     pub(super) fn unsqueezed(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         let rank = self.rank(out);
@@ -25,7 +25,7 @@ impl Seen<'_> {
         kept.into_iter().enumerate().for_each(|(at, to)| self.same(x, at as isize, out, to));
     }
 
-    /// Dimensions of size one are taken out.
+    /// Removes dimensions of size one.
     pub(super) fn squeezed(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         let rank = self.rank(x);
@@ -65,8 +65,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Views of any kind: dimensions of the same size that step through memory alike. What is inside a view says no more
-    /// than that one does.
+    /// Views of any kind: links dimensions with the same size and stride. An op inside a view adds no links of its own.
     pub(super) fn strided(&mut self) {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };
         let around = self.step.ops[self.op].parent.and_then(|parent| self.step.ops[parent].call.as_deref());
@@ -84,7 +83,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Repeated along dimensions of size one, and along new ones: how often is a number of the script's.
+    /// Expansion along dimensions of size one, and along new ones: the script gives the new sizes.
     pub(super) fn expanded(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         let sizes = self.call.ints_at(1);
@@ -104,7 +103,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Copies of a tensor beside one another.
+    /// Concatenated copies of a tensor.
     pub(super) fn tiled(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         let Some(times) = self.call.ints_at(1) else { return };
@@ -121,12 +120,12 @@ impl Seen<'_> {
         }
     }
 
-    /// Dimensions are gone, or of size one.
+    /// Reduced dimensions, removed or of size one.
     pub(super) fn reduced(&mut self, default: &[i64]) {
         let x = self.input(0);
         let rank = self.rank(x) as i64;
         let named = self.numbers("dim").or_else(|| self.numbers("dims")).or_else(|| self.numbers("axis"));
-        // Without any, all are gone. The form without dimensions has a type in their place.
+        // Without dimensions, all are reduced. The form without dimensions has a type in their place.
         let named =
             named.filter(|dims| !dims.is_empty() && (self.call.inputs.len() > 2 || !default.is_empty()));
         let dims = named.unwrap_or_else(|| default.into());
@@ -148,7 +147,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The gradient of a selection: a dimension more.
+    /// The gradient of a selection: one more dimension.
     pub(super) fn inserted(&mut self) {
         let (x, out) = (self.input(0), self.output(0));
         let rank = self.rank(out);
@@ -158,7 +157,7 @@ impl Seen<'_> {
         others.into_iter().enumerate().for_each(|(at, to)| self.same(x, at as isize, out, to));
     }
 
-    /// Parts laid one after the other along a dimension.
+    /// Parts concatenated along a dimension.
     pub(super) fn joined(&mut self) {
         let out = self.output(0);
         let rank = self.rank(out);
@@ -176,7 +175,7 @@ impl Seen<'_> {
         self.links.push(Link::Joined(dims, whole));
     }
 
-    /// Parts laid along a new dimension.
+    /// Parts stacked along a new dimension.
     pub(super) fn stacked(&mut self) {
         let out = self.output(0);
         let rank = self.rank(out);

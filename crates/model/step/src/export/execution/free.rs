@@ -1,7 +1,7 @@
-//! Numbers that nothing has.
+//! Unused numbers.
 
-/// The first of `count` numbers in a row that are not among those `used`: after the largest, or where numbers end before
-/// that, in the first room between two. From `least` on.
+/// The first of `count` consecutive numbers from `least` on that are not in `used`: after the largest, or, where that overflows, in the first large
+/// enough gap.
 pub(super) fn first(used: impl Iterator<Item = u64>, least: u64, count: u64) -> u64 {
     let mut used: Vec<u64> = used.collect();
     let after = used.iter().max().map_or(Some(least), |largest| largest.checked_add(1));

@@ -1,4 +1,4 @@
-//! By which numbers tensors and storages go. They follow addresses, which serve one after the other.
+//! Numbers of tensors and storages. They follow addresses, each of which may serve several tensors in turn.
 
 use std::hash::Hash;
 
@@ -16,11 +16,11 @@ pub(super) struct Identities {
     objects: FxHashMap<Object, u64>,
     storages: FxHashMap<Memory, u64>,
     known: Known,
-    /// The first number that nothing has.
+    /// The first unused number.
     free: u64,
 }
 
-/// A piece of memory: one that was recorded, one that a rule made, or one of a tensor of which it is not known.
+/// A piece of memory: recorded, made by a rule, or of a tensor with unknown memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Memory {
     Recorded(StorageId),
@@ -28,7 +28,7 @@ enum Memory {
     Of(TensorId),
 }
 
-/// The memory of tensors that were recorded. A rule numbers its own after these.
+/// The memory of recorded tensors. A rule numbers its own after these.
 struct Known(FxHashSet<StorageId>);
 
 impl Known {
@@ -46,12 +46,12 @@ impl Known {
     }
 }
 
-/// Who has which number, as ops go by.
+/// Owners of numbers, in the order of ops.
 struct Lives<T> {
     owner: FxHashMap<u64, T>,
-    /// Those whose number went to others.
+    /// Former owners.
     over: FxHashSet<T>,
-    /// Those that are seen again after that, or never had a number: in the order in which they come.
+    /// Tensors or storages that need new numbers, in order: former owners that are used again, and those without a number.
     new: Vec<T>,
     known: FxHashSet<T>,
 }
@@ -101,7 +101,7 @@ impl Identities {
                     seen.insert(object);
                     objects.see(object, raw(object));
                     let memory = memory(tensor);
-                    // Tensors without elements, and sparse ones, have no memory: what number they name is no matter.
+                    // Tensors without elements, and sparse ones, have no memory: their number is irrelevant.
                     let empty = step.tensors[tensor].value.numel() == 0;
                     if address(memory).is_none_or(|address| address != 0 && !empty) {
                         storages.see(memory, address(memory));
@@ -142,19 +142,19 @@ impl Identities {
         [own, storage].map(|number| number.copied().unwrap_or(0))
     }
 
-    /// Those of a tensor that only the trace knows.
+    /// The numbers of a tensor that only the trace has.
     pub fn of_recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
         let row = trace.tensors.get(tensor);
         [row.raw_id, trace.tensors.storage(row.storage).address]
     }
 
-    /// The first number that neither a tensor nor a storage nor a node of the recording has.
+    /// The first number that no tensor, storage or node of the recording has.
     pub fn first_free(&self) -> u64 {
         self.free
     }
 }
 
-/// The first of `count` numbers in a row that nothing in the trace has. 1 is the root's.
+/// The first of `count` consecutive numbers that are unused in the trace. 1 is the root's.
 fn first_free(trace: Option<&ExecutionGraph>, count: u64) -> u64 {
     let used = trace.into_iter().flat_map(|trace| {
         let tensors = trace.tensors.all().iter().map(|tensor| tensor.raw_id);

@@ -1,9 +1,8 @@
-//! One node as it stands in the file.
+//! One node in the layout of the file.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A node.
 #[derive(Serialize)]
 pub(super) struct Node<'s> {
     pub id: u64,
@@ -16,7 +15,7 @@ pub(super) struct Node<'s> {
     pub attributes: Vec<Attribute>,
 }
 
-/// What goes in or comes out: parallel lists.
+/// Inputs or outputs, as parallel lists.
 #[derive(Serialize, Default)]
 pub(super) struct Described {
     pub values: Vec<Value>,
@@ -33,7 +32,6 @@ pub(super) struct Attribute {
     value: Value,
 }
 
-/// What a node says beside what goes in and comes out.
 pub(super) struct Attributes {
     pub record_function: u64,
     pub forward_parent: u64,
@@ -47,7 +45,7 @@ pub(super) struct Attributes {
 }
 
 impl<'s> Node<'s> {
-    /// A node that nothing goes into, and nothing comes out of.
+    /// A node without inputs and outputs.
     pub fn label(id: u64, name: &'s str, parent: u64, attributes: Attributes) -> Node<'s> {
         let (inputs, outputs) = (Described::default(), Described::default());
         Node { id, name, parent, inputs, outputs, attributes: attributes.list() }
@@ -55,7 +53,7 @@ impl<'s> Node<'s> {
 }
 
 impl Attributes {
-    /// Those of the process, and of a thread.
+    /// Attributes of the process and of threads.
     pub fn label(thread: u64) -> Attributes {
         Attributes {
             record_function: 0,

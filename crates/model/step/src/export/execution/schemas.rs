@@ -1,4 +1,4 @@
-//! The signature of an op: a reader takes an op without one for a label.
+//! The signature of an op: readers take an op without one for a label.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use steptime_aten::{Arg, declared_for};
 use super::super::{Export, order};
 use crate::ids::{OpId, TensorId};
 
-/// The schema that was recorded of an op, or of what it repeats; else the one that PyTorch declares; else one that says what
-/// it takes and gives. Empty for functions and annotations.
+/// The recorded schema of an op, or of the op that it repeats; else PyTorch's declaration; else one made from its arguments and results. Empty for
+/// functions and annotations.
 pub(super) fn of<'s>(export: &Export<'s>, op: OpId) -> Cow<'s, str> {
     let (step, row) = (export.step, &export.step.ops[op]);
     let recorded = export.trace.zip(order::node(step, op));

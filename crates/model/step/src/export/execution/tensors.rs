@@ -1,4 +1,4 @@
-//! Values as they stand in the file: parallel lists of values, shapes, types and strides.
+//! Values in the layout of the file: parallel lists of values, shapes, types and strides.
 
 use serde_json::{Value, json};
 use steptime_aten::{Device, Dtype, Tensor, from_execution};
@@ -9,7 +9,7 @@ use super::identities::Identities;
 use super::node::Described;
 use super::values::{Which, Written};
 
-/// One value with what is said of it.
+/// One value with its description.
 struct Item {
     value: Value,
     shape: Value,
@@ -17,7 +17,7 @@ struct Item {
     strides: Value,
 }
 
-/// What an op takes or gives.
+/// Inputs or outputs of an op.
 pub(super) fn written(export: &Export<'_>, identities: &Identities, args: &[Written]) -> Described {
     let mut all = Described::default();
     for arg in args {
@@ -58,7 +58,7 @@ fn item(export: &Export<'_>, identities: &Identities, arg: &Written) -> Item {
     }
 }
 
-/// Numbers that JSON does not have stand in quotes, as C++ prints them.
+/// A number; those that JSON does not have are texts, as C++ prints them.
 fn float(value: f64) -> Value {
     match value {
         _ if value.is_nan() => json!("nan"),
@@ -88,7 +88,7 @@ fn tensor(export: &Export<'_>, identities: &Identities, which: Which) -> Item {
     }
 }
 
-/// A tensor as it was.
+/// A tensor as recorded.
 fn as_recorded(trace: &ExecutionGraph, id: execution::TensorId, [own, storage]: [u64; 2]) -> Item {
     let row = trace.tensors.get(id);
     let shape = trace.tensors.shape(id);
@@ -102,7 +102,7 @@ fn as_recorded(trace: &ExecutionGraph, id: execution::TensorId, [own, storage]: 
     }
 }
 
-/// A tensor that is another now, or was not recorded.
+/// A tensor that changed, or was not recorded.
 fn changed(
     value: &Tensor,
     was: Option<(&ExecutionGraph, execution::TensorId)>,
@@ -121,7 +121,7 @@ fn changed(
     let kind = format!("Tensor({})", dtype.unwrap_or(value.dtype.recorded()));
     let shape = json!(value.shape.as_slice());
     if value.is_sparse() {
-        // Its elements lie in other tensors.
+        // Its elements are in other tensors.
         let strides = json!(vec![0; value.shape.len()]);
         return Item { value: json!([own, 0, 0, 0, 0, ""]), shape, kind, strides };
     }

@@ -1,4 +1,4 @@
-//! What each op takes and gives, as it is written: as it was recorded where it did not change.
+//! Inputs and outputs of each op for the output: as recorded where they did not change.
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Device, from_execution};
@@ -22,14 +22,14 @@ pub(super) enum Written {
     List(Vec<Written>),
 }
 
-/// A tensor: of the step, or one that only the trace knows, as of a type that is not known.
+/// A tensor: of the step, or one that only the trace has, for example of an unknown type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Which {
     Step(Object),
     Trace(execution::TensorId),
 }
 
-/// An object that is a tensor of the step. Of a result that autograd saved there are several.
+/// An object that is a tensor of the step. A result saved by autograd has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Object {
     pub tensor: TensorId,
@@ -40,12 +40,12 @@ pub(super) struct Object {
 pub(super) struct Values<'s> {
     step: &'s Step,
     trace: Option<&'s ExecutionGraph>,
-    /// The rows of the step that tensors of the trace became.
+    /// The rows of the step by tensors of the trace.
     rows: FxHashMap<(execution::TensorId, Device), TensorId>,
 }
 
 impl Written {
-    /// The tensors it is or holds.
+    /// The tensors that it is or contains.
     pub fn tensors(&self) -> Vec<Which> {
         match self {
             Written::Tensor(which) => vec![*which],
@@ -63,10 +63,10 @@ impl<'s> Values<'s> {
         Values { step, trace, rows }
     }
 
-    /// What an op takes, and what it gives.
+    /// Inputs and outputs of an op.
     pub fn of_op(&self, op: OpId) -> [Vec<Written>; 2] {
         let row = &self.step.ops[op];
-        // What repeats another op has other tensors, and the other arguments as they were recorded.
+        // A repetition has other tensors, and the other arguments as recorded.
         let node = self.trace.zip(super::order::node(self.step, op));
         let node = node.filter(|(trace, node)| trace.node_name(*node) == row.name);
         let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
@@ -86,14 +86,14 @@ impl<'s> Values<'s> {
             matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
         let each = args.iter().enumerate().map(|(at, arg)| match recorded.get(at) {
             Some(&was) if self.is_kept(arg, was) => self.kept(arg, was),
-            // Of a copy of a tensor onto itself, the source is not taken.
+            // A copy of a tensor onto itself does not take its source.
             Some(&was) if onto_itself && at == 1 && *arg == Arg::None => self.recorded(was),
             _ => self.changed(arg),
         });
         each.collect()
     }
 
-    /// Whether an argument is the one that was recorded. Its tensors may be others now.
+    /// Whether an argument is the recorded one. Its tensors may have changed.
     fn is_kept(&self, arg: &Arg<TensorId>, was: Recorded) -> bool {
         let Some(trace) = self.trace else { return false };
         let read = from_execution::argument_of(trace, was);
@@ -105,7 +105,7 @@ impl<'s> Values<'s> {
         }
     }
 
-    /// An argument in the form in which it was recorded, with the tensors that it has now.
+    /// An argument in its recorded form, with its current tensors.
     fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> Written {
         match (arg, was) {
             (Arg::Tensor(tensor), Recorded::Tensor(id)) => self.object(*tensor, Some(id)),
@@ -130,7 +130,7 @@ impl<'s> Values<'s> {
         }
     }
 
-    /// A tensor of the step where one of the trace `was`: as that object, if both are the same tensor.
+    /// A tensor of the step in place of `was` of the trace: as that object, if both are the same tensor.
     fn object(&self, tensor: TensorId, was: Option<execution::TensorId>) -> Written {
         let row = &self.step.tensors[tensor];
         let is_same = |trace: &ExecutionGraph, id: execution::TensorId| {
@@ -145,7 +145,7 @@ impl<'s> Values<'s> {
         Written::Tensor(Which::Step(Object { tensor, recorded }))
     }
 
-    /// An argument as it was recorded.
+    /// An argument as recorded.
     fn recorded(&self, arg: Recorded) -> Written {
         let Some(trace) = self.trace else { return Written::None };
         match arg {
@@ -178,7 +178,7 @@ impl<'s> Values<'s> {
             Arg::None => Written::None,
             Arg::Tensor(tensor) => self.object(*tensor, None),
             Arg::Tensors(list) => {
-                // What stands for a missing tensor is of no device.
+                // A placeholder of a missing tensor has no device.
                 let missing = |&tensor: &TensorId| {
                     let value = &self.step.tensors[tensor].value;
                     value.device == Device::Unknown && value.numel() == 0

@@ -1,4 +1,4 @@
-//! What a backward pass is given: checked, waited for, and told to the device.
+//! Operands of a backward pass: checks, waits, and their addresses on the device.
 
 use steptime_ops::embedding::backward::BackwardError;
 use steptime_ops::embedding::{EmbeddingError, Pooling};
@@ -12,8 +12,8 @@ use crate::embedding::{Grouping, Lookups, Sizes, Tables};
 use crate::{Args, Error, Slice, Stream};
 
 impl RowOptimizer {
-    /// Waits where another stream may still use what others can use too: tables, lookups, the gradient, and what is
-    /// lent of the state.
+    /// Waits where another stream may still use shared memory: tables, lookups, the gradient, and the parts of the
+    /// state that are handed out.
     pub(super) fn take_turn(
         &self,
         stream: &Stream,
@@ -27,7 +27,7 @@ impl RowOptimizer {
         all.take_turn(stream)
     }
 
-    /// Tells the device where the tables are, if that changed.
+    /// Updates the addresses of the tables on the device, if they changed.
     pub(super) fn place(&mut self, stream: &Stream, tables: &mut Tables<'_>) -> Result<(), Error> {
         let mut entries = Vec::with_capacity(tables.len());
         for at in 0..tables.len() {
@@ -102,7 +102,7 @@ impl RowOptimizer {
         let vector = self.kernels.iter().map(|kernels| kernels.kind.lanes.vector).max().unwrap_or(1);
         if !gradient.address().is_multiple_of(4 * vector as u64) {
             return Err(Error::Unsupported {
-                what: format!("a gradient at an address that is no multiple of {}", 4 * vector),
+                what: format!("a gradient at an address that is not a multiple of {}", 4 * vector),
                 remedy: "begin the gradient at a multiple of 16 bytes",
             });
         }

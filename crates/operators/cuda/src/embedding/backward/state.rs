@@ -1,4 +1,4 @@
-//! What an optimizer keeps from step to step, as checkpoints need it.
+//! State of an optimizer from step to step, as saved in checkpoints.
 
 use steptime_ops::embedding::Element;
 use steptime_ops::embedding::backward::Decay;
@@ -15,21 +15,21 @@ impl RowOptimizer {
         self.settings
     }
 
-    /// Sets the learning rate of the steps that this stream takes from now on. Neither waits, in one stream, nor changes
-    /// how many steps were taken.
+    /// Sets the learning rate of later steps in this stream. Does not wait, within one stream, and does not change the
+    /// number of steps taken.
     ///
     /// # Errors
     ///
-    /// It is negative or not finite; the driver refuses.
+    /// The rate is negative or not finite; the driver refuses.
     pub fn set_learning_rate(&mut self, stream: &Stream, lr: f32) -> Result<(), Error> {
         self.set(stream, RowSettings { lr, ..self.settings })
     }
 
-    /// Sets what pulls weights to zero, as [`RowOptimizer::set_learning_rate`] sets the rate.
+    /// Sets the weight decay, as [`RowOptimizer::set_learning_rate`] sets the rate.
     ///
     /// # Errors
     ///
-    /// It is negative or not finite; the driver refuses.
+    /// The decay is negative or not finite; the driver refuses.
     pub fn set_decay(&mut self, stream: &Stream, decay: Decay) -> Result<(), Error> {
         self.set(stream, RowSettings { decay, ..self.settings })
     }
@@ -39,7 +39,7 @@ impl RowOptimizer {
         self.stream_use.write(stream)?;
         if let Some(kernels) = self.kernels.first() {
             let args = Args::new().own(self.numbers.as_ref()).value(Numbers::new(&settings, 0));
-            // SAFETY: the arguments are those of `set_numbers`, which changes the one `Numbers` that is kept here, and
+            // SAFETY: the arguments are those of `set_numbers`, which changes the one `Numbers` of this optimizer, and
             // which no other stream uses since `stream_use.write`.
             unsafe { kernels.set.launch(stream, Grid::line(1, 1), args)? };
         }
@@ -47,7 +47,7 @@ impl RowOptimizer {
         Ok(())
     }
 
-    /// Steps taken, once the stream has come this far; 0 where neither rule nor rounding counts them.
+    /// Number of steps taken, after the preceding work of the stream; 0 where neither rule nor rounding counts them.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl RowOptimizer {
         Ok(self.numbers.to_host(stream)?.first().map_or(0, |numbers| numbers.step))
     }
 
-    /// Sets the number of steps taken, as a checkpoint says.
+    /// Sets the number of steps taken, from a checkpoint.
     ///
     /// # Errors
     ///
@@ -69,29 +69,30 @@ impl RowOptimizer {
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn state(&self, table: usize) -> (&Buffer<f32>, usize) {
         (&self.states[table], state_pitch(&self.settings, self.shapes[table].1))
     }
 
-    /// The state of a table, to be restored from a checkpoint: its values, for kernels rely on its size.
+    /// The mutable state of a table, for restoring a checkpoint. Only the values may change, since kernels rely on the
+    /// size.
     ///
     /// # Panics
     ///
-    /// There is no such table.
+    /// The table does not exist.
     #[must_use]
     pub fn state_mut(&mut self, table: usize) -> SliceMut<'_, f32> {
         self.states[table].as_mut()
     }
 }
 
-/// Floats of the state of each table.
+/// Number of floats of each table's state.
 pub(super) fn state_floats(tables: &Tables<'_>, settings: &RowSettings) -> impl Iterator<Item = usize> {
     tables.iter().map(|table| table.rows().saturating_mul(state_pitch(settings, table.dim())))
 }
 
-/// Fails where there are not as many floats for each table, at an address that kernels can load vectors from.
+/// Fails where the state of a table has another number of floats, or an address at which kernels cannot load vectors.
 pub(super) fn check_states(
     tables: &Tables<'_>,
     settings: &RowSettings,
@@ -105,11 +106,12 @@ pub(super) fn check_states(
     }
     Err(Error::Unsupported {
         what: format!("state of {given:?} floats{}", if aligned { "" } else { ", not aligned to 16 bytes" }),
-        remedy: "give each table's rows times the floats of a row of state, which `RowOptimizer::state` tells",
+        remedy: "give each table's rows times the floats of a row of state: see `RowOptimizer::state`",
     })
 }
 
-/// Floats from row to row of the state: as on the CPU, but rows of more than one float begin at multiples of 16 bytes.
+/// Floats from row to row of the state: as on the CPU, except that rows of more than one float begin at multiples of 16
+/// bytes.
 pub(super) fn state_pitch(settings: &RowSettings, dim: usize) -> usize {
     match settings.rule.state_width(dim) {
         width @ (0 | 1) => width,
@@ -135,7 +137,7 @@ mod tests {
             }
             assert_eq!((pitch(RowRule::SGD, dim), pitch(RowRule::ROW_WISE_ADAGRAD, dim)), (0, 1));
         }
-        // `state_pitch` of `python/steptime/operators/plans.py` is tested with the same.
+        // `state_pitch` of `python/steptime/operators/plans.py` is tested with the same values.
         assert_eq!([64, 3, 127].map(|dim| pitch(partial, dim)), [68, 4, 128]);
         assert_eq!([5, 9, 33, 60].map(|dim| pitch(RowRule::ADAM, dim)), [16, 20, 68, 128]);
     }

@@ -7,13 +7,13 @@ use crate::convolution::vector::{Kernel, Vector, vectorize};
 use crate::gemm::lend;
 use crate::shared::Shared;
 
-/// Vectors whose sums are added side by side.
+/// Number of vectors that are added at the same time.
 const SIDE: usize = 4;
 
-/// Pixels of a part: of several channels where they are small.
+/// Number of pixels of a part: of several channels where they are small.
 const PIXELS: usize = 2048;
 
-/// The product, where a group has one channel and one lane.
+/// Computes the product, where a group has one channel and one lane.
 pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
     let (weights, patches) = (&of.weights, &of.patches);
     let (channels, [images, rows, cols]) = (weights.groups, patches.grid.size);
@@ -59,8 +59,8 @@ impl Kernel for Band<'_, '_> {
         for (at, row) in rows.enumerate() {
             let place =
                 of.places.start + image * strides.outer + channel * strides.channel + row * strides.row;
-            // SAFETY: each part is done once, and has rows of the grid by its number. Between its pixels are none of another
-            // part.
+            // SAFETY: each part is done once, and has rows of the grid by its number. No pixels of another part are
+            // between its own.
             let y = unsafe { y.range(place, (cols - 1) * strides.col + 1) };
             let line = Line {
                 plane: &plane[at * shape.pitch()..],
@@ -69,7 +69,7 @@ impl Kernel for Band<'_, '_> {
                 kernel,
                 bias,
             };
-            // SAFETY: the processor has the instructions; what the taps see of these pixels is in the plane.
+            // SAFETY: the processor has the instructions; the pixels under the taps are in the plane.
             unsafe {
                 if strides.col == 1 {
                     line.run::<V>(y);
@@ -84,19 +84,19 @@ impl Kernel for Band<'_, '_> {
     }
 }
 
-/// What a row of pixels is added up from.
+/// Operands of a row of pixels.
 struct Line<'p> {
-    /// From what the first pixel sees on.
+    /// The plane, from the first pixel under the taps on.
     plane: &'p [f32],
     taps: &'p [usize],
-    /// Where each tap's weight is in the kernel.
+    /// Index of each tap's weight in the kernel.
     terms: &'p [usize],
     kernel: &'p [f32],
     bias: f32,
 }
 
 impl Line<'_> {
-    /// All pixels of the row.
+    /// Computes all pixels of the row.
     ///
     /// # Safety
     ///
@@ -106,7 +106,7 @@ impl Line<'_> {
         let furthest = self.taps.iter().max().map_or(0, |tap| tap + y.len());
         assert!(furthest <= self.plane.len() && self.taps.len() == self.terms.len());
         let mut col = 0;
-        // SAFETY: the plane holds what all pixels see.
+        // SAFETY: the plane holds the pixels under the taps of all pixels.
         unsafe {
             while y.len() - col >= SIDE * V::LANES {
                 self.vectors::<V, SIDE>(col, &mut y[col..col + SIDE * V::LANES]);
@@ -123,15 +123,15 @@ impl Line<'_> {
         }
     }
 
-    /// The pixels of `N` vectors from `col` on, the last partly used.
+    /// Computes the pixels of `N` vectors from `col` on, the last partly used.
     ///
     /// # Safety
     ///
-    /// As of [`run`](Line::run); `y` needs `N` vectors, and the plane holds what these pixels see.
+    /// As for [`run`](Line::run); `y` needs `N` vectors, and the plane holds the pixels under the taps of these pixels.
     #[inline(always)]
     unsafe fn vectors<V: Vector, const N: usize>(&self, col: usize, y: &mut [f32]) {
         let last = y.len() - (N - 1) * V::LANES;
-        // SAFETY: as the caller promises; of the last vector only the first `last` floats are met.
+        // SAFETY: as the caller promises; of the last vector only the first `last` floats are accessed.
         unsafe {
             let mut sums = [V::splat(self.bias); N];
             for (&tap, &term) in self.taps.iter().zip(self.terms) {

@@ -9,7 +9,7 @@ use crate::convolution::vector::{Kernel, Vector, vectorize};
 use crate::gemm::lend;
 use crate::shared::Shared;
 
-/// Taps whose sums are added side by side.
+/// Number of taps that are summed at the same time.
 const SIDE: usize = 5;
 
 /// See [`weight_gradient`](super::weight_gradient).
@@ -75,10 +75,10 @@ impl Kernel for Channel<'_, '_> {
     }
 }
 
-/// Some rows of pixels: what they see, and their gradients.
+/// Some rows of pixels: the plane under their taps, and their gradients.
 struct Band<'p> {
     plane: &'p [f32],
-    /// Floats from what a row sees to what the next does.
+    /// Floats of the plane from one row of pixels to the next.
     pitch: usize,
     dy: &'p [f32],
     /// Floats from a row of gradients to the next.
@@ -98,7 +98,7 @@ impl Band<'_> {
         let taps: [usize; T] = std::array::from_fn(|tap| taps[tap]);
         let furthest = taps.iter().max().map_or(0, |tap| (self.rows - 1) * self.pitch + tap + self.cols);
         assert!(furthest <= self.plane.len() && (self.rows - 1) * self.next + self.cols <= self.dy.len());
-        // SAFETY: the last float of plane and gradients that is met is inside, as was checked.
+        // SAFETY: the last float of plane and gradients that is read is in bounds, as was checked.
         unsafe {
             let mut lanes = [V::splat(0.0); T];
             for row in 0..self.rows {

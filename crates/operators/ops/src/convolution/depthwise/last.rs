@@ -8,10 +8,10 @@ use crate::convolution::vector::{Kernel, Vector, vectorize};
 use crate::gemm::lend;
 use crate::shared::Shared;
 
-/// Pixels whose sums are added side by side.
+/// Number of pixels that are summed at the same time.
 const PIXELS: usize = 6;
 
-/// The product, where a group has one channel and one lane.
+/// Computes the product, where a group has one channel and one lane.
 pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
     let (weights, patches) = (&of.weights, &of.patches);
     let (channels, [_, taps]) = (weights.groups, patches.counts());
@@ -29,8 +29,8 @@ pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
             let (image, row) = (part / rows, part % rows);
             let strides = &of.places.strides;
             let place = of.places.start + image * strides.outer + row * strides.row;
-            // SAFETY: each part is done once, and has a row of the grid by its number. Between its pixels are none of
-            // another part.
+            // SAFETY: each part is done once, and has a row of the grid by its number. No pixels of another part are
+            // between its own.
             let y = unsafe { y.range(place, (cols - 1) * strides.col + channels) };
             let seen: Vec<_> = (0..patches.taps[0].len())
                 .filter_map(|tap| {
@@ -47,7 +47,7 @@ pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
 /// A row of pixels of all channels.
 struct Row<'p, 'a> {
     of: &'p Product<'a>,
-    /// Where the rows that it sees begin in the image, and the taps' in the kernel.
+    /// Offsets in the image of the rows under the taps, and offsets of these taps in the kernel.
     seen: &'p [(usize, usize)],
     kernel: &'p [f32],
     channels: usize,
@@ -61,15 +61,15 @@ impl Kernel for Row<'_, '_> {
         let (inner, across, cols) = (patches.inner_columns(), patches.taps[1].len(), patches.grid.size[2]);
         for col in (0..inner.start).chain(inner.end..cols) {
             let sees = |&tap: &usize| patches.columns(tap).contains(&col);
-            // They are neighbours: taps are in the order of the image or against it.
+            // They are consecutive: taps are in the order of the image or in reverse.
             let from = (0..across).find(sees).unwrap_or(0);
             let count = (from..across).take_while(sees).count();
-            // SAFETY: the pixel sees the image through these taps.
+            // SAFETY: these taps of the pixel are inside of the image.
             unsafe { self.pixels::<V, 1>(col, from..from + count) };
         }
         let mut col = inner.start;
         while col + PIXELS <= inner.end {
-            // SAFETY: these pixels see the image through all taps.
+            // SAFETY: all taps of these pixels are inside of the image.
             unsafe { self.pixels::<V, PIXELS>(col, 0..across) };
             col += PIXELS;
         }
@@ -86,11 +86,11 @@ impl Kernel for Row<'_, '_> {
 }
 
 impl Row<'_, '_> {
-    /// All channels of `P` pixels from `col` on.
+    /// Computes all channels of `P` pixels from `col` on.
     ///
     /// # Safety
     ///
-    /// The processor has the instructions of `V`, and the pixels see the image through these columns of taps.
+    /// The processor has the instructions of `V`, and these columns of taps are inside of the image for all pixels.
     #[inline(always)]
     unsafe fn pixels<V: Vector, const P: usize>(&mut self, col: usize, taps: Range<usize>) {
         let (patches, channels) = (&self.of.patches, self.channels);
@@ -100,8 +100,8 @@ impl Row<'_, '_> {
         let mut channel = 0;
         while channel < channels {
             let count = V::LANES.min(channels - channel);
-            // SAFETY: `holds` was checked: what the pixels see is in the image, for all channels. The kernel has all
-            // channels for each tap, and so has the bias.
+            // SAFETY: `holds` was checked: the pixels under the taps are in the image, for all channels. The kernel has
+            // all channels for each tap, and so has the bias.
             unsafe {
                 let load = |from: *const f32| V::load_some(from, count);
                 let bias = match bias {

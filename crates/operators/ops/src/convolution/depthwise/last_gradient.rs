@@ -11,10 +11,10 @@ use crate::cpu::share;
 use crate::gemm::lend;
 use crate::shared::Shared;
 
-/// Taps whose sums are added side by side.
+/// Number of taps that are summed at the same time.
 const SIDE: usize = 5;
 
-/// Stretches of rows of pixels that are added apart, at most; their number depends on the sizes alone.
+/// Largest number of stretches of rows of pixels that are added separately; their number depends on the sizes alone.
 const STRETCHES: usize = 64;
 
 /// See [`weight_gradient`](super::weight_gradient).
@@ -34,7 +34,7 @@ pub(super) fn weight_gradient(
     lend(stretches * all, |sums| {
         let shared = Shared::new(sums);
         cpu.run(stretches, |part| {
-            // SAFETY: `run` does each part once, and each has sums of its own.
+            // SAFETY: `run` does each part once, and each has its own sums.
             let sums = unsafe { shared.range(part * all, all) };
             sums.fill(0.0);
             let mut seen = Vec::with_capacity(taps);
@@ -59,7 +59,7 @@ pub(super) fn weight_gradient(
     });
 }
 
-/// A tap, and where the row that it sees begins in the image.
+/// A tap, and the offset in the image of the row under it.
 #[derive(Clone, Copy)]
 struct Tap {
     term: usize,
@@ -69,7 +69,7 @@ struct Tap {
 /// A row of pixels of all channels.
 struct Row<'p, 'a> {
     patches: &'p Patches<'a>,
-    /// The taps that see the image.
+    /// The taps that are inside of the image.
     seen: &'p [Tap],
     dy: &'p [f32],
     /// Floats from a gradient to the next.
@@ -84,7 +84,7 @@ impl Kernel for Row<'_, '_> {
     unsafe fn run<V: Vector>(mut self) {
         let (seen, across) = (self.seen, self.patches.taps[1].len());
         let inner = self.patches.inner_columns();
-        // SAFETY: all taps see the image from these pixels, and each does from those of its own.
+        // SAFETY: all taps are inside of the image for the inner pixels, and each tap for its own pixels.
         unsafe {
             for taps in seen.chunks(SIDE) {
                 match taps.len() {
@@ -109,7 +109,7 @@ impl Row<'_, '_> {
     ///
     /// # Safety
     ///
-    /// The processor has the instructions of `V`, and the taps see the image from these pixels.
+    /// The processor has the instructions of `V`, and the taps are inside of the image for these pixels.
     #[inline(always)]
     unsafe fn add<V: Vector, const T: usize>(&mut self, taps: &[Tap], cols: Range<usize>) {
         if cols.is_empty() {
@@ -128,8 +128,8 @@ impl Row<'_, '_> {
         let mut channel = 0;
         while channel < channels {
             let count = V::LANES.min(channels - channel);
-            // SAFETY: `holds` was checked: what the taps see is in the image, for all channels. Gradients and sums were
-            // checked above.
+            // SAFETY: `holds` was checked: the pixels under the taps are in the image, for all channels. Gradients and
+            // sums were checked above.
             unsafe {
                 let load = |from: *const f32| V::load_some(from, count);
                 let sums = self.sums.as_mut_ptr().add(channel);

@@ -1,13 +1,13 @@
-//! Convolutions of one channel a group: sums of a few products, with what is innermost in memory side by side in vectors.
+//! Convolutions of one channel a group: sums of a few products, vectorized over the innermost dimension in memory.
 //!
-//! | file | channels | what |
+//! | file | channels | content |
 //! |---|---|---|
 //! | `first.rs` | first | forward pass, and gradient of the input |
 //! | `first_gradient.rs` | first | gradient of the weights |
 //! | `last.rs` | last | forward pass, and gradient of the input |
 //! | `last_gradient.rs` | last | gradient of the weights |
 //! | `plane.rs` | first | a channel of an image with zeros around it |
-//! | `taps.rs` | | what taps see of the image |
+//! | `taps.rs` | | image pixels under the taps |
 
 mod first;
 mod first_gradient;
@@ -22,13 +22,13 @@ use super::product::Product;
 use crate::Cpu;
 
 impl Product<'_> {
-    /// Computes it, where a group has one channel and one lane.
+    /// Computes the product, where a group has one channel and one lane.
     pub(super) fn run_depthwise(&self, cpu: &Cpu, y: &mut [f32]) {
         if self.patches.last { last::product(self, cpu, y) } else { first::product(self, cpu, y) }
     }
 }
 
-/// Adds into `dweight`, `[channels, taps]`, the products of what the pixels see with their gradients, at `dy`.
+/// Adds the products of the pixels under the taps with their gradients, at `dy`, into `dweight`, `[channels, taps]`.
 pub(super) fn weight_gradient(
     cpu: &Cpu,
     patches: &Patches<'_>,

@@ -1,31 +1,31 @@
-//! Some rows of one channel of an image with zeros around them, so that each tap sees a row of pixels as a run of floats.
+//! Some rows of one channel of an image with zeros around them, so that each tap reads a row of pixels as a run of
+//! floats.
 //!
-//! Where a step is taken from pixel to pixel, each row is dealt out: all that lie a multiple of the step apart are
-//! neighbours.
+//! With a step from pixel to pixel, each row is de-interleaved: pixels a multiple of the step apart become neighbours.
 
 use std::ops::Range;
 
 use crate::convolution::patches::Patches;
 use crate::convolution::vector::Vector;
 
-/// Floats of a plane, at most, unless a row of pixels sees more.
+/// Largest number of floats of a plane, unless a row of pixels needs more.
 const MOST: usize = 12 << 10;
 
 /// The shape of such planes.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// The least of the taps' rows and columns.
+    /// The smallest row and column offsets of the taps.
     least: [isize; 2],
-    /// Rows that a row of pixels sees, and columns.
+    /// Number of rows and columns under a row of pixels.
     reach: [usize; 2],
     step: [usize; 2],
-    /// Floats of a row that lie a multiple of the step apart.
+    /// Number of floats of a row that are a multiple of the step apart.
     run: usize,
-    /// Rows of the grid.
+    /// Number of rows of the grid.
     rows: usize,
-    /// Rows of the grid that have a plane, at most.
+    /// Largest number of rows of the grid that share a plane.
     pub(super) band: usize,
-    /// Where each tap sees the first pixel.
+    /// Offset of the first pixel under each tap.
     pub(super) taps: Vec<usize>,
 }
 
@@ -50,32 +50,32 @@ impl Shape {
         Shape { least, reach, step, run, rows, band: rows.div_ceil(bands), taps: taps.collect() }
     }
 
-    /// Planes of a channel.
+    /// Number of planes of a channel.
     pub(super) fn bands(&self) -> usize {
         self.rows.div_ceil(self.band)
     }
 
-    /// Rows of the grid of a plane.
+    /// Rows of the grid that use a plane.
     pub(super) fn rows(&self, band: usize) -> Range<usize> {
         band * self.band..((band + 1) * self.band).min(self.rows)
     }
 
-    /// Floats of a plane.
+    /// Number of floats of a plane.
     pub(super) fn len(&self) -> usize {
         self.lines(self.band) * self.run * self.step[1]
     }
 
-    /// Floats from what a row of pixels sees to what the next does.
+    /// Floats of the plane from one row of pixels to the next.
     pub(super) fn pitch(&self) -> usize {
         self.step[0] * self.run * self.step[1]
     }
 
-    /// Rows of the image that rows of the grid see.
+    /// Number of image rows under these rows of the grid.
     fn lines(&self, rows: usize) -> usize {
         (rows - 1) * self.step[0] + self.reach[0]
     }
 
-    /// Copies what rows of the grid see of the channel at `start`.
+    /// Copies the image rows under these rows of the grid, of the channel at `start`.
     ///
     /// # Safety
     ///
@@ -90,7 +90,7 @@ impl Shape {
     ) {
         let [height, width] = patches.image;
         let first = (rows.start * self.step[0]) as isize + self.least[0];
-        // Of a row: zeros before the image, its pixels from `skip` on, and zeros behind.
+        // Parts of a row: zeros before the image, its pixels from `skip` on, and zeros behind.
         let left = usize::try_from(-self.least[1]).unwrap_or(0).min(self.reach[1]);
         let skip = usize::try_from(self.least[1]).unwrap_or(0).min(width);
         let count = (width - skip).min(self.reach[1] - left);
@@ -113,19 +113,19 @@ impl Shape {
         }
     }
 
-    /// Deals a row out.
+    /// De-interleaves a row.
     #[inline(always)]
     fn deal(&self, left: usize, from: &[f32], out: &mut [f32]) {
         let step = self.step[1];
         for (at, out) in out.chunks_exact_mut(self.run).enumerate() {
-            // The first of the image that belongs here, and how many zeros are before it.
+            // The first pixel of the image in this run, and the number of zeros before it.
             let before = left.saturating_sub(at).div_ceil(step).min(self.run);
             let first = (at + before * step).saturating_sub(left).min(from.len());
             let count = (from.len() - first).div_ceil(step).min(self.run - before);
             out[..before].fill(0.0);
             let (now, rest) = out[before..].split_at_mut(count);
             if step == 2 {
-                // Pairs, which vectors part.
+                // Pairs, which vector instructions can separate.
                 let (pairs, last) = from[first..].as_chunks::<2>();
                 now.iter_mut().zip(pairs).for_each(|(out, pair)| *out = pair[0]);
                 if pairs.len() < count {
@@ -139,7 +139,7 @@ impl Shape {
     }
 }
 
-/// Copies floats to a slice that is as long: a call would take longer than a short row.
+/// Copies floats to a slice of equal length, inline: a call would take longer than a short row.
 ///
 /// # Safety
 ///

@@ -1,17 +1,17 @@
-//! What taps see of the image.
+//! Image pixels under the taps.
 
 use std::ops::Range;
 
 use crate::convolution::patches::Patches;
 
 impl Patches<'_> {
-    /// The row of the image that a row of the grid sees through a row of taps.
+    /// Returns the row of the image under a row of taps, for a row of the grid.
     pub(super) fn seen(&self, row: usize, tap: usize) -> Option<usize> {
         let seen = (row * self.step[0]) as isize + self.taps[0][tap];
         usize::try_from(seen).ok().filter(|&seen| seen < self.image[0])
     }
 
-    /// The columns of the grid that see the image through a column of taps.
+    /// Columns of the grid for which a column of taps is inside of the image.
     pub(super) fn columns(&self, tap: usize) -> Range<usize> {
         let (step, from, cols) = (self.step[1], self.taps[1][tap], self.grid.size[2]);
         let until = |pixel: isize| usize::try_from(pixel).unwrap_or(0).div_ceil(step).min(cols);
@@ -19,7 +19,7 @@ impl Patches<'_> {
         before..until(self.image[1] as isize - from).max(before)
     }
 
-    /// The columns of the grid that see the image through all columns of taps.
+    /// Columns of the grid for which all columns of taps are inside of the image.
     pub(super) fn inner_columns(&self) -> Range<usize> {
         let all = (0..self.taps[1].len()).map(|tap| self.columns(tap));
         let inner =
@@ -27,7 +27,7 @@ impl Patches<'_> {
         inner.start..inner.end.max(inner.start)
     }
 
-    /// Taps of a row, and of all.
+    /// Number of taps of a row, and of all rows.
     pub(super) fn counts(&self) -> [usize; 2] {
         [self.taps[1].len(), self.taps[0].len() * self.taps[1].len()]
     }

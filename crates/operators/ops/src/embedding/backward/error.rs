@@ -1,9 +1,9 @@
-//! What can be wrong with a backward pass.
+//! Errors of a backward pass.
 
 use super::super::EmbeddingError;
 use crate::optimizer::OptimizerError;
 
-/// A backward pass that cannot be carried out. Nothing has changed then.
+/// Reason why a backward pass cannot be carried out. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackwardError {
@@ -18,43 +18,43 @@ pub enum BackwardError {
         "table {table}: grouped {grouped} lookups in {grouped_bags} bags of {grouped_rows} rows, given {given} in {given_bags} of {given_rows}: group these lookups first"
     )]
     Grouping {
-        /// Place of the table.
+        /// Index of the table.
         table: usize,
-        /// Lookups that were grouped.
+        /// Number of lookups that were grouped.
         grouped: usize,
-        /// B then.
+        /// Number of bags that were grouped, B.
         grouped_bags: usize,
-        /// E then.
+        /// Number of rows that were grouped, E.
         grouped_rows: usize,
-        /// Lookups given.
+        /// Number of lookups given.
         given: usize,
-        /// B of these.
+        /// Number of bags given, B.
         given_bags: usize,
-        /// E.
+        /// Number of rows given, E.
         given_rows: usize,
     },
     /// Another number of tables than grouped or than the optimizer has state for.
     #[error("{what} of {found} tables for {tables} tables: make it for these tables")]
     Tables {
-        /// What is of another number of tables.
+        /// The object with another number of tables.
         what: &'static str,
-        /// Its number.
+        /// Number of its tables.
         found: usize,
-        /// T.
+        /// Number of tables, T.
         tables: usize,
     },
     /// A table of another shape than the optimizer has state for.
     #[error("table {table}: state for {rows} rows of {dim} columns, but it has {given_rows} of {given_dim}")]
     Shape {
-        /// Place of the table.
+        /// Index of the table.
         table: usize,
-        /// E of the state.
+        /// Number of rows of the state, E.
         rows: usize,
-        /// D of the state.
+        /// Number of columns of the state, D.
         dim: usize,
-        /// E.
+        /// Number of rows of the table, E.
         given_rows: usize,
-        /// D.
+        /// Number of columns of the table, D.
         given_dim: usize,
     },
 }

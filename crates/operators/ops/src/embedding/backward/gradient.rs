@@ -16,20 +16,20 @@ pub struct Gradient<'a> {
 }
 
 impl<'a> Gradient<'a> {
-    /// Rows `stride` elements apart.
+    /// A gradient with rows `stride` elements apart.
     #[must_use]
     pub fn new(values: &'a [f32], stride: usize) -> Gradient<'a> {
         Gradient { values, stride, winners: None }
     }
 
-    /// With the lookups that were the largest, as [`winners`](super::winners) or a forward pass found them. Without,
+    /// Adds the winning lookups of maximum pooling, from [`winners`](super::winners) or a forward pass. Without them,
     /// the backward pass finds them before it changes the tables.
     #[must_use]
     pub fn with_winners(self, winners: &'a [Vec<u32>]) -> Gradient<'a> {
         Gradient { winners: Some(winners), ..self }
     }
 
-    /// Some columns of a row.
+    /// Returns some columns of a row.
     pub(super) fn row(&self, row: usize, column: usize, dim: usize) -> &'a [f32] {
         &self.values[row * self.stride + column..][..dim]
     }
@@ -46,17 +46,17 @@ impl<'a> Gradient<'a> {
     }
 }
 
-/// What [`Sums`] of all tables borrow.
+/// Data that the [`Sums`] of all tables borrow.
 #[derive(Debug, Default)]
 pub(super) struct Factors {
-    /// For each table that is averaged, `1 / L` of each bag.
+    /// `1 / L` of each bag, for each table with mean pooling.
     means: Vec<Vec<f32>>,
-    /// For each table whose maximum is taken, `[B, D]` positions.
+    /// `[B, D]` positions, for each table with maximum pooling.
     winners: Vec<Vec<u32>>,
 }
 
 impl Factors {
-    /// Those of these lookups, once arguments have been checked.
+    /// The factors of these lookups, after checking the arguments.
     pub(super) fn new(
         cpu: &Cpu,
         tables: &Tables<'_>,
@@ -86,7 +86,7 @@ impl Factors {
         Ok(Factors { means, winners })
     }
 
-    /// How the gradients of each table are added up.
+    /// The sums of gradients of each table.
     pub(super) fn sums<'a>(
         &'a self,
         tables: &Tables<'_>,
@@ -116,10 +116,10 @@ impl Factors {
     }
 }
 
-/// Bytes of rows to fetch ahead of their use: what memory delivers in about its latency.
+/// Bytes of rows to fetch ahead of their use: about memory bandwidth times latency.
 const FETCH_BYTES: usize = 12 << 10;
 
-/// Lookups of a bag that a mean counts.
+/// Number of lookups of a bag that a mean counts.
 pub(super) fn count(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,
@@ -185,7 +185,7 @@ pub(super) fn check_size(
     Ok(())
 }
 
-/// Fails unless there are winners for each bag and column of the tables whose maximum is taken.
+/// Fails unless there are winners for each bag and column of the tables with maximum pooling.
 fn check_winners(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,

@@ -10,7 +10,7 @@ use super::winners::winners;
 use super::{BackwardError, Decay, Gradient, RowOptimizer, RowRule};
 use crate::{Cpu, Isa};
 
-/// The gradient of each row that is looked up, for each table: `sum over its lookups of factor x gradient`.
+/// Computes the gradient of each row that is looked up, for each table: `sum over its lookups of factor x gradient`.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn gradients_reference(
 }
 
 impl RowRule {
-    /// Step `step`, from 1, of one row `p` with the gradient `g`, in plain loops.
+    /// Applies step `step`, from 1, to one row `p` with the gradient `g`, in plain loops.
     pub fn reference(self, step: u64, lr: f64, decay: Decay, p: &mut [f64], state: &mut [f64], g: &[f64]) {
         let dim = p.len();
         let (l2, keep) = match decay {
@@ -103,11 +103,11 @@ impl RowRule {
 }
 
 impl RowOptimizer {
-    /// The backward pass in plain loops; 16-bit weights are rounded to the nearest.
+    /// Runs the backward pass in plain loops; 16-bit weights are rounded to the nearest.
     ///
     /// # Errors
     ///
-    /// As of [`step`](RowOptimizer::step).
+    /// As for [`step`](RowOptimizer::step).
     pub fn step_reference(
         &mut self,
         tables: &mut Tables<'_>,

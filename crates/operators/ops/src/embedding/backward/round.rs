@@ -1,11 +1,11 @@
-//! Weights in single precision, from and to 16 bits, without branches so that whole rows are done in vectors.
+//! Weights in single precision, from and to 16 bits, without branches so that whole rows are vectorized.
 
 use half::{bf16, f16};
 
 use super::super::Plain;
 use super::Rounding;
 
-/// The random bits of a row, or none where rounding is to the nearest.
+/// The random bits of a row, or `None` for rounding to the nearest.
 #[derive(Clone, Copy)]
 pub(super) struct Dice(Option<[u32; 2]>);
 
@@ -17,7 +17,7 @@ fn mix(number: u64) -> u64 {
 }
 
 impl Dice {
-    /// Those of a row in a step.
+    /// The random bits of a row in a step.
     pub(super) fn new(rounding: Rounding, step: u64, table: usize, row: usize) -> Dice {
         Dice(match rounding {
             Rounding::Nearest => None,
@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// The bits of a column.
+/// Returns the random bits of a column.
 #[inline(always)]
 fn roll([a, b]: [u32; 2], column: usize) -> u32 {
     // The finalizer of MurmurHash3 over a counter that starts at random.
@@ -41,10 +41,10 @@ fn roll([a, b]: [u32; 2], column: usize) -> u32 {
 
 /// A type of weights that can be trained.
 pub(super) trait Weight: Plain + Send + Sync {
-    /// A row in single precision, to be changed: itself, or a copy in `scratch`, which is as long.
+    /// Returns a row in single precision for changes: itself, or a copy in `scratch`, which has its length.
     fn open<'a>(row: &'a mut [Self], scratch: &'a mut [f32]) -> &'a mut [f32];
 
-    /// Puts the copy in `scratch` back, if it is one.
+    /// Writes the copy in `scratch` back, if it is one.
     fn close(row: &mut [Self], scratch: &[f32], dice: Dice);
 }
 
@@ -128,14 +128,14 @@ fn stochastic_bf16(wide: f32, random: u32) -> bf16 {
 fn widen_f16(narrow: f16) -> f32 {
     let bits = u32::from(narrow.to_bits());
     let (sign, rest) = ((bits & 0x8000) << 16, (bits & 0x7fff) << 13);
-    // As if the exponent were single precision's, then scaled by 2^112: right for normal and subnormal numbers.
+    // Treated as if the exponent were single precision's, then scaled by 2^112: right for normal and subnormal numbers.
     let finite = (f32::from_bits(rest) * f32::from_bits((127 + 112) << 23)).to_bits();
     let special = rest | 0x7f80_0000;
     f32::from_bits(sign | if bits & 0x7c00 == 0x7c00 { special } else { finite })
 }
 
-/// A magnitude of single precision, rounded to the bits of a half in both ways: right where it is at least 2^-14, and
-/// right where it is below.
+/// A magnitude of single precision, rounded to the bits of a half in two ways: `normal` is right where it is at least
+/// 2^-14, and `small` where it is below.
 #[inline(always)]
 fn join_f16(wide: f32, normal: u32, small: u32) -> f16 {
     let bits = wide.to_bits();

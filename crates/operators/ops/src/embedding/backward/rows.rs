@@ -1,4 +1,4 @@
-//! All distinct rows of all tables, each with its gradient and its step.
+//! Steps of all distinct rows of all tables.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::Cpu;
 use crate::optimizer::simd::{Kernel, Simd, dispatch, prefetch};
 use crate::shared::Shared;
 
-/// Lookups whose rows one part of the work updates.
+/// Number of lookups whose rows one part of the work updates.
 const PART: usize = 256;
 
-/// Rows that several threads change at once, each its own.
+/// Rows that several threads change at the same time, each its own.
 struct Rows<'a, T> {
     values: Shared<'a, T>,
     pitch: usize,
@@ -34,12 +34,12 @@ impl<'a, T> Rows<'a, T> {
     /// Nothing else holds this row.
     #[inline(always)]
     unsafe fn row(&self, row: usize) -> &'a mut [T] {
-        // SAFETY: rows do not overlap, for tables and states have a pitch of at least their width; and nothing else
+        // SAFETY: rows do not overlap, since tables and states have a pitch of at least their width; and nothing else
         // holds this one by the caller's promise.
         unsafe { self.values.range(row * self.pitch, self.width) }
     }
 
-    /// Asks for the lines of a row; of long ones for as many as the hardware needs to go on by itself.
+    /// Prefetches the lines of a row; of long rows only as many as start the hardware prefetcher.
     #[inline(always)]
     fn prefetch(&self, row: usize) {
         let line = 64 / size_of::<T>();
@@ -49,7 +49,7 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// A table's weights, of any type that can be trained.
+/// Weights of a table, of any type that can be trained.
 enum Weights<'a> {
     F32(Rows<'a, f32>),
     F16(Rows<'a, f16>),
@@ -68,7 +68,7 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The step of the table at place `at`; fails where it cannot be trained. `rounding` goes with the step's number.
+    /// The step of table `at`; fails where it cannot be trained. `rounding` comes with the step's number.
     pub(super) fn new(
         at: usize,
         table: TableValues<'a, '_>,
@@ -90,7 +90,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Does all jobs. Each row is one part's, so that the order is of no account.
+/// Does all jobs. Each row belongs to one part, so the order does not matter.
 pub(super) fn run(cpu: &Cpu, jobs: &[Job<'_>]) {
     let parts = |job: &Job<'_>| job.sums.groups.len().div_ceil(PART);
     let parts: Vec<(usize, usize)> =
@@ -108,7 +108,7 @@ pub(super) fn run(cpu: &Cpu, jobs: &[Job<'_>]) {
     });
 }
 
-/// Some neighbouring distinct rows of a table.
+/// Some consecutive distinct rows of a table.
 struct Part<'a, T> {
     job: &'a Job<'a>,
     rows: &'a Rows<'a, T>,
@@ -145,9 +145,9 @@ impl<T: Weight> Kernel for Part<'_, T> {
             let (gradient, factor) = sums.of(s, group, job.partials, &mut sum);
             let (rounding, step) = job.rounding;
             let dice = Dice::new(rounding, step, job.table, row);
-            // SAFETY: a group is of one row, and no two are of the same: keys are sorted by row, and change together
-            // with where their bits lie. A group is of one part, for parts cut the places at which groups start, and
-            // each part is done once. Tables and states are other memory, borrowed mutably each.
+            // SAFETY: a group has one row, and no two groups have the same: keys are sorted by row, and change together
+            // with the positions of their bits. A group belongs to one part, since parts divide the places at which
+            // groups start, and each part is done once. Tables and states are separate memory, each borrowed mutably.
             let (weights, state) = unsafe { (self.rows.row(row), job.state.row(row)) };
             job.numbers.change(s, T::open(weights, &mut wide), state, gradient, factor);
             T::close(weights, &wide, dice);

@@ -1,15 +1,15 @@
-//! What happens to a row of a table, given its gradient.
+//! Update rules of table rows.
 
 use super::BackwardError;
 use crate::optimizer::OptimizerError;
 
-/// An optimizer of table rows. p is a row, g its gradient, and D its columns; rows that are not looked up keep weights
-/// and state. `step` counts the steps of the whole optimizer, from 1.
+/// An update rule of table rows. p is a row, g its gradient, and D its number of columns; rows that are not looked up
+/// keep weights and state. `step` counts the steps of the whole optimizer, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RowRule {
     /// `m = momentum m + g; p -= lr m`. State: m of D, or none without momentum.
     Sgd {
-        /// Share of m that stays; 0 is plain gradient descent.
+        /// Share of m that is kept; 0 is plain gradient descent.
         momentum: f32,
     },
     /// `h += g^2; p -= lr g / (sqrt h + eps)`. State: h of D.
@@ -25,43 +25,44 @@ pub enum RowRule {
     /// `m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2;
     /// p -= lr / (1 - beta1^step) m / (sqrt v / sqrt(1 - beta2^step) + eps)`. State: m of D, then v of D.
     Adam {
-        /// Share of m that stays.
+        /// Share of m that is kept.
         beta1: f32,
-        /// Share of v that stays.
+        /// Share of v that is kept.
         beta2: f32,
         /// Keeps the denominator off zero.
         eps: f32,
     },
     /// Adam with one v for each row, of `mean(g^2)`. State: m of D, then v.
     PartialRowWiseAdam {
-        /// Share of m that stays.
+        /// Share of m that is kept.
         beta1: f32,
-        /// Share of v that stays.
+        /// Share of v that is kept.
         beta2: f32,
         /// Keeps the denominator off zero.
         eps: f32,
     },
 }
 
-/// What pulls weights to zero.
+/// Weight decay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Decay {
-    /// Nothing.
+    /// No decay.
     #[default]
     None,
-    /// `g += decay p` before all else: L2 regularization.
+    /// `g += decay p` before everything else: L2 regularization.
     Gradient(f32),
     /// `p *= 1 - lr decay` before the step: decoupled from the gradient, as in AdamW.
     Weights(f32),
 }
 
-/// How new weights become 16-bit floats.
+/// Rounding of new weights to 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
-    /// To the nearest, ties to even. Steps smaller than half of the spacing of the weights are lost.
+    /// Rounding to the nearest, ties to even. Steps smaller than half of the spacing of the weights are lost.
     #[default]
     Nearest,
-    /// Up or down at random, so that the mean is exact. The same seed, step, table, row and column give the same bits.
+    /// Rounding up or down at random, so that the mean is exact. The same seed, step, table, row and column give the
+    /// same bits.
     Stochastic {
         /// Selects the random numbers.
         seed: u64,
@@ -76,7 +77,7 @@ impl RowRule {
     /// Adam with PyTorch's settings.
     pub const ADAM: RowRule = RowRule::Adam { beta1: 0.9, beta2: 0.999, eps: 1e-8 };
 
-    /// Its name, for messages.
+    /// Name for messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,7 +89,7 @@ impl RowRule {
         }
     }
 
-    /// Floats of state for a row of `dim` columns.
+    /// Number of floats of state for a row of `dim` columns.
     #[must_use]
     pub fn state_width(self, dim: usize) -> usize {
         match self {
@@ -106,7 +107,7 @@ impl RowRule {
         }
     }
 
-    /// Fails with the first setting that is outside of its range.
+    /// Fails with the first setting that is out of range.
     pub(super) fn check(self, lr: f32, decay: Decay) -> Result<(), BackwardError> {
         let below_one = |value: f32| (0.0..1.0).contains(&value);
         let positive = |value: f32| value.is_finite() && value >= 0.0;

@@ -11,20 +11,20 @@ use super::{BackwardError, Gradient};
 use crate::Cpu;
 use crate::optimizer::simd::{Kernel, Simd, dispatch};
 
-/// Distinct rows that one part of the work adds up.
+/// Number of distinct rows that one part of the work sums.
 const PART: usize = 512;
 
-/// The gradient of one table: U distinct rows, rising, and `[U, D]` values. All other rows have none.
+/// The gradient of one table: U distinct rows, ascending, and `[U, D]` values. All other rows have none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SparseGradient {
     /// The distinct rows.
     pub rows: Vec<usize>,
-    /// Their gradients, one after the other.
+    /// Gradients of these rows, one after the other.
     pub values: Vec<f32>,
 }
 
-/// The gradient of each table, as [`RowOptimizer::step`](super::RowOptimizer::step) would use it, for optimizers of
-/// other kinds. `grouping` is that of `lookups` and `bounds`.
+/// Computes the gradient of each table, as used by [`RowOptimizer::step`](super::RowOptimizer::step), for other kinds
+/// of optimizers. `grouping` is that of `lookups` and `bounds`.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn sparse_gradients(
     Ok(sparse)
 }
 
-/// Some neighbouring distinct rows of a table.
+/// Some consecutive distinct rows of a table.
 struct Part<'a> {
     sums: &'a Sums<'a>,
     partials: &'a Partials,

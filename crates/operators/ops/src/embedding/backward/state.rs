@@ -1,4 +1,4 @@
-//! What an optimizer remembers of each row.
+//! State of an optimizer for each row.
 
 use super::super::{Element, EmbeddingError, HugeBuffer, Table};
 use super::{BackwardError, RowRule};
@@ -14,7 +14,7 @@ pub struct State {
 }
 
 impl State {
-    /// Zeros, as many as the rule needs. Memory is taken as rows are first trained.
+    /// A state of zeros, as large as the rule needs. Pages are allocated as rows are first trained.
     pub(super) fn zeros(rule: RowRule, table: &Table<'_>) -> Result<State, EmbeddingError> {
         let (rows, dim) = (table.rows(), table.dim());
         let width = rule.state_width(dim);
@@ -26,7 +26,7 @@ impl State {
         Ok(State { rows, dim, width, pitch, buffer })
     }
 
-    /// Fails unless it is that of this table.
+    /// Fails unless it is the state of this table.
     pub(super) fn check(&self, at: usize, table: &Table<'_>) -> Result<(), BackwardError> {
         let (rows, dim, given_rows, given_dim) = (self.rows, self.dim, table.rows(), table.dim());
         if (rows, dim) == (given_rows, given_dim) {
@@ -35,13 +35,13 @@ impl State {
         Err(BackwardError::Shape { table: at, rows, dim, given_rows, given_dim })
     }
 
-    /// Floats of a row: see [`RowRule`] for their meaning.
+    /// Number of floats of a row: see [`RowRule`] for their meaning.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Floats from row to row.
+    /// Number of floats from row to row.
     pub(super) fn pitch(&self) -> usize {
         self.pitch
     }
@@ -50,25 +50,25 @@ impl State {
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         &self.buffer.of::<f32>()[row * self.pitch..][..self.width]
     }
 
-    /// The state of a row, to be restored from a checkpoint.
+    /// The mutable state of a row, for restoring a checkpoint.
     ///
     /// # Panics
     ///
-    /// There is no such row.
+    /// The row does not exist.
     #[must_use]
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         &mut self.buffer.of_mut::<f32>()[row * self.pitch..][..self.width]
     }
 
-    /// All of it.
+    /// All values.
     pub(super) fn values_mut(&mut self) -> &mut [f32] {
         self.buffer.of_mut()
     }

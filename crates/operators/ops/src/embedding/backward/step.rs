@@ -22,11 +22,11 @@ pub struct RowOptimizer {
 }
 
 impl RowOptimizer {
-    /// For these tables, without decay, rounding to the nearest.
+    /// An optimizer of these tables, without decay, with rounding to nearest.
     ///
     /// # Errors
     ///
-    /// A setting outside of its range, or no memory for the state.
+    /// A setting that is out of range, or no memory for the state.
     pub fn new(rule: RowRule, lr: f32, tables: &Tables<'_>) -> Result<RowOptimizer, BackwardError> {
         rule.check(lr, Decay::None)?;
         let states = tables.iter().map(|table| State::zeros(rule, table)).collect::<Result<_, _>>()?;
@@ -35,7 +35,7 @@ impl RowOptimizer {
         Ok(RowOptimizer { rule, lr, decay, rounding, step: 0, states, partials })
     }
 
-    /// With decay of the weights.
+    /// Sets the decay of the weights.
     ///
     /// # Errors
     ///
@@ -45,17 +45,17 @@ impl RowOptimizer {
         Ok(RowOptimizer { decay, ..self })
     }
 
-    /// With another rounding of 16-bit weights.
+    /// Sets the rounding of 16-bit weights.
     #[must_use]
     pub fn with_rounding(self, rounding: Rounding) -> RowOptimizer {
         RowOptimizer { rounding, ..self }
     }
 
-    /// Sets the learning rate of the steps to come.
+    /// Sets the learning rate of later steps.
     ///
     /// # Errors
     ///
-    /// It is negative or not finite.
+    /// The rate is negative or not finite.
     pub fn set_learning_rate(&mut self, lr: f32) -> Result<(), BackwardError> {
         self.rule.check(lr, self.decay)?;
         self.lr = lr;
@@ -74,13 +74,13 @@ impl RowOptimizer {
         (self.lr, self.decay, self.rounding)
     }
 
-    /// Steps taken.
+    /// Number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.step
     }
 
-    /// Sets the number of steps taken, as a checkpoint says.
+    /// Sets the number of steps taken, from a checkpoint.
     pub fn set_steps(&mut self, steps: u64) {
         self.step = steps;
     }
@@ -91,14 +91,14 @@ impl RowOptimizer {
         &self.states
     }
 
-    /// The state of each table, to be restored from a checkpoint.
+    /// The mutable state of each table, for restoring a checkpoint.
     pub fn states_mut(&mut self) -> &mut [State] {
         &mut self.states
     }
 
-    /// The backward pass: every row that was looked up gets its step. `grouping` is that of `lookups` and `bounds`.
+    /// The backward pass: steps every row that was looked up. `grouping` is that of `lookups` and `bounds`.
     ///
-    /// The result is the same, bit by bit, for any number of threads and any instruction set.
+    /// The result is bit-identical for any number of threads and any instruction set.
     ///
     /// # Errors
     ///

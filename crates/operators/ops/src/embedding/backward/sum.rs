@@ -1,7 +1,7 @@
 //! The gradient of a row: the sum over its lookups, in a fixed order.
 //!
-//! Lookups are summed from first to last, in runs of [`LONG`]; the sums of the runs are added in order. What a row with
-//! more lookups than that gets is therefore the same whether one thread sums it or many.
+//! Lookups are summed from first to last, in runs of [`LONG`]; the sums of the runs are added in order. So a row with
+//! more lookups than that gets the same sum from one thread as from many.
 
 pub(super) mod long;
 
@@ -12,10 +12,10 @@ use super::super::group::Groups;
 use super::winners::NO_WINNER;
 use crate::optimizer::simd::{LANES, Simd, prefetch};
 
-/// Lookups that are summed in one go.
+/// Number of lookups of a run.
 pub(super) const LONG: usize = 256;
 
-/// Whose gradient a lookup gets.
+/// Source of a lookup's gradient.
 #[derive(Clone, Copy)]
 pub(super) enum Receives {
     /// Row `bag` of the gradients.
@@ -30,7 +30,7 @@ pub(super) struct Sums<'a> {
     pub(super) gradient: &'a [f32],
     pub(super) stride: usize,
     pub(super) column: usize,
-    /// D.
+    /// Number of columns, D.
     pub(super) dim: usize,
     pub(super) receives: Receives,
     /// A factor for each position.
@@ -39,12 +39,12 @@ pub(super) struct Sums<'a> {
     pub(super) means: Option<&'a [f32]>,
     /// `[B, D]`: the only position of a bag that gets the gradient of a column.
     pub(super) winners: Option<&'a [u32]>,
-    /// Rows to fetch ahead.
+    /// Number of rows to fetch ahead.
     pub(super) ahead: usize,
 }
 
 impl<'a> Sums<'a> {
-    /// The gradient that the lookup at this place receives, before its factor.
+    /// Returns the gradient of the lookup at this place, before its factor.
     #[inline(always)]
     fn received(&self, place: usize) -> &'a [f32] {
         let row = match self.receives {
@@ -54,20 +54,20 @@ impl<'a> Sums<'a> {
         &self.gradient[row * self.stride + self.column..][..self.dim]
     }
 
-    /// The factor of the lookup at this place.
+    /// Returns the factor of the lookup at this place.
     #[inline(always)]
     fn factor(&self, place: usize) -> f32 {
         let weight = self.weights.map_or(1.0, |weights| weights[self.groups.position(place)]);
         self.means.map_or(weight, |means| weight * means[self.groups.bag(place)])
     }
 
-    /// Asks for the gradient of a lookup ahead of time.
+    /// Prefetches the gradient of a lookup.
     #[inline(always)]
     pub(super) fn prefetch(&self, place: usize) {
         prefetch_all(self.received(place));
     }
 
-    /// The gradient of a distinct row, before a factor that belongs to it.
+    /// Returns the gradient of a distinct row, and a factor still to be applied.
     #[inline(always)]
     pub(super) fn of<'b, S: Simd>(
         &'b self,
@@ -88,7 +88,7 @@ impl<'a> Sums<'a> {
         (scratch, 1.0)
     }
 
-    /// The sum over at most [`LONG`] lookups of a row, with `FETCH` asking for their gradients ahead of time.
+    /// Sums at most [`LONG`] lookups of a row; with `FETCH`, prefetches their gradients.
     #[inline(always)]
     pub(super) fn add_up<S: Simd, const FETCH: bool>(&self, s: S, places: Range<usize>, sum: &mut [f32]) {
         if let Some(winners) = self.winners {
@@ -117,7 +117,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The same for columns `at..at + 16 W`, in registers.
+    /// Sums columns `at..at + 16 W`, in registers.
     #[inline(always)]
     fn columns<S: Simd, const W: usize, const FETCH: bool>(
         &self,
@@ -144,7 +144,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Asks for some columns of a lookup's gradient.
+    /// Prefetches some columns of a lookup's gradient.
     #[inline(always)]
     fn prefetch_part(&self, place: usize, at: usize, blocks: usize) {
         let row = self.received(place);
@@ -153,7 +153,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The sum over lookups of the columns that they won.
+    /// Sums the columns that each lookup won.
     #[inline(always)]
     fn add_up_won(&self, places: Range<usize>, winners: &[u32], sum: &mut [f32]) {
         sum.fill(0.0);
@@ -168,7 +168,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Asks for all lines of a row; of long ones for as many as the hardware needs to go on by itself.
+/// Prefetches all lines of a row; of long rows only as many as start the hardware prefetcher.
 #[inline(always)]
 pub(super) fn prefetch_all<T>(row: &[T]) {
     let line = 64 / size_of::<T>();

@@ -1,16 +1,16 @@
-//! One row's step.
+//! The step of one row.
 
 use super::{Decay, RowRule};
 use crate::optimizer::simd::{LANES, Simd, update};
 
-/// A rule's numbers in a step.
+/// Numbers of a rule in a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     rule: RowRule,
     lr: f32,
-    /// What `g` gets of `p`.
+    /// Factor of `p` that is added to `g`.
     decay: f32,
-    /// What is left of `p`.
+    /// Share of `p` that is kept.
     keep: f32,
     /// `lr / (1 - beta1^step)`.
     rate: f32,
@@ -19,7 +19,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of step `step`, from 1.
+    /// The numbers of step `step`, from 1.
     pub(super) fn new(rule: RowRule, lr: f32, decay: Decay, step: u64) -> Numbers {
         let (beta1, beta2) = match rule {
             RowRule::Adam { beta1, beta2, .. } | RowRule::PartialRowWiseAdam { beta1, beta2, .. } => {
@@ -38,7 +38,7 @@ impl Numbers {
         }
     }
 
-    /// The step of a row `p` with the gradient `factor x g`.
+    /// Applies the step to a row `p` with the gradient `factor x g`.
     #[inline(always)]
     pub(super) fn change<S: Simd>(&self, s: S, p: &mut [f32], state: &mut [f32], g: &[f32], factor: f32) {
         let dim = p.len();
@@ -94,7 +94,7 @@ impl Numbers {
     }
 }
 
-/// What a stored gradient is multiplied by, and what of the weights it gets.
+/// The factor of a stored gradient, and the factor of the weights that is added.
 #[derive(Clone, Copy)]
 struct With<V> {
     factor: V,
@@ -102,13 +102,13 @@ struct With<V> {
 }
 
 impl<V: Copy> With<V> {
-    /// The gradient that the rule sees.
+    /// Returns the gradient for the rule.
     #[inline(always)]
     fn decay<S: Simd<V = V>>(self, s: S, p: V, g: V) -> V {
         s.add(s.mul(g, self.factor), s.mul(self.decay, p))
     }
 
-    /// The sum of its squares over a row.
+    /// Returns the sum of its squares over a row.
     #[inline(always)]
     fn squares<S: Simd<V = V>>(self, s: S, p: &[f32], g: &[f32]) -> f32 {
         let mut total = s.splat(0.0);

@@ -1,4 +1,4 @@
-//! Which lookup of a bag is the largest in each column: the one that gets the gradient of a maximum.
+//! Winners of maximum pooling: the lookup of a bag that is the largest in a column, and gets the gradient.
 
 use super::super::{Bounds, Lookups, Pooling, Table, Tables, Weights};
 use crate::Cpu;
@@ -6,11 +6,11 @@ use crate::Cpu;
 /// No lookup gets the gradient: the bag is empty, or the zero of an out-of-range lookup is the largest.
 pub const NO_WINNER: u32 = u32::MAX;
 
-/// Bags that one part of the work looks at.
+/// Number of bags of one part of the work.
 const BAGS: usize = 256;
 
-/// For each table whose pooling is [`Pooling::Max`], `[B, D]` positions: the lookup, counted from the table's first,
-/// that is the largest of its bag in that column, the first of equals; empty for other tables.
+/// Finds `[B, D]` positions for each table whose pooling is [`Pooling::Max`]: the lookup, counted from the table's
+/// first, that is the largest of its bag in that column, the first of equals; empty for other tables.
 ///
 /// The lookups must have been [checked](Lookups::check).
 #[must_use]
@@ -53,7 +53,7 @@ pub fn winners(cpu: &Cpu, tables: &Tables<'_>, lookups: &Lookups<'_>, bounds: Bo
     winners
 }
 
-/// An element of a table that can be trained; 0 of others, which have no gradient.
+/// An element of a table that can be trained; 0 for other tables, which have no gradient.
 fn weight(table: &Table<'_>, row: usize, column: usize) -> f32 {
     let at = |pitch: usize| row * (table.pitch() / pitch) + column;
     match table.weights() {

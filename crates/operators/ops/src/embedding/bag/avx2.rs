@@ -19,11 +19,11 @@ pub(super) fn translate_avx2(_: Avx2, indices: Ints<'_>, rows: u64, pitch: u64, 
     translate(indices, rows, pitch, out)
 }
 
-/// Pools a chunk's bags, slice by slice; `fetch`: rows are fetched ahead of use.
+/// Pools a chunk's bags, slice by slice; with `fetch`, rows are prefetched.
 ///
 /// # Safety
 ///
-/// Nobody else holds the columns of this table in the output rows of these bags.
+/// No other code holds the columns of this table in the output rows of these bags.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn pool(_: Avx2, chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
     for slice in Slice::cut(chunk.table, chunk.columns.clone(), LANES, 8) {
@@ -163,21 +163,21 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
     }
 }
 
-/// The larger of the two, the sum where they do not compare; the value where it is the first.
+/// The larger of the two; the sum where they do not compare; the value where it is the first.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn largest(value: __m256, sum: __m256, place: usize) -> __m256 {
     if place == 0 { value } else { _mm256_max_ps(value, sum) }
 }
 
-/// What is fetched of a row ahead of use.
+/// Part of a row to prefetch.
 struct Target {
     base: *const u8,
     first: usize,
     last: usize,
-    /// Rows begin anywhere in a cache line.
+    /// Whether rows may begin anywhere in a cache line.
     straddles: bool,
-    /// Scale and bias are far from the slice.
+    /// Whether scale and bias are far from the slice.
     apart: bool,
 }
 

@@ -19,11 +19,11 @@ pub(super) fn translate_avx512(_: Avx512, indices: Ints<'_>, rows: u64, pitch: u
     translate(indices, rows, pitch, out)
 }
 
-/// Pools a chunk's bags, slice by slice; `fetch`: rows are fetched ahead of use.
+/// Pools a chunk's bags, slice by slice; with `fetch`, rows are prefetched.
 ///
 /// # Safety
 ///
-/// Nobody else holds the columns of this table in the output rows of these bags.
+/// No other code holds the columns of this table in the output rows of these bags.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn pool(_: Avx512, chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
     for slice in Slice::cut(chunk.table, chunk.columns.clone(), LANES, 16) {
@@ -138,7 +138,7 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
                 };
             }
         }
-        // Added and multiplied as sums are stored: a loop of its own over them would keep them in memory all the time.
+        // Added and multiplied while sums are stored: a separate loop over them would keep them in memory throughout.
         let bias = _mm512_set1_ps(if E == INT8 && M != MAX { bias_sum } else { -0.0 });
         let mean = if chunk.pooling == Pooling::Mean && end > at { 1.0 / (end - at) as f32 } else { 1.0 };
         let mean = _mm512_set1_ps(mean);
@@ -164,21 +164,21 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
     }
 }
 
-/// The larger of the two, the sum where they do not compare; the value where it is the first.
+/// The larger of the two; the sum where they do not compare; the value where it is the first.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn largest(value: __m512, sum: __m512, place: usize) -> __m512 {
     if place == 0 { value } else { _mm512_max_ps(value, sum) }
 }
 
-/// What is fetched of a row ahead of use.
+/// Part of a row to prefetch.
 struct Target {
     base: *const u8,
     first: usize,
     last: usize,
-    /// Rows begin anywhere in a cache line.
+    /// Whether rows may begin anywhere in a cache line.
     straddles: bool,
-    /// Scale and bias are far from the slice.
+    /// Whether scale and bias are far from the slice.
     apart: bool,
 }
 

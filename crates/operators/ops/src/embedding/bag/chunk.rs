@@ -5,18 +5,18 @@ use std::ops::Range;
 use crate::embedding::{Element, Ints, Lookups, Pooling, Table};
 use crate::shared::Shared;
 
-/// Lookups behind a chunk whose rows are known, to be fetched early.
+/// Number of lookups after a chunk whose rows are known, for prefetching.
 pub(super) const PEEK: usize = 192;
 
-/// Bytes that are on their way from memory ahead of the row in use: bandwidth of a core times latency.
+/// Bytes on their way from memory ahead of the row in use: bandwidth of a core times latency.
 pub(super) const BYTES_AHEAD: usize = 12 << 10;
 
 /// A column range of the rows of a table, as wide as a kernel's registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slice {
-    /// First column.
+    /// First column of the slice.
     pub(super) column: usize,
-    /// Columns.
+    /// Number of columns.
     pub(super) columns: usize,
     /// Byte of the row where the slice begins.
     pub(super) byte: usize,
@@ -25,7 +25,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// These columns of a table, the first of which is even.
+    /// A slice of these columns of a table, the first of which is even.
     pub(super) fn of(table: &Table<'_>, columns: Range<usize>) -> Slice {
         let (column, columns) = (columns.start, columns.len());
         let (byte, bytes) = match table.element() {
@@ -37,12 +37,12 @@ impl Slice {
         Slice { column, columns, byte, bytes }
     }
 
-    /// Rows between the one that is fetched and the one in use.
+    /// Number of rows between the prefetched one and the one in use.
     pub(super) fn ahead(self) -> usize {
         (BYTES_AHEAD / self.bytes.next_multiple_of(64)).clamp(1, PEEK)
     }
 
-    /// A range of columns, from an even one, cut into slices of at most `most` vectors of `lanes` floats.
+    /// Cuts a range of columns, whose first is even, into slices of at most `most` vectors of `lanes` floats.
     pub(super) fn cut(
         table: &Table<'_>,
         range: Range<usize>,
@@ -54,7 +54,7 @@ impl Slice {
             let vectors = match (range.end - column).div_ceil(lanes) {
                 0 => return None,
                 left if left >= most => most,
-                // Kernels are made for few widths: two slices of nearly the same width, rather than a narrow rest.
+                // Kernels exist for few widths: two slices of nearly the same width are better than a narrow rest.
                 left if left > 8 => left.div_ceil(2),
                 left => left,
             };
@@ -65,7 +65,7 @@ impl Slice {
     }
 }
 
-/// The bags of a table: its offsets, `[B + 1]`, or where there are none each lookup for itself.
+/// The bags of a table: its offsets, `[B + 1]`, or without offsets one bag for each lookup.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::embedding) struct Bags<'a> {
     pub(in crate::embedding) indices: Ints<'a>,
@@ -91,7 +91,7 @@ impl<'a> Bags<'a> {
     }
 }
 
-/// Bags of one table and the rows they take.
+/// Bags of one table, with the rows of their lookups.
 #[derive(Debug)]
 pub(super) struct Chunk<'a> {
     pub(super) source: Bags<'a>,
@@ -103,20 +103,20 @@ pub(super) struct Chunk<'a> {
     pub(super) bags: Range<usize>,
     /// First byte of the row of each lookup, and then of [`PEEK`] more lookups, which are not checked.
     pub(super) rows: &'a [u64],
-    /// For each bag, how many of the lookups are its own or those of bags before.
+    /// Number of lookups up to the end of each bag.
     pub(super) ends: &'a [usize],
     /// Weights of the lookups.
     pub(super) weights: Option<&'a [f32]>,
 }
 
-/// Where the output of one table goes.
+/// Output of one table.
 #[derive(Clone, Copy)]
 pub(in crate::embedding) struct Output<'a> {
     pub(in crate::embedding) out: Shared<'a, f32>,
     pub(in crate::embedding) stride: usize,
     /// First column of the table.
     pub(in crate::embedding) column: usize,
-    /// Past the caches: nothing reads the output before it has left them.
+    /// Whether stores bypass the caches, for an output that is not read before it would be evicted.
     #[cfg_attr(
         not(target_arch = "x86_64"),
         expect(dead_code, reason = "only x86-64 has stores past the caches")
@@ -129,7 +129,7 @@ impl<'a> Output<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody else holds these columns of this bag.
+    /// No other code holds these columns of this bag.
     #[inline]
     pub(super) unsafe fn row(&self, bag: usize, slice: Slice) -> &'a mut [f32] {
         // SAFETY: disjoint by the caller's promise.
@@ -137,8 +137,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Writes the first byte of each index's row, and says whether all indices are below `rows`. Inlined into functions
-/// for wider instructions, which it is vectorized for.
+/// Writes the first byte of each index's row, and returns whether all indices are below `rows`. Inlined into functions
+/// with wider instructions, for which it is vectorized.
 #[inline(always)]
 pub(super) fn translate(indices: Ints<'_>, rows: u64, pitch: u64, out: &mut [u64]) -> bool {
     let mut good = true;

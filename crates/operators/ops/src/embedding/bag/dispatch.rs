@@ -4,7 +4,7 @@ use super::chunk::{self, Chunk, Output};
 use crate::arch::Arch;
 use crate::embedding::{Bounds, Ints};
 
-/// Writes the first byte of each index's row, and says whether all indices are below `rows`.
+/// Writes the first byte of each index's row, and returns whether all indices are below `rows`.
 pub(super) fn translate(arch: Arch, indices: Ints<'_>, rows: u64, pitch: u64, out: &mut [u64]) -> bool {
     match arch {
         // SAFETY: the token proves that the processor has AVX-512.
@@ -17,14 +17,15 @@ pub(super) fn translate(arch: Arch, indices: Ints<'_>, rows: u64, pitch: u64, ou
     }
 }
 
-/// Pools a chunk's bags; with `fetch`, rows are fetched ahead of use.
+/// Pools a chunk's bags; with `fetch`, rows are prefetched.
 ///
 /// # Safety
 ///
-/// Nobody else holds the columns of this table in the output rows of these bags.
+/// No other code holds the columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool(arch: Arch, chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
     match arch {
-        // SAFETY: the token proves that the processor has AVX-512; nobody else holds the output, by the caller's promise.
+        // SAFETY: the token proves that the processor has AVX-512; no other code holds the output, by the caller's
+        // promise.
         #[cfg(target_arch = "x86_64")]
         Arch::Avx512(token) => unsafe { super::avx512::pool(token, chunk, out, fetch) },
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C; the output as above.

@@ -23,24 +23,24 @@ use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Bytes of rows that a part reads: many times what it costs to begin one.
+/// Bytes of rows that a part reads: large compared with the cost of beginning one.
 const PART: usize = 256 << 10;
 
-/// Bytes of a table that stays in a core's own caches, so that fetching ahead only costs instructions.
+/// Bytes of a table that fits a core's own caches, where prefetching only costs instructions.
 const NEAR: usize = 512 << 10;
 
-/// Bytes of an output that no longer fits the caches beside the rows that are read.
+/// Bytes of an output that no longer fits the caches next to the rows that are read.
 pub(super) const STREAM: usize = 16 << 20;
 
 /// Pools the rows of each bag of each table: `out[b, column(t)..]` is the pooled rows of bag `b` of table `t`, in an
 /// output `[B, D_0 + D_1 + ...]` with rows `stride` elements apart.
 ///
-/// The result has the same bits on every instruction set and at any number of threads. After an error the output is
+/// The result is bit-identical on every instruction set and at any number of threads. After an error the output is
 /// partly written.
 ///
 /// # Errors
 ///
-/// Offsets that do not fit the tables, or fall; an output too small; [`Pooling::None`]; weights where a table pools
+/// Offsets that do not fit the tables, or decrease; an output too small; [`Pooling::None`]; weights where a table pools
 /// by maximum; with [`Bounds::Error`], an index that is out of range.
 pub fn forward(
     cpu: &Cpu,
@@ -63,16 +63,16 @@ pub fn forward(
         let stream = large && aligned && column.is_multiple_of(16) && table.dim().is_multiple_of(16);
         let out = Output { out: shared, stride, column, stream };
         let all = (table, pooling, 0..table.dim());
-        // SAFETY: each part is done once. Two of one table have other bags, so other rows of the output, which are at
-        // least `stride` apart, no less than all columns; two of other tables have other columns, for a set lays them
-        // side by side by the shapes that its tables keep.
+        // SAFETY: each part is done once. Two parts of one table have different bags, so different rows of the output,
+        // which are at least `stride` apart, no less than all columns. Two parts of different tables have different
+        // columns, since a set places them next to each other by the shapes that its tables keep.
         let pool =
             || unsafe { pool_bags(cpu.arch(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
         if !(lookups.rising(*at, bags) && pool()) {
             wrong.fetch_min(part, Ordering::Relaxed);
         }
     });
-    // What is wrong is rare: it is only noticed above, and found here.
+    // Errors are rare: they are only detected above, and located here.
     let mut report = Report::default();
     for (at, bags) in parts.get(wrong.into_inner()..).unwrap_or_default() {
         lookups.report(tables, *at, bags.clone(), bounds, &mut report)?;
@@ -80,7 +80,7 @@ pub fn forward(
     Ok(report)
 }
 
-/// Checks that the output has room and every table a pooling that the output can hold.
+/// Checks that the output is long enough, and that it can hold the pooling of every table.
 fn check_output(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,
@@ -103,7 +103,7 @@ fn check_output(
     Ok(())
 }
 
-/// All bags of all tables, cut into parts of nearly the same cost: a table and some of its bags each.
+/// Divides all bags of all tables into parts of nearly the same cost: a table and some of its bags each.
 fn parts(tables: &Tables<'_>, lookups: &Lookups<'_>) -> Vec<(usize, Range<usize>)> {
     let mut parts = Vec::new();
     let bags = lookups.bags();
@@ -116,12 +116,12 @@ fn parts(tables: &Tables<'_>, lookups: &Lookups<'_>) -> Vec<(usize, Range<usize>
     parts
 }
 
-/// Pools these columns of these bags, whose offsets rise, chunk by chunk, and says whether all indices are in range.
-/// Where one is not, [`Bounds::Error`] ends the work there.
+/// Pools these columns of these bags, whose offsets increase, chunk by chunk, and returns whether all indices are in
+/// range. Where one is not, [`Bounds::Error`] ends the work there.
 ///
 /// # Safety
 ///
-/// Nobody else holds these columns of this table in the output rows of these bags.
+/// No other code holds these columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool_bags(
     arch: Arch,
     source: Bags<'_>,

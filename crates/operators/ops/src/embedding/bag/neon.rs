@@ -1,7 +1,7 @@
 //! Bags with NEON: a row's sums stay in registers from the first lookup of a bag to the last.
 //!
-//! Indices are translated by the plain code, which the compiler has NEON for; an output that no cache holds is written
-//! as any other, for there are no stores past the caches.
+//! The plain code translates indices, since the compiler vectorizes it for NEON. An output larger than the caches is
+//! written like any other, since NEON has no stores that bypass them.
 
 use super::chunk::{Chunk, Output, Slice};
 use crate::arch::Neon;
@@ -15,11 +15,11 @@ const SUM: u8 = 0;
 const WEIGHTED: u8 = 1;
 const MAX: u8 = 2;
 
-/// Pools a chunk's bags, slice by slice; `fetch`: rows are fetched ahead of use.
+/// Pools a chunk's bags, slice by slice; with `fetch`, rows are prefetched.
 ///
 /// # Safety
 ///
-/// Nobody else holds the columns of this table in the output rows of these bags.
+/// No other code holds the columns of this table in the output rows of these bags.
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn pool(token: Neon, chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
     for slice in Slice::cut(chunk.table, chunk.columns.clone(), LANES, 8) {
@@ -149,21 +149,21 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
     }
 }
 
-/// The larger of the two, the sum where they do not compare; the value where it is the first.
+/// The larger of the two; the sum where they do not compare; the value where it is the first.
 #[inline]
 #[target_feature(enable = "neon")]
 fn largest(value: Eight, sum: Eight, place: usize) -> Eight {
     if place == 0 { value } else { value.larger(sum) }
 }
 
-/// What is fetched of a row ahead of use.
+/// Part of a row to prefetch.
 struct Target {
     base: *const u8,
     first: usize,
     last: usize,
-    /// Rows begin anywhere in a cache line.
+    /// Whether rows may begin anywhere in a cache line.
     straddles: bool,
-    /// Scale and bias are far from the slice.
+    /// Whether scale and bias are far from the slice.
     apart: bool,
 }
 

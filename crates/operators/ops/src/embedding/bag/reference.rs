@@ -1,4 +1,4 @@
-//! Bags one lookup at a time: what the fast versions must agree with, bit by bit, and what runs where there are none.
+//! Bags one lookup at a time: the reference that the fast versions match bit by bit, and the fallback without them.
 
 use super::chunk::{Bags, Chunk, Output, Slice};
 use crate::embedding::codec::{decode, each_bf16, each_f16, each_f32, nibbles, scale_and_bias};
@@ -8,7 +8,7 @@ use crate::embedding::{Bounds, Element, EmbeddingError, Lookups, Pooling, Report
 ///
 /// # Errors
 ///
-/// As those of [`forward`](super::forward).
+/// As for [`forward`](super::forward).
 pub fn forward_reference(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,
@@ -34,7 +34,7 @@ pub fn forward_reference(
 ///
 /// # Safety
 ///
-/// Nobody else holds the columns of this table in the output rows of these bags.
+/// No other code holds the columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool_chunk(chunk: &Chunk<'_>, bounds: Bounds, out: Output<'_>) {
     let mut whole = vec![0.0; chunk.table.dim()];
     let slice = Slice::of(chunk.table, chunk.columns.clone());
@@ -89,7 +89,7 @@ pub(super) fn pool(
     }
 }
 
-/// Adds a row, and gives the bias still to be added.
+/// Adds a row, and returns the bias still to be added.
 fn add(element: Element, row: &[u8], weight: Option<f32>, out: &mut [f32]) -> f32 {
     fn sum(out: &mut [f32], weight: Option<f32>, values: impl Iterator<Item = f32>) {
         match weight {

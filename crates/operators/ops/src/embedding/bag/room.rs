@@ -1,4 +1,4 @@
-//! Chunks as they are made: bags are cut off, and their indices checked and turned into places.
+//! Making of chunks: bags are cut off, and their indices are checked and converted to addresses.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use super::dispatch;
 use crate::arch::Arch;
 use crate::embedding::{Pooling, Table};
 
-/// Lookups that a kernel is given at once: enough that what a chunk costs does not count, and few enough that their
-/// rows' places stay in the first cache.
+/// Number of lookups of a chunk: enough that its fixed cost does not matter, and few enough that the addresses of their
+/// rows stay in the first-level cache.
 const LOOKUPS: usize = 1024;
 
-/// Room for a chunk.
+/// Buffers of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     rows: Vec<u64>,
@@ -19,7 +19,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The chunk that begins with the first of `bags`, whose offsets rise, and whether its indices are in range.
+    /// Returns the chunk that begins with the first of `bags`, whose offsets increase, and whether its indices are in
+    /// range.
     pub(super) fn fill<'a>(
         &'a mut self,
         arch: Arch,
@@ -50,7 +51,7 @@ impl Room {
             pitch,
             &mut further[..peek.len()],
         );
-        // Where there is nothing more to fetch, the last row is fetched again, which costs nothing.
+        // Where there is nothing more to prefetch, the last row is prefetched again, which costs nothing.
         further[peek.len()..].fill(own.last().copied().unwrap_or(0));
         let weights = source.weights.map(|all| &all[places]);
         let (rows, ends) = (&self.rows[..], &self.ends[..]);

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::super::{Ints, Lookups};
 
-/// Where the bits of a key are.
+/// Positions of the bits of a key.
 pub(super) struct Layout {
-    /// E.
+    /// Number of rows, E.
     pub(super) rows: usize,
     pub(super) row_bits: u32,
     pub(super) position_bits: u32,
@@ -14,7 +14,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Bits below the row.
+    /// Number of bits below the row.
     pub(super) fn shift(&self) -> u32 {
         self.position_bits + self.bag_bits
     }
@@ -23,7 +23,7 @@ impl Layout {
     #[inline(always)]
     pub(super) fn key(&self, position: usize, bag: usize, row: usize) -> u64 {
         let bag = if self.bag_bits == 0 { 0 } else { bag as u64 };
-        // Two shifts, for together they may be as many as all bits.
+        // Two shifts, since together they may be as many as all bits.
         (row as u64) << self.position_bits << self.bag_bits | (position as u64) << self.bag_bits | bag
     }
 }
@@ -36,25 +36,25 @@ pub(super) struct Scratch {
     pub(super) kept: Kept,
 }
 
-/// What a sort on all threads keeps of it.
+/// Memory that a sort on all threads keeps.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The first row of each range but the first.
     pub(super) splitters: Vec<u64>,
     /// The range of each position.
     pub(super) ranges: Vec<u8>,
-    /// Lookups of each chunk in each range, then where they go.
+    /// Lookups of each chunk in each range, then their destinations.
     pub(super) counts: Vec<u32>,
-    /// Where each range begins, and where the last ends.
+    /// The beginning of each range, and the end of the last.
     pub(super) bounds: Vec<u32>,
-    /// Distinct rows of each range, then where their starts go.
+    /// Distinct rows of each range, then the destinations of their starts.
     pub(super) distinct: Vec<u32>,
 }
 
 /// The lookups of one table.
 pub(super) struct Source<'a> {
     indices: Ints<'a>,
-    /// B + 1 of them.
+    /// B + 1 offsets.
     offsets: Ints<'a>,
     start: usize,
 }
@@ -71,17 +71,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// B.
+    /// Number of bags, B.
     pub(super) fn bags(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Lookups.
+    /// Number of lookups.
     pub(super) fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// The row that the lookup at a position names, negative ones far out of range.
+    /// The row of the lookup at a position; negative ones are far out of range.
     pub(super) fn row(&self, position: usize) -> u64 {
         self.indices.at(position) as u64
     }
@@ -132,19 +132,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Bits of a digit that make a sort of this many keys the cheapest: each pass moves all keys, and visits all its counts.
+/// Number of bits of a digit with which a sort of this many keys costs the least: each pass moves all keys, and visits
+/// all its counts.
 fn digit_bits(row_bits: u32, keys: usize) -> u32 {
     let cost = |bits: &u32| row_bits.div_ceil(*bits) as usize * (keys + (1usize << bits));
     (4..=11).min_by_key(cost).unwrap_or(8).min(row_bits.max(1))
 }
 
-/// Keys to be moved.
+/// A source of keys to move.
 trait Keys {
     /// Calls `work` with each in order.
     fn each(&self, work: impl FnMut(u64));
 }
 
-/// Keys that are made of lookups.
+/// Keys made from lookups.
 struct Unsorted<'a> {
     source: &'a Source<'a>,
     layout: &'a Layout,
@@ -168,7 +169,7 @@ impl Keys for Sorted<'_> {
     }
 }
 
-/// Where a digit is in a key.
+/// Position of a digit in a key.
 #[derive(Clone, Copy)]
 struct Digit {
     shift: u32,
@@ -182,7 +183,7 @@ impl Digit {
     }
 }
 
-/// Moves keys to `to` in the order of a digit, those with the same one in the order they have; the number of keys.
+/// Moves keys to `to` in the order of a digit, stably, and returns their number.
 fn pass(from: &impl Keys, digit: Digit, counts: &mut Vec<u32>, to: &mut [u64]) -> usize {
     counts.clear();
     counts.resize(1 << digit.bits, 0);
@@ -199,7 +200,7 @@ fn pass(from: &impl Keys, digit: Digit, counts: &mut Vec<u32>, to: &mut [u64]) -
     next as usize
 }
 
-/// Makes `keys` the keys of all lookups in range, sorted by row, then position.
+/// Fills `keys` with the keys of all lookups in range, sorted by row, then position.
 pub(super) fn sort(source: &Source<'_>, layout: &Layout, keys: &mut Vec<u64>, scratch: &mut Scratch) {
     let lookups = source.indices.len();
     let bits = digit_bits(layout.row_bits, lookups);
@@ -216,14 +217,14 @@ pub(super) fn sort(source: &Source<'_>, layout: &Layout, keys: &mut Vec<u64>, sc
     keys.truncate(total);
 }
 
-/// Makes `starts` the first place of each row among sorted keys, then their number.
+/// Fills `starts` with the first place of each row among sorted keys, then their number.
 pub(super) fn starts(keys: &[u64], shift: u32, starts: &mut Vec<u32>) {
     starts.resize(keys.len() + 1, 0);
     let mut found = 0;
     let mut before = None;
     for (at, key) in keys.iter().enumerate() {
         let row = key.checked_shr(shift).unwrap_or(0);
-        // Written always and kept where the row is new: rows change too irregularly for a branch.
+        // Always written, and kept where the row is new: rows change too irregularly for a branch.
         starts[found] = at as u32;
         found += usize::from(before != Some(row));
         before = Some(row);

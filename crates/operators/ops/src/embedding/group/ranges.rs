@@ -1,33 +1,33 @@
-//! Sorts the lookups of large tables on all threads: rows are cut into ranges of about as many lookups each, lookups are
-//! moved to their range, and ranges are sorted.
+//! Sorts the lookups of large tables on all threads: rows are divided into ranges of about the same number of lookups,
+//! lookups are moved to their range, and ranges are sorted.
 //!
-//! Where ranges begin is guessed from a sample, so that rows that are wanted often do not make one range long. Keys differ,
-//! so that their order is one, whatever the ranges.
+//! The boundaries of ranges are estimated from a sample, so that frequent rows do not make one range long. Keys are
+//! distinct, so their order is unique, whatever the ranges.
 
 use super::radix::{Layout, Source};
 use super::{Groups, Scratch};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Lookups of a table from which on several threads sort it, and how many threads: two take as long as one, which sorts a
-/// digit at a time.
+/// Number of lookups of a table from which several threads sort it, and the least number of threads: two take as long
+/// as one, which sorts a digit at a time.
 pub(super) const LARGE: usize = 4096;
 pub(super) const LEAST_THREADS: usize = 4;
 
-/// Lookups of a range, about, and ranges of a table.
+/// Approximate number of lookups of a range, and largest number of ranges of a table.
 const RANGE: usize = 512;
 const MOST_RANGES: usize = 256;
 
-/// Lookups in the sample for each range.
+/// Number of lookups in the sample for each range.
 const SAMPLES: usize = 4;
 
-/// Keys that are sorted a digit at a time; more of them may be of few rows, which a merge sort is made for.
+/// Number of keys that are sorted a digit at a time; larger sets may have few rows, for which a merge sort is better.
 const SHORT: usize = 1024;
 
-/// Bits of such a digit: as few keys as these are should not visit more counts than they are.
+/// Bits of such a digit: a small sort should not visit more counts than keys.
 const DIGIT: u32 = 6;
 
-/// Lookups that one part of the work moves: between these.
+/// Least and most lookups that one part of the work moves.
 const CHUNKS: [usize; 2] = [1 << 10, 32 << 10];
 
 /// A table to be sorted.
@@ -47,7 +47,7 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Of these groups, whose shape is that of the source; `chunk` lookups are moved at a time.
+    /// A job for these groups, whose shape is that of the source; `chunk` lookups are moved at a time.
     pub(super) fn new(
         source: Source<'a>,
         groups: &'a mut Groups,
@@ -85,20 +85,20 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Where ranges begin.
+    /// Chooses the boundaries of ranges.
     fn sample(&self) {
         let (lookups, count) = (self.source.len(), self.ranges * SAMPLES);
         let at = |at: usize| self.source.row(at * lookups / count);
         let mut rows: Vec<u64> = (0..count).map(at).filter(|&row| row < self.layout.rows as u64).collect();
         rows.sort_unstable();
-        // SAFETY: this table's one part of this stage writes them, the next stage reads them.
+        // SAFETY: only this table's part of this stage writes them, and the next stage reads them.
         let splitters = unsafe { self.splitters.range(0, self.ranges - 1) };
         for (at, splitter) in splitters.iter_mut().enumerate() {
             *splitter = rows.get((at + 1) * rows.len() / self.ranges).copied().unwrap_or(u64::MAX);
         }
     }
 
-    /// The range of each lookup of a chunk, and how many there are in each.
+    /// Finds the range of each lookup of a chunk, and counts them by range.
     fn count(&self, chunk: usize) {
         // SAFETY: the stage before wrote them.
         let splitters = unsafe { self.splitters.all() };
@@ -106,13 +106,13 @@ impl<'a> Job<'a> {
         let counts = unsafe { self.counts.range(chunk * self.ranges, self.ranges) };
         counts.fill(0);
         let places = self.source.places(&self.chunks[chunk]);
-        // SAFETY: chunks are of other bags, and so of other positions.
+        // SAFETY: chunks have different bags, and so different positions.
         let range_of = unsafe { self.range_of.range(places.start, places.len()) };
         self.source.each(self.layout.rows, self.chunks[chunk].clone(), |position, _, row| {
             let mut range = 0;
             let mut step = self.ranges / 2;
             while step > 0 {
-                // Without a branch: where a row lies is anybody's guess.
+                // Without a branch: the range of a row is unpredictable.
                 let behind = splitters[range + step - 1] <= row as u64;
                 range += std::hint::select_unpredictable(behind, step, 0);
                 step /= 2;
@@ -122,9 +122,9 @@ impl<'a> Job<'a> {
         });
     }
 
-    /// Where the lookups of each chunk go in each range.
+    /// Computes the destinations of the lookups of each chunk in each range.
     fn place(&self) {
-        // SAFETY: this table's one part of this stage has both, the stages around it are over or to come.
+        // SAFETY: only this table's part of this stage has both, and the other stages are over or to come.
         let (counts, bounds) = unsafe {
             (self.counts.range(0, self.chunks.len() * self.ranges), self.bounds.range(0, self.ranges + 1))
         };
@@ -144,27 +144,27 @@ impl<'a> Job<'a> {
         // SAFETY: each chunk has counts of its own, and is done once.
         let counts = unsafe { self.counts.range(chunk * self.ranges, self.ranges) };
         let places = self.source.places(&self.chunks[chunk]);
-        // SAFETY: chunks are of other bags, and so of other positions.
+        // SAFETY: chunks have different bags, and so different positions.
         let range_of = unsafe { self.range_of.range(places.start, places.len()) };
         self.source.each(self.layout.rows, self.chunks[chunk].clone(), |position, bag, row| {
             let place = &mut counts[range_of[position - places.start] as usize];
-            // SAFETY: the counts are of the same lookups, chunk by chunk and range by range, and `place` made them the
-            // places where those of each begin: so every lookup has a place of its own.
+            // SAFETY: the counts are of the same lookups, chunk by chunk and range by range, and `place` turned them
+            // into the beginnings of each: so every lookup has its own place.
             unsafe { self.keys.range(*place as usize, 1)[0] = self.layout.key(position, bag, row) };
             *place += 1;
         });
     }
 
-    /// The keys of a range.
+    /// Returns the keys of a range.
     ///
     /// # Safety
     ///
-    /// No other part has them at the same time, and `place` is over.
+    /// No other part has them at the same time, and `place` is done.
     unsafe fn range(&self, range: usize) -> &'a mut [u64] {
-        // SAFETY: nobody writes the bounds after `place`.
+        // SAFETY: the bounds are not written after `place`.
         let bounds = unsafe { self.bounds.all() };
         let (from, to) = (bounds[range] as usize, bounds[range + 1] as usize);
-        // SAFETY: ranges do not meet, and this one is the caller's.
+        // SAFETY: ranges are disjoint, and this one is the caller's.
         unsafe { self.keys.range(from, to - from) }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Job<'a> {
     fn sort(&self, range: usize) {
         // SAFETY: each range is sorted once in this stage.
         let keys = unsafe { self.range(range) };
-        // They lie by position already, so that rows are all that is sorted by.
+        // They are in order of position already, so they are sorted by row only.
         if keys.len() <= SHORT {
             sort_short(keys, self.layout.shift());
         } else {
@@ -187,9 +187,9 @@ impl<'a> Job<'a> {
         unsafe { self.distinct.range(range, 1)[0] = changes as u32 + u32::from(!keys.is_empty()) };
     }
 
-    /// Where the starts of each range go.
+    /// Computes the destinations of the starts of each range.
     fn place_starts(&self) {
-        // SAFETY: this table's one part of this stage has them.
+        // SAFETY: only this table's part of this stage has them.
         let distinct = unsafe { self.distinct.range(0, self.ranges + 1) };
         let mut next = 0;
         for count in distinct {
@@ -197,14 +197,14 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The first key of each row of a range.
+    /// Writes the first key of each row of a range.
     fn write_starts(&self, range: usize) {
         // SAFETY: each range is read once in this stage.
         let keys = unsafe { self.range(range) };
-        // SAFETY: nobody writes these in this stage.
+        // SAFETY: these are not written in this stage.
         let (bounds, distinct) = unsafe { (self.bounds.all(), self.distinct.all()) };
         let (from, to) = (distinct[range] as usize, distinct[range + 1] as usize);
-        // SAFETY: ranges have other rows, and so other starts.
+        // SAFETY: ranges have different rows, and so different starts.
         let starts = unsafe { self.starts.range(from, to - from) };
         let mut next = starts.iter_mut();
         let mut before = None;
@@ -219,7 +219,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// How many keys and distinct rows there are, once all is done.
+    /// Returns the number of keys and of distinct rows, once all stages are done.
     fn found(&self) -> (usize, usize) {
         // SAFETY: all stages are over.
         let (bounds, distinct) = unsafe { (self.bounds.all(), self.distinct.all()) };
@@ -227,7 +227,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Sorts some keys by the bits from `shift` on, those with the same ones in the order they have.
+/// Sorts some keys by the bits from `shift` on, stably.
 fn sort_short(keys: &mut [u64], shift: u32) {
     let row = |key: u64| key.checked_shr(shift).unwrap_or(0);
     let (least, most) =
@@ -256,17 +256,18 @@ fn sort_short(keys: &mut [u64], shift: u32) {
         std::mem::swap(&mut from, &mut other);
     }
     if passes % 2 == 1 {
-        // The last pass left them in the other place, which `other` no longer is.
+        // The last pass left them in the other buffer, to which `other` no longer refers.
         other.copy_from_slice(from);
     }
 }
 
-/// Lookups of all tables that one part of the work moves.
+/// Number of lookups of all tables that one part of the work moves.
 pub(super) fn chunk(lookups: usize, threads: usize) -> usize {
     (lookups / (4 * threads)).clamp(CHUNKS[0], CHUNKS[1])
 }
 
-/// Sorts the lookups of all jobs, and does `others` pieces of other work beside; how many keys and rows each job has.
+/// Sorts the lookups of all jobs, and does `others` pieces of other work concurrently. Returns the number of keys and
+/// rows of each job.
 pub(super) fn sort(
     cpu: &Cpu,
     jobs: &[Job<'_>],

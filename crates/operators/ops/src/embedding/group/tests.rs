@@ -10,7 +10,7 @@ fn tables(rows: &[usize]) -> Tables<'static> {
     Tables::new(rows.iter().map(table).collect(), Pooling::Sum)
 }
 
-/// Groups must be what a stable sort of (row, position, bag) gives.
+/// Checks that groups equal a stable sort of (row, position, bag).
 fn check(rows: &[usize], bags: usize, indices: &[i64], offsets: &[i64], threads: usize) {
     let tables = tables(rows);
     let cpu = Cpu::with_isa(Isa::Scalar, threads).unwrap();
@@ -74,7 +74,7 @@ fn a_large_table_is_sorted_by_all_threads_alike() {
     let lookups = 5 * ranges::LARGE + 17;
     let ways: [fn(i64) -> i64; 5] = [
         |at| at * at % 70_001,
-        // Half of them are of one row, the others of few.
+        // Half of them have one row, the others few.
         |at| if at % 2 == 0 { 7 } else { at % 5 },
         |_| 70_000,
         // Some, or all, are out of range.
@@ -147,7 +147,7 @@ fn a_call_that_fails_leaves_what_was_grouped() {
     let wrong = Lookups::new(1, &[0i64, 9][..], &[0i64, 1, 2][..]).unwrap();
     assert!(grouping.group(&cpu, &tables(&[2, 2]), &wrong, Bounds::Error).is_err());
     assert_eq!(seen(&grouping), before);
-    // The second table has too many rows for its lookups. Nobody touches them, so the system need not have them.
+    // The second table has too many rows for its lookups. They are not touched, so the system does not need the memory.
     let (rows, count) = (1usize << 45, (1usize << 19) + 1);
     let Ok(room) = memmap2::MmapOptions::new().len(2 * rows).no_reserve_swap().map_anon() else { return };
     let huge = Table::borrow_bytes("huge", &room, [rows, 1], Element::Bf16, 2).unwrap();

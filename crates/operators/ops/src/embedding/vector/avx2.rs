@@ -7,13 +7,13 @@ use super::{BF16, F16, F32, INT8};
 /// Floats in a vector.
 pub(in crate::embedding) const LANES: usize = 8;
 
-/// Scale and bias at the start of a quantized row. A macro, for a call would move all sums out of the registers: the
-/// compiler was seen to make one, at twice the time of a short row.
+/// Scale and bias at the start of a quantized row. A macro, since a call would move all sums out of the registers: the
+/// compiler made one, which doubled the time of a short row.
 macro_rules! scale_and_bias {
     ($row:expr, $kind:expr) => {{
         let row: &[u8] = $row;
         match $kind {
-            // Both halves by one instruction.
+            // Both halves with one instruction.
             $crate::embedding::Scale::F16 => {
                 let halves = i32::from_ne_bytes([row[0], row[1], row[2], row[3]]);
                 let both = _mm_cvtph_ps(_mm_cvtsi32_si128(halves));
@@ -28,7 +28,7 @@ macro_rules! scale_and_bias {
 }
 pub(in crate::embedding) use scale_and_bias;
 
-/// The columns of a row's slice, as vectors: the values, but for int8 the whole numbers.
+/// The columns of a row's slice, as vectors: the values, except for int8 the integers.
 pub(in crate::embedding) struct Values<const E: u8> {
     start: *const u8,
     scales: __m256,

@@ -7,10 +7,10 @@ use super::{BF16, F16, F32, INT4, INT8};
 /// Floats in a vector.
 pub(in crate::embedding) const LANES: usize = 16;
 
-/// The columns of a row's slice, as vectors: the values, but for int8 the whole numbers.
+/// The columns of a row's slice, as vectors: the values, except for int8 the integers.
 pub(in crate::embedding) struct Values<const E: u8> {
     start: *const u8,
-    /// The 16 values that an int4 number can stand for.
+    /// The 16 values of an int4 number.
     values: __m512,
 }
 
@@ -75,7 +75,7 @@ impl<const E: u8> Values<E> {
         let low = _mm512_set1_epi32(numbers as i32);
         let both = _mm512_mask_set1_epi32(low, 0xff00, (numbers >> 32) as i32);
         let shifts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
-        // Only the lowest 4 bits of a lane choose: what stands above them need not be cleared.
+        // Only the lowest 4 bits of a lane choose: the bits above them need not be cleared.
         _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), self.values)
     }
 }

@@ -1,4 +1,5 @@
-//! Rows as vectors of floats, for each instruction set. Element types are numbers here, to be constants of kernels.
+//! Rows as vectors of floats, for each instruction set. Element types are numbers here, so that they can be constants
+//! of kernels.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;

@@ -14,14 +14,14 @@ pub(in crate::embedding) const LANES: usize = 8;
 pub(in crate::embedding) struct Eight(pub(in crate::embedding) [float32x4_t; 2]);
 
 impl Eight {
-    /// All the same.
+    /// Eight equal floats.
     #[inline]
     #[target_feature(enable = "neon")]
     pub(in crate::embedding) fn splat(value: f32) -> Eight {
         Eight([vdupq_n_f32(value); 2])
     }
 
-    /// Eight neighbours.
+    /// Loads eight neighbours.
     #[inline]
     #[target_feature(enable = "neon")]
     pub(in crate::embedding) fn load(from: &[f32; LANES]) -> Eight {
@@ -70,7 +70,7 @@ impl Eight {
     }
 }
 
-/// The columns of a row's slice, as vectors: the values, but for int8 the whole numbers.
+/// The columns of a row's slice, as vectors: the values, except for int8 the integers.
 pub(in crate::embedding) struct Values<const E: u8> {
     start: *const u8,
     scales: Eight,
@@ -135,7 +135,7 @@ impl<const E: u8> Values<E> {
     }
 }
 
-/// By the instructions themselves, for which the language has no stable function.
+/// Converts with inline assembly, since the language has no stable function for it.
 #[inline]
 #[target_feature(enable = "neon")]
 fn from_f16(halves: uint16x8_t) -> Eight {

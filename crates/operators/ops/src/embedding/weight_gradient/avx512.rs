@@ -9,7 +9,7 @@ use crate::embedding::vector::avx2::scale_and_bias;
 use crate::embedding::vector::avx512::{LANES, Values};
 use crate::embedding::vector::{BF16, F16, F32, INT4, INT8};
 
-/// Bytes that are on their way from memory ahead of the row in use.
+/// Bytes on their way from memory ahead of the row in use.
 const BYTES_AHEAD: usize = 4096;
 
 /// The products of some bags of one table, whose lookups are in range.
@@ -81,7 +81,7 @@ fn dot<const E: u8>(element: Element, row: &[u8], grad: &[f32]) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)))
 }
 
-/// The values that a vector stands for.
+/// Returns the values of a vector.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn finish<const E: u8>(value: __m512, scales: __m512, biases: __m512) -> __m512 {

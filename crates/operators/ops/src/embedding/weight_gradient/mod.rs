@@ -18,18 +18,19 @@ use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Lookups of a part.
+/// Number of lookups of a part.
 const PART: usize = 4096;
 
 /// Writes the gradient of each lookup's weight, `[N]`: the gradient of its bag's output, a row of `[B, D_0 + D_1 +
-/// ...]` with rows `stride` apart, times the row that it names; for a mean, times `1 / L`.
+/// ...]` with rows `stride` apart, times the row of the lookup; for a mean, times `1 / L`.
 ///
-/// A lookup out of range has the gradient 0 where it is no error. The result has the same bits on every instruction
-/// set and at any number of threads: products are summed in 16 sums, column `j` in sum `j % 16`, and these by halves.
+/// A lookup out of range has the gradient 0 unless it is an error. The result is bit-identical on every instruction set
+/// and at any number of threads: products are summed in 16 sums, column `j` in sum `j % 16`, which are then added
+/// pairwise.
 ///
 /// # Errors
 ///
-/// Offsets that do not fit the tables, or fall; slices too small; pooling other than sum and mean; with
+/// Offsets that do not fit the tables, or decrease; slices too small; pooling other than sum and mean; with
 /// [`Bounds::Error`], an index that is out of range.
 pub fn weight_gradient(
     cpu: &Cpu,
@@ -41,7 +42,7 @@ pub fn weight_gradient(
 ) -> Result<Report, EmbeddingError> {
     check(tables, lookups, (grad, stride), out.len())?;
     let report = lookups.check(cpu, tables, bounds)?;
-    // Counts bags rather than lookups, but no part is larger than what all bags have on average.
+    // Parts are sized in bags rather than lookups, by the average number of lookups of a bag.
     let per_bag = (lookups.len() / (tables.len() * lookups.bags()).max(1)).max(1);
     let bags_of_part = PART.div_ceil(per_bag);
     let mut parts = Vec::new();
@@ -53,8 +54,8 @@ pub fn weight_gradient(
     cpu.run(parts.len(), |part| {
         let (at, bags) = &parts[part];
         let places = lookups.bag(*at, bags.start).start..lookups.bag(*at, bags.end - 1).end;
-        // SAFETY: each part is done once, and its lookups are its own: offsets rise from bag to bag and from table to
-        // table, as was checked above.
+        // SAFETY: each part is done once, and its lookups are its own: offsets increase from bag to bag and from table
+        // to table, as was checked above.
         let out = unsafe { shared.range(places.start, places.len()) };
         let work = Work {
             table: tables.table(*at),
@@ -90,13 +91,13 @@ struct Work<'a> {
     lookups: Bags<'a>,
     bags: Range<usize>,
     bounds: Bounds,
-    /// From the table's first column on.
+    /// The gradient, from the table's first column on.
     grad: &'a [f32],
     stride: usize,
 }
 
 impl Work<'_> {
-    /// The gradient of a bag's output.
+    /// Returns the gradient of a bag's output.
     #[inline]
     fn grad(&self, bag: usize) -> &[f32] {
         &self.grad[bag * self.stride..][..self.table.dim()]

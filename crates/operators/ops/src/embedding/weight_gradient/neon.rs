@@ -10,7 +10,7 @@ use crate::embedding::vector::neon::{Eight, LANES, Values};
 use crate::embedding::vector::{BF16, F16, F32, INT4, INT8};
 use crate::optimizer::simd::prefetch;
 
-/// Bytes that are on their way from memory ahead of the row in use.
+/// Bytes on their way from memory ahead of the row in use.
 const BYTES_AHEAD: usize = 4096;
 
 /// The products of some bags of one table, whose lookups are in range.
@@ -82,7 +82,7 @@ fn dot<const E: u8>(token: Neon, element: Element, row: &[u8], grad: &[f32]) -> 
     vget_lane_f32::<0>(two) + vget_lane_f32::<1>(two)
 }
 
-/// The values that a vector stands for.
+/// Returns the values of a vector.
 #[inline]
 #[target_feature(enable = "neon")]
 fn finish<const E: u8>(value: Eight, scales: Eight, biases: Eight) -> Eight {

@@ -4,11 +4,11 @@ use super::{Bags, Work, check};
 use crate::embedding::codec::decode;
 use crate::embedding::{Bounds, EmbeddingError, Lookups, Pooling, Report, Tables};
 
-/// The same as [`weight_gradient`](super::weight_gradient), one bag after the other.
+/// Computes the same as [`weight_gradient`](super::weight_gradient), one bag after the other.
 ///
 /// # Errors
 ///
-/// As those of [`weight_gradient`](super::weight_gradient).
+/// As for [`weight_gradient`](super::weight_gradient).
 pub fn weight_gradient_reference(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,
@@ -29,7 +29,7 @@ pub fn weight_gradient_reference(
     Ok(report)
 }
 
-/// The products of some bags of one table, whose offsets rise.
+/// The products of some bags of one table, whose offsets increase.
 pub(super) fn products(work: &Work<'_>, out: &mut [f32]) {
     let table = work.table;
     let mut row_values = vec![0.0; table.dim()];
@@ -55,7 +55,7 @@ pub(super) fn products(work: &Work<'_>, out: &mut [f32]) {
     }
 }
 
-/// The sum of the products, column `j` in sum `j % 16`, and these by halves.
+/// The sum of the products, column `j` in sum `j % 16`, which are then added pairwise.
 fn dot(grad: &[f32], row: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 16];
     for (grad, row) in grad.chunks(16).zip(row.chunks(16)) {

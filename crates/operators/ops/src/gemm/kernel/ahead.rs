@@ -1,9 +1,9 @@
-//! What a sweep asks for from farther away while it adds, a little at a time.
+//! Memory that a sweep prefetches during its arithmetic, a little at a time.
 
-/// Lines of a vector's size that are asked for at a time.
+/// Number of lines of a vector's size that are prefetched at a time.
 pub(super) const LINES: usize = 2;
 
-/// Floats in a line.
+/// Number of floats in a line.
 const LINE: usize = 16;
 
 /// A rectangle of memory: rows of `len` floats, `stride` apart.
@@ -16,7 +16,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Nothing.
+    /// An empty region.
     pub(crate) const NONE: Region = Region { start: std::ptr::null(), rows: 0, len: 0, stride: 0 };
 
     /// `len` floats from `start` on.
@@ -25,7 +25,7 @@ impl Region {
     }
 }
 
-/// Two regions on their way, one after the other. They are asked for only, never read, so that they may lie anywhere.
+/// Two regions to prefetch, one after the other. They are never read, so they may be at any address.
 pub(crate) struct Ahead {
     at: *const f32,
     end: *const f32,
@@ -34,14 +34,14 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// First this, then that.
+    /// Prefetches `first`, then `second`.
     pub(crate) fn new(first: Region, second: Region) -> Ahead {
         let mut ahead = Ahead { at: first.start, end: first.start, now: first, then: second };
         ahead.enter();
         ahead
     }
 
-    /// Goes to the first row of what is now asked for, or of what comes then.
+    /// Goes to the first row of the current region, or of the next one.
     #[inline(always)]
     fn enter(&mut self) {
         if self.now.rows == 0 {
@@ -52,7 +52,7 @@ impl Ahead {
         self.end = self.at.wrapping_add(self.now.len);
     }
 
-    /// Where to ask now, and on to the next lines. Nowhere in particular, once all is asked for.
+    /// Returns the next address to prefetch, and advances. Any address, once both regions are done.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
     pub(super) fn next(&mut self) -> *const f32 {

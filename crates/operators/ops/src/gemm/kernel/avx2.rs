@@ -12,12 +12,12 @@ use crate::arch::{Avx2, first_lanes};
 
 const LANES: usize = 8;
 
-/// One tile of at most 6 x 16.
+/// Computes one tile of at most 6 x 16.
 ///
 /// # Safety
 ///
-/// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
-/// window.
+/// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile is inside of
+/// the window.
 #[target_feature(enable = "avx2,fma")]
 #[expect(clippy::too_many_arguments, reason = "a product has as many")]
 pub(super) unsafe fn tile(
@@ -46,7 +46,7 @@ pub(super) unsafe fn tile(
     choose!(1 2 3 4 5 6);
 }
 
-/// The tile with its size known: `R` rows of `V` vectors, of which the last may be partly used.
+/// Computes a tile of constant size: `R` rows of `V` vectors, of which the last may be partly used.
 /// One long function, because its sums stay in registers from the first step to the last store.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn sized<const R: usize, const V: usize>(
@@ -67,7 +67,7 @@ unsafe fn sized<const R: usize, const V: usize>(
     }
     let mut sums = [[_mm256_setzero_ps(); V]; R];
     let (mut a_at, mut b_at) = (a.data.as_ptr(), b.data.as_ptr());
-    // Where rows of A lie next to each other, the compiler folds the offsets into the addresses.
+    // With rows of A next to each other, the compiler folds the offsets into the addresses.
     if a.lane_stride == 1 && cols == V * LANES {
         for _ in 0..k {
             // SAFETY: the strips hold this step.
@@ -114,14 +114,14 @@ unsafe fn sized<const R: usize, const V: usize>(
         let mut spilled = [[[0.0_f32; LANES]; V]; R];
         for row in 0..R {
             for vector in 0..V {
-                // SAFETY: as many floats as a vector has.
+                // SAFETY: a vector has as many floats.
                 unsafe { _mm256_storeu_ps(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
             }
         }
         for (row, sums) in spilled.iter().enumerate() {
             for (col, &sum) in sums.as_flattened().iter().enumerate().take(cols) {
                 let place = c.place(row, col);
-                // SAFETY: inside of the window, which this thread alone holds.
+                // SAFETY: inside of the window, which only this thread holds.
                 unsafe { place.write(store.value(sum, || place.read(), col)) };
             }
         }
@@ -140,9 +140,9 @@ unsafe fn sized<const R: usize, const V: usize>(
         if store.beta == 0.0 {
             for row in 0..R {
                 let place = c.place(row, 0).wrapping_add(vector * LANES);
-                // The second operand is the result where one is not a number: it stays visible.
+                // The second operand is the result for NaN, so that NaN stays visible.
                 let value = _mm256_max_ps(floor, _mm256_fmadd_ps(alpha, sums[row][vector], bias));
-                // SAFETY: inside of the window; the mask leaves out columns past its end.
+                // SAFETY: inside of the window; the mask excludes columns past its end.
                 unsafe { put(place, mask, value, cols >= (vector + 1) * LANES) };
             }
         } else {
@@ -152,14 +152,14 @@ unsafe fn sized<const R: usize, const V: usize>(
                 let old = unsafe { _mm256_maskload_ps(place, mask) };
                 let value = _mm256_fmadd_ps(alpha, sums[row][vector], bias);
                 let value = _mm256_max_ps(floor, _mm256_fmadd_ps(beta, old, value));
-                // SAFETY: inside of the window; the mask leaves out columns past its end.
+                // SAFETY: inside of the window; the mask excludes columns past its end.
                 unsafe { put(place, mask, value, cols >= (vector + 1) * LANES) };
             }
         }
     }
 }
 
-/// Stores a vector whole where it can be: masked stores are slow on some processors.
+/// Stores a whole vector where possible: masked stores are slow on some processors.
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn put(place: *mut f32, mask: __m256i, value: __m256, whole: bool) {

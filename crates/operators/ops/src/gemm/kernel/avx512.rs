@@ -1,4 +1,4 @@
-//! Register tiles in AVX-512: at most 28 accumulators, the rest holds B and one element of A.
+//! Register tiles in AVX-512: at most 28 accumulators; the other registers hold B and one element of A.
 
 #![expect(
     clippy::needless_range_loop,
@@ -12,18 +12,18 @@ use crate::arch::Avx512;
 
 const LANES: usize = 16;
 
-/// Steps between two times that memory is asked for something.
+/// Number of steps between two prefetches.
 const GROUP: usize = 4;
 
-/// Vectors from which on a tile is wide: of short sums, whose time is that of writing C.
+/// Number of vectors from which a tile is wide. Wide tiles are for short sums, whose time is that of writing C.
 const WIDE: usize = 3;
 
-/// Tiles of at most 28 x 16, 14 x 32 or 6 x 64.
+/// Computes tiles of at most 28 x 16, 14 x 32 or 6 x 64.
 ///
 /// # Safety
 ///
-/// For each tile, `a` holds its rows and `b` its columns for `k` steps, the lanes of `b` next to each other; all tiles lie
-/// in the window, and there is a bias for each column or none.
+/// For each tile, `a` holds its rows and `b` its columns for `k` steps, the lanes of `b` next to each other; all tiles
+/// are inside of the window, and there is a bias for each column or none.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut Ahead) {
     let masked = !sweep.cols.is_multiple_of(LANES);
@@ -59,8 +59,8 @@ pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut 
     }
 }
 
-/// Tiles of `R` rows of `V` vectors, the last of them partly used if `MASK`; rows of A lie anywhere if `BY_ROW`, otherwise
-/// next to each other.
+/// Computes tiles of `R` rows of `V` vectors, the last of them partly used if `MASK`. Rows of A may be anywhere if
+/// `BY_ROW`, otherwise they are next to each other.
 ///
 /// One long function without calls, because the sums of a tile stay in registers from the first step to the last store.
 #[target_feature(enable = "avx512f")]
@@ -85,12 +85,12 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 for vector in 0..V {
                     let mask = if vector + 1 == V { last } else { 0xFFFF };
                     let place = first.wrapping_add(row * stride + vector * LANES);
-                    // SAFETY: inside of the window; the mask leaves out columns past its end.
+                    // SAFETY: inside of the window; the mask excludes columns past its end.
                     sums[row][vector] = unsafe { _mm512_maskz_loadu_ps(mask, place) };
                 }
             }
         }
-        // Three rows for each pointer: the two others are at once and twice the stride, which an address may have.
+        // One pointer for three rows: the other two are one and two strides away, which addressing modes allow.
         let mut a_rows = [a_at; 10];
         for three in 1..R.div_ceil(3) {
             a_rows[three] = a_at.wrapping_add(3 * three * a_lane);
@@ -118,7 +118,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 let mut b_now = [_mm512_setzero_ps(); V];
                 for vector in 0..V {
                     let place = b_at.wrapping_add(vector * LANES);
-                    // SAFETY: the strip holds this step; the mask leaves out lanes past the last column.
+                    // SAFETY: the strip holds this step; the mask excludes lanes past the last column.
                     b_now[vector] = unsafe {
                         if MASK && vector + 1 == V {
                             _mm512_maskz_loadu_ps(last, place)
@@ -127,7 +127,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                         }
                     };
                 }
-                // Written out, so that rows are constants in a long loop too.
+                // Unrolled, so that row numbers are constants in a long loop too.
                 rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27, b_now);
                 for three in 0..R.div_ceil(3) {
                     a_rows[three] = a_rows[three].wrapping_add(a_step);
@@ -136,7 +136,8 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 b_at = b_at.wrapping_add(b_step);
             };
         }
-        // A row of C at a time: of this tile, in time for its last step, or of the next where there are few steps.
+        // One row of C at a time: of this tile, in time for its last step, or of the next tile where there are few
+        // steps.
         let mut c_row = if V < WIDE { c } else { c.wrapping_add(sweep.cols_next()) };
         let mut left = groups;
         while left > 0 {
@@ -168,22 +169,22 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
             let mut spilled = [[[0.0_f32; LANES]; V]; R];
             for row in 0..R {
                 for vector in 0..V {
-                    // SAFETY: as many floats as a vector has.
+                    // SAFETY: a vector has as many floats.
                     unsafe { _mm512_storeu_ps(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
                 }
             }
-            // SAFETY: `c` is the place of this tile in the window.
+            // SAFETY: `c` is the address of this tile in the window.
             unsafe { scatter(sweep, at, c, spilled.as_flattened().as_flattened(), V * LANES, store) };
             continue;
         }
-        // No branches in these loops, and no loop over vectors: only when all unroll do the sums stay in registers. Masked
-        // stores are slow on some processors, so tiles that are whole do without.
+        // No branches in these loops, and no loop over vectors: the sums stay in registers only if all loops unroll.
+        // Masked stores are slow on some processors, so whole tiles do without.
         let (alpha, beta) = (_mm512_set1_ps(store.alpha), _mm512_set1_ps(store.beta));
         let floor = _mm512_set1_ps(if store.relu { 0.0 } else { f32::NEG_INFINITY });
         macro_rules! put {
             ($row:expr, $vector:expr, $value:expr) => {
                 let place = c.wrapping_add($row * c_stride + $vector * LANES);
-                // SAFETY: inside of the window; the mask leaves out columns past its end.
+                // SAFETY: inside of the window; the mask excludes columns past its end.
                 unsafe {
                     if MASK && $vector + 1 == V {
                         _mm512_mask_storeu_ps(place, last, $value)
@@ -194,7 +195,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
             };
         }
         if store.alpha == 1.0 && store.beta == 0.0 && store.bias.is_none() && !store.relu {
-            // Of a short sum, scaling and bounding would be a good part of the work.
+            // For a short sum, scaling and clamping would be a large part of the work.
             for row in 0..R {
                 for vector in 0..V {
                     put!(row, vector, sums[row][vector]);
@@ -211,7 +212,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 biases[vector] = unsafe { _mm512_maskz_loadu_ps(mask, bias.wrapping_add(vector * LANES)) };
             }
         }
-        // The second operand of a maximum is the result where one is not a number: it stays visible.
+        // The second operand of a maximum is the result for NaN, so that NaN stays visible.
         if store.beta == 0.0 {
             for row in 0..R {
                 for vector in 0..V {
@@ -224,7 +225,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                 for vector in 0..V {
                     let mask = if vector + 1 == V { last } else { 0xFFFF };
                     let place = c.wrapping_add(row * c_stride + vector * LANES);
-                    // SAFETY: inside of the window; the mask leaves out columns past its end.
+                    // SAFETY: inside of the window; the mask excludes columns past its end.
                     let old = unsafe { _mm512_maskz_loadu_ps(mask, place) };
                     let value = _mm512_fmadd_ps(alpha, sums[row][vector], biases[vector]);
                     put!(row, vector, _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value)));
@@ -238,7 +239,7 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
 ///
 /// # Safety
 ///
-/// `c` is where tile `at` of the sweep begins.
+/// `c` is the address at which tile `at` of the sweep begins.
 #[inline(never)]
 unsafe fn scatter(sweep: &Sweep, at: usize, c: *mut f32, sums: &[f32], width: usize, store: &Store) {
     let bias = store.bias.map(|bias| &bias[at * sweep.cols_next()..]);
@@ -246,7 +247,7 @@ unsafe fn scatter(sweep: &Sweep, at: usize, c: *mut f32, sums: &[f32], width: us
     for (row, sums) in sums.chunks_exact(width).enumerate() {
         for (col, &sum) in sums.iter().enumerate().take(sweep.cols) {
             let place = c.wrapping_add(row * sweep.c.row_stride() + col * sweep.c.col_stride());
-            // SAFETY: inside of the window, which this thread alone holds.
+            // SAFETY: inside of the window, which only this thread holds.
             unsafe { place.write(store.value(sum, || place.read(), col)) };
         }
     }

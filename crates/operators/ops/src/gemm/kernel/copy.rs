@@ -1,11 +1,11 @@
-//! Copies rows whose lanes lie next to each other into panels.
+//! Copies rows with contiguous lanes into panels.
 
 use crate::arch::Arch;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::Avx512;
 use crate::gemm::Activation;
 
-/// Element (lane, step) is at `step * step_stride + lane`; so are the outputs of an activation, with a stride of theirs.
+/// Element (lane, step) is at `step * step_stride + lane`; so are the outputs of an activation, with their own stride.
 #[derive(Clone, Copy)]
 pub(crate) struct Across<'a> {
     pub(crate) data: &'a [f32],
@@ -14,7 +14,7 @@ pub(crate) struct Across<'a> {
 }
 
 /// Writes panels of `width` lanes one after the other, element (lane, step) of each at `out[step * width + lane]`. Each
-/// row is read from end to end, so that its lines and pages are met once.
+/// row is read from end to end, so that its lines and pages are touched once.
 ///
 /// # Panics
 ///
@@ -68,7 +68,7 @@ unsafe fn avx512(_: Avx512, source: Across, lanes: usize, steps: usize, width: u
     let (zero, one) = (_mm512_setzero_ps(), _mm512_set1_ps(1.0));
     for step in 0..steps {
         let row = source.data.as_ptr().wrapping_add(step * source.step_stride);
-        // Rows far apart are more than the processor's own prefetch follows.
+        // The hardware prefetcher does not follow rows that are far apart.
         let ahead = row.wrapping_add(8 * source.step_stride);
         for line in (0..lanes).step_by(16) {
             _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(line).cast());
@@ -84,7 +84,7 @@ unsafe fn avx512(_: Avx512, source: Across, lanes: usize, steps: usize, width: u
                 let at = first + lane;
                 let load = first_bits(lanes.saturating_sub(at).min(width - lane));
                 let place = row.wrapping_add(at);
-                // SAFETY: the masks leave out lanes past the last.
+                // SAFETY: the masks exclude lanes past the last.
                 let value = unsafe {
                     match source.gate {
                         None | Some((_, _, Activation::Identity)) => _mm512_maskz_loadu_ps(load, place),
@@ -102,7 +102,7 @@ unsafe fn avx512(_: Avx512, source: Across, lanes: usize, steps: usize, width: u
                     }
                 };
                 let place = out.as_mut_ptr().wrapping_add((panel * steps + step) * width + lane);
-                // SAFETY: the mask leaves out lanes past the width of the panel.
+                // SAFETY: the mask excludes lanes past the width of the panel.
                 unsafe { _mm512_mask_storeu_ps(place, first_bits(width - lane), value) };
             }
         }

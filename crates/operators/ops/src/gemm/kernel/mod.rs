@@ -1,7 +1,7 @@
 //! The innermost loops: one tile of C held in registers over a whole run of k, for each instruction set.
 //!
-//! All `unsafe` of the products is in this folder. What its callers owe is small: [`Window::part`] may be given
-//! out only once for each place at a time. All other conditions are checked here, once a tile.
+//! All `unsafe` code of the products is in this folder. Callers have one obligation: windows from [`Window::part`] that
+//! are in use at the same time must not overlap. All other conditions are checked here, once a tile.
 
 mod ahead;
 #[cfg(target_arch = "x86_64")]
@@ -27,14 +27,14 @@ pub(crate) use window::Window;
 use crate::Isa;
 use crate::arch::Arch;
 
-/// Steps up to which storing a tile is a good part of the work. Such tiles are done side by side, so that C is written in
-/// the order of memory.
+/// Number of steps up to which storing a tile is a large part of the work. Such tiles are computed across, so that C is
+/// written in the order of memory.
 pub(crate) const FEW_STEPS: usize = 64;
 
-/// Terms of a sum up to which copying A costs more than reading it in place.
+/// Number of terms of a sum up to which copying A costs more than reading it in place.
 pub(crate) const SHORT: usize = 32;
 
-/// Rows of the usual register tile.
+/// Number of rows of the default register tile.
 pub(crate) const fn tile_rows(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 14,
@@ -43,7 +43,7 @@ pub(crate) const fn tile_rows(isa: Isa) -> usize {
     }
 }
 
-/// Columns of the usual register tile: two vectors, or three of NEON's short ones.
+/// Number of columns of the default register tile: two vectors, or three of NEON's short ones.
 pub(crate) const fn tile_cols(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 32,
@@ -53,7 +53,8 @@ pub(crate) const fn tile_cols(isa: Isa) -> usize {
     }
 }
 
-/// Rows of a register tile of that many columns: as many as the registers hold, none where it is too wide.
+/// Largest number of rows of a register tile with `cols` columns: as many as the registers hold, 0 where it is too
+/// wide.
 pub(crate) fn most_rows(isa: Isa, cols: usize) -> usize {
     match (isa, cols) {
         (Isa::Avx512, ..=16) => 28,
@@ -63,13 +64,13 @@ pub(crate) fn most_rows(isa: Isa, cols: usize) -> usize {
     }
 }
 
-/// The register tile for a product `[m, k] x [k, n]`, rows at most and columns.
+/// The register tile for a product `[m, k] x [k, n]`: largest number of rows, and number of columns.
 pub(crate) fn best_tile(isa: Isa, m: usize, n: usize, k: usize) -> (usize, usize) {
     let usual = tile_cols(isa);
     let cols = match isa {
         // Writing C takes longest: long runs of few rows.
         Isa::Avx512 if k <= SHORT && n > usual => 64,
-        // All rows in one tile, so that B is read once.
+        // All rows are in one tile, so that B is read once.
         Isa::Avx512 if m > tile_rows(isa) && m <= most_rows(isa, 16) => 16,
         _ => usual,
     };
@@ -85,7 +86,7 @@ pub(crate) struct Strip<'a> {
 }
 
 impl Strip<'_> {
-    /// Whether it holds that many lanes and steps from `skip` on.
+    /// Asserts that it holds that many lanes and steps from `skip` on.
     fn assert_holds(&self, skip: usize, lanes: usize, steps: usize) {
         if lanes > 0 && steps > 0 {
             let last = skip + (lanes - 1) * self.lane_stride + (steps - 1) * self.step_stride;
@@ -94,12 +95,12 @@ impl Strip<'_> {
     }
 }
 
-/// How a finished sum is stored: `c = activation(alpha * sum + beta * c + bias)`.
+/// Storing of a finished sum: `c = activation(alpha * sum + beta * c + bias)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Store<'a> {
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
-    /// One for each column of the tile.
+    /// One element for each column of the tile.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) relu: bool,
 }
@@ -154,12 +155,12 @@ pub(crate) fn tile(
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves that the processor has NEON; sizes were checked above.
         Arch::Neon(token) => unsafe { neon::tile(token, k, a, b, c, rows, cols, store) },
-        // Nobody has a token of another kind of processor.
+        // Tokens of another kind of processor do not exist.
         _ => scalar::tile(k, a, b, c, rows, cols, store),
     }
 }
 
-/// Computes all tiles of a sweep, and asks for what is ahead meanwhile. AVX-512 does them in one call.
+/// Computes all tiles of a sweep, and prefetches `ahead` meanwhile. AVX-512 does them in one call.
 ///
 /// # Panics
 ///

@@ -1,5 +1,5 @@
 //! The register tile in NEON: 9 rows of three vectors are 27 accumulators, three registers hold B and one or two A.
-//! Four rows of A come in one load, where they lie next to each other, and each multiply-add takes one lane of it.
+//! Four rows of A come in one load if they are next to each other, and each multiply-add takes one lane of it.
 
 #![expect(
     clippy::needless_range_loop,
@@ -13,12 +13,12 @@ use crate::arch::Neon;
 
 const LANES: usize = 4;
 
-/// One tile of at most 9 x 12.
+/// Computes one tile of at most 9 x 12.
 ///
 /// # Safety
 ///
-/// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
-/// window.
+/// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile is inside of
+/// the window.
 #[expect(clippy::too_many_arguments, reason = "a product has as many")]
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn tile(
@@ -49,7 +49,7 @@ pub(super) unsafe fn tile(
     choose!(1 2 3 4 5 6 7 8 9);
 }
 
-/// The tile with its size known: `R` rows of `V` vectors, of which the last may be partly used.
+/// Computes a tile of constant size: `R` rows of `V` vectors, of which the last may be partly used.
 /// One long function, because its sums stay in registers from the first step to the last store.
 #[target_feature(enable = "neon")]
 unsafe fn sized<const R: usize, const V: usize>(
@@ -111,12 +111,12 @@ unsafe fn sized<const R: usize, const V: usize>(
             b_at = b_at.wrapping_add(b.step_stride);
         }
     }
-    // The sums leave the registers once, by a loop that unrolls: were they at an index that is no constant anywhere, they
-    // would be in memory in the loops above.
+    // The sums leave the registers once, in a loop that unrolls: with a variable index anywhere, they would be in
+    // memory in the loops above.
     let mut spilled = [[[0.0_f32; LANES]; V]; R];
     for row in 0..R {
         for vector in 0..V {
-            // SAFETY: as many floats as a vector has.
+            // SAFETY: a vector has as many floats.
             unsafe { vst1q_f32(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
         }
     }
@@ -124,7 +124,7 @@ unsafe fn sized<const R: usize, const V: usize>(
         for (row, sums) in spilled.iter().enumerate() {
             for (col, &sum) in sums.as_flattened().iter().enumerate().take(cols) {
                 let place = c.place(row, col);
-                // SAFETY: inside of the window, which this thread alone holds.
+                // SAFETY: inside of the window, which only this thread holds.
                 unsafe { place.write(store.value(sum, || place.read(), col)) };
             }
         }
@@ -141,7 +141,7 @@ unsafe fn sized<const R: usize, const V: usize>(
         };
         for row in 0..R {
             let place = c.place(row, 0).wrapping_add(vector * LANES);
-            // SAFETY: as many floats as a vector has.
+            // SAFETY: a vector has as many floats.
             let sum = unsafe { vld1q_f32(spilled[row][vector].as_ptr()) };
             let mut value = vfmaq_f32(bias, alpha, sum);
             if store.beta != 0.0 {
@@ -149,7 +149,7 @@ unsafe fn sized<const R: usize, const V: usize>(
                 let old = unsafe { load_part(place, count) };
                 value = vfmaq_f32(value, beta, old);
             }
-            // What is not a number is not below the floor: it stays visible.
+            // NaN is not below the floor, so it stays visible.
             value = vbslq_f32(vcgtq_f32(floor, value), floor, value);
             // SAFETY: inside of the window; columns past its end are not written.
             unsafe { store_part(place, count, value) };
@@ -157,7 +157,7 @@ unsafe fn sized<const R: usize, const V: usize>(
     }
 }
 
-/// The first `count` of four lanes; the others are zero.
+/// Loads the first `count` of four lanes; the others are zero.
 ///
 /// # Safety
 ///
@@ -197,7 +197,7 @@ unsafe fn store_part(to: *mut f32, count: usize, value: float32x4_t) {
     }
 }
 
-/// Transposes squares of 4 x 4, and what is left at the edges element by element.
+/// Transposes squares of 4 x 4, and the remaining elements at the edges one by one.
 ///
 /// # Safety
 ///
@@ -221,7 +221,7 @@ pub(super) unsafe fn transpose(
                 unsafe { [vld1q_f32(from(0)), vld1q_f32(from(1)), vld1q_f32(from(2)), vld1q_f32(from(3))] };
             for (row, value) in square(rows).into_iter().enumerate() {
                 let to = out.as_mut_ptr().wrapping_add((step + row) * width + lane);
-                // SAFETY: four lanes of this step are in the panel, for lanes are at most its width.
+                // SAFETY: four lanes of this step are in the panel, since lanes are at most its width.
                 unsafe { vst1q_f32(to, value) };
             }
         }

@@ -5,7 +5,7 @@ use super::{Store, Strip, Window};
 const ROWS: usize = 6;
 const COLS: usize = 8;
 
-/// One tile of at most `ROWS x COLS`.
+/// Computes one tile of at most `ROWS x COLS`.
 pub(super) fn tile(k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
     let mut sums = [[0.0_f32; COLS]; ROWS];
     for step in 0..k {
@@ -20,7 +20,7 @@ pub(super) fn tile(k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: 
     for (row, sums) in sums.iter().enumerate().take(rows) {
         for (col, &sum) in sums.iter().enumerate().take(cols) {
             let place = c.place(row, col);
-            // SAFETY: `tile` of the parent checked that the tile lies in the window, which this thread alone holds.
+            // SAFETY: `tile` of the parent checked that the tile is inside of the window, which only this thread holds.
             unsafe { place.write(store.value(sum, || place.read(), col)) };
         }
     }

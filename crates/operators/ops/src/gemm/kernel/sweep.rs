@@ -1,5 +1,5 @@
-//! Register tiles of one size, one after the other: below each other with the same panel of B, or side by side with the
-//! same rows of A.
+//! Register tiles of one size, one after the other: below each other with the same panel of B, or across with the same
+//! rows of A.
 
 use super::{Store, Strip, Window, most_rows};
 use crate::Isa;
@@ -7,27 +7,27 @@ use crate::arch::Arch;
 
 /// Tiles of one size in a row or a column.
 pub(crate) struct Sweep<'a, 'c> {
-    /// Terms of each sum.
+    /// Number of terms of each sum.
     pub(crate) k: usize,
-    /// How many tiles.
+    /// Number of tiles.
     pub(crate) count: usize,
-    /// Rows of each.
+    /// Number of rows of each.
     pub(crate) rows: usize,
-    /// Columns of each.
+    /// Number of columns of each.
     pub(crate) cols: usize,
     /// Whether they are below each other.
     pub(crate) down: bool,
     /// A for the first tile.
     pub(crate) a: Strip<'a>,
-    /// Floats from there to A for the next tile.
+    /// Floats from there to A of the next tile.
     pub(crate) a_next: usize,
     /// B for the first tile.
     pub(crate) b: Strip<'a>,
-    /// Floats from there to B for the next tile.
+    /// Floats from there to B of the next tile.
     pub(crate) b_next: usize,
     /// C of all tiles.
     pub(crate) c: Window<'c>,
-    /// Where the sums of the steps before are, as C lies; none where these are the first. It may be C.
+    /// Sums of the earlier steps, in the order of C; `None` for the first steps. They may be in C.
     pub(crate) sums: Option<Window<'c>>,
 }
 
@@ -54,12 +54,12 @@ impl<'a, 'c> Sweep<'a, 'c> {
         self.b.assert_holds(last * self.b_next, cols, k);
     }
 
-    /// Columns from a tile to the next.
+    /// Number of columns from a tile to the next.
     pub(super) fn cols_next(&self) -> usize {
         if self.down { 0 } else { self.cols }
     }
 
-    /// Where a tile begins in a window of all of them.
+    /// Returns the address at which a tile begins in a window of all of them.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 alone"))]
     pub(super) fn place(&self, window: &Window<'_>, tile: usize) -> *mut f32 {
         if self.down { window.place(tile * self.rows, 0) } else { window.place(0, tile * self.cols) }

@@ -1,4 +1,4 @@
-//! Transposes rows that lie in memory one after the other into the interleaved order of a packed panel.
+//! Transposes consecutive rows into the interleaved order of a packed panel.
 
 use crate::arch::Arch;
 
@@ -52,7 +52,7 @@ mod x86 {
 
     use crate::arch::{Avx2, Avx512, first_lanes};
 
-    /// Squares of 16 x 16.
+    /// Transposes squares of 16 x 16.
     ///
     /// # Safety
     ///
@@ -76,14 +76,14 @@ mod x86 {
                 for (row, value) in rows.iter_mut().enumerate() {
                     if lane + row < lanes {
                         let place = source.as_ptr().wrapping_add((lane + row) * lane_stride + step);
-                        // SAFETY: the mask leaves out steps past the last.
+                        // SAFETY: the mask excludes steps past the last.
                         *value = unsafe { _mm512_maskz_loadu_ps(load, place) };
                     }
                 }
                 let rows = square16(rows);
                 for (row, &value) in rows.iter().enumerate().take(steps - step) {
                     let place = out.as_mut_ptr().wrapping_add((step + row) * width + lane);
-                    // SAFETY: the mask leaves out lanes past the width of the panel.
+                    // SAFETY: the mask excludes lanes past the width of the panel.
                     unsafe { _mm512_mask_storeu_ps(place, store, value) };
                 }
             }
@@ -119,7 +119,7 @@ mod x86 {
         out
     }
 
-    /// Squares of 8 x 8.
+    /// Transposes squares of 8 x 8.
     ///
     /// # Safety
     ///
@@ -143,14 +143,14 @@ mod x86 {
                 for (row, value) in rows.iter_mut().enumerate() {
                     if lane + row < lanes {
                         let place = source.as_ptr().wrapping_add((lane + row) * lane_stride + step);
-                        // SAFETY: the mask leaves out steps past the last.
+                        // SAFETY: the mask excludes steps past the last.
                         *value = unsafe { _mm256_maskload_ps(place, load) };
                     }
                 }
                 let rows = square8(rows);
                 for (row, &value) in rows.iter().enumerate().take(count) {
                     let place = out.as_mut_ptr().wrapping_add((step + row) * width + lane);
-                    // SAFETY: the mask leaves out lanes past the width of the panel.
+                    // SAFETY: the mask excludes lanes past the width of the panel.
                     unsafe {
                         if lane + 8 <= width {
                             _mm256_storeu_ps(place, value);

@@ -4,12 +4,12 @@ use crate::arch::Arch;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 
-/// A loop without intrinsics. Its `run` must be `#[inline(always)]`: only then is it compiled anew for each set.
+/// A loop without intrinsics. Its `run` must be `#[inline(always)]`: only then is it compiled separately for each set.
 pub(crate) trait Loop {
-    /// What it returns.
+    /// Result type.
     type Out;
 
-    /// Runs it; `FUSED` where a multiply-add is one instruction.
+    /// Runs the loop; `FUSED` where a multiply-add is one instruction.
     fn run<const FUSED: bool>(self) -> Self::Out;
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn widen<L: Loop>(arch: Arch, body: L) -> L::Out {
         // SAFETY: the token proves that the processor has AVX-512.
         Arch::Avx512(token) => unsafe { avx512(token, body) },
         #[cfg(target_arch = "aarch64")]
-        // All that is compiled for this processor has its vectors.
+        // Code for this target always has its vector instructions.
         Arch::Neon(_) => body.run::<true>(),
         _ => body.run::<false>(),
     }
@@ -41,7 +41,7 @@ fn avx512<L: Loop>(_: Avx512, body: L) -> L::Out {
     body.run::<true>()
 }
 
-/// `a * b + sum`, in one instruction where there is one: the library call that replaces it elsewhere is slow.
+/// `a * b + sum`, as one instruction if `FUSED`: the library call that replaces it elsewhere is slow.
 #[inline(always)]
 pub(crate) fn multiply_add<const FUSED: bool>(a: f32, b: f32, sum: f32) -> f32 {
     if FUSED { a.mul_add(b, sum) } else { a * b + sum }

@@ -1,11 +1,11 @@
-//! A rectangle of a matrix that one thread writes while others write theirs.
+//! A rectangle of a matrix that one thread writes, next to those of other threads.
 
 use std::marker::PhantomData;
 
 use crate::gemm::MatMut;
 use crate::shared::Shared;
 
-/// A rectangle of the output. Threads hold rectangles that do not meet.
+/// A rectangle of the output. Rectangles of different threads are disjoint.
 #[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
     start: *mut f32,
@@ -16,8 +16,8 @@ pub(crate) struct Window<'a> {
     life: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: a window is read and written by the thread that it was given to; `part` has its callers promise that
-// windows in use at one time do not meet.
+// SAFETY: a window is read and written by the thread that received it; callers of `part` promise that windows in use at
+// the same time are disjoint.
 unsafe impl Send for Window<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Window<'_> {}
@@ -34,12 +34,12 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The rectangle of a slice that threads share which starts at `start`.
+    /// A rectangle from `start` on of a slice that threads share.
     ///
     /// # Safety
     ///
-    /// No other window nor range in use at the same time, on any thread, meets its elements, and no two of them share a
-    /// place.
+    /// No other window or range that is in use at the same time, on any thread, overlaps its elements, and no two of
+    /// them share a place.
     ///
     /// # Panics
     ///
@@ -68,13 +68,13 @@ impl<'a> Window<'a> {
         self.cols
     }
 
-    /// Floats from a row to the next.
+    /// Number of floats from a row to the next.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 alone"))]
     pub(super) fn row_stride(&self) -> usize {
         self.row_stride
     }
 
-    /// Floats from a column to the next.
+    /// Number of floats from a column to the next.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 alone"))]
     pub(super) fn col_stride(&self) -> usize {
         self.col_stride
@@ -89,7 +89,7 @@ impl<'a> Window<'a> {
     ///
     /// # Safety
     ///
-    /// No other window in use at the same time, on any thread, meets this rectangle.
+    /// No other window that is in use at the same time, on any thread, overlaps this rectangle.
     ///
     /// # Panics
     ///
@@ -104,13 +104,13 @@ impl<'a> Window<'a> {
         Window { start, rows, cols, ..*self }
     }
 
-    /// Where (`row`, `col`) is.
+    /// Returns the address of (`row`, `col`).
     pub(super) fn place(&self, row: usize, col: usize) -> *mut f32 {
         debug_assert!(row < self.rows && col < self.cols);
         self.start.wrapping_add(row * self.row_stride + col * self.col_stride)
     }
 
-    /// One row, where rows are contiguous.
+    /// Returns one row, where rows are contiguous.
     ///
     /// # Panics
     ///
@@ -120,7 +120,7 @@ impl<'a> Window<'a> {
         if self.cols == 0 {
             return &mut [];
         }
-        // SAFETY: inside of the window, which this thread alone holds.
+        // SAFETY: inside of the window, which only this thread holds.
         unsafe { std::slice::from_raw_parts_mut(self.place(row, 0), self.cols) }
     }
 
@@ -131,11 +131,11 @@ impl<'a> Window<'a> {
     /// It is outside of the window.
     pub(crate) fn set(&mut self, row: usize, col: usize, value: f32) {
         assert!(row < self.rows && col < self.cols, "an element outside of its window");
-        // SAFETY: inside of the window, which this thread alone holds.
+        // SAFETY: inside of the window, which only this thread holds.
         unsafe { self.place(row, col).write(value) };
     }
 
-    /// Lets `work` change all elements of some rows, in slices.
+    /// Calls `work` with all elements of some rows, in slices.
     pub(crate) fn apply(&mut self, rows: std::ops::Range<usize>, work: impl Fn(&mut [f32])) {
         for row in rows {
             if self.has_rows() {
@@ -144,7 +144,7 @@ impl<'a> Window<'a> {
             }
             assert!(row < self.rows, "a row outside of its window");
             for col in 0..self.cols {
-                // SAFETY: inside of the window, which this thread alone holds.
+                // SAFETY: inside of the window, which only this thread holds.
                 work(std::slice::from_mut(unsafe { &mut *self.place(row, col) }));
             }
         }
@@ -161,7 +161,7 @@ mod tests {
         for stride in [0, 1000, usize::MAX] {
             let mut matrix = MatMut::with_strides(&mut none, 300, 0, stride, 1).unwrap();
             let window = Window::new(&mut matrix);
-            // SAFETY: no two windows without columns meet.
+            // SAFETY: windows without columns do not overlap.
             let mut part = unsafe { window.part(200, 0, 100, 0) };
             assert_eq!((part.rows(), part.cols()), (100, 0));
             assert!(part.row_mut(99).is_empty());

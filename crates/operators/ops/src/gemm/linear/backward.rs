@@ -6,10 +6,10 @@ use super::super::{Activation, GemmError, MatRef, Plan};
 use super::{Gradients, single};
 use crate::Cpu;
 
-/// The gradients of `y = activation(x W^T + bias)` where the gradient of `y` is `dy`: with `dz = dy * slope(y)`,
-/// `dx = dz W`, `dW = dz^T x`, and `dbias` the sums of the columns of `dz`. What the gradients held before is replaced.
+/// Computes the gradients of `y = activation(x W^T + bias)` from the gradient `dy` of `y`: with `dz = dy * slope(y)`,
+/// `dx = dz W`, `dW = dz^T x`, and `dbias` is the sums of the columns of `dz`. The gradients are overwritten.
 ///
-/// `dz` is never written: each product takes the slope on while it packs `dy`.
+/// `dz` is never stored: each product applies the slope while it packs `dy`.
 ///
 /// # Errors
 ///

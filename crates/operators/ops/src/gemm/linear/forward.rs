@@ -6,7 +6,8 @@ use super::super::{Activation, GemmError, MatMut, MatRef, PackedMatrix, Plan};
 use super::single;
 use crate::Cpu;
 
-/// `y = activation(x W^T + bias)`: `x` is `[batch, in]`, `weight` is `[out, in]`, `bias` has `out` elements, `y` is
+/// Computes `y = activation(x W^T + bias)`: `x` is `[batch, in]`, `weight` is `[out, in]`, `bias` has `out` elements,
+/// `y` is
 /// `[batch, out]`.
 ///
 /// # Errors
@@ -40,7 +41,7 @@ pub fn linear(
     Ok(())
 }
 
-/// [`linear`] with a weight packed before: `PackedMatrix::new(cpu, weight.t())`.
+/// Computes [`linear`] with a packed weight: `PackedMatrix::new(cpu, weight.t())`.
 ///
 /// # Errors
 ///

@@ -1,20 +1,20 @@
-//! Where the gradients of a linear layer go.
+//! Outputs for the gradients of a linear layer.
 
 use super::super::{GemmError, MatMut};
 
-/// Where the gradients of a linear layer go; those that are `None` are not computed.
+/// Outputs for the gradients of a linear layer; those that are `None` are not computed.
 #[derive(Debug, Default)]
 pub struct Gradients<'a> {
-    /// Of the inputs, `[batch, in]`.
+    /// Gradient of the inputs, `[batch, in]`.
     pub x: Option<MatMut<'a>>,
-    /// Of the weight, `[out, in]`.
+    /// Gradient of the weight, `[out, in]`.
     pub weight: Option<MatMut<'a>>,
-    /// Of the bias, `out` elements.
+    /// Gradient of the bias, `out` elements.
     pub bias: Option<&'a mut [f32]>,
 }
 
 impl Gradients<'_> {
-    /// Fails where one is not of the size that the layer's sizes ask for.
+    /// Fails where a size does not match the layer.
     pub(super) fn check(&self, batch: usize, inputs: usize, outputs: usize) -> Result<(), GemmError> {
         if let Some(dx) = &self.x {
             dx.expect("the gradient of x", batch, inputs)?;
@@ -30,7 +30,7 @@ impl Gradients<'_> {
         }
     }
 
-    /// Whether rows lie in one piece.
+    /// Whether rows are contiguous.
     pub(super) fn have_whole_rows(&self) -> bool {
         let whole = |matrix: &MatMut<'_>| matrix.col_stride == 1 || matrix.cols <= 1;
         self.x.as_ref().is_none_or(whole) && self.weight.as_ref().is_none_or(whole)

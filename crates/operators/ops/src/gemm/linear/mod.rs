@@ -1,6 +1,6 @@
-//! Linear layers: `y = activation(x W^T + bias)` and its gradients, with nothing written between the steps.
+//! Linear layers: `y = activation(x W^T + bias)` and its gradients, without storing intermediate results.
 //!
-//! Bias and activation are applied when a finished tile is stored. On the way back, the slope of the activation is
+//! Bias and activation are applied when a finished tile is stored. In the backward pass, the slope of the activation is
 //! applied while the gradient is packed, and the gradient of the bias is summed from the same panels.
 
 mod backward;

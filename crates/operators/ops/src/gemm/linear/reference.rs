@@ -1,8 +1,8 @@
-//! The same layers in plain loops, added in `f64`.
+//! The same layers in plain loops, with sums in `f64`.
 
 use super::super::{Activation, MatRef};
 
-/// `activation(x W^T + bias)`, row by row.
+/// Computes `activation(x W^T + bias)`, row by row.
 ///
 /// # Panics
 ///
@@ -25,7 +25,7 @@ pub fn linear_reference(
     y
 }
 
-/// The gradients `(dx, dW, dbias)`, each row by row.
+/// Computes the gradients `(dx, dW, dbias)`, each row by row.
 ///
 /// # Panics
 ///

@@ -1,5 +1,5 @@
-//! A layer with one output, the last of a click model: a dot product for each row, gradients of rank one. All of it is
-//! bound by reading the inputs once.
+//! A layer with one output, such as the last of a click model: a dot product for each row, gradients of rank one. Its
+//! time is that of reading the inputs once.
 
 use super::super::buffer::lend;
 use super::super::kernel::{Loop, Window, multiply_add, widen};
@@ -10,10 +10,11 @@ use crate::arch::Arch;
 use crate::optimizer::simd::{Kernel, LANES, Simd, dispatch};
 use crate::shared::Shared;
 
-/// Rows of the batch in a part. Sums over the batch are added part by part, so it may not depend on the threads.
+/// Number of rows of the batch in a part. Sums over the batch are added part by part, so it must not depend on the
+/// threads.
 const PART: usize = 64;
 
-/// `y = activation(x w + bias)`.
+/// Computes `y = activation(x w + bias)`.
 pub(in crate::gemm) fn forward(
     cpu: &Cpu,
     x: MatRef<'_>,
@@ -53,7 +54,7 @@ impl Kernel for Dots<'_, '_> {
     }
 }
 
-/// A dot product. One row after the other, as they lie in memory, each in two sums that need not wait for each other.
+/// A dot product. One row after the other, in the order of memory, each in two independent sums.
 #[inline(always)]
 fn dot<S: Simd>(simd: S, row: &[f32], weight: &[f32]) -> f32 {
     let (row, row_rest) = row.as_chunks::<LANES>();
@@ -88,7 +89,8 @@ impl Slopes<'_> {
     }
 }
 
-/// All gradients in one pass over the inputs: `dx[b] = dz[b] w`, `dw = sum of dz[b] x[b]`, `db = sum of dz[b]`.
+/// Computes all gradients in one pass over the inputs: `dx[b] = dz[b] w`, `dw = sum of dz[b] x[b]`, `db = sum of
+/// dz[b]`.
 pub(super) fn backward(cpu: &Cpu, dz: Slopes<'_>, x: MatRef<'_>, weight: &[f32], gradients: Gradients<'_>) {
     let Gradients { x: mut dx, weight: mut dw, bias: db } = gradients;
     let (batch, inputs) = (x.rows(), x.cols());
@@ -128,7 +130,7 @@ pub(super) fn backward(cpu: &Cpu, dz: Slopes<'_>, x: MatRef<'_>, weight: &[f32],
     }
 }
 
-/// `out = slope * weight`.
+/// Computes `out = slope * weight`.
 struct Scale<'a> {
     slope: f32,
     weight: &'a [f32],
@@ -144,7 +146,7 @@ impl Loop for Scale<'_> {
     }
 }
 
-/// `out += sum of factors[i] * row(i)`, four rows at a time.
+/// Computes `out += sum of factors[i] * row(i)`, four rows at a time.
 fn add_rows<'a>(arch: Arch, factors: &[f32], row: impl Fn(usize) -> &'a [f32], out: &mut [f32]) {
     let (fours, rest) = factors.as_chunks::<4>();
     for (at, factors) in fours.iter().enumerate() {

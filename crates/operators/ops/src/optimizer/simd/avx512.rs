@@ -27,7 +27,7 @@ macro_rules! whole {
     };
 }
 
-/// The first lanes.
+/// A mask of the first lanes.
 #[inline(always)]
 fn first(lanes: usize) -> __mmask16 {
     ((1u32 << lanes.min(LANES)) - 1) as __mmask16
@@ -56,7 +56,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn load_part(self, from: &[f32]) -> Self::V {
-        // SAFETY: the mask leaves out the lanes past the end; an `Avx512` exists only where the processor has AVX-512.
+        // SAFETY: the mask excludes the lanes past the end; an `Avx512` exists only where the processor has AVX-512.
         unsafe { _mm512_maskz_loadu_ps(first(from.len()), from.as_ptr()) }
     }
 
@@ -68,7 +68,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn store_part(self, to: &mut [f32], value: Self::V) {
-        // SAFETY: the mask leaves out the lanes past the end; an `Avx512` exists only where the processor has AVX-512.
+        // SAFETY: the mask excludes the lanes past the end; an `Avx512` exists only where the processor has AVX-512.
         unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), value) }
     }
 

@@ -1,7 +1,7 @@
 //! Sixteen floats at a time, on any instruction set.
 //!
 //! Kernels are written once over [`Simd`]. All instruction sets round each operation the same way and add up lanes in
-//! the same order, so that a kernel gives the same bits on each of them.
+//! the same order, so a kernel is bit-identical on all of them.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,17 +19,17 @@ pub const LANES: usize = 16;
 /// Arithmetic on vectors of sixteen floats. A value of an implementing type exists only where the processor has the
 /// instructions.
 pub trait Simd: Copy {
-    /// Sixteen floats.
+    /// A vector of sixteen floats.
     type V: Copy;
-    /// All lanes the same.
+    /// Sets all lanes to one value.
     fn splat(self, value: f32) -> Self::V;
-    /// Sixteen neighbours.
+    /// Loads sixteen neighbours.
     fn load(self, from: &[f32; LANES]) -> Self::V;
-    /// Fewer than sixteen neighbours; the other lanes are zero.
+    /// Loads fewer than sixteen neighbours; the other lanes are zero.
     fn load_part(self, from: &[f32]) -> Self::V;
     /// Stores sixteen neighbours.
     fn store(self, to: &mut [f32; LANES], value: Self::V);
-    /// Stores the first lanes, as many as there is room for; fewer than sixteen.
+    /// Stores the first lanes, as many as `to` has; fewer than sixteen.
     fn store_part(self, to: &mut [f32], value: Self::V);
     /// `a + b`.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
@@ -41,14 +41,14 @@ pub trait Simd: Copy {
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// Square roots.
     fn sqrt(self, a: Self::V) -> Self::V;
-    /// The lanes added up: halves, then quarters, then eighths.
+    /// Adds up the lanes: halves, then quarters, then eighths.
     fn sum(self, a: Self::V) -> f32;
 }
 
-/// Work to do with some instruction set.
+/// Work for any instruction set.
 pub trait Kernel {
-    /// Does it. To be marked `#[inline(always)]`, with all that it calls, for it is compiled for the instructions of
-    /// its caller. Vectors are not for closures, which cannot be marked.
+    /// Does the work. Must be `#[inline(always)]`, like everything it calls, since it is compiled for the instructions
+    /// of its caller. Vectors must not be used in closures, which cannot have the attribute.
     fn run<S: Simd>(self, simd: S);
 }
 
@@ -66,9 +66,9 @@ pub(crate) fn dispatch<K: Kernel>(arch: Arch, kernel: K) {
     }
 }
 
-/// `update!(simd, [p, m], g, [new_p, new_m])`: the slices `p`, `m` at each place become what the expression makes of
-/// them and of the slice `g` there. In the expression, the names stand for vectors. Panics where the slices are not
-/// equally long.
+/// `update!(simd, [p, m], g, [new_p, new_m])`: sets the slices `p`, `m` at each place to the values of the expression,
+/// computed from them and the slice `g` there. In the expression, the names are vectors. Panics where the slices have
+/// different lengths.
 ///
 /// Not a function that takes a closure: closures are not compiled for the instructions of their caller.
 macro_rules! update {
@@ -91,10 +91,10 @@ macro_rules! update {
 }
 pub(crate) use update;
 
-/// A row: blocks and the rest.
+/// A row: whole blocks, and the remainder.
 type Row<'a> = (&'a mut [[f32; LANES]], &'a mut [f32]);
 
-/// Block `at` of each row.
+/// Loads block `at` of each row.
 #[inline(always)]
 pub(crate) fn load_all<S: Simd, const N: usize>(simd: S, rows: &[Row<'_>; N], at: usize) -> [S::V; N] {
     let mut values = [simd.splat(0.0); N];
@@ -117,7 +117,7 @@ pub(crate) fn store_all<S: Simd, const N: usize>(
     }
 }
 
-/// The rest of each row.
+/// Loads the remainder of each row.
 #[inline(always)]
 pub(crate) fn load_tails<S: Simd, const N: usize>(simd: S, rows: &[Row<'_>; N]) -> [S::V; N] {
     let mut values = [simd.splat(0.0); N];
@@ -127,7 +127,7 @@ pub(crate) fn load_tails<S: Simd, const N: usize>(simd: S, rows: &[Row<'_>; N]) 
     values
 }
 
-/// Stores the rest of each row.
+/// Stores the remainder of each row.
 #[inline(always)]
 pub(crate) fn store_tails<S: Simd, const N: usize>(simd: S, rows: &mut [Row<'_>; N], values: [S::V; N]) {
     for (value, row) in values.iter().zip(rows) {
@@ -135,19 +135,19 @@ pub(crate) fn store_tails<S: Simd, const N: usize>(simd: S, rows: &mut [Row<'_>;
     }
 }
 
-/// Asks for a line of memory ahead of its use, into the second cache: the first has fewer misses under way. Any address
-/// will do.
+/// Prefetches a line of memory into the second-level cache: the first allows fewer outstanding misses. Any address is
+/// allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     if !cfg!(miri) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that a program can see, whatever the address.
+        // SAFETY: a prefetch has no effect that a program can see, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
     }
     #[cfg(target_arch = "aarch64")]
     if !cfg!(miri) {
-        // SAFETY: a prefetch reads nothing that a program can see, whatever the address, and touches no register.
+        // SAFETY: a prefetch has no effect that a program can see, whatever the address, and it changes no register.
         unsafe {
             std::arch::asm!("prfm pldl2keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
         }

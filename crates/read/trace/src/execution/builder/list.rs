@@ -1,8 +1,8 @@
-//! Lists that stand beside the values of a node: shapes, strides, types.
+//! Lists parallel to the values of a node: shapes, strides, types.
 
 use crate::json::Cursor;
 
-/// Steps through a list that may be missing or shorter than its companions.
+/// Reader of a list that may be missing or shorter than its parallel lists.
 pub(super) struct List<'a> {
     cursor: Cursor<'a>,
     open: bool,
@@ -15,7 +15,7 @@ impl<'a> List<'a> {
         List { cursor, open }
     }
 
-    /// The next item as written; empty when there is none.
+    /// Returns the next item as written; empty if there is none.
     pub(super) fn next_raw(&mut self) -> &'a [u8] {
         self.open = self.open && self.cursor.item() == Ok(true);
         if !self.open {
@@ -27,7 +27,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// The contents of the next string; empty when there is none.
+    /// Returns the contents of the next string; empty if there is none.
     pub(super) fn next_text(&mut self) -> &'a [u8] {
         let raw = self.next_raw();
         raw.strip_prefix(b"\"").and_then(|raw| raw.strip_suffix(b"\"")).unwrap_or_default()

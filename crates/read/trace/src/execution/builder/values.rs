@@ -8,11 +8,11 @@ use crate::json::{self, Cursor, Fault, Text};
 use crate::notes::Note;
 use crate::number;
 
-/// How deep lists of values may nest.
+/// Maximum nesting depth of lists of values.
 const MAX_DEPTH: usize = 32;
 
 impl Builder {
-    /// All inputs or outputs of a node; what cannot be made sense of is noted.
+    /// Reads all inputs or outputs of a node; unreadable values are recorded in the notes.
     pub(super) fn values(&mut self, raw: &RawValues<'_>, at: u64) -> ValueRange {
         if raw.values.is_empty() {
             return ValueRange::default();
@@ -27,7 +27,7 @@ impl Builder {
         self.close(mark)
     }
 
-    /// Leaves the items of the list at the cursor among the open values.
+    /// Appends the items of the list at the cursor to the open values.
     fn list<'a>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -48,7 +48,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Moves the open values from `mark` on to where they stay.
+    /// Moves the open values from `mark` on to their final place.
     fn close(&mut self, mark: usize) -> ValueRange {
         let first = self.values.values.len() as u32;
         self.values.values.extend(self.open.drain(mark..));
@@ -99,7 +99,7 @@ impl Builder {
         Value::Unknown
     }
 
-    /// `[tensor_id, storage_id, offset, numel, itemsize, "cuda:0"]`, in 1.0.0 without the device.
+    /// Reads `[tensor_id, storage_id, offset, numel, itemsize, "cuda:0"]`, in 1.0.0 without the device.
     fn tensor(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -139,7 +139,7 @@ impl Builder {
         Ok(Value::Tensor(TensorIdx(self.values.tensors.len() as u32 - 1)))
     }
 
-    /// A list of numbers such as `[2048, 64]`.
+    /// Reads a list of numbers such as `[2048, 64]`.
     fn dims(&mut self, raw: &[u8], at: u64) -> DimRange {
         let first = self.values.dims.len() as u32;
         let mut list = List::new(raw);
@@ -156,7 +156,7 @@ impl Builder {
     }
 }
 
-/// A number of the declared type: the writer prints doubles that are whole without a point.
+/// Parses a number of the declared type: the writer prints whole doubles without a point.
 fn number_value(digits: &[u8], kind: &[u8]) -> Option<Value> {
     match number::integer(digits) {
         Some(whole) if !matches!(kind, b"Double" | b"Float") && !digits.contains(&b'.') => {

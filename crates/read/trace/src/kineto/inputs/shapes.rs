@@ -2,16 +2,16 @@
 
 use crate::json::{Cursor, Fault};
 
-/// For each input one list of numbers, or several.
+/// One or several lists of numbers per input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Shapes {
     numbers: Vec<i64>,
-    /// Where each tensor's numbers begin and end.
+    /// Range of each tensor's numbers.
     tensors: Vec<(u32, u32)>,
     inputs: Vec<Input>,
 }
 
-/// The tensors of one input.
+/// Tensors of one input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Input {
     first: u32,
@@ -24,7 +24,7 @@ impl Shapes {
         self.inputs.len()
     }
 
-    /// Makes up for inputs that are missing, or drops those too many.
+    /// Adds empty inputs, or drops surplus ones.
     pub(super) fn resize(&mut self, len: usize) {
         self.inputs.resize(len, Input::default());
     }
@@ -58,7 +58,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// One input; tells whether it is a list of tensors.
+    /// Reads one input; returns whether it is a list of tensors.
     fn input(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
         if !cursor.enter_array()? {
             return Ok(false);
@@ -79,7 +79,7 @@ impl Shapes {
         Ok(list)
     }
 
-    /// One tensor of a list; what nests deeper is stepped over.
+    /// Reads one tensor of a list; skips deeper nesting.
     fn tensor(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         let first = self.numbers.len() as u32;
         cursor.enter_array()?;
@@ -92,7 +92,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// Appends some inputs of another table.
+    /// Appends inputs of another table.
     pub(super) fn extend_from(&mut self, other: &Shapes, inputs: std::ops::Range<usize>) {
         for input in inputs {
             let first = self.tensors.len() as u32;

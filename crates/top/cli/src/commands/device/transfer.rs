@@ -14,7 +14,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::report::device;
 
-/// What is asked for.
+/// Options of the command.
 pub struct Wanted<'a> {
     pub tables: &'a [PathBuf],
     pub from: &'a str,
@@ -24,10 +24,10 @@ pub struct Wanted<'a> {
     pub seed: u64,
 }
 
-/// Fits corrections of lent models.
+/// Fits corrections of transferred models.
 pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     let place = wanted.output;
-    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
     let lender = steptime::device::own(wanted.from)?;
     for left_out in wanted.without {
         steptime::device::own(left_out)?;
@@ -55,7 +55,7 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     if gpus.len() < GPUS {
         let found: Vec<&str> = gpus.keys().copied().collect();
         let words = format!(
-            "what GPUs have in common is learnt from {GPUS} at least; these tables are of: {}",
+            "corrections are learnt from tables of at least {GPUS} GPUs; these tables are of: {}",
             found.join(", ")
         );
         return Err(words.into());
@@ -100,17 +100,16 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of a table.
 struct Table {
     rows: Vec<Observation>,
-    /// Whether its times are of calls, and hold what the host adds.
+    /// Whether its times are of calls, and include host time.
     of_calls: bool,
 }
 
-/// The fewest GPUs that corrections are learnt from.
+/// Minimum number of GPUs that corrections are learnt from.
 const GPUS: usize = 3;
 
-/// Whose tables there are.
+/// Returns the sources of the tables.
 fn tables(sweeps: &[Sweep]) -> String {
     let mut of: Vec<&str> =
         sweeps.iter().map(|sweep| sweep.meta.get(sweep::TABLE).unwrap_or("steptime")).collect();
@@ -119,7 +118,7 @@ fn tables(sweeps: &[Sweep]) -> String {
     of.join(", ")
 }
 
-/// So many rows of all tables together at most, evenly from each: every n-th. Cases of different tables stay apart.
+/// Returns at most `most` rows of all tables together, every n-th of each. Cases of different tables stay distinct.
 fn drawn(tables: Vec<Table>, most: usize) -> Vec<Observation> {
     let all: usize = tables.iter().map(|table| table.rows.len()).sum();
     let step = all.div_ceil(most.max(1)).max(1);

@@ -1,4 +1,4 @@
-//! `steptime predict --world N`: one rank's step as that of a job, and a described job whose ranks are changed.
+//! `steptime predict --world N`: a job made from one rank's step, and a described job whose ranks are changed.
 
 use steptime::aten::Dtype;
 use steptime::eager::Cutting;
@@ -9,7 +9,7 @@ use steptime::{Error, Home, Keeps, Model, Spread, TableSize, WhatIfs, World};
 use super::super::{Failure, what_if};
 use crate::cli::{Parallel, SendAs, World as Typed, usage};
 
-/// The job that was asked for: `job` is the described one, whose step on one GPU is asked about.
+/// Builds the requested job; `job` is the described one, whose step on one GPU `asked` holds.
 pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {
     let ranks = typed.ranks.or_else(|| job.map(Model::gpus)).unwrap_or(1);
     let dense = DataParallel {
@@ -28,10 +28,11 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
         }
         all => all.map(|all| all / u64::from(ranks)),
     };
-    // What the description says of its own number of GPUs counts.
+    // The description's nodes apply only to its own number of GPUs.
     let nodes = typed.nodes.or_else(|| job.filter(|model| model.gpus() == ranks)?.nodes());
     if nodes.is_some_and(|nodes| !ranks.is_multiple_of(nodes)) {
-        let words = format!("{ranks} ranks cannot lie in {} nodes evenly", nodes.unwrap_or_default());
+        let words =
+            format!("{ranks} ranks cannot be divided evenly among {} nodes", nodes.unwrap_or_default());
         return Err(usage("predict", &words).into());
     }
     let tables = match (&typed.plan, job) {
@@ -42,11 +43,9 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
     what_if::told(&changes).map_err(|words| usage("predict", &words))?;
     if changes.host_speed.is_some() {
-        return Err(usage(
-            "predict",
-            "`host-speed` of a plan of changes is that of one step: say --host-speed",
-        )
-        .into());
+        return Err(
+            usage("predict", "`host-speed` in a plan applies to a single step: use --host-speed").into()
+        );
     }
     let rules = what_if::rules(&changes);
     let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
@@ -62,7 +61,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     })?)
 }
 
-/// What a rank keeps.
+/// Returns the parameters, gradients and optimizer states that a rank keeps.
 fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
     let sends = [
         (typed.send.is_some(), "--send"),
@@ -91,7 +90,7 @@ fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
     })
 }
 
-/// Where a plan puts the tables that the step looks up.
+/// Reads the placement of the step's tables from a plan.
 fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let found = tables(asked.unchanged());
     let size = |table: &steptime::rewrite::LookedUp| TableSize {
@@ -102,12 +101,12 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     let sizes: Vec<TableSize> = found.iter().map(size).collect();
     let (gpus, homes) = read_plan_of(path, &sizes).map_err(Error::from)?;
     if gpus > ranks {
-        return Err(format!("{}: it is of {gpus} GPUs, and --world is {ranks}", path.display()).into());
+        return Err(format!("{}: the plan is for {gpus} GPUs, and --world is {ranks}", path.display()).into());
     }
     if let Some(table) = homes.iter().position(|home| home.caches().next().is_some()) {
         return Err(format!(
-            "{}: table {table} lies in the host's memory behind a cache: of a recorded step tables lie on GPUs; `shard --evaluate` tells of a \
-             described model with such a plan",
+            "{}: table {table} is in host memory behind a cache: tables of a recorded step must be on GPUs; for a described model use \
+            `shard --evaluate` with such a plan",
             path.display()
         )
         .into());
@@ -115,19 +114,19 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     placed(&path.display().to_string(), &homes, ranks)
 }
 
-/// The same as rules know it; `whose` says where that was read.
+/// Converts the placement to that of rules; `whose` names its source in errors.
 fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let all = homes.iter().enumerate().map(|(table, own)| home(own, ranks).ok_or(table));
     all.collect::<Result<_, _>>().map_err(|table| {
         format!(
-            "{whose}: table {table} is cut into rows over some of the GPUs: of a recorded step they are cut over all of them; a \
-             described model can be predicted so"
+            "{whose}: table {table} is split by rows over some of the GPUs: a table of a recorded step can only be split over all of them; \
+            a described model can have such a plan"
         )
         .into()
     })
 }
 
-/// The same of a recorded step's table; `None` where it is cut otherwise than such tables can be.
+/// Converts the placement of one table of a recorded step; `None` if such a table cannot be split that way.
 fn home(home: &Home, ranks: u32) -> Option<TableHome> {
     let Home::Parts(parts) = home else { return Some(TableHome::Everywhere) };
     match home.cutting(ranks) {

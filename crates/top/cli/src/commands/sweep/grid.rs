@@ -8,26 +8,26 @@ use crate::cli::{Changes, Shard};
 use crate::commands::Failure;
 use crate::commands::what_if::plan;
 
-/// The longest grid that is read, in bytes.
+/// Maximum size of a grid file, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// The most points that are answered in one file.
+/// Maximum number of points in one output file.
 const MOST: u128 = 1_000_000;
 /// The value that leaves its key out.
 const AS_IS: &str = "as-is";
-/// The one key that a plan has not: which GPUs.
+/// Key of the GPUs, the only one that is not a key of a plan.
 const DEVICE: &str = "device";
 
-/// A grid: the product of the values of its keys. Keys stand in the order of their names; the last changes fastest.
+/// A grid: the product of the values of its keys. Keys are sorted by name; the last changes fastest.
 #[derive(Debug)]
 pub struct Grid {
     /// Its keys, with the values of each; `None` is `as-is`.
     pub keys: Vec<(String, Vec<Option<Value>>)>,
-    /// How many points it has.
+    /// Number of points.
     pub points: u64,
 }
 
 impl Grid {
-    /// Reads a grid; of a shard not more points are allowed than are answered in one file.
+    /// Reads a grid; a shard is limited to the points of one output file.
     pub fn read(path: &Path, shard: Option<Shard>) -> Result<Grid, Failure> {
         let place = path.display();
         let text = steptime::trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
@@ -70,19 +70,19 @@ impl Grid {
         Ok(Grid { keys, points })
     }
 
-    /// The GPUs it names: names, or folders of profiles.
+    /// Returns the GPUs in the grid: names, or folders of profiles.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         let values = self.keys.iter().filter(|(key, _)| key == DEVICE).flat_map(|(_, values)| values);
         values.flatten().filter_map(Value::as_str)
     }
 
-    /// The points of a shard, in order.
+    /// Returns the points of a shard, in order.
     pub fn shard(&self, shard: Option<Shard>) -> Vec<u64> {
         let (first, every) = shard.map_or((0, 1), |shard| (shard.part - 1, shard.of));
         (first..self.points).step_by(usize::try_from(every).unwrap_or(usize::MAX)).collect()
     }
 
-    /// Which value each key has at a point.
+    /// Returns the index of each key's value at a point.
     pub fn places(&self, point: u64) -> Vec<usize> {
         let mut left = point;
         let mut places: Vec<usize> = (self.keys.iter().rev())
@@ -97,18 +97,18 @@ impl Grid {
         places
     }
 
-    /// The value of a key at a point.
+    /// Returns the value of a key at a point.
     pub fn value(&self, key: usize, point: u64) -> Option<&Value> {
         self.keys[key].1[self.places(point)[key]].as_ref()
     }
 
-    /// The GPU of a point, where the grid names one.
+    /// Returns the GPU of a point, if the grid names one.
     pub fn device(&self, point: u64) -> Option<&str> {
         let key = self.keys.iter().position(|(key, _)| key == DEVICE)?;
         self.value(key, point)?.as_str()
     }
 
-    /// The changes of a point, as a plan has them.
+    /// Returns the changes at a point, as of a plan.
     pub fn changes(&self, point: u64) -> Result<Changes, String> {
         let places = self.places(point);
         let of_plan = self.keys.iter().zip(places).filter(|((key, _), _)| key != DEVICE);
@@ -117,7 +117,7 @@ impl Grid {
         plan::parse(&table)
     }
 
-    /// Its keys and values as one text: what tells it from other grids.
+    /// Returns the keys and values as one text, which identifies the grid.
     pub fn text(&self) -> String {
         let each = self.keys.iter().map(|(key, values)| {
             let values: Vec<String> = values
@@ -129,7 +129,7 @@ impl Grid {
         each.collect::<Vec<_>>().join("\n")
     }
 
-    /// The keys of a point with their values, in words.
+    /// Returns the keys of a point with their values, as text.
     pub fn words(&self, point: u64) -> Vec<(String, String)> {
         let places = self.places(point);
         let each = self.keys.iter().zip(places);
@@ -137,7 +137,7 @@ impl Grid {
     }
 }
 
-/// A value in words: names of a list are joined by `+`.
+/// Returns a value as text: names of a list are joined by `+`.
 pub fn said(value: Option<&Value>) -> String {
     match value {
         None => AS_IS.to_owned(),
@@ -147,7 +147,7 @@ pub fn said(value: Option<&Value>) -> String {
     }
 }
 
-/// A value that its key can have.
+/// Checks that a key can have a value.
 fn checked(key: &str, value: &Value) -> Result<(), String> {
     if key != DEVICE {
         let table: Table = [(key.to_owned(), value.clone())].into_iter().collect();

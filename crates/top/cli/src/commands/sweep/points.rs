@@ -1,4 +1,4 @@
-//! Points of a grid as a Parquet file: a row each, the values of the keys and the numbers.
+//! Points of a grid as a Parquet file: one row each, with the values of the keys and the results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,13 +21,12 @@ use toml::Value;
 use super::grid::{Grid, said};
 use crate::commands::Failure;
 
-/// What stands between two doubts.
+/// Separator of doubts.
 const AND: &str = "; ";
 
-/// What a file says of itself beside its rows: keys of its metadata, in words, with their values.
+/// Metadata of a file: keys, their names in messages, and values.
 pub type About = Vec<(&'static str, &'static str, String)>;
 
-/// Writes all rows.
 pub fn write(
     out: &mut dyn Write,
     grid: &Grid,
@@ -70,7 +69,7 @@ pub fn write(
     out.write_all(&file)
 }
 
-/// The values of a key: of the narrowest type that holds them all.
+/// Returns the values of a key as a column of the narrowest type for all.
 fn key_column<'g>(known: &[Option<Value>], each: impl Iterator<Item = Option<&'g Value>>) -> ArrayRef {
     let all = |is: fn(&Value) -> bool| known.iter().flatten().all(is);
     if all(Value::is_integer) {
@@ -85,22 +84,22 @@ fn key_column<'g>(known: &[Option<Value>], each: impl Iterator<Item = Option<&'g
     Arc::new(each.map(|value| Some(said(Some(value?)))).collect::<StringArray>())
 }
 
-/// A whole number or a fraction.
+/// Returns a whole number or a fraction as a float.
 pub fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// The rows of an earlier run of the same; none where there is no file.
+/// Reads the rows of an earlier run of the same sweep; empty if there is no file.
 ///
 /// # Errors
-/// Where the file holds something else.
+/// If the file holds something else.
 pub fn read(path: &Path, about: &About) -> Result<BTreeMap<u64, GridRow>, Failure> {
     if !path.is_file() {
         return Ok(BTreeMap::new());
     }
     let place = path.display();
     let other = |what: &str| -> Failure {
-        format!("{place}: it is there already, and {what}: give another name with -o, or remove it").into()
+        format!("{place} exists already, and {what}: give another name with -o, or remove it").into()
     };
     let read = steptime::sweep::guarded(|| rows(path, about));
     match read {
@@ -110,7 +109,7 @@ pub fn read(path: &Path, about: &About) -> Result<BTreeMap<u64, GridRow>, Failur
     }
 }
 
-/// The rows, or in what they differ from those that are wanted.
+/// Reads the rows; the inner error names the property in which they differ from this sweep.
 fn rows(path: &Path, about: &About) -> Result<Result<BTreeMap<u64, GridRow>, &'static str>, Failure> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
     let pairs = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
@@ -134,7 +133,7 @@ fn take(batch: &RecordBatch, rows: &mut BTreeMap<u64, GridRow>) -> Option<()> {
     let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
     let (step, active, peak) = (number("step_ms")?, number("active_ms")?, number("peak_mb")?);
     let (low, high) = (number("interval_low_ms")?, number("interval_high_ms")?);
-    // Files of earlier versions have none.
+    // Files of earlier versions do not have this column.
     let fits = batch.column_by_name("fits").and_then(|column| column.as_boolean_opt());
     let (rate, error, doubts) = (number("samples_per_s")?, text("error")?, text("doubts")?);
     for at in 0..batch.num_rows() {

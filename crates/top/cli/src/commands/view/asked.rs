@@ -8,20 +8,20 @@ use steptime_view::{Subject, Viewed};
 use super::super::{Failure, pricing};
 use crate::cli::Whom;
 
-/// A step and its question; beside it, where it is compared with another, this one and its question.
+/// A step and its question, and optionally a second step to compare with and its question.
 pub struct Asked<'s> {
     pub first: (&'s Step, Question<'s>),
     second: Option<(&'s Step, Question<'s>)>,
 }
 
 impl<'s> Asked<'s> {
-    /// Questions on the GPUs that the steps were recorded on.
+    /// Returns the questions on the GPUs that the steps were recorded on.
     pub fn recorded(first: &'s Step, second: Option<&'s Step>, whom: &Whom) -> Result<Asked<'s>, Failure> {
         let ask = |step| Ok::<_, Failure>((step, pricing::ask(step, &whom.pricing, whom.host.as_ref())?));
         Ok(Asked { first: ask(first)?, second: second.map(ask).transpose()? })
     }
 
-    /// The same questions on the GPU of this name.
+    /// Returns the same questions on the GPU of this name.
     ///
     /// # Errors
     /// As [`steptime::device`].
@@ -41,7 +41,7 @@ impl<'s> Asked<'s> {
             .all(|(step, _)| !step.arguments.is_derived())
     }
 
-    /// All that the page shows.
+    /// Returns the content of the page.
     ///
     /// # Errors
     /// As [`Viewed::of`].

@@ -1,16 +1,16 @@
-//! Opens the page in a browser. A program's arguments are seen by everybody on the machine, and the address holds a token: the
-//! browser is given a file that only its user may read, which leads there.
+//! Opens the page in a browser. All users of the machine can see a program's arguments, and the address holds a token: the
+//! browser opens a file that only its user may read, which redirects to the address.
 
 use std::io;
 use std::time::Duration;
 
-/// A browser that is started has read the file by then.
+/// Time after which a started browser has read the file.
 const STARTED: Duration = Duration::from_secs(60);
 
 /// Opens an address in the user's browser.
 ///
 /// # Errors
-/// Where there is no browser, or no file can be made.
+/// If there is no browser, or no file can be made.
 pub fn open(address: &str) -> io::Result<()> {
     let folder = private()?;
     let file = folder.path().join("open.html");
@@ -23,7 +23,7 @@ pub fn open(address: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that only its user may look into.
+/// Creates a folder that only its user may read.
 fn private() -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("steptime-");
@@ -35,7 +35,7 @@ fn private() -> io::Result<tempfile::TempDir> {
     builder.tempdir()
 }
 
-/// A page that is left for an address at once.
+/// Returns a page that redirects to an address at once.
 fn leading_to(address: &str) -> String {
     format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\

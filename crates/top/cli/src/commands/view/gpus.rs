@@ -1,4 +1,4 @@
-//! The answers of a served page, for each GPU that its reader can choose.
+//! Answers of a served page, for each GPU that the user can choose.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,15 +12,15 @@ use super::super::what_if::{plan, rules, told};
 use super::asked::Asked;
 use crate::output::words;
 
-/// A value that is computed when it is first wanted, or the reason in words why there is none.
+/// A value that is computed at its first use, or the reason in words why there is none.
 pub type Kept<T> = OnceLock<Result<T, String>>;
 
-/// GPUs to choose from: the recorded one where it was timed, a profile that is none of the shipped ones, and all shipped ones.
-/// `named` is the one that the page begins with.
+/// Returns the GPUs to choose from: the recorded one if it was timed, a profile that is not shipped, and all shipped ones.
+/// `named` is the initial one of the page.
 pub fn devices(recorded: &Asked<'_>, named: Option<&str>) -> Devices {
     let is_named = |shipped: &&str| named.is_some_and(|named| named.eq_ignore_ascii_case(shipped));
     let own = named.filter(|_| !steptime::devices().any(|shipped| is_named(&shipped)));
-    // A name keeps its letters as they were typed: answers show it.
+    // A name keeps its letters as typed: answers show it.
     let shipped = steptime::devices().map(|name| named.filter(|_| is_named(&name)).unwrap_or(name));
     let names = own.into_iter().chain(shipped).map(|name| Some(name.to_owned()));
     let all: Vec<_> = recorded.is_timed().then_some(None).into_iter().chain(names).collect();
@@ -32,7 +32,7 @@ pub fn devices(recorded: &Asked<'_>, named: Option<&str>) -> Devices {
 pub struct Gpus<'a, 's> {
     devices: &'a Devices,
     recorded: &'a Asked<'s>,
-    /// The page for the GPU that it begins with.
+    /// Page for the initial GPU.
     viewed: &'a Viewed,
     asked: &'a [Kept<Asked<'s>>],
     what_ifs: Vec<Kept<WhatIfs<'a>>>,
@@ -42,7 +42,7 @@ pub struct Gpus<'a, 's> {
 }
 
 impl<'a, 's> Gpus<'a, 's> {
-    /// Answers for all of `devices`. `asked` has a place for each of them; questions that are known are in it already.
+    /// Builds the answers for all of `devices`. `asked` has a place for each of them, filled for known questions.
     pub fn new(
         devices: &'a Devices,
         recorded: &'a Asked<'s>,
@@ -56,7 +56,7 @@ impl<'a, 's> Gpus<'a, 's> {
         gpus
     }
 
-    /// The place of the GPU that a request is about, and what else the request holds.
+    /// Reads a request: the place of its GPU, and its other keys.
     fn request(&self, text: &[u8]) -> Result<(usize, Map<String, Value>), String> {
         let mut request: Map<String, Value> =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -114,7 +114,7 @@ impl<'a, 's> Gpus<'a, 's> {
 }
 
 impl Answers for Gpus<'_, '_> {
-    /// A change is a plan in JSON: the same names as on the command line.
+    /// Predicts a change. The request is a plan in JSON: the same names as on the command line.
     fn what_if(&self, request: &[u8]) -> Result<Vec<u8>, String> {
         let (at, plan) = self.request(request)?;
         let asked = self.what_ifs(at)?;
@@ -134,7 +134,7 @@ impl Answers for Gpus<'_, '_> {
     fn data(&self, request: &[u8]) -> Result<Cow<'_, [u8]>, String> {
         let (at, rest) = self.request(request)?;
         if let Some(key) = rest.keys().next() {
-            return Err(format!("`{key}` is no key of this request: it takes `device` alone"));
+            return Err(format!("`{key}` is not a key of this request: it takes only `device`"));
         }
         let known = self.data[at].get().unwrap_or_else(|| {
             let _alone = self.predicting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The step after a change as a file, in the format that its name says.
+//! The step after a change as a file, in the format of its name's ending.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use steptime::edit::export::{Export, dot, execution, json};
 use super::Failure;
 use crate::output;
 
-/// How a step is written.
+/// File format of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For Graphviz.
@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the name of a file says.
+    /// Returns the format of a file by the ending of its name.
     pub fn of(path: &Path) -> Result<Format, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match () {
@@ -40,8 +40,8 @@ impl Format {
         if self == Format::ExecutionTrace && export.trace.is_none() {
             let name = path.display();
             return Err(format!(
-                "{name}: the input has no execution trace, so that it is not known which tensors are the same; name \
-                 another format: .dot or .json"
+                "{name}: the input has no execution trace, so the identity of tensors is not known; use another \
+                format: .dot or .json"
             )
             .into());
         }

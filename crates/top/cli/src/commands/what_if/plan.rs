@@ -1,4 +1,4 @@
-//! Changes from a file.
+//! Plans: changes from a file.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use toml::{Table, Value};
 use crate::cli::{Changes, Fuse, Operators, Precision};
 use crate::commands::Failure;
 
-/// The longest plan that is read, in bytes.
+/// Maximum size of a plan, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Its keys: the names that the command line has.
+/// Keys of a plan: the option names of the command line.
 const KEYS: [&str; 21] = [
     "batch",
     "recorded-batch",
@@ -43,7 +43,7 @@ pub fn read(path: &Path) -> Result<Changes, Failure> {
     parse(&table).map_err(|error| format!("{place}: {error}").into())
 }
 
-/// The changes of a table.
+/// Reads the changes of a table.
 pub fn parse(table: &Table) -> Result<Changes, String> {
     let mut changes = Changes::default();
     for (key, value) in table {
@@ -98,7 +98,7 @@ fn flag(key: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| format!("`{key}` is true or false, and not {value}"))
 }
 
-/// A number of segments, or whether there are any: each block is one then, which is 0.
+/// Reads a number of segments, or a boolean: `true` makes each block a segment, which is 0.
 fn segments(key: &str, value: &Value) -> Result<Option<usize>, String> {
     match value.as_bool() {
         Some(wanted) => Ok(wanted.then_some(0)),
@@ -110,7 +110,7 @@ fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |all| all.iter().collect())
 }
 
-/// One or several, each as it would be typed.
+/// Reads one value or several, each as on the command line.
 fn parts<T>(
     key: &str,
     value: &Value,
@@ -133,7 +133,7 @@ fn choice<T: ValueEnum>(key: &str, value: &Value) -> Result<T, String> {
     T::from_str(text, true).map_err(|_| format!("`{key}` is one of {}, and not {text}", known()))
 }
 
-/// Whether a plan has a key, or it is one of `more`; else the error names the nearest.
+/// Checks that a key is one of a plan or of `more`; the error names the nearest.
 pub fn known(key: &str, more: &[&str]) -> Result<(), String> {
     let keys = || KEYS.iter().chain(more).copied();
     if keys().any(|known| known == key) {
@@ -142,11 +142,11 @@ pub fn known(key: &str, more: &[&str]) -> Result<(), String> {
     let nearest = keys().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     let nearest = nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 1 + known.len() / 3);
     let meant = nearest.map_or_else(String::new, |known| format!(" (is {known} meant?)"));
-    Err(format!("`{key}` is no change{meant}: there are {}", keys().collect::<Vec<_>>().join(", ")))
+    Err(format!("`{key}` is not a change{meant}: there are {}", keys().collect::<Vec<_>>().join(", ")))
 }
 
 impl Changes {
-    /// The same, with what was typed on top.
+    /// Returns the same changes, overridden by those typed on the command line.
     pub fn overridden(self, typed: &Changes) -> Changes {
         Changes {
             batch: typed.batch.or(self.batch),

@@ -5,13 +5,13 @@ use steptime::device::tables::TableRow;
 
 use super::Table;
 
-/// The names of the columns of [`kernels`].
+/// Returns the column names of [`kernels`].
 pub fn kernels_names() -> Table {
     let names = ["query", "op", "family", "time_us", "low_us", "high_us", "source", "extrapolated", "error"];
     Table::new(&names)
 }
 
-/// The kernels of one query, which is the one on this line of the input.
+/// Returns the kernels of the query on a line of the input.
 pub fn kernels(line: usize, answer: &KernelsPredicted) -> Table {
     let mut table = Table::without_names();
     if let Some(error) = &answer.error {

@@ -57,7 +57,7 @@ pub fn collectives(answer: &CollectivesPriced) -> Table {
     table
 }
 
-/// Tables and where they lie.
+/// Placements of tables.
 pub fn placed(answer: &Placed) -> Table {
     let mut table =
         Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus", "cached_rows", "misses"]);
@@ -95,7 +95,7 @@ pub fn scaled(answer: &Scaled) -> Table {
     table
 }
 
-/// Jobs, measured, predicted from their descriptions, and as a planner has them.
+/// Jobs, measured, predicted from their descriptions, and estimated by a planner.
 pub fn planned_jobs(answer: &PlannedJobs) -> Table {
     let names = [
         "job",

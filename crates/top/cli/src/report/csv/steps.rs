@@ -108,7 +108,7 @@ pub fn differing(answer: &Difference) -> Table {
     table
 }
 
-/// Changes of a step, the best first; the last row has several together where that is better.
+/// Changes of a step, the best first; the last row has several together if that is better.
 pub fn explained(answer: &Explained) -> Table {
     let names = ["change", "saves_ms", "step_ms", "low_ms", "high_ms", "active_ms", "effort", "risk"];
     let mut table = Table::new(&names);
@@ -154,7 +154,7 @@ pub fn compared(answer: &Compared) -> Table {
     table
 }
 
-/// Kernels under their roof.
+/// Roofline of kernels.
 pub fn roofed(answer: &Roofed) -> Table {
     let names = [
         "op",

@@ -8,17 +8,17 @@ use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
-/// Colours of lines and families: those of Okabe and Ito (2008), which readers who do not see all colours can distinguish, with
-/// brown and violet in place of black and yellow, which a page may hide.
+/// Colours of lines and families: those of Okabe and Ito (2008), which colour-blind readers can distinguish, with brown and
+/// violet instead of black and yellow, which are hard to see on some pages.
 pub const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d4f", "#7a6fd0"];
-/// Lines that are there for comparison.
+/// Colour of lines for comparison.
 pub const QUIET: &str = "#8a949e";
 
-/// Ground, text and grid of a light page, and what each becomes on a dark one.
+/// Colours of background, text and grid, each on a light and on a dark page.
 const INKS: [[&str; 2]; 3] = [["#ffffff", "#14171b"], ["#1b1f24", "#e8ebee"], ["#dfe3e8", "#30373f"]];
 
-/// Draws plots. A viewer that prefers dark pages shows the same on a dark ground.
+/// Draws plots, which have a dark background in a viewer that prefers dark pages.
 pub fn svg(plots: Vec<Plot>, layout: Layout) -> String {
     let [[ground, _], [text, _], [grid, _]] = INKS.map(|pair| pair.map(str::to_owned));
     let theme = Theme {
@@ -34,7 +34,7 @@ pub fn svg(plots: Vec<Plot>, layout: Layout) -> String {
     adaptive(&SvgBackend.render_scene(&render_multiple(plots, layout.with_theme(theme))))
 }
 
-/// The drawing with its inks exchanged where a page is dark.
+/// Adds rules to a drawing that exchange its colours on a dark page.
 fn adaptive(drawn: &str) -> String {
     let mut rules = String::new();
     for [light, dark] in INKS {

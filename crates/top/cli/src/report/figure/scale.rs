@@ -7,17 +7,17 @@ use kuva::render::layout::Layout;
 
 use crate::report::format::grouped;
 
-/// Values that differ by more than this factor are on a logarithmic axis.
+/// Ratio of values above which an axis is logarithmic.
 const WIDE: f64 = 30.0;
-/// Relative difference of two ratios, or of two distances, that count as equal.
+/// Maximum relative difference of two ratios, or of two distances, that count as equal.
 const EQUAL: f64 = 1e-9;
 
 /// Positions of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// As they are.
+    /// Proportional to the values.
     Linear,
-    /// Decades.
+    /// Logarithmic, with ticks at decades.
     Logarithmic,
     /// Each value is the last one times a ratio: 1, 2, 4 or 512, 1024, 2048.
     Geometric {
@@ -36,7 +36,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// The scale of given values, in which each of them has a tick where they are a series.
+    /// Returns the scale of given values, with a tick at each if they are a series.
     pub fn of_points(values: impl Iterator<Item = f64>) -> Scale {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -53,12 +53,12 @@ impl Scale {
         Scale::of_range(first, values[values.len() - 1])
     }
 
-    /// The scale of values between two: logarithmic where they are positive and far apart.
+    /// Returns the scale of a range: logarithmic if its ends are positive and far apart.
     pub fn of_range(least: f64, most: f64) -> Scale {
         if least > 0.0 && most > least * WIDE { Scale::Logarithmic } else { Scale::Linear }
     }
 
-    /// Position of a value.
+    /// Returns the position of a value.
     pub fn place(self, value: f64) -> f64 {
         match self {
             Scale::Geometric { first, ratio } => (value / first).ln() / ratio.ln(),
@@ -79,7 +79,7 @@ impl Scale {
         TickFormat::Custom(Arc::new(move |place| number(self.value(place))))
     }
 
-    /// A layout with this scale along x; `last` is the largest value.
+    /// Returns a layout with this scale along x; `last` is the largest value.
     pub fn along_x(self, layout: Layout, last: f64) -> Layout {
         let layout = layout.with_x_tick_format(self.ticks());
         match self {
@@ -92,14 +92,14 @@ impl Scale {
         }
     }
 
-    /// A layout with this scale along y.
+    /// Returns a layout with this scale along y.
     pub fn along_y(self, layout: Layout) -> Layout {
         let layout = layout.with_y_tick_format(self.ticks());
         if self == Scale::Logarithmic { layout.with_log_y() } else { layout }
     }
 }
 
-/// A value as reports write it: `16,384`, `2.5`, `0.05`.
+/// Formats a value as in reports: `16,384`, `2.5`, `0.05`.
 pub fn number(value: f64) -> String {
     let value = (value * 1e6).round() / 1e6;
     if value >= 1e3 && value < u64::MAX as f64 { grouped(value.round() as u64) } else { format!("{value}") }

@@ -1,4 +1,4 @@
-//! Step times over one key of a grid, a line for each value of another.
+//! Plots of step times over one key of a grid, with a line for each value of another.
 
 use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
@@ -8,31 +8,31 @@ use kuva::render::plots::Plot;
 use crate::report::figure::scale::Scale;
 use crate::report::figure::{COLOURS, svg};
 
-/// The colour of points that do not run.
+/// Colour of points that do not fit.
 const OUTSIDE: &str = "#9a9a9a";
 
-/// What is plotted.
+/// Data of a plot.
 pub struct Plotted {
-    /// The step.
+    /// Title of the step.
     pub title: String,
-    /// The key along the axis.
+    /// Key along the x axis.
     pub x: String,
-    /// The key of the lines.
+    /// Key of the lines.
     pub by: Option<String>,
-    /// Other keys: over their values the shortest step is taken.
+    /// Other keys, over whose values the shortest step is taken.
     pub least_over: Vec<String>,
     /// Lines by value: numbers of the key, and step times in milliseconds.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
-    /// The same of points that do not fit their GPU's memory, all together.
+    /// The same for all points that do not fit their GPU's memory.
     pub outside: Vec<(f64, f64)>,
 }
 
 impl Plotted {
-    /// The most lines.
+    /// Maximum number of lines.
     pub const MOST: usize = COLOURS.len();
 }
 
-/// The plot as SVG.
+/// Returns the plot as SVG.
 pub fn plot(plotted: &Plotted) -> String {
     let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
     let along = Scale::of_points(all().map(|point| point.0));

@@ -3,7 +3,7 @@
 use super::GpuChosen;
 use crate::answers::doubts::{DoubtSaid, worst_first};
 
-/// What is said of all GPUs in the same words, once; what is of one kind on some, of that on which it is worst.
+/// Merges doubts: one with the same text on all GPUs appears once, and of one kind on several GPUs only the worst is kept.
 pub(super) fn all(gpus: &[GpuChosen]) -> Vec<DoubtSaid> {
     let mut merged: Vec<DoubtSaid> = Vec::new();
     let mut kinds: Vec<(&str, Vec<(&GpuChosen, &DoubtSaid)>)> = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn all(gpus: &[GpuChosen]) -> Vec<DoubtSaid> {
     worst_first(merged)
 }
 
-/// The worst of one kind, with how many of all GPUs have another like it.
+/// The worst doubt of one kind, with the number of other GPUs that have one like it.
 fn worst(of: &[(&GpuChosen, &DoubtSaid)], all: usize) -> Option<DoubtSaid> {
     let width = |doubt: &DoubtSaid| (doubt.no_estimate, doubt.factor.unwrap_or(1.0));
     let (gpu, doubt) = of.iter().rev().max_by(|a, b| {

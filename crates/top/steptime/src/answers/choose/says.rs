@@ -1,12 +1,11 @@
-//! What follows from a step on several GPUs, in sentences.
+//! Conclusions about a step on several GPUs, in sentences.
 
 use super::{GpuChosen, PointSaid, RemedySaid};
 use crate::answers::words::{grouped, percent};
 
-/// GPUs that are named in one sentence.
+/// Maximum number of GPUs named in one sentence.
 const NAMED: usize = 6;
 
-/// All sentences.
 pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
     let mut says = Vec::new();
     says.extend(host_bound(gpus, "at the recorded batch", |gpu| Some(&gpu.recorded)));
@@ -17,7 +16,7 @@ pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
     says
 }
 
-/// On which GPUs the host alone decides.
+/// Lists the GPUs on which the host alone bounds the step.
 fn host_bound<'g>(
     gpus: &'g [GpuChosen],
     which: &str,
@@ -33,7 +32,7 @@ fn host_bound<'g>(
     ))
 }
 
-/// Which GPUs cannot be told from the first.
+/// Lists the GPUs that cannot be distinguished from the first.
 fn unsure(gpus: &[GpuChosen]) -> Option<String> {
     let (first, others) = gpus.split_first()?;
     let ratio = |gpu: &GpuChosen| {
@@ -54,7 +53,7 @@ fn unsure(gpus: &[GpuChosen]) -> Option<String> {
     })
 }
 
-/// Why the largest batch is not known, each reason once.
+/// Reasons why the largest batch is unknown, each once.
 fn unknown(gpus: &[GpuChosen]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (gpu, reason) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.largest_unknown.as_deref()?))) {
@@ -73,7 +72,7 @@ fn unknown(gpus: &[GpuChosen]) -> Vec<String> {
     reasons.into_iter().map(said).collect()
 }
 
-/// What makes a step fit that does not.
+/// Lists changes with which a step fits that does not fit as recorded.
 fn too_large(gpu: &GpuChosen) -> Option<String> {
     if gpu.recorded.fits != Some(false) {
         return None;
@@ -91,7 +90,7 @@ fn too_large(gpu: &GpuChosen) -> Option<String> {
     Some(format!("{head}; it fits with {}", each.join("; ")))
 }
 
-/// `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
+/// Describes a remedy as `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
 fn remedy(remedy: &RemedySaid) -> String {
     let mut facts = Vec::new();
     facts.extend(remedy.peak_mb.map(|mb| format!("{:.1} GB", mb / 1e3)));
@@ -100,7 +99,7 @@ fn remedy(remedy: &RemedySaid) -> String {
     format!("{} ({}): {}", remedy.name, remedy.options, facts.join(", "))
 }
 
-/// Names, and how many more there are.
+/// Joins names; beyond `NAMED`, only their number is given.
 fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
     let all: Vec<&str> = all.into_iter().collect();
     let more = all.len().saturating_sub(NAMED);

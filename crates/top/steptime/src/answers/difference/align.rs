@@ -1,17 +1,17 @@
-//! Which op of one step is which of another: lists of names, lined up.
+//! Alignment of two lists of names: pairs the ops of two steps.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// Longer than this nobody waits for the best way to line two lists up: from then on a good one will do.
+/// Time limit for the optimal alignment; after it, an approximate one is used.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A place in the first list, one in the second, or one in both.
+/// An index into the first list, into the second, or into both.
 pub(super) type Pair = [Option<usize>; 2];
 
-/// Lines two lists up. All places of both come in order, each once.
+/// Aligns two lists. All indices of both appear in order, each once.
 pub(super) fn align<T: std::hash::Hash + Eq + Ord>(first: &[T], second: &[T]) -> Vec<Pair> {
     let until = Instant::now().checked_add(PATIENCE);
     let mut pairs: Vec<Pair> = Vec::with_capacity(first.len().max(second.len()));

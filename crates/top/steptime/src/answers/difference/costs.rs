@@ -1,4 +1,4 @@
-//! What each top-level op and annotation of a step takes.
+//! Times of each top-level op and annotation of a step.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{OpId, StepGraph};
@@ -12,17 +12,17 @@ use crate::predict::Prediction;
 pub(super) struct Cost {
     pub name: String,
     pub annotation: bool,
-    /// Names of the annotations around it, from the outside.
+    /// Names of the annotations around it, outermost first.
     pub within: Vec<String>,
-    /// From its begin to its end, on the host.
+    /// Time from its begin to its end, on the host.
     pub host: Nanos,
-    /// Device activities that it launched.
+    /// Time of the device activities that it launched.
     pub device: Nanos,
     /// Its part of the critical path.
     pub critical: Nanos,
 }
 
-/// Ops and annotations in the order in which they begin, thread by thread. What an annotation takes is of all inside.
+/// Ops and annotations in order of their begin, thread by thread. An annotation's times include everything inside it.
 pub(super) fn of(graph: &StepGraph, prediction: &Prediction) -> Vec<Cost> {
     let timeline = &prediction.timeline;
     let shown: Vec<OpId> =
@@ -64,12 +64,12 @@ pub(super) fn of(graph: &StepGraph, prediction: &Prediction) -> Vec<Cost> {
     costs
 }
 
-/// An op and those around it, from the inside.
+/// An op and the ops around it, innermost first.
 fn around(graph: &StepGraph, op: OpId) -> impl Iterator<Item = OpId> {
     std::iter::successors(Some(op), |&op| graph.ops[op].parent)
 }
 
-/// Whether an annotation has nothing but annotations around it.
+/// Whether only annotations are around an annotation.
 fn is_outer_annotation(graph: &StepGraph, op: OpId) -> bool {
     around(graph, op).all(|op| graph.ops[op].annotation)
 }

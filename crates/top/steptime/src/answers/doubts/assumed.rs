@@ -1,4 +1,4 @@
-//! What an answer takes for granted that nothing in its input says. Intervals hold it; the reader has to know it.
+//! Assumptions that nothing in the input states. Intervals account for them, but the reader has to know them.
 
 use steptime_aten::kernel::Kernel;
 use steptime_launch::Indices;
@@ -11,10 +11,10 @@ use crate::device::{Launch, PricedLaunches};
 use crate::predict::Prediction;
 use crate::step::Step;
 
-/// The share of device time in lookups above which their distribution matters.
+/// Share of device time in lookups above which their distribution matters.
 const LOOKUPS: f64 = 0.01;
 
-/// All that is assumed of a step.
+/// All assumptions about a step.
 pub(super) fn all(
     asked: &Asked,
     step: &Step,
@@ -35,7 +35,7 @@ pub(super) fn all(
     .collect()
 }
 
-/// A step without any host time is priced for a host that is some times as slow as a machine.
+/// A step without host times is priced for a host that is a given factor slower than a reference machine.
 pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
     let than = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed)?;
     let known = asked.host_half_width.and_then(factor);
@@ -48,7 +48,7 @@ pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
     Some(DoubtSaid { factor: known, ..DoubtSaid::note("host", text) })
 }
 
-/// No kernel of the step was timed, or none on that GPU.
+/// No kernel of the step was timed, or none on the given GPU.
 fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtSaid> {
     let device = asked.device.as_ref()?;
     let models = if device.fitted {
@@ -73,7 +73,7 @@ fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> 
     Some(DoubtSaid { factor: known, ..DoubtSaid::note("kernels", text) })
 }
 
-/// Nothing that was timed checks the answer: its interval is of what is assumed.
+/// No measurement checks the answer: its interval comes from assumptions.
 fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
     let [low, high] = found.interval.map(|end| end.0 as f64);
     let step = found.step.0 as f64;
@@ -82,7 +82,7 @@ fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
     Some(DoubtSaid { factor: Some(known), ..DoubtSaid::note("interval", text) })
 }
 
-/// Lookups of which it is not known which rows they go to.
+/// Lookups whose accessed rows are unknown.
 fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
     let (mut all, mut time, mut count) = (Nanos::ZERO, Nanos::ZERO, 0);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
@@ -104,7 +104,7 @@ fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
     })
 }
 
-/// Whether the time of a kernel depends on which rows are wanted.
+/// Whether the time of a kernel depends on which rows are accessed.
 fn looks_up(launch: &Launch) -> bool {
     matches!(
         launch.call.kernel,

@@ -1,4 +1,4 @@
-//! What was found of an input or its prices that the reader has to know.
+//! Notes on the input or its prices that the reader has to know.
 
 use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
@@ -12,19 +12,19 @@ use crate::device::PricedLaunches;
 use crate::predict::Prediction;
 use crate::step::Step;
 
-/// Relative speeds of the host that nobody needs to hear of.
+/// Relative speeds of the host that are not reported.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 
-/// A share of device activities without their launch that nobody needs to hear of.
+/// Largest share of device activities without a launch that is not reported.
 const UNLINKED: f64 = 0.02;
 
-/// Shares of device time that are not worth a word: out of the fitted range, and of what was measured elsewhere.
+/// Largest shares of device time that are not reported: outside of the fitted range, and measured on another GPU.
 const EXTRAPOLATED: f64 = 0.02;
 const STOOD_IN: f64 = 0.01;
-/// Of device time, how much float32 products take that somebody needs to hear of.
+/// Share of device time in float32 products above which an unknown precision is reported.
 const IN_FLOAT32: f64 = 0.2;
 
-/// All of them, in the order in which a step is read, priced and predicted.
+/// All notes, in the order in which a step is read, priced and predicted.
 pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtSaid> {
     let mut all = Vec::new();
     let mut add =
@@ -48,13 +48,13 @@ pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) ->
     all
 }
 
-/// Whether products of a step may have been in TF32, where neither its recorder nor a GPU's name says it.
+/// Note on products that may have been in TF32, where neither the recorder nor a GPU's name says so.
 fn of_unknown_precision(device: &DeviceAsked, step: &Step, priced: &PricedLaunches) -> Option<String> {
     let unknown = device.has_tf32 && step.arguments.is_derived() && step.matmul_tf32().is_none();
     unknown.then(|| of_precision(priced)).flatten()
 }
 
-/// Of float32 products, where nothing says whether TF32 was allowed and a device has it.
+/// Note on float32 products of a step that does not record whether TF32 was allowed, for a device that has it.
 fn of_precision(priced: &PricedLaunches) -> Option<String> {
     let (mut all, mut products) = (Nanos::ZERO, Nanos::ZERO);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
@@ -69,7 +69,7 @@ fn of_precision(priced: &PricedLaunches) -> Option<String> {
     })
 }
 
-/// Of how the steps were found.
+/// Notes on how the steps were found.
 pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
     let mut warnings = Vec::new();
     match graph.step_source {
@@ -94,7 +94,7 @@ pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
     warnings
 }
 
-/// Of the host's times.
+/// Notes on the host's times.
 fn of_host(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(slowness) = slowness.filter(|s| !ORDINARY.contains(s)) {
@@ -110,7 +110,7 @@ fn of_host(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     warnings
 }
 
-/// Of kernel times for a device.
+/// Notes on kernel times for a device.
 fn of_device(coverage: &ModelShares) -> Vec<String> {
     let mut warnings = Vec::new();
     for (share, how) in

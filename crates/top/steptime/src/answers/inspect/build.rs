@@ -1,4 +1,4 @@
-//! Puts what is in an input into numbers.
+//! Summarises an input.
 
 use rayon::prelude::*;
 use steptime_cost::{Process, ProfilerCost};
@@ -16,10 +16,10 @@ use crate::job::Crew;
 use crate::step::{Choice, listed, one_job, timing, title};
 
 impl Inspected {
-    /// Inspects an input: a line for each recording, and in detail the one of the rank asked for, else the first.
+    /// Inspects an input: one line per recording, and details of the selected rank, else of the first.
     ///
     /// # Errors
-    /// Where its recordings are not the ranks of one job, or it lacks the rank or the step asked for.
+    /// Fails where the recordings are not the ranks of one job, or the selected rank or step is missing.
     pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
         let chosen = chosen(input, choice)?;
         let (graphs, profiler) = rayon::join(
@@ -38,7 +38,7 @@ impl Inspected {
     }
 }
 
-/// Which recording to show in detail: that of the rank asked for, else the first.
+/// Index of the recording shown in detail: that of the selected rank, else the first.
 fn chosen(input: &Input, choice: &Choice) -> Result<usize, Error> {
     one_job(&input.path, &input.recordings, choice)?;
     let Some(wanted) = choice.rank else { return Ok(0) };
@@ -48,7 +48,7 @@ fn chosen(input: &Input, choice: &Choice) -> Result<usize, Error> {
     at.ok_or_else(|| Error::NoSuchRank { path: input.path.clone(), wanted, known: listed(&ranks) })
 }
 
-/// The graph of each recording that has timing; what cannot be built only matters where a step was asked for.
+/// Graphs of the recordings with timing. One that cannot be built is an error only where a step was selected.
 fn graphs(
     recordings: &[Recording],
     chosen: usize,
@@ -72,7 +72,7 @@ fn graphs(
     built.into_iter().collect()
 }
 
-/// What the ranks did together; `None` where they do not meet.
+/// Joint work of the ranks; `None` where they have no common collective.
 fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob>, Mismatch> {
     let timed =
         input.recordings.iter().zip(graphs).filter_map(|(recording, graph)| {
@@ -99,7 +99,7 @@ fn of(
     let meta = recording.meta.as_ref();
     let samples = graph.map(|graph| &graph.samples);
     let execution = recording.execution.as_ref().map(|trace| {
-        // The Kineto trace with shapes is of the same step; a pair of loose traces is one, too.
+        // The Kineto trace with shapes is of the same step, and so is that of a pair of loose traces.
         ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
     });
     let deep = |source| Error::Graph { path: recording.path.clone(), source };

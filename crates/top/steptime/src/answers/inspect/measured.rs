@@ -1,4 +1,4 @@
-//! A step in numbers, from what was measured: medians over the steps.
+//! Summary of a step as measured: medians over the steps.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// Streams on which anything ran.
+/// Streams with any activity.
 pub fn streams(graph: &StepGraph) -> Vec<Stream> {
     let mut rows: BTreeMap<StreamId, Stream> = BTreeMap::new();
     for (index, activity) in graph.activities.iter_enumerated() {
@@ -66,7 +66,7 @@ pub fn streams(graph: &StepGraph) -> Vec<Stream> {
     rows
 }
 
-/// Top-level ops by name, the longest on the device first.
+/// Top-level ops by name, longest on the device first.
 pub fn ops(graph: &StepGraph) -> Vec<Op> {
     let mut sums: BTreeMap<&str, (usize, Nanos, Nanos)> = BTreeMap::new();
     for op in graph.ops.keys().filter(|&op| graph.is_top_level(op)) {
@@ -93,7 +93,7 @@ pub fn ops(graph: &StepGraph) -> Vec<Op> {
     rows.into_iter().map(op).collect()
 }
 
-/// Kernels, copies and memsets by name, the longest first.
+/// Kernels, copies and memsets by name, longest first.
 pub fn kernels(graph: &StepGraph) -> Vec<KernelTime> {
     let durations: TiVec<ActivityId, Nanos> =
         graph.activities.keys().map(|index| device_time(graph, index)).collect();

@@ -1,4 +1,4 @@
-//! What is in an input.
+//! Contents of an input.
 
 mod build;
 mod measured;
@@ -12,28 +12,28 @@ use super::job::RecordedJob;
 use super::overheads::OverheadMeasured;
 use super::shared::{KernelTime, Steps};
 
-/// What is in an input. `timing` is absent where there is only an execution trace.
+/// Contents of an input. `timing` is absent where there is only an execution trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspected {
     /// [`super::SCHEMA`].
     pub schema: u32,
     /// `inspect`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
     /// The recording shown: its folder or file.
     pub name: String,
-    /// What to call it, as [`crate::Step::title`]. Not in the JSON.
+    /// Its title, as [`crate::Step::title`]. Not in the JSON.
     #[serde(skip)]
     pub title: String,
     /// Its rank, where known.
     pub rank: Option<u32>,
-    /// All recordings of the input, one a rank.
+    /// All recordings of the input, one per rank.
     pub ranks: Vec<Rank>,
-    /// What the ranks did together, where they are of one job.
+    /// Joint work of the ranks, where they are of one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<RecordedJob>,
-    /// Why their collectives do not match. It is the first of the warnings. Not in the JSON.
+    /// Reason why their collectives do not match; the first of the warnings. Not in the JSON.
     #[serde(skip)]
     pub not_one_job: Option<String>,
     /// The GPU recorded on.
@@ -52,27 +52,27 @@ pub struct Inspected {
     pub steps: Option<Steps>,
     /// Median time from step to step, milliseconds, the profiler included.
     pub period_ms: Option<f64>,
-    /// Median time a step in which the device works, milliseconds.
+    /// Median device active time of a step, milliseconds.
     pub active_ms: Option<f64>,
     /// Host threads of a step.
     pub threads: Vec<Thread>,
     /// Device streams of a step.
     pub streams: Vec<Stream>,
-    /// Top-level ops by name, the longest on the device first.
+    /// Top-level ops by name, longest on the device first.
     pub ops: Vec<Op>,
-    /// Kernels by name, the longest first.
+    /// Kernels by name, longest first.
     pub kernels: Vec<KernelTime>,
     /// T1 to T5 and hand-offs, the profiler's cost taken off.
     pub overheads: Vec<OverheadMeasured>,
-    /// How much was joined.
+    /// Counts of joined events.
     pub coverage: Option<GraphCoverage>,
     /// The execution trace, where there is one.
     pub execution: Option<ExecutionInspected>,
-    /// What the reader repaired or left out.
+    /// Repairs and omissions of the reader.
     pub notes: Vec<Note>,
-    /// Files that hold no trace.
+    /// Files that do not hold a trace.
     pub ignored: Vec<String>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -104,15 +104,15 @@ pub struct Rank {
 pub struct Device {
     /// Its number.
     pub id: u32,
-    /// What it calls itself.
+    /// The device's own name.
     pub name: String,
-    /// Its memory.
+    /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// `9.0`.
+    /// Compute capability, such as `9.0`.
     pub compute_capability: Option<String>,
-    /// How many it has.
+    /// Number of multiprocessors.
     pub multiprocessors: Option<u32>,
-    /// Its second-level cache.
+    /// Second-level cache, bytes.
     pub l2_bytes: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ pub struct Thread {
 pub struct Stream {
     /// The device's number.
     pub device: u32,
-    /// Its own.
+    /// The stream's number.
     pub stream: i64,
     /// Kernels a step.
     pub kernels: usize,
@@ -144,7 +144,7 @@ pub struct Stream {
     pub copies: usize,
     /// Memsets a step.
     pub memsets: usize,
-    /// Their time together, milliseconds.
+    /// Total time, milliseconds.
     pub busy_ms: f64,
 }
 
@@ -153,24 +153,24 @@ pub struct Stream {
 pub struct Op {
     /// Their name.
     pub name: String,
-    /// How many a step.
+    /// Number per step.
     pub count: usize,
-    /// Time on the host together, milliseconds.
+    /// Total host time, milliseconds.
     pub host_ms: f64,
-    /// Time of what they launch, milliseconds.
+    /// Time of the device activities that they launch, milliseconds.
     pub device_ms: f64,
 }
 
-/// What the reader repaired or left out of a file.
+/// A repair or an omission of the reader in a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Note {
     /// `timing`, `shaped` or `execution`.
     pub of: &'static str,
-    /// In words.
+    /// Description in words.
     pub what: String,
-    /// How often.
+    /// Number of times.
     pub count: u64,
-    /// Whether it mended the file.
+    /// Whether the file was repaired.
     pub repaired: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What planners say of recorded jobs beside what was measured.
+//! Estimates of planners for recorded jobs, compared with measurements.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use crate::score::Score;
 use crate::shard::torchrec::{cost, planned};
 use crate::shard::{Placement, RecordedJob};
 
-/// Estimates beside what was measured. Times are in milliseconds, errors and shares are fractions.
+/// Estimates compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlannedJobs {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
     pub command: &'static str,
-    /// Whose planner.
+    /// Name of the planner.
     pub planner: &'static str,
-    /// One row a job.
+    /// One row per job.
     pub jobs: Vec<PlannedRow>,
-    /// This program, from descriptions.
+    /// Scores of this program, predicting from descriptions.
     pub described: Ranked,
-    /// The planner.
+    /// Scores of the planner.
     pub planned: Ranked,
 }
 
@@ -32,7 +32,7 @@ pub struct PlannedRow {
     pub name: String,
     /// Its model.
     pub model: String,
-    /// How many ranks were recorded.
+    /// Number of recorded ranks.
     pub ranks: u32,
     /// The un-profiled step: the mean of the ranks' medians.
     pub measured_ms: f64,
@@ -40,31 +40,31 @@ pub struct PlannedRow {
     pub described_ms: f64,
     /// Its signed relative error.
     pub described_error: f64,
-    /// What the planner says that its tables cost.
+    /// Cost of its tables by the planner.
     pub planned_ms: f64,
-    /// The same beside the measured step.
+    /// Signed relative error of that cost against the measured step.
     pub planned_error: f64,
 }
 
-/// How well a method tells jobs apart.
+/// Accuracy of a method and of its ranking of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranked {
     /// Its errors.
     pub errors: Errors,
-    /// How far the ratio of two jobs is off: standard deviation of its logarithm over all pairs. A common factor plays no part.
+    /// Spread of the ratio of two jobs: standard deviation of the logarithm of its error over all pairs. A common factor cancels.
     pub pair_spread: f64,
-    /// Pairs of jobs that it puts in their measured order, ...
+    /// Number of pairs of jobs that it puts in their measured order.
     pub in_order: usize,
-    /// ... of so many.
+    /// Number of all pairs.
     pub pairs: usize,
-    /// The same of pairs of one model and batch, which differ by their placement or their number of ranks.
+    /// Number of ordered pairs among jobs of one model and batch, which differ by placement or number of ranks.
     pub in_order_of_model: usize,
-    /// So many.
+    /// Number of pairs of one model and batch.
     pub pairs_of_model: usize,
 }
 
 impl PlannedRow {
-    /// A job beside its description, which was predicted.
+    /// Makes the row of a job and its predicted description.
     #[must_use]
     pub fn of(job: &RecordedJob, placement: &Placement) -> PlannedRow {
         let described_ms = ms(placement.predicted.step);

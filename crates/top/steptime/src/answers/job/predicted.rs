@@ -19,52 +19,52 @@ pub struct PredictedJob {
     pub schema: u32,
     /// `predict`.
     pub command: &'static str,
-    /// The input, as it was named.
+    /// The input, as given.
     pub input: String,
-    /// What to call it.
+    /// Title of the job.
     pub name: String,
     /// The GPU predicted for.
     pub device: Option<String>,
-    /// How many ranks the job has.
+    /// Number of ranks of the job.
     pub world: usize,
     /// `simulate`.
     pub method: &'static str,
-    /// Where the hosts' times come from: `own`, `default`, or a file.
+    /// Source of the hosts' times: `own`, `default`, or a file.
     pub host: String,
-    /// How slow the hosts are taken to be, where one factor says it.
+    /// Assumed slowness of the hosts, where one factor gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slower_than: Option<HostSlowerThan>,
     /// The state of the processes: `profiled` or `fresh`.
     pub process: &'static str,
-    /// Where the kernels' times come from: `measured`, or the device as it was named.
+    /// Source of the kernels' times: `measured`, or the device as given.
     pub kernels: String,
-    /// Where the collectives' times come from: `measured`, the device as it was named, or the GPU recorded on, whose collectives are
-    /// modelled by what nccl-tests take on such GPUs.
+    /// Source of the collectives' times: `measured`, the device as given, or the GPU recorded on, whose collectives are priced by a model
+    /// of nccl-tests on such GPUs.
     pub collective_times: String,
-    /// From one step to the next, milliseconds.
+    /// Time from one step to the next, milliseconds.
     pub step_ms: f64,
-    /// Holds the step time with the probability below, milliseconds.
+    /// Interval of the step time at `interval_level`, milliseconds.
     pub interval_ms: [f64; 2],
-    /// That probability.
+    /// Probability of the interval.
     pub interval_level: f64,
-    /// What speaks against the prediction.
+    /// Assumptions and doubts, worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// What was changed of a single rank's step to make it that of a job.
+    /// Changes made to a single rank's step to make it a step of a job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
-    /// The rank that decides, where hosts' times are no rank's own: its host is taken to be the slowest of all.
+    /// Rank with the slowest host, where hosts' times are not each rank's own.
     pub slowest_host: Option<SlowestSaid>,
-    /// Relative error of the recorded steps replayed, the profiler's cost left in.
+    /// Relative error of the replay of the recorded steps, the profiler's cost left in.
     pub replay_error: Option<f64>,
-    /// Samples a step, all ranks together, where known.
+    /// Samples per step of all ranks together, where known.
     pub batch: Option<u64>,
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_s: Option<f64>,
     /// Each rank that was recorded.
     pub ranks: Vec<PredictedRank>,
     /// The collectives of a step, in order.
     pub collectives: Vec<PredictedCollective>,
-    /// The chain over all ranks that makes the step as long as it is, in order.
+    /// The critical path over all ranks, in order.
     pub critical_path: Vec<JobPiece>,
 }
 
@@ -73,7 +73,7 @@ pub struct PredictedJob {
 pub struct SlowestSaid {
     /// The rank.
     pub rank: u32,
-    /// How many times as long as a middle one its host takes.
+    /// Its host's time relative to that of a median host.
     pub times: f64,
 }
 
@@ -82,23 +82,23 @@ pub struct SlowestSaid {
 pub struct PredictedRank {
     /// Its number.
     pub rank: u32,
-    /// What its device does.
+    /// Time of its device, by activity.
     #[serde(flatten)]
     pub parts: DeviceParts,
-    /// Why it idles, milliseconds by cause.
+    /// Idle time of its device, milliseconds by cause.
     #[serde(serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
-    /// Its step if no other rank kept it waiting, milliseconds.
+    /// Its step if it never waited for another rank, milliseconds.
     pub alone_ms: f64,
     /// Its part of the critical path, milliseconds.
     pub critical_ms: f64,
-    /// At how many collectives it comes last, ...
+    /// Number of collectives at which it arrives last.
     pub last: usize,
-    /// ... of so many in which it meets others.
+    /// Number of collectives in which it meets other ranks.
     pub meets: usize,
     /// Its own host gaps relative to those of the shipped profile.
     pub host_slowness: Option<f64>,
-    /// The most device memory that its tensors need at once, megabytes: all of it, and by kind; absent where it is not known.
+    /// Peak device memory of its tensors, megabytes: total, and by kind; absent where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_mb: Option<PeakMemory>,
 }
@@ -106,21 +106,21 @@ pub struct PredictedRank {
 /// A collective of a predicted step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PredictedCollective {
-    /// What, among whom.
+    /// Operation, group and size.
     #[serde(flatten)]
     pub what: CollectiveSaid,
-    /// How long it takes once all are there, milliseconds.
+    /// Time once all ranks have arrived, milliseconds.
     pub moves_ms: f64,
-    /// The rank that comes last.
+    /// The rank that arrives last.
     pub last: u32,
-    /// How long each rank waits for others, milliseconds.
+    /// Waiting time of each rank, milliseconds.
     pub waits_ms: Vec<f64>,
 }
 
 /// A stretch of a job's critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobPiece {
-    /// The rank; of data on its way between ranks one of them.
+    /// The rank; for data on its way between ranks, one of them.
     pub rank: u32,
     /// `host`, `device`, `launch`, `return`, or `exchange` for data on its way between ranks.
     pub place: &'static str,
@@ -128,12 +128,12 @@ pub struct JobPiece {
     pub what: String,
     /// The part of the step.
     pub phase: &'static str,
-    /// How long it is, milliseconds.
+    /// Length, milliseconds.
     pub ms: f64,
 }
 
 impl PredictedJob {
-    /// The answer. `ranks` are those that were predicted.
+    /// Makes the answer. `ranks` are the predicted ranks.
     #[must_use]
     pub fn of(ranks: &Ranks, predicted: &JobPrediction) -> PredictedJob {
         let step_ms = ms(predicted.step);
@@ -172,14 +172,14 @@ impl PredictedJob {
         }
     }
 
-    /// With what was changed to come to it.
+    /// Adds the changes that led to it.
     #[must_use]
     pub fn with_changes(self, changes: &[String]) -> PredictedJob {
         PredictedJob { changes: changes.to_vec(), ..self }
     }
 }
 
-/// What the answer assumes and what speaks against it, the worst first.
+/// Assumptions and doubts, worst first.
 fn doubts(predicted: &JobPrediction) -> Vec<DoubtSaid> {
     let found = predicted.doubts.iter().map(DoubtSaid::new);
     worst_first(found.chain(of_host(&predicted.asked)).collect())
@@ -214,7 +214,7 @@ fn collectives(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedCollect
     ranks.job.rendezvous.iter_enumerated().map(row).collect()
 }
 
-/// Stretches in order; neighbours that would read the same are one.
+/// Merges neighbouring stretches with the same text, in order.
 fn pieces(ranks: &Ranks, predicted: &JobPrediction) -> Vec<JobPiece> {
     let numbers = ranks.crew().numbers;
     let mut pieces: Vec<(JobPiece, Nanos)> = Vec::new();

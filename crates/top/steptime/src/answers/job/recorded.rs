@@ -1,4 +1,4 @@
-//! What the ranks of a job did as recorded.
+//! Work of a job's ranks as recorded.
 
 use serde::Serialize;
 use steptime_cost::network::Topology;
@@ -11,19 +11,19 @@ use crate::job::{Crew, JobRecorded, Straggler, call};
 /// The recorded steps of a job, the profiler's cost included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedJob {
-    /// How many ranks the job has.
+    /// Number of ranks of the job.
     pub world: usize,
-    /// How many steps all ranks recorded.
+    /// Number of steps that all ranks recorded.
     pub steps: usize,
-    /// From one step to the next, milliseconds: the mean of the middle half of the steps, as all times here.
+    /// Time from one step to the next, milliseconds: like all times here, the mean of the middle half of the steps.
     pub period_ms: f64,
-    /// What each rank did.
+    /// One row per rank.
     pub ranks: Vec<RecordedRank>,
     /// The collectives of a step, in order.
     pub collectives: Vec<RecordedCollective>,
-    /// Ranks that others waited for, the worst first.
+    /// Ranks that others waited for, worst first.
     pub stragglers: Vec<StragglerSaid>,
-    /// What speaks against it.
+    /// Warnings about the recording.
     pub warnings: Vec<String>,
 }
 
@@ -32,26 +32,26 @@ pub struct RecordedJob {
 pub struct RecordedRank {
     /// Its number.
     pub rank: u32,
-    /// What its device did.
+    /// Time of its device, by activity.
     #[serde(flatten)]
     pub parts: DeviceParts,
-    /// By how much its clock is ahead of the first rank's, microseconds.
+    /// Lead of its clock over the first rank's, microseconds.
     pub clock_ahead_us: f64,
 }
 
 /// A collective as recorded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedCollective {
-    /// What, among whom.
+    /// Operation, group and size.
     #[serde(flatten)]
     pub what: CollectiveSaid,
-    /// How long it took once all were there: the median, milliseconds.
+    /// Median time once all ranks had arrived, milliseconds.
     pub moves_ms: f64,
-    /// How long nccl-tests take for it on such GPUs, milliseconds; `None` where that is not known.
+    /// Time by the model of nccl-tests on such GPUs, milliseconds; `None` where unknown.
     pub expected_ms: Option<f64>,
-    /// How long each rank waited for others: the mean, milliseconds.
+    /// Mean waiting time of each rank, milliseconds.
     pub waits_ms: Vec<f64>,
-    /// In how many steps each rank came last.
+    /// Number of steps in which each rank arrived last.
     pub last: Vec<usize>,
 }
 
@@ -60,33 +60,33 @@ pub struct RecordedCollective {
 pub struct StragglerSaid {
     /// Its number.
     pub rank: u32,
-    /// How long the others wait for it in a step: the mean over them, all collectives together, milliseconds.
+    /// Waiting time that it causes per step: the mean over the other ranks, all collectives together, milliseconds.
     pub keeps_waiting_ms: f64,
-    /// At which share of all collectives it came last.
+    /// Share of all collectives at which it arrived last.
     pub last: f64,
     /// `host` where its host takes longer, `device` where its device does.
     pub by: &'static str,
-    /// What there takes longer: `input` (the host gets the batch), `host` (anything else of it), `copies`, `kernels`.
+    /// Part that takes longer: `input` (the host gets the batch), `host` (the rest of the host), `copies`, `kernels`.
     pub cause: &'static str,
-    /// How long that takes a step; where nothing takes longer, all of the host's or of the device's own work. Milliseconds.
+    /// Time of that part per step, milliseconds; where no part takes longer, all of the host's or of the device's own work.
     pub busy_ms: f64,
-    /// The same of the middle one of the others.
+    /// The same for the median of the other ranks.
     pub others_busy_ms: f64,
-    /// What takes it longer than the others, the most first.
+    /// Ops or kernels that take longer than on the other ranks, largest difference first.
     pub reasons: Vec<ReasonSaid>,
 }
 
-/// What a straggler spends more time on.
+/// An op or kernel on which a straggler spends more time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReasonSaid {
     /// The op or kernel.
     pub what: String,
-    /// How much longer it takes than on the middle one of the others, milliseconds.
+    /// Its extra time over the median of the other ranks, milliseconds.
     pub longer_ms: f64,
 }
 
 impl RecordedJob {
-    /// Of the ranks of a job; `None` where they do not meet, or no step was recorded by all.
+    /// Summarises the ranks of a job; `None` where they do not meet, or where no step was recorded by all.
     #[must_use]
     pub fn of(crew: &Crew<'_>) -> Option<RecordedJob> {
         let recorded = crew.meet().then(|| crew.recorded()).flatten()?;
@@ -114,7 +114,7 @@ impl RecordedJob {
             period_ms: ms(recorded.period),
             ranks: numbers.iter().zip(&recorded.ranks).map(rank).collect(),
             collectives: recorded.collectives.iter().map(collective).collect(),
-            // Across runs waiting means nothing.
+            // Waiting between ranks of different runs has no meaning.
             stragglers: recorded.stragglers.iter().filter(|_| recorded.is_one_run()).map(said).collect(),
             warnings: warnings(crew, &recorded),
         })

@@ -1,4 +1,4 @@
-//! Predicted jobs beside what was measured.
+//! Predicted jobs, compared with measurements.
 
 use serde::Serialize;
 
@@ -9,24 +9,24 @@ use crate::job::Ranks;
 use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 
-/// Predicted jobs beside what was measured. Times are in milliseconds, errors and shares are fractions.
+/// Predicted jobs, compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ValidatedJobs {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
     pub command: &'static str,
-    /// One row a job.
+    /// One row per job.
     pub jobs: Vec<JobRow>,
-    /// All ranks together.
+    /// Errors of the simulation of all ranks.
     pub simulate: Errors,
-    /// The slowest rank, if none kept another waiting.
+    /// Errors of the slowest rank alone, without waiting for others.
     pub slowest_alone: Errors,
-    /// The first rank by itself, its waiting taken for work.
+    /// Errors of the first rank alone, its waiting counted as work.
     pub first_rank: Errors,
-    /// The profiled steps of all ranks, replayed.
+    /// Errors of the replay of all ranks' profiled steps.
     pub replay: Errors,
-    /// How often intervals hold.
+    /// Frequency with which intervals hold the measured step.
     pub interval: Interval,
 }
 
@@ -35,7 +35,7 @@ pub struct ValidatedJobs {
 pub struct JobRow {
     /// Its folder.
     pub name: String,
-    /// How many ranks were recorded.
+    /// Number of recorded ranks.
     pub ranks: usize,
     /// The un-profiled step: the mean of the ranks' medians.
     pub measured_ms: f64,
@@ -45,21 +45,21 @@ pub struct JobRow {
     pub error: f64,
     /// The 90 % interval.
     pub interval_ms: [f64; 2],
-    /// Whether it holds the measured step.
+    /// Whether the interval holds the measured step.
     pub inside: bool,
-    /// The slowest rank, if none kept another waiting.
+    /// The slowest rank alone, without waiting for others.
     pub slowest_alone_ms: f64,
-    /// The first rank by itself, its waiting taken for work.
+    /// The first rank alone, its waiting counted as work.
     pub first_rank_ms: f64,
-    /// Relative error of the recorded steps replayed.
+    /// Relative error of the replay of the recorded steps.
     pub replay_error: Option<f64>,
 }
 
 impl JobRow {
-    /// Predicts a job and puts it beside what was measured.
+    /// Predicts a job and compares it with the measurement.
     ///
     /// # Errors
-    /// Where a rank has no measured step time, or cannot be predicted.
+    /// Fails where a rank has no measured step time, or cannot be predicted.
     pub fn of(ranks: &Ranks) -> Result<JobRow, Error> {
         let truths: Result<Vec<f64>, Error> =
             ranks.steps.iter().map(|step| step.truth_ms("validated")).collect();

@@ -18,14 +18,14 @@ pub struct Part {
     pub name: String,
     /// Host time, milliseconds.
     pub host_ms: f64,
-    /// Device active time of what it launched, milliseconds.
+    /// Device active time of the activities that it launched, milliseconds.
     pub device_ms: f64,
 }
 
-/// A module of the model, with all modules in it.
+/// A module of the model, including all modules inside it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModuleTime {
-    /// Its name within those around it, `DLRM.bottom.0`.
+    /// Its qualified name, such as `DLRM.bottom.0`.
     pub name: String,
     /// Its class.
     pub class: String,
@@ -33,7 +33,7 @@ pub struct ModuleTime {
     pub host_ms: f64,
     /// Time of the device activities of its forward pass, milliseconds.
     pub forward_ms: f64,
-    /// The same of its backward pass, milliseconds.
+    /// Time of the device activities of its backward pass, milliseconds.
     pub backward_ms: f64,
     /// Its part of the critical path, milliseconds.
     pub critical_ms: f64,
@@ -44,15 +44,15 @@ pub struct ModuleTime {
 pub struct Op {
     /// Their name.
     pub name: String,
-    /// How many there are.
+    /// Number of ops.
     pub count: usize,
     /// Host time, milliseconds.
     pub host_ms: f64,
-    /// Time of the device activities they launched, milliseconds.
+    /// Time of the device activities that they launched, milliseconds.
     pub device_ms: f64,
     /// Their part of the critical path, milliseconds.
     pub critical_ms: f64,
-    /// How much later any part of them could be without a longer step, milliseconds; `None` where nothing is known.
+    /// Delay that any part of them can have without a longer step, milliseconds; `None` where unknown.
     pub slack_ms: Option<f64>,
 }
 
@@ -63,9 +63,9 @@ pub struct Piece {
     pub place: &'static str,
     /// The op, kernel or call.
     pub what: String,
-    /// The part of the step.
+    /// The phase of the step.
     pub phase: &'static str,
-    /// How long it is, milliseconds.
+    /// Length, milliseconds.
     pub ms: f64,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn modules(step: &Step, simulated: &Prediction) -> Vec<ModuleTime> {
     known.filter(|(_, ran)| *ran).map(|(module, _)| row(module)).collect()
 }
 
-/// Stretches in order; neighbours that would read the same are one.
+/// Merges neighbouring stretches with the same text, in order.
 pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut open: Option<Stretched<'_>> = None;
@@ -120,7 +120,7 @@ pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece
     pieces
 }
 
-/// Neighbours that read the same.
+/// Neighbours with the same text.
 struct Stretched<'g> {
     place: &'static str,
     what: &'g str,

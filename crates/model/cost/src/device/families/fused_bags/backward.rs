@@ -1,6 +1,6 @@
 //! The backward pass with the optimizer: `group_*.cu` and `backward.cu`. The lookups are sorted by row; then groups of
 //! lanes take windows of them, add up the gradients of each row, and step it. Rows of many lookups are summed in
-//! chunks by blocks of their own, and stepped by a second kernel.
+//! chunks by separate blocks, and stepped by a second kernel.
 
 use steptime_aten::KernelCall;
 use steptime_aten::kernel::{FusedBags, Pooling, RowOptimizer};
@@ -15,19 +15,19 @@ use crate::device::spec::DeviceSpec;
 use super::{Alike, Model, alike, others};
 use crate::device::families::times::overlap;
 
-/// Lookups of a window, and of a chunk of a long row.
+/// Lookups per window, and per chunk of a long row.
 const WINDOW: f64 = steptime_launch::WINDOW as f64;
 
-/// Lookups of the tile that `partition_us` is of.
+/// Lookups of the tile that `partition_us` refers to.
 const PARTITION_TILE: f64 = 8192.0;
 
-/// Buckets that a multiprocessor sorts as fast as one.
+/// Number of buckets that a multiprocessor sorts in the time of one.
 const BUCKETS_AT_ONCE: f64 = 2.0;
 
-/// What is read from or written to device memory for a few bytes at random: two sectors.
+/// Device-memory traffic of a few bytes at random: two sectors.
 const LEAST: f64 = 2.0 * SECTOR;
 
-/// Floats of state for each column, and whether one more for each row.
+/// Floats of state per column, and 1 if there is one more per row.
 fn state(optimizer: RowOptimizer) -> (f64, f64) {
     match optimizer {
         RowOptimizer::Sgd => (0.0, 0.0),
@@ -60,23 +60,23 @@ fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
     passes * (3.0 * floor + of.move_pairs_us * turns + scan) + counts * turns
 }
 
-/// Tables of as many columns: what their kernels wait for.
+/// Tables with the same number of columns, with the data that their kernels' waits depend on.
 struct Kind {
     dim: u64,
-    /// Of rows whose lookups a window can hold: groups of lanes end at once where all are of a longer one.
+    /// Lookups of rows whose lookups fit into a window: groups of lanes end at once if all of theirs are of a longer row.
     lookups: f64,
     tables: f64,
     longest: f64,
 }
 
 impl Kind {
-    /// How lanes share a row.
+    /// Lanes that share a row.
     fn lanes(&self, dims: u64) -> UpdateLanes {
         let fits = |vector| [self.dim, dims].iter().all(|all| all.is_multiple_of(vector as u64));
         UpdateLanes::new(self.dim as usize, fits)
     }
 
-    /// How long its kernels wait, as tables of these bags are laid out.
+    /// Waits of its kernels, with the layout of these bags' tables.
     fn waits(&self, bags: &FusedBags, optimizer: RowOptimizer, spec: &DeviceSpec) -> Waits {
         let processors = f64::from(spec.multiprocessors);
         let floor = spec.launch.floor_us;
@@ -104,7 +104,7 @@ impl Kind {
         };
         Waits {
             wait_us: waves.max(1.0) * life,
-            // The chunks of a span are summed beside the windows of the one before.
+            // The chunks of a span are summed while the windows of the one before are stepped.
             work_us: if self.longest >= WINDOW && (bags.lookups as usize) < SPANS_FROM {
                 WINDOW / ahead * of.chunk_trip_us + 2.0
             } else {
@@ -115,7 +115,7 @@ impl Kind {
     }
 }
 
-/// What the kernels of a kind wait for, µs.
+/// Waits of the kernels of a kind, µs.
 struct Waits {
     /// Groups of lanes, from their begin to their end, times the waves of them.
     wait_us: f64,
@@ -125,7 +125,7 @@ struct Waits {
     ends_us: f64,
 }
 
-/// The kinds of tables.
+/// Tables grouped by their number of columns.
 fn kinds(tables: &[Alike]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for one in tables {
@@ -166,7 +166,7 @@ pub(super) fn model(
         ends_us += waits.ends_us;
         found.kinds += 1.0;
     }
-    // The report is cleared; means of bags and the number of the step are small kernels.
+    // The report is cleared; means of bags and the step counter are small kernels.
     let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
     let small = f64::from(u8::from(counts)) + f64::from(u8::from(bags.pooling == Pooling::Mean));
     let rows_us = overlap(overlap(found.move_us, found.wait_us), found.work_us);
@@ -174,7 +174,7 @@ pub(super) fn model(
     found
 }
 
-/// What is moved of gradients, rows and their state; `others` is what is read beside the tables, and of that from
+/// Traffic of gradients, rows and their state; `others` are the bytes read apart from the tables, and the part of them from
 /// device memory.
 fn moved(
     bags: &FusedBags,
@@ -186,7 +186,7 @@ fn moved(
     let of = &spec.constants.fused_backward;
     let (columns, one_a_row) = state(optimizer);
     let mut found = Model::default();
-    // Pairs are written by the sort, and read by what follows.
+    // Pairs are written by the sort, and read by the later kernels.
     let pairs = bags.lookups as f64 * if bags.weighted { 16.0 } else { 8.0 };
     let [mut near, mut dram_read] = others.map(|bytes| pairs + bytes);
     let (mut near_written, mut dram_written) = (0.0, 0.0);
@@ -197,7 +197,7 @@ fn moved(
         let state_row = state_row + if columns > 0.0 { one_a_row * 16.0 } else { 0.0 };
         let stepped = moved_row(row) + columns * moved_row(state_row) + one_a_row * SECTOR;
         let far = moved_row(row).max(LEAST) + columns * moved_row(state_row).max(LEAST) + one_a_row * LEAST;
-        // A bag's gradient is read once for each different row of the bag: the same row again comes next.
+        // A bag's gradient is read once for each different row of the bag: lookups of the same row are adjacent.
         let gradient = (table.dim * 4) as f64;
         let of_bags = bags.bags as f64;
         let wanted = of_bags * popularity.distinct(*length);

@@ -22,7 +22,7 @@ const WARPS: f64 = 32.0;
 /// Steps of a stream before its first row and after its last.
 const BEGIN_STEPS: f64 = 3.0;
 
-/// Instructions of a warp for its rows in one load: to find them, and for each value.
+/// Instructions of a warp for its rows in one load: a fixed part to find them, and a part per value.
 fn instructions(lanes: &Lanes, bits: u64, of: &constants::FusedBags) -> f64 {
     let (find, value) =
         if bits <= 8 { (of.quantized_find, of.quantized_value) } else { (of.float_find, of.float_value) };
@@ -39,7 +39,7 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
         let pooled = table.dim as f64 * 4.0 / length.max(1.0);
         let all = Lookups { lookups, ..in_rows(table.rows, 0, table.row_bytes as f64, pooled) };
         let missed = dram_reads(&all, &popularity, spec.l2.effective_bytes as f64) / row * (1.0 - resident);
-        // What a multiprocessor does not find in its own cache, it asks the second-level cache for.
+        // Rows that are not in a multiprocessor's own cache are read from the second-level cache.
         let own = Lookups { lookups: lookups / processors, written: 0.0, ..all };
         near += count * (dram_reads(&own, &popularity, of.near_cache) * processors).min(lookups * row);
         found.table_dram += count * missed * row.max(spec.constants.streams.least_access);

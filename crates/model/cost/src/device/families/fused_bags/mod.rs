@@ -1,5 +1,5 @@
 //! Pooled lookups in many tables in one launch, and the backward pass that groups the lookups by row and steps each
-//! row once: our own kernels.
+//! row once: steptime's kernels.
 
 mod backward;
 mod forward;
@@ -20,28 +20,27 @@ use super::embedding_bag::pooling;
 use super::memory::Traffic;
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 
-/// The family.
 pub(super) struct Fused;
 
 /// Tables of one size, each of which has the same share of the lookups.
 struct Alike {
     table: FusedTable,
-    /// How many there are.
+    /// Number of these tables.
     count: f64,
-    /// Lookups of one of them.
+    /// Lookups per table.
     lookups: f64,
-    /// Lookups of a bag.
+    /// Lookups per bag.
     length: f64,
     popularity: Popularity,
-    /// The share of one that is in the cache beforehand.
+    /// Share of a table that is in the cache beforehand.
     resident: f64,
 }
 
-/// What a formula finds.
+/// Results of a formula.
 #[derive(Default)]
 struct Model {
     traffic: Traffic,
-    /// Bytes of the tables from device memory.
+    /// Bytes of the tables that are read from device memory.
     table_dram: f64,
     /// Different rows of all tables.
     distinct: f64,
@@ -51,20 +50,20 @@ struct Model {
     kinds: f64,
     /// Warps of the forward pass.
     warps: f64,
-    /// How lanes share the table whose streams take longest, in the forward pass.
+    /// Lanes of the table whose streams take longest, in the forward pass.
     lanes: Option<(Lanes, Streams)>,
-    /// The sort, µs.
+    /// Time of the sort, µs.
     sort_us: f64,
-    /// Moving bytes, µs.
+    /// Time to move bytes, µs.
     move_us: f64,
-    /// What a warp or block waits from its begin to its end, times the waves of them, µs.
+    /// Wait of a warp or block from its begin to its end, times their waves, µs.
     wait_us: f64,
-    /// Instructions, or sums of the chunks of long rows, µs.
+    /// Time of instructions, or of the sums of the chunks of long rows, µs.
     work_us: f64,
     total_us: f64,
 }
 
-/// The tables by size, in the order in which each size comes first.
+/// Tables grouped by size, in the order in which each size comes first.
 fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<Alike> {
     let list = u16::from(bags.update.is_some());
     let mut resident = vec![0.0; bags.tables.len()];
@@ -97,7 +96,7 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     sizes
 }
 
-/// How lanes share the rows of a table, and its bags: rows of bytes or nibbles have a scale and a bias of two bytes.
+/// Lanes that share the rows of a table, and its streams: rows of bytes or nibbles have a scale and a bias of two bytes.
 fn lanes(table: &FusedTable, bags: &FusedBags, spec: &DeviceSpec) -> (Lanes, Streams) {
     let (bits, row) = (bags.element_bits as usize, table.row_bytes as usize);
     let header = if bits <= 8 { 4 } else { 0 };
@@ -109,7 +108,7 @@ fn lanes(table: &FusedTable, bags: &FusedBags, spec: &DeviceSpec) -> (Lanes, Str
     (lanes, streams)
 }
 
-/// Bytes that others than the tables have: read, those of them from device memory, and written.
+/// Bytes of operands other than the tables: read, the part of these from device memory, and written.
 fn others(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 3] {
     let list = u16::from(bags.update.is_some());
     let mut sum = [0.0; 3];
@@ -135,7 +134,7 @@ fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     }
 }
 
-/// The optimizer as a number, 0 for the forward pass. Part of the profiles' format: never renumbered.
+/// Code of the optimizer, 0 for the forward pass. Part of the profiles' format: never renumbered.
 fn update(optimizer: Option<RowOptimizer>) -> f32 {
     match optimizer {
         None => 0.0,

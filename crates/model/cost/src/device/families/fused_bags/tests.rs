@@ -17,7 +17,7 @@ const CRITEO: [u64; 26] = [
     5_461_306, 10, 5652, 2173, 4, 7_046_547, 18, 15, 286_181, 105, 142_572,
 ];
 
-/// What was measured: rows of the tables, columns, lookups a bag, bags.
+/// A measured shape: rows of the tables, columns, lookups per bag, bags.
 struct Shape(Vec<u64>, u64, u64, u64);
 
 fn default() -> Shape {

@@ -1,4 +1,4 @@
-//! Calls of each family, to ask for their features and times.
+//! Calls of each family, for tests of features and times.
 
 use steptime_aten::kernel::{
     Attention, AttentionKind, BatchNorm, Concat, Conv, Direction, Elementwise, EmbeddingBag, Epilogue,

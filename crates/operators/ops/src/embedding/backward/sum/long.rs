@@ -1,4 +1,4 @@
-//! Rows with very many lookups: all threads share them.
+//! Rows with very many lookups, which all threads share.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ pub(in crate::embedding::backward) struct Partials {
 }
 
 impl Partials {
-    /// Finds the long rows of a table. A table of few lookups has none.
+    /// Finds the long rows of a table. A table with few lookups has none.
     fn find(&mut self, sums: &Sums<'_>) {
         self.groups.clear();
         self.runs.clear();
         let lookups = sums.groups;
         let mut place = 0;
-        // A row with more than that many lookups covers at least one of every so many places.
+        // A row with more lookups than that covers at least one of these evenly spaced places.
         while place < lookups.len() {
             let group = lookups.group_from(place + 1) - 1;
             let places = lookups.group(group);
@@ -37,7 +37,7 @@ impl Partials {
         self.sums.resize(self.runs.len() * sums.dim, 0.0);
     }
 
-    /// The sum of a long row's runs, in order.
+    /// Adds a long row's runs, in order.
     #[inline(always)]
     pub(super) fn add_up<S: Simd>(&self, s: S, group: usize, dim: usize, sum: &mut [f32]) {
         let Ok(at) = self.groups.binary_search_by_key(&(group as u32), |&(group, _)| group) else { return };
@@ -66,7 +66,7 @@ pub(in crate::embedding::backward) fn fill(cpu: &Cpu, sums: &[Sums<'_>], partial
     cpu.run_with(&mut runs, |_, run| dispatch(cpu.arch(), run));
 }
 
-/// One run to be summed.
+/// One run of lookups to sum.
 struct Run<'a> {
     sums: &'a Sums<'a>,
     places: Range<usize>,

@@ -1,0 +1,5 @@
+//! Tests of the crate, in one program: the crates that it uses are linked once.
+
+mod descriptions;
+mod parallel;
+mod recorded;

@@ -1,0 +1,12 @@
+//! Tests of the crate, in one program: the crates that it uses are linked once.
+
+mod backward;
+mod cache;
+mod elementwise;
+mod embedding;
+mod gemm;
+mod interaction;
+mod product;
+mod rearrange;
+mod streams;
+mod support;

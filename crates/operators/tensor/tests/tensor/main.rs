@@ -1,0 +1,4 @@
+//! Tests of the crate, in one program: the crates that it uses are linked once.
+
+mod checks;
+mod views;

@@ -1,0 +1,5 @@
+//! Reports of measurements, as JSON and as tables.
+
+pub mod cpu;
+pub mod cuda;
+pub mod gemm;
