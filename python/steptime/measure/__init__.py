@@ -5,7 +5,7 @@
     case.py       cases; case i of a family and seed is always the same
     draw.py       random sizes: typical ones of models, and awkward ones
     tensors.py    the tensors of a case
-    families/     the cases of each family of kernels, one file each
+    families/     the cases of each family of kernels, one file each; mixtures.py: rare shapes of several families
     runner.py     runs a batch of cases under PyTorch's profiler, with cold, warm and half-cold caches
     harvest.py    converts the profiler's trace to rows: GPU time of each operator
     kernels.py    short names of kernels
