@@ -267,7 +267,7 @@ impl<'s> Builder<'s> {
         }
         self.graph.calls.push(Call {
             api: self.graph.names.intern(planned.api),
-            kind: ApiKind::of(planned.api),
+            kind: ApiKind::from_name(planned.api),
             thread,
             op,
             begin,

@@ -206,7 +206,7 @@ impl Step {
     /// Meaning of the name of an op.
     #[must_use]
     pub fn event(&self, op: OpId) -> EventName<'_> {
-        EventName::of(&self.ops[op].name)
+        EventName::parse(&self.ops[op].name)
     }
 
     /// Whether the name of an op, or of one around it, has a meaning for which `says` holds.

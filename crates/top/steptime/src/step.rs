@@ -75,7 +75,7 @@ impl Step {
     #[must_use]
     pub fn modules(&self) -> Modules {
         let calls = self.meta.as_ref().map_or(&[][..], |meta| &meta.modules);
-        Modules::of(&self.graph, |op| self.arguments.sequence(op), calls)
+        Modules::build(&self.graph, |op| self.arguments.sequence(op), calls)
     }
 
     /// Title: the folder's or file's name; for files with a generic name (`et.json.gz`), the model's name, else

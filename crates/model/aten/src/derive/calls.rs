@@ -169,7 +169,7 @@ fn beside(planned: &mut [RuntimeCall], layers: u64) {
 
 /// Returns calls that come after all children. Their names determine which of them launch.
 fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> {
-    let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
+    let planned = calls.into_iter().map(|api| match ApiKind::from_name(api) {
         ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),
         ApiKind::Memset => work(api, ActivityKind::Memset, MEMSET, 0),
         _ => call(api),

@@ -223,7 +223,7 @@ impl Builder<'_> {
         }
         self.graph.calls.push(Call {
             api: self.graph.names.intern(planned.api),
-            kind: ApiKind::of(planned.api),
+            kind: ApiKind::from_name(planned.api),
             thread,
             op: Some(op),
             begin,

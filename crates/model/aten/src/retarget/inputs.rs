@@ -253,7 +253,7 @@ pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
 
 /// Whether an event of this name is a data loader's creation of the next batch.
 fn is_loader(name: &str) -> bool {
-    EventName::of(name) == EventName::DataLoader
+    EventName::parse(name) == EventName::DataLoader
 }
 
 /// Returns for each node whether it is such an event, or inside one.

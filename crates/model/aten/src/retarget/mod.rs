@@ -43,12 +43,12 @@ use new_memory::NewMemory;
 
 /// Whether an event belongs to the autograd engine.
 fn is_engine(name: &str) -> bool {
-    EventName::of(name).is_engine()
+    EventName::parse(name).is_engine()
 }
 
 /// Whether an event of this name is an optimizer's update of parameters.
 fn is_optimizer_step(name: &str) -> bool {
-    EventName::of(name).is_optimizer_step()
+    EventName::parse(name).is_optimizer_step()
 }
 
 /// Step moved to the GPU.

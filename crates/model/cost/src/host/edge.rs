@@ -146,7 +146,7 @@ fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
 pub(super) fn class(label: &str) -> &'static str {
     let Some(bracket) = label.chars().last() else { return "?" };
     let launches =
-        || !matches!(ApiKind::of(&label[..label.len() - 1]), ApiKind::Other | ApiKind::FunctionQuery);
+        || !matches!(ApiKind::from_name(&label[..label.len() - 1]), ApiKind::Other | ApiKind::FunctionQuery);
     match bracket {
         '{' => "op begins",
         '}' => "op ends",

@@ -34,7 +34,7 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    pub(super) fn of(nodes: &Nodes, tree: &Tree, schemas: &Schemas, operands: &Operands) -> Dependencies {
+    pub(super) fn find(nodes: &Nodes, tree: &Tree, schemas: &Schemas, operands: &Operands) -> Dependencies {
         let storages = operands.tensors.storages().len();
         let mut found = Found {
             nodes,

@@ -30,7 +30,7 @@ const BACKWARD_SCOPE: u8 = 1;
 const USER_SCOPE: u8 = 7;
 
 impl Noted {
-    fn of(trace: &ExecutionTrace, row: usize) -> Noted {
+    fn from_row(trace: &ExecutionTrace, row: usize) -> Noted {
         let nodes = &trace.nodes;
         Noted {
             record_function: nodes.rf_id[row],
@@ -45,7 +45,7 @@ impl Noted {
 }
 
 impl NodeKind {
-    pub(super) fn of(trace: &ExecutionTrace, row: usize) -> NodeKind {
+    pub(super) fn from_row(trace: &ExecutionTrace, row: usize) -> NodeKind {
         let name = trace.name(trace.nodes.name[row]);
         let scope = trace.nodes.scope[row];
         if trace.is_process(row) {
@@ -56,7 +56,7 @@ impl NodeKind {
             NodeKind::ProcessGroups
         } else if trace.is_operator(row) {
             NodeKind::Operator
-        } else if EventName::of(name).is_engine() {
+        } else if EventName::parse(name).is_engine() {
             NodeKind::Other
         } else if scope == BACKWARD_SCOPE || (scope != USER_SCOPE && mentions_backward(name)) {
             NodeKind::Backward
@@ -113,8 +113,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn of(trace: &ExecutionTrace, tree: &Tree) -> Nodes {
-        let kind: Vec<NodeKind> = (0..tree.len()).map(|row| NodeKind::of(trace, row)).collect();
+    pub(super) fn from_trace(trace: &ExecutionTrace, tree: &Tree) -> Nodes {
+        let kind: Vec<NodeKind> = (0..tree.len()).map(|row| NodeKind::from_row(trace, row)).collect();
         let mut top_level: Vec<Option<NodeId>> = Vec::with_capacity(kind.len());
         for (row, &kind) in kind.iter().enumerate() {
             let node = NodeId::at(row);
@@ -127,7 +127,7 @@ impl Nodes {
             name: trace.nodes.name.clone(),
             schema: trace.nodes.op_schema.clone(),
             thread: trace.nodes.tid.clone(),
-            noted: (0..tree.len()).map(|row| Noted::of(trace, row)).collect(),
+            noted: (0..tree.len()).map(|row| Noted::from_row(trace, row)).collect(),
             top_level,
         }
     }

@@ -40,7 +40,7 @@ impl Lone {
         let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let calls = Meta::read_of(&folder).map(|meta| meta.modules).unwrap_or_default();
         let sequence = |op: steptime_graph::OpId| step.ops[steptime_step::OpId(op.0)].sequence;
-        let modules = Modules::of(&derived.graph, sequence, &calls);
+        let modules = Modules::build(&derived.graph, sequence, &calls);
         Lone { graph: derived.graph, step, modules, ops }
     }
 

@@ -127,7 +127,7 @@ fn let_go(
         let place = job.rendezvous[at].members.iter().position(|member| member.rank == rank)?;
         Some(world.rendezvous[at].let_go(place) - world.offsets[rank])
     };
-    job.of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
+    job.rendezvous_of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
 }
 
 impl std::ops::Add for Parts {

@@ -32,7 +32,7 @@ fn rank(launch: f64, dense: f64) -> StepGraph {
 
 fn simulate(ranks: &[PricedGraph<'_>], moving: f64) -> Result<(Job, WorldTimeline), Hang> {
     let numbered: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| rank.graph)).collect();
-    let job = Job::of(&numbered).expect("collectives that match");
+    let job = Job::from_ranks(&numbered).expect("collectives that match");
     let moving: TiVec<RendezvousId, Nanos> = vec![us(moving); job.rendezvous.len()].into();
     let world = WorldTimeline::simulate(ranks, Meetings { job: &job, moving: &moving })?;
     Ok((job, world))

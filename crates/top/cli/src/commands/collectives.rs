@@ -45,7 +45,7 @@ fn calls(args: &Collectives) -> Result<Vec<CollectiveCall>, Failure> {
 }
 
 fn kind(op: &str) -> Option<CollectiveKind> {
-    let kind = CollectiveKind::of_operation(op);
+    let kind = CollectiveKind::from_operation(op);
     (kind != CollectiveKind::Other).then_some(kind)
 }
 

@@ -21,7 +21,7 @@ pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, co
     let graph = &scheduled.graph;
     let mut each = 0.0;
     for (op, row) in graph.ops.iter_enumerated().filter(|(op, _)| optimizer(graph, *op)) {
-        let gap = if EventName::of(graph.op_name(op)).is_optimizer_step() {
+        let gap = if EventName::parse(graph.op_name(op)).is_optimizer_step() {
             let less = Nanos::from_micros_f64(each * OF_ZERO_GRAD * (was as f64 - now as f64));
             let first = row.begin.next();
             (first, (costs.gaps[first] - less).max(Nanos::ZERO))
@@ -39,11 +39,11 @@ pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, co
 }
 
 fn optimizer(graph: &StepGraph, op: OpId) -> bool {
-    graph.ops[op].annotation && EventName::of(graph.op_name(op)).is_optimizer()
+    graph.ops[op].annotation && EventName::parse(graph.op_name(op)).is_optimizer()
 }
 
 /// Parameters that get a gradient.
 fn parameters(graph: &StepGraph, again: impl Fn(OpId) -> bool) -> usize {
-    let gets = |&op: &OpId| EventName::of(graph.op_name(op)).is_accumulation() && !again(op);
+    let gets = |&op: &OpId| EventName::parse(graph.op_name(op)).is_accumulation() && !again(op);
     graph.ops.keys().filter(gets).count()
 }

@@ -37,7 +37,7 @@ impl Recorded {
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
         let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let sequence = |op| Some(execution.nodes.noted[of_op(op).origin?.index()].sequence);
-        let modules = Modules::of(&derived.graph, sequence, &meta.modules);
+        let modules = Modules::build(&derived.graph, sequence, &meta.modules);
         Recorded { step, ops, graph: derived.graph, execution, meta, modules }
     }
 
