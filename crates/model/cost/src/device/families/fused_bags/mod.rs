@@ -102,7 +102,7 @@ fn lanes(table: &FusedTable, bags: &FusedBags, spec: &DeviceSpec) -> (Lanes, Str
     let header = if bits <= 8 { 4 } else { 0 };
     let payload = row.saturating_sub(header);
     let align = 1 << row.trailing_zeros().min(4);
-    let lanes = Lanes::of_bags(&RowLayout { dim: table.dim as usize, bits, header, payload, align });
+    let lanes = Lanes::for_bags(&RowLayout { dim: table.dim as usize, bits, header, payload, align });
     let all = (bags.bags as usize).saturating_mul(bags.tables.len());
     let streams = Streams::new(&lanes, all, bags.lookups as usize, spec.multiprocessors);
     (lanes, streams)
