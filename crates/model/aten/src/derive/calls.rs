@@ -57,7 +57,7 @@ pub struct RuntimeCall {
 
 /// Returns the calls of an op that launches `kernel` itself, in order, given the names of its child ops.
 #[must_use]
-pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
+pub fn derive(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
     let count = kernel.launches.clamp(1, MOST_LAUNCHES) as usize;
     let family = kernel.kernel.family();
     let launches = match &kernel.kernel {

@@ -163,7 +163,7 @@ impl Builder<'_> {
             (None, Some((call, _))) => {
                 let names =
                     self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
-                calls::of(&source.call, call, &names.collect::<Vec<_>>())
+                calls::derive(&source.call, call, &names.collect::<Vec<_>>())
             }
         };
         self.waits_for[at] = planned.first().map_or(0, |call| call.after_children);

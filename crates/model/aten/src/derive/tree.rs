@@ -127,7 +127,7 @@ impl OpTree {
             if let Some(mark) = graph.tree.parent(row).filter(|&mark| opens(graph, mark, row)) {
                 place[mark.index()] = Some(nodes.len() as u32);
             }
-            let exchange = Exchange::of(graph, row).map(Box::new);
+            let exchange = Exchange::find(graph, row).map(Box::new);
             nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row), exchange });
         }
         OpTree { threads, nodes }

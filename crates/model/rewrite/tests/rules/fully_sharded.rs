@@ -33,7 +33,7 @@ impl Lone {
             ExecutionGraph::new(opened.recordings[0].execution.as_ref().expect("an execution trace"));
         let tree = OpTree::from_execution(&execution);
         let ops = OpSet::standard();
-        let derived = derive::of_tree(&tree, &ops).expect("ops");
+        let derived = derive::from_tree(&tree, &ops).expect("ops");
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());

@@ -148,10 +148,12 @@ fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
         return Vec::new();
     }
     match &*lowered {
-        Lowering::Kernel(kernel) => calls::of(call, kernel, &names).into_iter().map(Planned::from).collect(),
+        Lowering::Kernel(kernel) => {
+            calls::derive(call, kernel, &names).into_iter().map(Planned::from).collect()
+        }
         // The ops inside an unknown op launch its kernels.
         Lowering::Unknown(kernel) if children.is_empty() => {
-            calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
+            calls::derive(call, kernel, &names).into_iter().map(Planned::from).collect()
         }
         _ => Vec::new(),
     }

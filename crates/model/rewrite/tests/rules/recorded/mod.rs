@@ -31,7 +31,7 @@ impl Recorded {
         let execution = ExecutionGraph::new(recording.execution.as_ref().expect("an execution trace"));
         let ops = OpSet::standard();
         let tree = retarget::to_cuda(&execution, &ops, &meta).tree;
-        let derived = derive::of_tree(&tree, &ops).expect("ops");
+        let derived = derive::from_tree(&tree, &ops).expect("ops");
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
