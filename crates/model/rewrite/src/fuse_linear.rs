@@ -48,7 +48,7 @@ impl Rule for FuseLinear {
 impl FuseLinear {
     /// Fuses chosen layers only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut layers, mut others) = (0, 0);
         for op in step.running() {

@@ -30,7 +30,7 @@ impl Rule for PrefetchInputs {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut bytes, mut asynchronous, mut made) = (0, 0, 0);
         for op in step.running() {

@@ -32,7 +32,7 @@ impl Rule for Reorder {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let forward = Passes::of(step).forward;
         let copies: Vec<bool> = forward.iter().map(|&op| is_copy(step, &uses, op, facts.ops)).collect();
         let mut patch = Patch::new(self.name());

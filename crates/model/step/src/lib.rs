@@ -1,7 +1,7 @@
 //! One training step as a graph that can be changed.
 //!
 //! ```text
-//! StepGraph + calls of its ops + execution trace ──Step::of──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
+//! StepGraph + calls of its ops + execution trace ──Step::from_graph──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
 //! ```
 //!
 //! A [`Step`] has nested [`Op`]s, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the result. [`schedule()`]

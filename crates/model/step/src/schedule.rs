@@ -63,13 +63,13 @@ impl<'s> Builder<'s> {
             device: base.device.clone(),
             ..StepGraph::empty()
         };
-        let others = Others::of(step, &mut graph);
+        let others = Others::add_to(step, &mut graph);
         Builder {
             step,
             before,
             base,
             set,
-            items: Items::of(base),
+            items: Items::from_graph(base),
             graph,
             ops: TiVec::new(),
             carried: Carried::default(),
@@ -142,7 +142,7 @@ impl<'s> Builder<'s> {
             None => &step.threads[thread],
         };
         let own = match around {
-            Some((op, _)) => plan::of(step, self.before, self.base, &self.items, op, self.set),
+            Some((op, _)) => plan::own_calls(step, self.before, self.base, &self.items, op, self.set),
             None => OwnCalls::AsRecorded,
         };
         if let OwnCalls::Anew(planned) = own {

@@ -30,7 +30,7 @@ pub(crate) fn of_changed(
     scheduled: &Scheduled,
 ) -> Option<Peak> {
     let capability = spec.map(|spec| u32::from(spec.compute_capability[0]));
-    is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
+    is_seen(recorded).then(|| Peak::find(step, scheduled, capability))
 }
 
 /// Memory of a recorded step over time; empty where unknown. `step` has its ops and tensors.

@@ -11,7 +11,7 @@ const BEGINS: &str = "aten::ones_like";
 
 /// The patch that divides each loss; `None` where no backward pass begins with one.
 pub(super) fn divided(step: &Step, rule: &'static str) -> Option<Patch> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let mut patch = Patch::new(rule);
     for begin in Passes::of(step).script.into_iter().filter(|&op| step.ops[op].name == BEGINS) {
         if let Some(loss) = Loss::of(step, &uses, begin) {

@@ -45,7 +45,7 @@ impl<'s> Types<'s> {
             patch: Patch::new(rule),
             narrow,
             lookups,
-            uses: Uses::of(step),
+            uses: Uses::find(step),
             trains: step.running().into_iter().any(|op| step.event(op).is_optimizer_step()),
             known: FxHashMap::default(),
             of_half: FxHashSet::default(),

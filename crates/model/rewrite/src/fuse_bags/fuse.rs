@@ -15,7 +15,7 @@ use crate::updates::{self, Updates};
 
 /// The patch, with a description of its savings.
 pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
     let updates = updates::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
     let mut fuse =

@@ -58,7 +58,7 @@ type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
 /// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
 pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
         let refused = refuses(lookup);

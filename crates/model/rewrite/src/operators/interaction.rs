@@ -15,7 +15,7 @@ const PLAN: i64 = 1;
 
 /// A patch for each interaction.
 pub(super) fn patches(step: &Step, rule: &'static str) -> Vec<Patch> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let found = step.running().into_iter().filter_map(|op| dot(step, &uses, op));
     found.filter_map(|dot| patch(step, &uses, &dot, rule)).collect()
 }

@@ -108,7 +108,7 @@ struct Lookups {
 }
 
 fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups, Error> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let (mut found, _) = lookups::find(step, &uses);
     found.retain(|lookup| library.refuses(step, lookup).is_none());
     let mut patches = stacked::patches(step, &uses, &found, rule);

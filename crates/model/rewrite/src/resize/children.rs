@@ -23,7 +23,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
         if removed.is_empty() && added.is_empty() {
             continue;
         }
-        let uses = taken.get_or_insert_with(|| Uses::of(step));
+        let uses = taken.get_or_insert_with(|| Uses::find(step));
         let Some(instead) = instead(step, uses, op, &removed) else { continue };
         for (consumer, from, to) in instead {
             let call = changed.entry(consumer).or_insert_with(|| {

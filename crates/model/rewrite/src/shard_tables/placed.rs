@@ -32,7 +32,7 @@ struct Spread<'t> {
 }
 
 pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result<Placed, Error> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let spread: Vec<Spread<'_>> = tables
         .iter()
         .zip(&rule.homes)

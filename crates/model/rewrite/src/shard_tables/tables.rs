@@ -15,7 +15,7 @@ pub(super) struct Table {
 
 /// The tables of a step, in the order of lookup.
 pub(super) fn find(step: &Step) -> Vec<Table> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let lookups = lookups::each(step);
     let trained = trained::of(step, &uses, &lookups);
     lookups.into_iter().zip(trained).map(|(lookup, trained)| Table { lookup, trained }).collect()

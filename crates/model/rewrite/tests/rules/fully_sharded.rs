@@ -37,7 +37,7 @@ impl Lone {
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let calls = Meta::read_of(&folder).map(|meta| meta.modules).unwrap_or_default();
         let sequence = |op: steptime_graph::OpId| step.ops[steptime_step::OpId(op.0)].sequence;
         let modules = Modules::build(&derived.graph, sequence, &calls);
@@ -52,7 +52,7 @@ impl Lone {
     }
 
     fn peak(&self, step: &Step) -> Peak {
-        Peak::of(step, &schedule(step, &self.step, &self.graph, &self.ops), Some(9))
+        Peak::find(step, &schedule(step, &self.step, &self.graph, &self.ops), Some(9))
     }
 }
 

@@ -23,7 +23,7 @@ fn open(name: &str) -> Step {
     let derived = derive::from_tree(&tree, &OpSet::standard()).expect("ops");
     let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
     let call = |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-    Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
+    Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
 }
 
 /// Number of running ops by name.

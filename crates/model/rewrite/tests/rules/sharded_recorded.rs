@@ -19,7 +19,7 @@ fn blocks() -> Blocks {
 }
 
 fn peak(of: &Recorded, step: &Step) -> Peak {
-    Peak::of(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
+    Peak::find(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
 /// Elements of the first list of the last update of parameters.

@@ -146,7 +146,7 @@ impl Picture<'_> {
     fn tensors(&mut self) -> io::Result<()> {
         let step = self.export.step;
         let mut drawn = Drawn::default();
-        for edge in edges::data(step, &Uses::of(step)) {
+        for edge in edges::data(step, &Uses::find(step)) {
             if let (Some(from), Some(to)) = (self.node[edge.from], self.node[edge.to])
                 && from != to
             {

@@ -48,7 +48,7 @@ impl Kind {
 }
 
 /// The kind of each piece.
-pub(super) fn of(
+pub(super) fn find(
     step: &Step,
     order: &Order,
     within: &TiVec<OpId, Within>,

@@ -20,7 +20,7 @@ const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFun
 const COMPILED_KERNEL: &str = "triton_";
 
 /// The lifetime of each piece, from its uses alone; `None` without uses.
-pub(super) fn of(
+pub(super) fn find(
     step: &Step,
     order: &Order,
     (running, within): (&[OpId], &TiVec<OpId, Within>),

@@ -20,7 +20,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(step: &Step, scheduled: &Scheduled) -> Order {
+    pub(super) fn new(step: &Step, scheduled: &Scheduled) -> Order {
         let graph = &scheduled.graph;
         let mut order = Order {
             spans: vec![None; step.ops.len()].into(),

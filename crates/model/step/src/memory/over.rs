@@ -19,16 +19,16 @@ pub struct Moment {
     pub needs: Peak,
 }
 
-/// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::of`].
+/// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::find`].
 #[must_use]
 pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<Moment> {
-    let order = Order::of(step, scheduled);
-    let pieces = Pieces::of(step, &order.ended);
+    let order = Order::new(step, scheduled);
+    let pieces = Pieces::find(step, &order.ended);
     let running = step.running();
-    let within = within::of(step, &running, &order);
-    let mut lives = lives::of(step, &order, (&running, &within), &pieces);
+    let within = within::find(step, &running, &order);
+    let mut lives = lives::find(step, &order, (&running, &within), &pieces);
     sharded::keep(step, &order, &running, &pieces, &mut lives);
-    let kinds = kinds::of(step, &order, &within, &pieces, &lives);
+    let kinds = kinds::find(step, &order, &within, &pieces, &lives);
     let ahead = copied_ahead(step, &running, &pieces);
     let zeroed = lives::zeroed(step, &order);
     // Begins and ends of lifetimes, by place.

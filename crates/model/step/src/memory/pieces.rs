@@ -36,8 +36,8 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The pieces of a step; `ended` are its ops, those inside another before it.
-    pub(super) fn of(step: &Step, ended: &[OpId]) -> Pieces {
-        let sparse = Sparse::of(step, ended);
+    pub(super) fn find(step: &Step, ended: &[OpId]) -> Pieces {
+        let sparse = Sparse::find(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
         let mut pieces = Pieces {
             of: TiVec::new(),
@@ -122,7 +122,7 @@ mod tests {
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[0, 9], &[9, 1], Some(8)));
-        let pieces = Pieces::of(&step, &[]);
+        let pieces = Pieces::find(&step, &[]);
         let of: Vec<Vec<usize>> = step.tensors.keys().map(|tensor| pieces.all(tensor).collect()).collect();
         assert_eq!(of, [[0], [0], [1], [2], [3]]);
         assert_eq!(pieces.bytes, [4096, 512, 512, 0]);
@@ -140,6 +140,6 @@ mod tests {
         assert!(extent(&huge.value) > 1 << 60);
         let mut step = Step::default();
         step.tensors.push(huge);
-        assert!(Pieces::of(&step, &[]).bytes[0] > 1 << 60);
+        assert!(Pieces::find(&step, &[]).bytes[0] > 1 << 60);
     }
 }

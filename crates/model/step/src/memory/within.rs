@@ -26,7 +26,7 @@ pub(super) struct Within {
 }
 
 /// The enclosing functions of each op, by one walk from the outermost ops inwards.
-pub(super) fn of(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Within> {
+pub(super) fn find(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Within> {
     let mut within: TiVec<OpId, Within> = vec![Within::default(); step.ops.len()].into();
     let begins = |op: OpId| order.spans[op].map(|[begin, _]| begin);
     let is_accumulation = |op: &OpId| step.event(*op).is_accumulation();

@@ -19,7 +19,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub(super) fn of(graph: &StepGraph) -> Items {
+    pub(super) fn from_graph(graph: &StepGraph) -> Items {
         let mut items = Items {
             of_op: vec![Vec::new(); graph.ops.len()].into(),
             of_thread: vec![Vec::new(); graph.threads.len()].into(),

@@ -54,7 +54,7 @@ impl From<RuntimeCall> for Planned {
 }
 
 /// The calls of an op itself. `before` is the step of the recording.
-pub(super) fn of(
+pub(super) fn own_calls(
     step: &Step,
     before: &Step,
     base: &StepGraph,
@@ -63,7 +63,7 @@ pub(super) fn of(
     set: &OpSet,
 ) -> OwnCalls {
     if let Some(again) = step.ops[op].again {
-        return of(step, before, base, items, again, set);
+        return own_calls(step, before, base, items, again, set);
     }
     if let Some(exchanged) = exchanged(step, op) {
         return OwnCalls::Anew(exchanged.into_iter().map(Planned::from).collect());
@@ -73,10 +73,10 @@ pub(super) fn of(
     }
     match step.ops[op].origin {
         Origin::Recorded(_) => OwnCalls::AsRecorded,
-        Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, set)),
+        Origin::Inserted(_) => OwnCalls::Anew(plan_call(step, op, set)),
         Origin::Changed(recorded, _) => {
             let made: Vec<_> = items.calls(recorded).map(|call| &base.calls[call]).collect();
-            let now = of_call(step, op, set);
+            let now = plan_call(step, op, set);
             let names = made.iter().map(|call| base.names.get(call.api));
             if names.eq(now.iter().map(|call| call.api)) {
                 let adjusted = made.iter().zip(now).map(|(made, planned)| Planned {
@@ -88,7 +88,7 @@ pub(super) fn of(
             // Derived calls are only the usual ones: an op that made others will again, unless its recorded launches match the derived number and
             // that number changes.
             let seen = made.iter().filter(|call| call.kind.launches()).count();
-            let was = of_call(before, OpId::of(recorded), set);
+            let was = plan_call(before, OpId::from_recorded(recorded), set);
             let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
             let waited = made.iter().any(|call| waits(call.blocking));
             let waits_as_known = waited == any_waits(&was);
@@ -138,7 +138,7 @@ fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
     changes.then_some(is)
 }
 
-fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
+fn plan_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
     let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();

@@ -17,7 +17,7 @@ pub(super) struct Others {
 
 impl Others {
     /// Adds the streams that a step needs.
-    pub fn of(step: &Step, graph: &mut StepGraph) -> Others {
+    pub fn add_to(step: &Step, graph: &mut StepGraph) -> Others {
         let device = graph.streams.first().map_or(0, |stream| stream.device);
         let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
         let mut stream = last;

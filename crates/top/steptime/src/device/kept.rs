@@ -16,7 +16,7 @@ pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
     let mut ops: Vec<_> = graph.ops.iter_enumerated().collect();
     ops.sort_by_key(|&(op, row)| (row.phase, op));
     for (op, _) in ops {
-        let Some(call) = step.ops[OpId::of(op)].call.as_deref() else { continue };
+        let Some(call) = step.ops[OpId::from_recorded(op)].call.as_deref() else { continue };
         let name = graph.op_name(op);
         let mut seen: Vec<&[i64]> = Vec::new();
         for tensor in call.gives() {

@@ -35,7 +35,7 @@ impl Recorded {
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let sequence = |op| Some(execution.nodes.noted[of_op(op).origin?.index()].sequence);
         let modules = Modules::build(&derived.graph, sequence, &meta.modules);
         Recorded { step, ops, graph: derived.graph, execution, meta, modules }

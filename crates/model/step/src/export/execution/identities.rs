@@ -32,7 +32,7 @@ enum Memory {
 struct Known(FxHashSet<StorageId>);
 
 impl Known {
-    fn of(step: &Step) -> Known {
+    fn from_step(step: &Step) -> Known {
         let recorded = step.tensors.iter().filter(|row| row.recorded.is_some());
         Known(recorded.filter_map(|row| row.storage).collect())
     }
@@ -83,10 +83,10 @@ impl<T: Copy + Eq + Hash> Lives<T> {
 }
 
 impl Identities {
-    pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
+    pub fn assign(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |object: Object| Some(trace?.tensors.get(object.recorded?).raw_id);
-        let known = Known::of(step);
+        let known = Known::from_step(step);
         let memory = |tensor: TensorId| known.memory(step, tensor);
         let address = |memory: Memory| match memory {
             Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
@@ -143,7 +143,7 @@ impl Identities {
     }
 
     /// The numbers of a tensor that only the trace has.
-    pub fn of_recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
+    pub fn recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
         let row = trace.tensors.get(tensor);
         [row.raw_id, trace.tensors.storage(row.storage).address]
     }

@@ -70,7 +70,7 @@ fn float(value: f64) -> Value {
 
 fn tensor(export: &Export<'_>, identities: &Identities, which: Which) -> Item {
     match (which, export.trace) {
-        (Which::Trace(id), Some(trace)) => as_recorded(trace, id, Identities::of_recorded(trace, id)),
+        (Which::Trace(id), Some(trace)) => as_recorded(trace, id, Identities::recorded(trace, id)),
         (Which::Trace(_), None) => {
             Item { value: json!("<None>"), shape: json!([]), kind: "None".to_owned(), strides: json!([]) }
         }

@@ -56,7 +56,7 @@ impl Written {
 }
 
 impl<'s> Values<'s> {
-    pub fn of(export: &Export<'s>) -> Values<'s> {
+    pub fn new(export: &Export<'s>) -> Values<'s> {
         let (step, trace) = (export.step, export.trace);
         let known = step.tensors.iter_enumerated();
         let rows = known.filter_map(|(at, row)| Some(((row.recorded?, row.value.device), at))).collect();
