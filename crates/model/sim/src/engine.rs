@@ -73,7 +73,7 @@ enum Passed {
 impl<'g> Engine<'g> {
     /// Creates an engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
-        let delays = Delays::of(host);
+        let delays = Delays::from_host(host);
         Engine {
             graph,
             delays,
@@ -96,7 +96,7 @@ impl<'g> Engine<'g> {
     }
 
     /// Creates an engine before the first step of a priced graph. Kernels share the device if their demands are known.
-    pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
+    pub(crate) fn from_priced(priced: &'g PricedGraph<'_>) -> Engine<'g> {
         let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, Some(demands)));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }

@@ -117,11 +117,11 @@ impl WorldTimeline {
         let meets = meets(priced, meetings.job);
         let mut world = World::new(priced, &meets, meetings.job);
         let mut besides: Vec<Option<Beside<'_>>> =
-            priced.iter().zip(&meets).map(|(rank, meets)| Beside::of(rank, meets)).collect();
+            priced.iter().zip(&meets).map(|(rank, meets)| Beside::build(rank, meets)).collect();
         let mut period = Period::begin(world.progress());
         loop {
             let times: Vec<Times<'_>> =
-                priced.iter().zip(&besides).map(|(rank, beside)| Times::of(rank, beside.as_ref())).collect();
+                priced.iter().zip(&besides).map(|(rank, beside)| Times::new(rank, beside.as_ref())).collect();
             world.step(&times, meetings.moving)?;
             let learning = besides.iter_mut().zip(&world.engines);
             learning.for_each(|(beside, engine)| beside.iter_mut().for_each(|own| own.learn(engine)));
@@ -158,7 +158,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(ranks: usize) -> Line {
+    fn new(ranks: usize) -> Line {
         Line { ready: (0..ranks).collect(), queued: vec![true; ranks] }
     }
 
@@ -187,7 +187,7 @@ struct Times<'t> {
 }
 
 impl<'t> Times<'t> {
-    fn of(priced: &'t PricedGraph<'_>, beside: Option<&'t Beside<'_>>) -> Times<'t> {
+    fn new(priced: &'t PricedGraph<'_>, beside: Option<&'t Beside<'_>>) -> Times<'t> {
         let durations = beside.map_or(&*priced.durations, Beside::durations);
         Times { gaps: &priced.host.gaps, durations }
     }
@@ -209,7 +209,7 @@ impl<'g> World<'g> {
     fn step(&mut self, times: &[Times<'_>], moving: &TiSlice<RendezvousId, Nanos>) -> Result<(), Hang> {
         self.engines.iter_mut().for_each(Engine::begin_step);
         self.arrived.iter_mut().for_each(|all| all.fill(None));
-        let mut line = Line::of(self.engines.len());
+        let mut line = Line::new(self.engines.len());
         let mut reached = vec![Reached::Others; self.engines.len()];
         loop {
             while let Some(rank) = line.next() {
@@ -298,7 +298,7 @@ impl<'g> World<'g> {
         };
         let rendezvous = self.arrived.iter_enumerated().map(meeting).collect();
         let ranks =
-            self.engines.into_iter().map(|engine| Timeline::of_engine(engine, period, steps)).collect();
+            self.engines.into_iter().map(|engine| Timeline::from_engine(engine, period, steps)).collect();
         WorldTimeline {
             period,
             ranks,

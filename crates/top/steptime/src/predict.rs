@@ -159,8 +159,8 @@ impl Prediction {
         let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
         // Before the path, which is kept: both need as much memory for a while.
-        let idle_by_cause = Idle::of(graph, &timeline);
-        let slack = Slack::of(graph, &timeline);
+        let idle_by_cause = Idle::measure(graph, &timeline);
+        let slack = Slack::measure(graph, &timeline);
         let path = critical::path(graph, &timeline);
         Prediction {
             step,

@@ -130,7 +130,7 @@ impl<Id: Copy> Running<Id> {
             self.rates = vec![1.0];
             return;
         }
-        let mut room = Room::of(self.multiprocessors);
+        let mut room = Room::new(self.multiprocessors);
         let mut order: Vec<usize> = (0..self.kernels.len()).collect();
         order.sort_by(|&one, &other| self.kernels[one].before(&self.kernels[other]));
         let mut placed = vec![0.0; self.kernels.len()];

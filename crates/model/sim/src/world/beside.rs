@@ -32,7 +32,7 @@ struct Stay {
 
 impl<'g> Beside<'g> {
     /// Creates it for a rank; `None` if its kernels' demands are unknown, or nothing runs next to its collectives.
-    pub fn of(
+    pub fn build(
         priced: &'g PricedGraph<'_>,
         meets: &TiSlice<ActivityId, Option<RendezvousId>>,
     ) -> Option<Beside<'g>> {

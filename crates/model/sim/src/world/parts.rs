@@ -85,7 +85,7 @@ impl Parts {
 
     /// Returns the parts of one rank of a simulated world, in one period.
     #[must_use]
-    pub fn of(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
+    pub fn measure(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
         let timeline = &world.ranks[rank];
         let begin = timeline.starts.iter().copied().min().unwrap_or(Nanos::ZERO);
         let meets = let_go(world, job, rank, graph);

@@ -49,10 +49,10 @@ fn the_last_rank_decides_and_the_others_wait() {
     for rank in &world.ranks {
         assert_eq!(rank.ends.raw[1], us(132.0), "all leave together");
     }
-    let parts = Parts::of(&world, &job, 0, &early);
+    let parts = Parts::measure(&world, &job, 0, &early);
     assert_eq!((parts.computes, parts.waits, parts.moves), (us(10.0), us(60.0), us(20.0)));
     assert_eq!(parts.computes + parts.waits + parts.moves + parts.idles, world.period);
-    assert_eq!(Parts::of(&world, &job, 1, &late).waits, Nanos::ZERO);
+    assert_eq!(Parts::measure(&world, &job, 1, &late).waits, Nanos::ZERO);
 }
 
 #[test]
