@@ -267,7 +267,7 @@ fn fits(model: &Model, problem: &Problem) -> bool {
 
 /// Interconnect of the GPUs of a job.
 fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
-    let usual = Topology::of(wanted.device).map_err(|source| Error::Network { source })?;
+    let usual = Topology::find(wanted.device).map_err(|source| Error::Network { source })?;
     Ok(match wanted.nodes {
         Some(nodes) => usual.in_nodes_of(wanted.gpus / nodes.max(1)),
         None => usual,

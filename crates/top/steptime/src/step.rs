@@ -68,7 +68,7 @@ impl Step {
     /// Returns the recorder's measurements of its host; `None` where there are none.
     pub fn probe(&self) -> Option<Probe> {
         let meta = self.meta.as_ref()?;
-        Probe::of_numbers(&meta.host_probe, &meta.pulses)
+        Probe::from_numbers(&meta.host_probe, &meta.pulses)
     }
 
     /// Maps ops to modules of the model; empty where the recorder noted none.

@@ -29,14 +29,14 @@ pub struct Worth {
 impl Specified {
     /// Estimate of a call bound by memory: its weight is a half if the call moves twice the size of the cache.
     #[must_use]
-    pub fn of_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
+    pub fn by_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
         let held = 2.0 * spec.l2.effective_bytes as f64 / (call.footprint() as f64).max(1.0);
         Specified { us, share: 1.0 / (1.0 + held * held), worth: None }
     }
 
     /// Estimate of a call bound by arithmetic: its weight is a half if the call is as short as the shortest that the formula holds for.
     #[must_use]
-    pub fn of_arithmetic(us: f64) -> Specified {
+    pub fn by_arithmetic(us: f64) -> Specified {
         const SHORTEST_US: f64 = 100.0;
         let short = SHORTEST_US / us.max(1e-3);
         Specified { us, share: 1.0 / (1.0 + short * short), worth: None }

@@ -67,7 +67,7 @@ impl DeviceProfile {
     /// Returns the estimate of a measured call by a formula of the specification, next to transferred models.
     #[must_use]
     pub(super) fn formula(&self, of: &Observation) -> Option<Specified> {
-        let family = families::of(&of.call.kernel);
+        let family = families::find(&of.call.kernel);
         self.lent.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
     }
 

@@ -1,7 +1,7 @@
 //! Kernel costs: a duration for each [`KernelCall`](steptime_aten::KernelCall), from its arguments alone.
 //!
 //! ```text
-//! KernelCall, Context ── families::of ──> features, analytic time ── learnt ratio ──> Estimate
+//! KernelCall, Context ── families::find ──> features, analytic time ── learnt ratio ──> Estimate
 //!                                              ^                        ^
 //!                                          DeviceSpec             models of a profile
 //! ```

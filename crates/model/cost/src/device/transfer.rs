@@ -82,7 +82,7 @@ pub struct Stages {
 impl Stages {
     /// Returns the stages of a family.
     #[must_use]
-    pub fn of(&self, family: &str) -> &[Stage] {
+    pub fn family(&self, family: &str) -> &[Stage] {
         let at = self.families.iter().position(|header| header.name == family);
         at.map_or(&[], |at| &self.stages[at])
     }
@@ -139,7 +139,7 @@ impl Lent {
         before: Vec<Estimate>,
         again: &Estimating<'_>,
     ) -> Vec<Estimate> {
-        let stages = self.corrections.of(family.name());
+        let stages = self.corrections.family(family.name());
         if stages.is_empty() {
             return before;
         }

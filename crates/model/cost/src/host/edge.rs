@@ -45,7 +45,7 @@ pub struct Edges {
 
 impl Edges {
     /// Finds the key of every gap of a graph.
-    pub fn of_graph(graph: &StepGraph) -> Edges {
+    pub fn from_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
         // By the name, and the kind of beginning or end.
         let mut known: Vec<[Option<NameId>; BRACKETS.len()]> =

@@ -68,7 +68,7 @@ impl HostCosts {
     /// Prices from the recording's own samples, without the profiler's cost.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
-        HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
+        HostCosts::from_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
     }
 
     /// Prices from the same, scaled from the host's speed while profiled to its speed in the predicted steps.
@@ -81,15 +81,15 @@ impl HostCosts {
     ) -> HostCosts {
         let slow = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us * slow);
-        HostCosts::of_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
+        HostCosts::from_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
     }
 
     /// Prices a typical step as recorded, the profiler's cost left in.
     pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
-        HostCosts::of_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
+        HostCosts::from_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
     }
 
-    fn of_gaps(
+    fn from_gaps(
         graph: &StepGraph,
         gaps: TiVec<MarkId, Option<Nanos>>,
         lead_excess: Nanos,
@@ -125,7 +125,7 @@ impl HostCosts {
 
     /// Prices from a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
-        HostCosts::from_usual(graph, profile, process, &UsualGaps::of(graph, profile))
+        HostCosts::from_usual(graph, profile, process, &UsualGaps::find(graph, profile))
     }
 
     /// Prices from a profile's values of each gap.
@@ -218,7 +218,7 @@ fn staged_copy(graph: &StepGraph, mark: MarkId, profile: &HostProfile) -> Option
         MarkKind::CallEnd(call) => {
             let call = &graph.calls[call];
             debug_assert_eq!(call.blocking, Blocking::Never);
-            profile.copies.of(graph.activities[call.first_activity].bytes)
+            profile.copies.staging(graph.activities[call.first_activity].bytes)
         }
         _ => None,
     }

@@ -94,7 +94,7 @@ impl Topology {
     ///
     /// # Errors
     /// If the GPU is unknown.
-    pub fn of(name: &str) -> Result<Topology, NetworkError> {
+    pub fn find(name: &str) -> Result<Topology, NetworkError> {
         let wanted: String = name.to_ascii_lowercase().replace([' ', '_'], "-");
         let fits = |known: &&String| {
             wanted == known.as_str()
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn us(name: &str, kind: CollectiveKind, ranks: u32, bytes: u64) -> f64 {
-        let topology = Topology::of(name).expect("known");
+        let topology = Topology::find(name).expect("known");
         topology.price(&CollectiveCall { kind, ranks, bytes: Bytes(bytes) }).time.as_micros()
     }
 
@@ -223,9 +223,9 @@ mod tests {
             ("NVIDIA A100-SXM4-80GB", "a100"),
             ("NVIDIA H100 PCIe", "h100-pcie"),
         ] {
-            assert_eq!(Topology::of(name).expect("known").name, known);
+            assert_eq!(Topology::find(name).expect("known").name, known);
         }
-        let error = Topology::of("abacus").expect_err("unknown");
+        let error = Topology::find("abacus").expect_err("unknown");
         assert!(error.to_string().contains("h200"), "{error}");
     }
 

@@ -70,7 +70,7 @@ fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
             shared_memory: kernel.shared,
         };
         let memory = branch.bytes / (total * scale * REACHED);
-        let demand = Demand::of(&launch, &Multiprocessor::of([9, 0]), memory);
+        let demand = Demand::from_launch(&launch, &Multiprocessor::from_capability([9, 0]), memory);
         (Nanos::from_micros_f64(kernel.us * scale), demand)
     };
     let once: Vec<_> = branch.kernels.iter().map(kernel).collect();

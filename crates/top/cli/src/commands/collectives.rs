@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::report;
 
 pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
-    let topology = Topology::of(&args.device).map_err(|error| error.to_string())?;
+    let topology = Topology::find(&args.device).map_err(|error| error.to_string())?;
     let topology = match args.gpus_per_node {
         Some(gpus) => topology.in_nodes_of(gpus),
         None => topology,

@@ -91,7 +91,7 @@ impl Collectives {
 
 /// Interconnect of GPUs of a name: with `node` GPUs per node, else with the usual number.
 fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
-    let usual = Topology::of(device).map_err(|source| Error::Network { source })?;
+    let usual = Topology::find(device).map_err(|source| Error::Network { source })?;
     Ok(match node {
         Some(gpus) => usual.in_nodes_of(gpus),
         None => usual,

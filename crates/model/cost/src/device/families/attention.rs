@@ -32,7 +32,7 @@ struct Model {
 }
 
 fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let backward = kernel.pass == Pass::Backward;
     let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);

@@ -22,7 +22,7 @@ struct Model {
 }
 
 fn model(kernel: &BatchNorm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let channels = (kernel.channels as f64).max(1.0);
     let backward = kernel.pass == Pass::Backward;

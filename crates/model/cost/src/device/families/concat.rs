@@ -26,7 +26,7 @@ struct Model {
 }
 
 fn model(concat: &Concat, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let least = concat.least_bytes as f64;
     let waste = if concat.outer > 1 { sector_waste(least.min(2048.0)) } else { 1.0 };
     let element = (call.dtype.size() as f64).max(1.0);

@@ -73,7 +73,7 @@ fn depthwise(conv: &Conv) -> bool {
 }
 
 fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let tensor = on_tensor_cores(conv.precision, spec) && !depthwise(conv);
     let all = passes(conv, call, tensor);
     let empty = Shape { batch: 1.0, m: 1.0, n: 1.0, k: 1.0, element: 4.0, precision: conv.precision };

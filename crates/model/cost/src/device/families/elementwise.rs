@@ -50,7 +50,7 @@ struct Model {
 }
 
 fn model(kernel: &Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let element = call.dtype.size() as f64;
     let (extra, waste_in, waste_out) = match kernel.layout {
         Layout::Vectorized => (0.0, 1.0, 1.0),
@@ -153,9 +153,9 @@ impl Family for Pointwise {
             return None;
         }
         // All of them are bound by memory, even those of many instructions.
-        let traffic = Traffic::of(call, ctx, spec);
+        let traffic = Traffic::from_call(call, ctx, spec);
         let us = spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0);
-        Some(Specified::of_memory(us, call, spec))
+        Some(Specified::by_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

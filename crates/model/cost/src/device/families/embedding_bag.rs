@@ -138,7 +138,7 @@ impl Family for Bags {
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
         match &call.kernel {
             Kernel::EmbeddingBag(bag) if bag.pass == Pass::Forward => {
-                Some(embedding::forward(&embedding::Batched::of_bag(bag), spec))
+                Some(embedding::forward(&embedding::Batched::from_bag(bag), spec))
             }
             _ => None,
         }

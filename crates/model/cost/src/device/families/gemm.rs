@@ -48,7 +48,7 @@ fn vector(gemm: &Gemm) -> bool {
 }
 
 fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let shape = shape(gemm, call);
     let mut cut = best(&shape, spec);
     let aligned = match gemm.precision {
@@ -167,8 +167,8 @@ impl Family for Products {
         let turns = (tiles / f64::from(spec.multiprocessors)).ceil();
         let one = 2.0 * rows * columns * (gemm.k as f64 + TILE_ENDS);
         let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
-        let memory_us = spec.dram_us(Traffic::of(call, ctx, spec).dram());
-        let formula = Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
+        let memory_us = spec.dram_us(Traffic::from_call(call, ctx, spec).dram());
+        let formula = Specified::by_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
         // Tiles that are mostly empty were not observed: a library has other tiles for them.
         let full = gemm.batch as f64 * gemm.m as f64 * gemm.n as f64 / (tiles * rows * columns).max(1.0);
         Some(Specified { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })

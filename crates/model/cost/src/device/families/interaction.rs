@@ -70,7 +70,7 @@ fn shared_bytes(shape: &Interaction) -> f64 {
 }
 
 fn model(shape: &Interaction, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let mut traffic = Traffic::of(call, ctx, spec);
+    let mut traffic = Traffic::from_call(call, ctx, spec);
     traffic.dram_written = written_through(traffic.written, call.footprint() as f64, spec);
     let constants = &spec.constants.interaction;
     let alone = constants.alone;

@@ -82,7 +82,7 @@ pub const ALL: [&dyn Family; 28] = [
 
 /// Returns the family of a kernel.
 #[must_use]
-pub fn of(kernel: &Kernel) -> &'static dyn Family {
+pub fn find(kernel: &Kernel) -> &'static dyn Family {
     match kernel {
         Kernel::Gemm(_) => &gemm::Products,
         Kernel::Conv(_) => &conv::Convolutions,

@@ -21,7 +21,7 @@ const MANY_ROWS: u64 = 64 << 10;
 const NARROW: u64 = 32 * 66;
 
 fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let backward = kernel.pass == Pass::Backward;
     let work = Rows {
         rows: kernel.rows as f64,
@@ -84,12 +84,12 @@ impl Family for Norms {
     fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
         let Kernel::Norm(norm) = &call.kernel else { return None };
         let vectors = norm.kind == NormKind::Layer && norm.length.is_multiple_of(4);
-        let traffic = Traffic::of(call, ctx, spec);
+        let traffic = Traffic::from_call(call, ctx, spec);
         if norm.pass != Pass::Forward || !vectors {
             return None;
         }
         let us = read_again::layer_norm_us(norm, call.dtype, &traffic, spec)?;
-        Some(Specified::of_memory(us, call, spec))
+        Some(Specified::by_memory(us, call, spec))
     }
 
     fn published(&self) -> Published {

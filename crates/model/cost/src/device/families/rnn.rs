@@ -24,7 +24,7 @@ struct Model {
 }
 
 fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let (gates, hidden) = (rnn.gates.max(1) as f64, rnn.hidden.max(1) as f64);
     let (steps, batch) = (rnn.steps.max(1) as f64, rnn.batch.max(1) as f64);
     let (layers, directions) = (rnn.layers.max(1) as f64, rnn.directions.max(1) as f64);

@@ -46,7 +46,7 @@ struct Model {
 }
 
 fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
     let launches = f64::from(call.launches.max(1)) * spec.launch.floor_us;
@@ -75,7 +75,7 @@ fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
 }
 
 fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
     let element = call.dtype.size() as f64;

@@ -141,7 +141,7 @@ impl Family for BatchedTables {
         let Kernel::TableBatched(tables) = &call.kernel else {
             return None;
         };
-        let batched = embedding::Batched::of_tables(tables);
+        let batched = embedding::Batched::from_tables(tables);
         Some(match tables.pass {
             Pass::Forward => embedding::forward(&batched, spec),
             Pass::Backward => embedding::backward(&batched, spec),

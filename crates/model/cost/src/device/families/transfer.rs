@@ -31,7 +31,7 @@ impl Family for Transfers {
             let Kernel::Transfer(transfer) = &call.kernel else {
                 return super::blank(self, out);
             };
-            push_shared(call, ctx, &Traffic::of(call, ctx, spec), us(transfer, spec), out);
+            push_shared(call, ctx, &Traffic::from_call(call, ctx, spec), us(transfer, spec), out);
         }
         "to_host" => flag(transfer.direction == Direction::ToHost),
         "pinned" => flag(transfer.pinned),

@@ -97,7 +97,7 @@ fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
     let Some(lent) = profile.lent.clone() else { return profile.into_families() };
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
         let told = lent.layer.families.iter().find(|told| told.name == header.name);
-        let stages = lent.layer.of(&header.name).to_vec();
+        let stages = lent.layer.family(&header.name).to_vec();
         told.map(|told| (told.clone(), FamilyModels { stages, ..FamilyModels::default() })).unwrap_or_else(
             || {
                 let header =

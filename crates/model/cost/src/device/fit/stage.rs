@@ -77,12 +77,12 @@ pub fn fit(
     options: &FitOptions,
 ) -> Result<Option<StageFit>, LearnError> {
     let Some(first) = rows.first() else { return Ok(None) };
-    let family = families::of(&first.of.call.kernel);
+    let family = families::find(&first.of.call.kernel);
     let (rows, kinds) = judged(rows, held_out, |row| stage::kind_of(family, &row.of.call));
     if rows.is_empty() {
         return Ok(None);
     }
-    let left = Left::of(&rows, family);
+    let left = Left::measure(&rows, family);
     let observations: Vec<&Observation> = rows.iter().map(|row| row.of).collect();
     let gpus: Vec<u32> = rows.iter().map(|row| row.gpu).collect();
     let folds = match held_out {
@@ -132,7 +132,7 @@ pub fn fit(
     let interval = Interval::fit(&left.table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
     let in_steps = rows.iter().any(|row| row.of.ctx.setting == Setting::Step);
-    let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or(LearnError::NoScore);
+    let score = |residuals: &[f64]| Score::from_residuals(residuals).ok_or(LearnError::NoScore);
     let header = StageHeader {
         rows: rows.len(),
         cases: rows.iter().map(|row| (row.gpu, row.of.case)).collect::<BTreeSet<(u32, u32)>>().len(),
@@ -175,7 +175,7 @@ struct Left {
 }
 
 impl Left {
-    fn of(rows: &[Row<'_>], family: &dyn Family) -> Left {
+    fn measure(rows: &[Row<'_>], family: &dyn Family) -> Left {
         let before = priced(rows, Context::clone);
         let mut table = Table::new(stage::names(family).count());
         for (row, before) in rows.iter().zip(&before) {

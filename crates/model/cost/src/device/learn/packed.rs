@@ -69,7 +69,7 @@ pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
             return Err(TreesError::Threshold);
         }
     }
-    let (columns, places) = Places::of(&packed.thresholds)?;
+    let (columns, places) = Places::from_thresholds(&packed.thresholds)?;
     let mut counts = [0; 256];
     counts.iter_mut().zip(&packed.thresholds).for_each(|(count, thresholds)| *count = thresholds.len());
     counts[usize::from(LEAF)] = usize::MAX;

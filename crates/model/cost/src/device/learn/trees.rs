@@ -72,7 +72,7 @@ pub(super) struct Places([u8; 256]);
 
 impl Places {
     /// Returns the columns of these thresholds of each feature, in ascending order and each once, and the first column of each.
-    pub(super) fn of(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
+    pub(super) fn from_thresholds(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
         let mut columns = Vec::new();
         let mut places = Places([0; 256]);
         for (feature, thresholds) in thresholds.iter().enumerate() {
@@ -157,7 +157,7 @@ impl Trees {
             values.sort_by(f32::total_cmp);
             values.dedup();
         }
-        let (columns, places) = Places::of(&thresholds)?;
+        let (columns, places) = Places::from_thresholds(&thresholds)?;
         let step = (largest / 32_767.0).max(FINEST);
         let mut trees = Trees { step, columns, ..Trees::constant(base, features) };
         for tree in grown {

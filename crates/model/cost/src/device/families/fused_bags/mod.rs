@@ -226,7 +226,7 @@ impl Family for Fused {
         let Kernel::FusedBags(bags) = &call.kernel else {
             return None;
         };
-        let batched = embedding::Batched::of_fused(bags);
+        let batched = embedding::Batched::from_fused(bags);
         Some(match bags.update {
             None => embedding::forward(&batched, spec),
             Some(_) => embedding::backward(&batched, spec),
