@@ -107,7 +107,7 @@ impl Tables {
             });
             return Tables { own: own.collect(), columns, spread: None };
         };
-        let spread = Spread::of(e, of, &tables);
+        let spread = Spread::new(e, of, &tables);
         let own = spread.of_rank(rank).map(|piece| {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
