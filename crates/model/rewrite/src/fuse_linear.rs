@@ -55,7 +55,7 @@ impl FuseLinear {
             let outermost = step.ops[op].thread == HostThreadId::MAIN && step.outermost(op) == op;
             let forward = outermost && among.has(step, op);
             let Some(product) = forward.then(|| product(step, op, facts)).flatten() else { continue };
-            match Layer::of(step, &uses, op, product) {
+            match Layer::find(step, &uses, op, product) {
                 Some(layer) => {
                     layer.fuse(step, &mut patch);
                     layers += 1;
@@ -102,7 +102,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn of(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
+    fn find(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
         let between = step.ops[linear].call.as_deref()?.gives().next()?;
         let mut after =
             uses.consumers(between).iter().map(|&op| step.outermost(op)).filter(|&op| op != linear);

@@ -13,7 +13,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(step: &Step, tensor: TensorId) -> Place {
+    fn from_tensor(step: &Step, tensor: TensorId) -> Place {
         let row = &step.tensors[tensor];
         // Sparse and empty tensors have no memory of their own.
         let own = row.storage.filter(|_| !row.value.is_sparse() && row.value.numel() > 0);
@@ -31,7 +31,7 @@ pub(crate) struct Linked {
 
 impl Linked {
     /// Groups of the tensors of ops that update parameters. Scalars and host tensors belong to no parameter.
-    pub fn of(step: &Step, ops: &[OpId]) -> Linked {
+    pub fn find(step: &Step, ops: &[OpId]) -> Linked {
         let mut linked = Linked::default();
         for call in ops.iter().filter_map(|&op| step.ops[op].call.as_deref()) {
             let is_number = |tensor: TensorId| {
@@ -56,7 +56,7 @@ impl Linked {
         let mut first = None;
         for tensor in tensors {
             let next = self.above.len();
-            let number = *self.numbers.entry(Place::of(step, tensor)).or_insert(next);
+            let number = *self.numbers.entry(Place::from_tensor(step, tensor)).or_insert(next);
             if number == next {
                 self.above.push(next);
             }
@@ -76,7 +76,7 @@ impl Linked {
 
     /// The group of a tensor; `None` where no op takes or returns it.
     pub fn set(&self, step: &Step, tensor: TensorId) -> Option<usize> {
-        self.numbers.get(&Place::of(step, tensor)).map(|&number| self.root(number))
+        self.numbers.get(&Place::from_tensor(step, tensor)).map(|&number| self.root(number))
     }
 }
 

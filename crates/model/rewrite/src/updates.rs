@@ -25,10 +25,10 @@ impl Updates {
 }
 
 /// Finds the updates; `tensors` holds each table and the tensors computed from its gradient.
-pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
+pub(crate) fn find(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     let mut updates = Updates { alone: vec![Vec::new(); tensors.len()], lists: Vec::new() };
     let outermost = outermost(step);
-    let mut owners = Owners::of(step, &outermost, &tensors);
+    let mut owners = Owners::find(step, &outermost, &tensors);
     let mut counts = Vec::new();
     for (at, &op) in outermost.iter().enumerate() {
         let Some(call) = &step.ops[op].call else { continue };
@@ -60,8 +60,8 @@ struct Owners {
 }
 
 impl Owners {
-    fn of(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
-        let linked = Linked::of(step, ops);
+    fn find(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
+        let linked = Linked::find(step, ops);
         let mut owners = Owners {
             linked,
             of_set: FxHashMap::default(),

@@ -30,7 +30,7 @@ impl<'s> Rounds<'s> {
     pub fn add(&mut self, pass: &Pass, round: u32) {
         let (step, roots) = (self.step, pass.ops());
         let kept = kept(step, &roots);
-        let mut names = Names::of(step, &roots, made(step, &roots), self.next_storage);
+        let mut names = Names::new(step, &roots, made(step, &roots), self.next_storage);
         for thread in [&pass.script, &pass.engine] {
             let Some(&last) = thread.last() else { continue };
             let mut again = Vec::with_capacity(thread.len());

@@ -50,7 +50,7 @@ pub(super) fn most_called(modules: &Modules) -> Option<String> {
 }
 
 /// The ops run by the outermost modules for which `is` holds. The model itself is not a block.
-pub(super) fn of_modules(
+pub(super) fn by_modules(
     step: &Step,
     forward: &[OpId],
     modules: &Modules,
@@ -80,7 +80,7 @@ pub(super) fn of_modules(
 }
 
 /// Repeated stretches of a forward pass of this number of ops.
-pub(super) fn of_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
+pub(super) fn by_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
     let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
     for places in stretches {
         found.of[places].fill(Some(found.names.len()));

@@ -10,7 +10,7 @@ use steptime_graph::ModuleId;
 use steptime_step::{OpId, Step};
 
 pub(crate) use self::called::Found;
-use self::called::{most_called, of_modules, of_repeats};
+use self::called::{by_modules, by_repeats, most_called};
 use crate::error::Error;
 use crate::rule::Facts;
 use crate::selection::{Selection, matches};
@@ -89,14 +89,14 @@ impl Blocks {
             (Blocks::Repeated, Some(modules)) => {
                 let class = most_called(modules);
                 let is = |at: ModuleId| Some(&modules.list[at].class) == class.as_ref();
-                let found = of_modules(step, forward, modules, &is);
-                Ok(if found.names.len() > 1 { found } else { of_repeats(forward.len(), again()) })
+                let found = by_modules(step, forward, modules, &is);
+                Ok(if found.names.len() > 1 { found } else { by_repeats(forward.len(), again()) })
             }
-            (Blocks::Repeated, None) => Ok(of_repeats(forward.len(), again())),
+            (Blocks::Repeated, None) => Ok(by_repeats(forward.len(), again())),
             (_, None) => Err(Error::NoModules),
             (Blocks::Depth(depth), Some(modules)) => {
                 let is = |at: ModuleId| called::around(modules, at).count() == depth + 1;
-                self.some(of_modules(step, forward, modules, &is))
+                self.some(by_modules(step, forward, modules, &is))
             }
             (Blocks::Modules(paths), Some(modules)) => {
                 for path in paths {
@@ -105,7 +105,7 @@ impl Blocks {
                     }
                 }
                 let is = |at: ModuleId| paths.iter().any(|path| matches(path, &modules.list[at].path));
-                self.some(of_modules(step, forward, modules, &is))
+                self.some(by_modules(step, forward, modules, &is))
             }
         }
     }

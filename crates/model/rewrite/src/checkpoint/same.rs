@@ -14,7 +14,7 @@ const PRIME: u64 = (1 << 61) - 1;
 const BASE: u64 = 0x0f3d_5b79_a2c4_e681;
 
 impl Same {
-    pub fn of(keys: &[u32]) -> Same {
+    pub fn new(keys: &[u32]) -> Same {
         let (mut sums, mut powers) = (vec![0], vec![1]);
         for (at, &key) in keys.iter().enumerate() {
             sums.push((times(sums[at], BASE) + u64::from(key) + 1) % PRIME);

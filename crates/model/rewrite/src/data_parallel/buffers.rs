@@ -14,7 +14,7 @@ const STATISTICS: [usize; 2] = [3, 4];
 /// Inserts the broadcast of the first rank's buffers before the forward pass (`broadcast_buffers`); returns the number of buffers.
 pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
     let uses = Uses::find(step);
-    let passes = Passes::of(step);
+    let passes = Passes::find(step);
     let buffers = find(step, &uses, &passes.forward);
     let Some(&first) = passes.forward.iter().find(|&&op| !copies_inputs(step, op)) else { return 0 };
     let stream = free_stream(step);

@@ -40,7 +40,7 @@ impl Trained {
 /// # Errors
 /// Where there is none.
 pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<Trained>, Error> {
-    let whole = units::of(step, &Passes::of(step), &Found::default(), gradients).pop();
+    let whole = units::find(step, &Passes::find(step), &Found::default(), gradients).pop();
     let whole = whole.ok_or_else(none)?;
     let of = |&(at, gradient): &(usize, Gradient)| Trained { parameter: whole.parameters[at], gradient };
     let all: Vec<Trained> = whole.gradients.iter().map(of).collect();

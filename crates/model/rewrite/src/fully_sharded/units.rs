@@ -31,7 +31,7 @@ pub(super) struct Unit {
 }
 
 /// The units of a step: those of the blocks in order, then the rest. Units without parameters are left out.
-pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradient]) -> Vec<Unit> {
+pub(super) fn find(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradient]) -> Vec<Unit> {
     let whole = found.names.len();
     let mut units = vec![Unit::default(); whole + 1];
     for (unit, name) in units.iter_mut().zip(&found.names) {
@@ -135,7 +135,7 @@ fn functions(
 fn pair(step: &Step, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
     let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
     let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
-    let linked = Linked::of(step, &updates);
+    let linked = Linked::find(step, &updates);
     // A group with several parameters does not identify one.
     let mut owners: FxHashMap<usize, Option<(usize, usize)>> = FxHashMap::default();
     for (at, unit) in units.iter().enumerate() {

@@ -34,12 +34,12 @@ struct Cut {
 }
 
 impl Parts {
-    pub fn of(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
+    pub fn find(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
         let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
         let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
         let mut all = Parts {
             parts: FxHashMap::default(),
-            linked: Linked::of(step, &updates),
+            linked: Linked::find(step, &updates),
             cuts: FxHashMap::default(),
             shapes: FxHashMap::default(),
         };
@@ -90,13 +90,13 @@ impl Parts {
                 let listed: usize = call.inputs.iter().map(|arg| self.listed(step, arg)).sum();
                 if listed > 0 && step.outermost(op) == op {
                     let hook = if call.outputs.is_empty() { hooks::LIST } else { hooks::NEW_LIST };
-                    patch.script.push((op, hook.of(listed)));
+                    patch.script.push((op, hook.cost(listed)));
                     let longest = call.inputs.iter().map(|arg| self.listed(step, arg)).max();
                     widest = widest.max(longest.unwrap_or(0));
                 }
             }
             if widest > 0 && step.event(root).is_optimizer_step() {
-                patch.script.push((root, hooks::OPTIMIZER.of(widest)));
+                patch.script.push((root, hooks::OPTIMIZER.cost(widest)));
             }
         }
         for tensor in reshaped {

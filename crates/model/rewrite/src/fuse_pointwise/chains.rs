@@ -39,7 +39,7 @@ fn kernels(units: &Units, forward: &[usize]) -> usize {
 /// Connected elementwise ops of the forward pass, in order: each joins the preceding ops whose outputs it takes, as long as no other op in between
 /// takes these.
 fn connected(units: &Units) -> Vec<Vec<usize>> {
-    let mut groups = Groups::of(units.forward.len());
+    let mut groups = Groups::new(units.forward.len());
     let mut writer: FxHashMap<TensorId, usize> = FxHashMap::default();
     // The ops that made each tensor, one per group.
     let mut makers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();

@@ -22,7 +22,7 @@ struct Group {
 
 impl Groups {
     /// No groups yet, for this number of ops.
-    pub fn of(ops: usize) -> Groups {
+    pub fn new(ops: usize) -> Groups {
         Groups { parent: (0..ops).collect(), groups: (0..ops).map(|_| Group::default()).collect() }
     }
 

@@ -50,7 +50,7 @@ impl Rule for FusePointwise {
 impl FusePointwise {
     /// Fuses chosen ops of the forward pass only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
-        let units = Units::of(step, facts, among);
+        let units = Units::find(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {
             let reason = "no two elementwise ops of the forward pass follow one another alone".to_owned();

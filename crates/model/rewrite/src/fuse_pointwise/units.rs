@@ -42,7 +42,7 @@ pub(super) struct Units {
 pub(super) struct Takers([FxHashMap<TensorId, Vec<usize>>; 2]);
 
 impl Takers {
-    fn of(passes: [&[Unit]; 2]) -> Takers {
+    fn find(passes: [&[Unit]; 2]) -> Takers {
         Takers(passes.map(|units| {
             let mut takers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
             for (at, unit) in units.iter().enumerate() {
@@ -70,16 +70,16 @@ impl Takers {
 
 impl Units {
     /// The units of a step. Ops of the forward pass that are not in `among` are never part of a chain.
-    pub fn of(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
-        let passes = Passes::of(step);
-        let unit = |op: OpId| Unit::of(step, op, facts);
+    pub fn find(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
+        let passes = Passes::find(step);
+        let unit = |op: OpId| Unit::new(step, op, facts);
         let forward = passes.forward.into_iter().map(|op| match among.has(step, op) {
             true => unit(op),
             false => Unit { does: Does::Other, ..unit(op) },
         });
         let (forward, backward): (Vec<Unit>, Vec<Unit>) =
             (forward.collect(), passes.backward.into_iter().map(unit).collect());
-        let takers = Takers::of([&forward, &backward]);
+        let takers = Takers::find([&forward, &backward]);
         Units { forward, backward, takers }
     }
 
@@ -108,7 +108,7 @@ impl Units {
 }
 
 impl Unit {
-    fn of(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
+    fn new(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
         let (mut takes, mut gives) = (Vec::new(), Vec::new());
         let mut made: FxHashSet<TensorId> = FxHashSet::default();
         for call in calls(step, op) {

@@ -10,7 +10,7 @@ use super::views::Views;
 use crate::new_ops::function;
 
 /// The gradient `[bags, columns]`, and a backward function to insert before that of the call; `None` where the gradient has an unknown form.
-pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(TensorId, Option<NewOp>)> {
+pub(super) fn build(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(TensorId, Option<NewOp>)> {
     let first = &group.members[0];
     let own = first.trained.as_ref()?.gradient;
     let columns: i64 = group.members.iter().map(|member| member.lookup.width).sum();

@@ -57,7 +57,7 @@ impl Group {
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
 /// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
-pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
+pub(super) fn build(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::find(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
@@ -65,10 +65,10 @@ pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (V
         left.extend(refused.clone());
         refused.is_none()
     });
-    let trained = trained::of(step, &uses, &lookups);
+    let trained = trained::find(step, &uses, &lookups);
     let own =
         |trained: &Option<Trained>| trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default();
-    let updates = updates::of(step, trained.iter().map(own).collect());
+    let updates = updates::find(step, trained.iter().map(own).collect());
     let mut rules = Rules::default();
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for (at, (lookup, trained)) in lookups.into_iter().zip(trained).enumerate() {

@@ -40,7 +40,7 @@ pub(super) struct Inputs {
 }
 
 /// Makes the inputs; `removed` are the ops that took them before.
-pub(super) fn of(
+pub(super) fn build(
     views: &mut Views<'_>,
     uses: &Uses,
     group: &Group,

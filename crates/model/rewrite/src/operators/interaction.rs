@@ -38,7 +38,7 @@ fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patc
     views.patch.insert.push((Place::Before(join), own));
     views.patch.remove.extend(&dot.ops);
     if trained {
-        let backward = interaction_backward::of(step, uses, dot)?;
+        let backward = interaction_backward::find(step, uses, dot)?;
         insert(&mut views, dot, &backward);
         backward.bypass(uses, &mut views.patch, step);
     }

@@ -34,7 +34,7 @@ impl Library {
     ) -> Box<dyn Calls + 'c> {
         match self {
             Library::Steptime => Box::new(Pool { group, inputs }),
-            Library::Fbgemm => Box::new(Fused::of(views, group, inputs)),
+            Library::Fbgemm => Box::new(Fused::new(views, group, inputs)),
         }
     }
 

@@ -116,9 +116,9 @@ fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups,
     for patch in &patches {
         draft.patch(patch)?;
     }
-    let (groups, mut left) = groups::of(draft.step(), |lookup| library.refuses(draft.step(), lookup));
+    let (groups, mut left) = groups::build(draft.step(), |lookup| library.refuses(draft.step(), lookup));
     let mut made = Made::default();
-    let mut leaving = Leaving::of(draft.step(), &groups);
+    let mut leaving = Leaving::find(draft.step(), &groups);
     for group in &groups {
         let known = made.counts();
         let Some(patch) = one_call::patch(&draft, group, &mut made, &mut leaving, library, rule) else {

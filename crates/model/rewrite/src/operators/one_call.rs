@@ -22,16 +22,16 @@ pub(super) fn patch(
     let mut views = Views { step, patch: Patch::new(rule) };
     let mut removed: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
     removed.extend(group.trained().flat_map(|trained| trained.roots.iter().copied()));
-    let inputs = inputs::of(&mut views, uses, group, &removed, made);
+    let inputs = inputs::build(&mut views, uses, group, &removed, made);
     let at = Place::Before(group.last);
-    let (pooled, after) = results::of(&mut views, group);
+    let (pooled, after) = results::build(&mut views, group);
     let calls = library.calls(&mut views, group, &inputs);
     let forward = calls.forward(&mut views, pooled);
     for op in inputs.ops.iter().cloned().chain(forward).chain(after) {
         views.patch.insert.push((at, op));
     }
     if let Some(first) = group.first.filter(|_| group.is_updated()) {
-        let (comes, functions) = gradient::of(&mut views, uses, group)?;
+        let (comes, functions) = gradient::build(&mut views, uses, group)?;
         let backward = calls.backward(&mut views, comes);
         views.patch.insert.extend(functions.into_iter().chain(backward).map(|op| (Place::Before(first), op)));
         leaving.leave(&mut views.patch, step, group);

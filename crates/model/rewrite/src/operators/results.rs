@@ -9,7 +9,7 @@ use super::lookups::tensor;
 use super::views::Views;
 
 /// The output of the call, `[bags, columns]`, and the op after it.
-pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
+pub(super) fn build(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
     let step = views.step;
     let lookups = || group.members.iter().map(|member| &member.lookup);
     let first = &group.members[0].lookup;

@@ -38,9 +38,9 @@ pub(super) struct Leaving {
 
 impl Leaving {
     /// The optimizers of a step before any table is removed.
-    pub(super) fn of(step: &Step, groups: &[Group]) -> Leaving {
+    pub(super) fn find(step: &Step, groups: &[Group]) -> Leaving {
         let trained = groups.iter().flat_map(Group::trained);
-        let updates = updates::of(step, trained.map(|one| one.own.clone()).collect());
+        let updates = updates::find(step, trained.map(|one| one.own.clone()).collect());
         let children = updates.lists.iter().map(|(op, _)| step.ops[*op].children.clone()).collect();
         Leaving {
             children,

@@ -35,7 +35,7 @@ impl Trained {
 }
 
 /// The backward pass of each lookup, where it has one. Of identical lookups, the last has the first backward op.
-pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
+pub(crate) fn find(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
     let named = |op: &OpId| {
         let name = &*step.ops[*op].name;
         name == "aten::embedding_backward" || name.starts_with("aten::_embedding_bag_backward")

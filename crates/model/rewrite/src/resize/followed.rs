@@ -20,7 +20,7 @@ pub(crate) struct Followed {
 impl Followed {
     /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension
     /// contradict.
-    pub(super) fn of(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Followed {
+    pub(super) fn build(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Followed {
         let mut seeds = seeds::find(step, ops, batch, dims);
         let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
         let from = batch / passes;

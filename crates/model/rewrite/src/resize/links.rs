@@ -58,8 +58,8 @@ pub(super) struct Made {
 
 impl Made {
     /// The origins in a step.
-    pub fn of(step: &Step) -> Made {
-        Made { sparse: Sparse::of(step), joins: Joins::of(step) }
+    pub fn find(step: &Step) -> Made {
+        Made { sparse: Sparse::find(step), joins: Joins::find(step) }
     }
 }
 
@@ -76,7 +76,7 @@ struct Seen<'s> {
 }
 
 /// The links that an op makes between its tensors.
-pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link> {
+pub(super) fn find(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
     // Tensors received from other ranks have the samples of those.
     if is_exchange(step, op) {

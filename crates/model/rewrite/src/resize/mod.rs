@@ -72,7 +72,7 @@ impl Rule for ResizeBatch {
         if self.to == from {
             return Ok(Vec::new());
         }
-        let follow = || Followed::of(step, facts.ops, from, &self.dims);
+        let follow = || Followed::build(step, facts.ops, from, &self.dims);
         let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
         let own = if known.is_none() { Some(follow()) } else { None };
         let Some(Followed { seeds, forms, passes }) =

@@ -28,7 +28,7 @@ pub(crate) struct Seeds {
 
 impl Seeds {
     /// Some dimensions of a model; no tensors are kept.
-    pub fn of(dims: Vec<(TensorId, usize)>) -> Seeds {
+    pub fn new(dims: Vec<(TensorId, usize)>) -> Seeds {
         let kept = FxHashSet::default();
         Seeds { dims, kept, unsure: Vec::new(), ambiguous: Vec::new(), samples: false }
     }
@@ -90,7 +90,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
     let uses = Uses::find(step);
     let kept = kept(step, ops, &uses);
     let samples = i64::try_from(batch).unwrap_or(i64::MAX);
-    let mut seeds = Seeds { kept, samples: true, ..Seeds::of(Vec::new()) };
+    let mut seeds = Seeds { kept, samples: true, ..Seeds::new(Vec::new()) };
     let mut inputs: Vec<TensorId> = Vec::new();
     for tensor in step.tensors.keys() {
         let is_input = match uses.producer(tensor) {

@@ -12,10 +12,10 @@ use super::seeds::Seeds;
 /// Propagates the seeds through all ops; `from` is the recorded growing size.
 pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
     let mut forms = Forms::new(step, from);
-    let made = Made::of(step);
+    let made = Made::find(step);
     let running = step.running();
-    let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &made)).collect();
-    let near = Near::of(step, running);
+    let links: Vec<Link> = running.iter().flat_map(|&op| links::find(step, op, ops, &made)).collect();
+    let near = Near::new(step, running);
     forms.seed(step, seeds);
     close(&mut forms, step, &links, &near, seeds);
     if seeds.samples {

@@ -100,7 +100,7 @@ impl ShardTables {
             if to == from {
                 continue;
             }
-            let looked_up = inputs::of_tables(step)?;
+            let looked_up = inputs::find(step)?;
             let seeds =
                 resize::find(step, facts.ops, from).only(|tensor| looked_up.contains(&tensor) == of_tables);
             if seeds.dims.is_empty() && seeds.unsure.is_empty() {
@@ -139,7 +139,7 @@ impl Rule for ShardTables {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        if Passes::of(step).are_several(step) {
+        if Passes::find(step).are_several(step) {
             let reason = "gradients are accumulated over several backward passes, and how tables are looked up in each is not known: place the \
                           tables of the step of one batch"
                 .to_owned();

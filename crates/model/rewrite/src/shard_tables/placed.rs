@@ -136,7 +136,7 @@ fn remove(
         let own = table.trained.as_ref().map(|trained| trained.own.clone());
         own.unwrap_or_else(|| std::iter::once(table.lookup.table).collect())
     });
-    let updates = updates::of(step, sets.collect());
+    let updates = updates::find(step, sets.collect());
     for one in &foreign {
         gone.extend(updates.alone[one.at].iter().copied());
     }

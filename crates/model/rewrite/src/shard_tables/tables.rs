@@ -17,7 +17,7 @@ pub(super) struct Table {
 pub(super) fn find(step: &Step) -> Vec<Table> {
     let uses = Uses::find(step);
     let lookups = lookups::each(step);
-    let trained = trained::of(step, &uses, &lookups);
+    let trained = trained::find(step, &uses, &lookups);
     lookups.into_iter().zip(trained).map(|(lookup, trained)| Table { lookup, trained }).collect()
 }
 

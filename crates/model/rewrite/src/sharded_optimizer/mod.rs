@@ -74,7 +74,7 @@ impl Rule for ShardedOptimizer {
         }
         let gradients = data_parallel::gradients_of(step, &FxHashSet::default())?;
         let parameters = trained(step, &gradients)?;
-        let share = Share::of(step, &parameters, self.dense.ranks);
+        let share = Share::assign(step, &parameters, self.dense.ranks);
         let update = share.update(step, self.name());
         let mut now = step.applied(&update, facts.ops)?;
         let mut patches = vec![update];

@@ -24,7 +24,7 @@ struct Join {
 
 /// The branches of all joins that are worth it, on at most `streams` streams; a unit is in at most one of them.
 pub(super) fn find(units: &Units<'_>, streams: usize) -> Vec<Branch> {
-    let above = Above::of(units);
+    let above = Above::find(units);
     let joins = (0..units.passes.forward.len()).filter(|&at| units.needs[at].len() > 1);
     let mut joins: Vec<Join> = joins.filter_map(|at| join(units, &above, at, streams)).collect();
     // The largest saving first; of equal ones the first.
@@ -83,7 +83,7 @@ struct Above {
 }
 
 impl Above {
-    fn of(units: &Units<'_>) -> Above {
+    fn find(units: &Units<'_>) -> Above {
         let mut rows: Vec<Vec<u64>> = Vec::with_capacity(units.passes.forward.len());
         for (at, needs) in units.needs.iter().enumerate() {
             let mut row = vec![0; at / 64 + 1];

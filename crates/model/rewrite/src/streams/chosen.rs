@@ -37,7 +37,7 @@ impl Rule for OnStream {
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let chosen = Selection::find(&self.ops, step, facts)?;
-        let units = Units::of(step, facts.ops);
+        let units = Units::find(step, facts.ops);
         refused(&units)?;
         let touched = |unit| chosen.iter().any(|&op| step.is_within(op, unit) || step.is_within(unit, op));
         let each = units.passes.forward.iter().zip(&units.weights);

@@ -48,7 +48,7 @@ impl Rule for Streams {
         if !(2..=MOST).contains(&self.count) {
             return Err(Error::Streams { asked: self.count, most: MOST });
         }
-        let units = Units::of(step, facts.ops);
+        let units = Units::find(step, facts.ops);
         refused(&units)?;
         let branches = branches::find(&units, self.count);
         let mut forward = vec![0; units.passes.forward.len()];

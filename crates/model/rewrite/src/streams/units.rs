@@ -23,8 +23,8 @@ pub(super) struct Units<'s> {
 }
 
 impl<'s> Units<'s> {
-    pub fn of(step: &'s Step, ops: &OpSet) -> Units<'s> {
-        let passes = Passes::of(step);
+    pub fn find(step: &'s Step, ops: &OpSet) -> Units<'s> {
+        let passes = Passes::find(step);
         let forward = &passes.forward;
         let mut known = Known::default();
         let needs = forward.iter().enumerate().map(|(at, &op)| known.needs(step, op, at)).collect();

@@ -22,7 +22,7 @@ fn in_turn(ranks: u32) -> Vec<TableHome> {
 }
 
 fn rule(homes: Vec<TableHome>, rank: u32, ranks: u32, batch: Option<u64>) -> ShardTables {
-    ShardTables { homes, rank, dense: DataParallel::of(ranks), batch, copies_apart: false }
+    ShardTables { homes, rank, dense: DataParallel::new(ranks), batch, copies_apart: false }
 }
 
 fn apply(example: &Example, rule: &ShardTables) -> Result<(Step, Scheduled), Error> {

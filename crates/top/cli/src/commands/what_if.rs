@@ -151,7 +151,7 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
         rules.push(Box::new(Accumulate { batches }));
     }
     if let Some(ranks) = changes.data_parallel {
-        rules.push(Box::new(DataParallel::of(ranks)));
+        rules.push(Box::new(DataParallel::new(ranks)));
     }
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));

@@ -72,7 +72,7 @@ impl World<'_> {
     #[must_use]
     pub fn of(ranks: u32) -> World<'static> {
         World {
-            dense: DataParallel::of(ranks),
+            dense: DataParallel::new(ranks),
             keeps: Keeps::All,
             tables: None,
             nodes: None,

@@ -33,7 +33,7 @@ fn rules() -> Vec<Box<dyn Rule>> {
         Box::new(Checkpoint::default()),
         Box::new(Streams { count: 2 }),
         Box::new(Accumulate { batches: 2 }),
-        Box::new(DataParallel::of(8)),
+        Box::new(DataParallel::new(8)),
     ]);
     rules
 }

@@ -40,7 +40,7 @@ pub(super) struct Fused<'c> {
 
 impl<'c> Fused<'c> {
     /// The tensors for a group's tables.
-    pub fn of(views: &mut Views<'_>, group: &'c Group, inputs: &Inputs) -> Fused<'c> {
+    pub fn new(views: &mut Views<'_>, group: &'c Group, inputs: &Inputs) -> Fused<'c> {
         let count = group.members.len() as i64;
         let elements = group.members.iter().map(|each| views.value(each.lookup.table).numel() as i64);
         let elements: i64 = elements.fold(0, i64::saturating_add);

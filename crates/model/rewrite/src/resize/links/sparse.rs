@@ -11,7 +11,7 @@ pub(super) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// The sparse tensors made in a step.
-    pub fn of(step: &Step) -> Sparse {
+    pub fn find(step: &Step) -> Sparse {
         let mut made = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];

@@ -11,7 +11,7 @@ pub(super) struct Joins(FxHashMap<TensorId, Vec<TensorId>>);
 
 impl Joins {
     /// The concatenated tensors of a step.
-    pub fn of(step: &Step) -> Joins {
+    pub fn find(step: &Step) -> Joins {
         let mut joined = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];
