@@ -98,10 +98,10 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
     let left = Bytes(problem.memory.0.saturating_sub(taken));
     // If a cache of its rows fits on a GPU, the memory of the host is too small.
     let cached = ways.iter().filter(|way| way.cached.is_some() && smallest(way) <= left);
-    if let Some(way) = cached.min_by_key(|way| of_a_host(problem, way)) {
+    if let Some(way) = cached.min_by_key(|way| host_memory(problem, way)) {
         let taken = problem.hosts(&state.loads).into_iter().min().unwrap_or_default();
         let left = Bytes(problem.host_memory.0.saturating_sub(taken.0));
-        let (cut, needs) = (way.cut.to_string(), of_a_host(problem, way));
+        let (cut, needs) = (way.cut.to_string(), host_memory(problem, way));
         return DoesNotFit { table, cut, on: On::Host, needs, left, of: problem.host_memory };
     }
     let Some(way) = ways.iter().min_by_key(|way| smallest(way)) else {
@@ -124,7 +124,7 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
 }
 
 /// Returns the memory that a way needs on the host of a node, with its parts divided evenly among nodes.
-fn of_a_host(problem: &Problem, way: &Way) -> Bytes {
+fn host_memory(problem: &Problem, way: &Way) -> Bytes {
     let node = problem.on_a_host();
     let nodes = problem.gpus.max(1).div_ceil(node) as usize;
     let together = match way.cut {

@@ -16,7 +16,7 @@ use crate::state::State;
 /// of tables; at most `most` changes are kept at a time.
 #[must_use]
 pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
-    let state = State::of(problem, plan);
+    let state = State::from_plan(problem, plan);
     let own = busy.iter().enumerate().max_by_key(|&(gpu, time)| (*time, std::cmp::Reverse(gpu)));
     let Some((own, _)) = own else { return Vec::new() };
     let own = own as u32;
@@ -55,7 +55,7 @@ struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    fn of(placed: &'a Placed) -> At<'a> {
+    fn from_placed(placed: &'a Placed) -> At<'a> {
         At { way: placed.way, gpus: &placed.gpus }
     }
 }
@@ -75,7 +75,7 @@ struct Found<'p> {
 impl Found<'_> {
     /// Adds a change of the placements of some tables, given in table order.
     fn add(&mut self, changes: &[(usize, At<'_>)]) {
-        if changes.iter().all(|(table, at)| At::of(&self.plan.tables[*table]) == *at) {
+        if changes.iter().all(|(table, at)| At::from_placed(&self.plan.tables[*table]) == *at) {
             return;
         }
         let Some(estimate) = self.estimate(changes) else { return };
@@ -96,7 +96,7 @@ impl Found<'_> {
         let mut loads = self.before.to_vec();
         for (table, at) in changes {
             let ways = &self.problem.tables[*table].ways;
-            let was = At::of(&self.plan.tables[*table]);
+            let was = At::from_placed(&self.plan.tables[*table]);
             let (old, new) = (&ways[was.way], &ways[at.way]);
             if old.each != new.each {
                 loads.iter_mut().for_each(|load| *load = *load - old.each + new.each);
@@ -142,7 +142,7 @@ impl Change<'_> {
     /// Returns the placement of a table.
     fn at(&self, table: usize) -> At<'_> {
         let own = self.tables.iter().find(|(at, _)| *at == table);
-        At::of(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
+        At::from_placed(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
     }
 }
 

@@ -19,7 +19,7 @@ impl State {
     }
 
     /// Returns the state of an existing plan.
-    pub(crate) fn of(problem: &Problem, plan: &Plan) -> State {
+    pub(crate) fn from_plan(problem: &Problem, plan: &Plan) -> State {
         let mut state = State::new(problem);
         for (table, placed) in plan.tables.iter().enumerate() {
             state.lay(problem, table, placed.clone());
@@ -57,7 +57,7 @@ impl State {
             return None;
         }
         // Free memory of the hosts; not computed for ways that use none.
-        let mut hosts = Hosts::of(problem, way, &loads);
+        let mut hosts = Hosts::new(problem, way, &loads);
         let mut gpus: Vec<u32> = Vec::with_capacity(way.parts.len());
         // The load on every GPU counts as far as it makes the busiest GPU busier.
         let mut worst = match way.each == Load::default() {
@@ -129,7 +129,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn of(problem: &Problem, way: &Way, loads: &[Load]) -> Hosts {
+    fn new(problem: &Problem, way: &Way, loads: &[Load]) -> Hosts {
         let takes = way.parts.iter().any(|part| part.host_memory.0 > 0);
         let left = |taken: &Bytes| problem.host_memory.0.saturating_sub(taken.0);
         let left = if takes { problem.hosts(loads).iter().map(left).collect() } else { Vec::new() };
