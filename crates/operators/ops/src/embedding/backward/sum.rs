@@ -69,7 +69,7 @@ impl<'a> Sums<'a> {
 
     /// Returns the gradient of a distinct row, and a factor still to be applied.
     #[inline(always)]
-    pub(super) fn of<'b, S: Simd>(
+    pub(super) fn gradient<'b, S: Simd>(
         &'b self,
         s: S,
         group: usize,

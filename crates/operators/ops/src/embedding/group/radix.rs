@@ -178,7 +178,7 @@ struct Digit {
 
 impl Digit {
     #[inline(always)]
-    fn of(self, key: u64) -> usize {
+    fn extract(self, key: u64) -> usize {
         key.checked_shr(self.shift).unwrap_or(0) as usize & ((1 << self.bits) - 1)
     }
 }
@@ -187,13 +187,13 @@ impl Digit {
 fn pass(from: &impl Keys, digit: Digit, counts: &mut Vec<u32>, to: &mut [u64]) -> usize {
     counts.clear();
     counts.resize(1 << digit.bits, 0);
-    from.each(|key| counts[digit.of(key)] += 1);
+    from.each(|key| counts[digit.extract(key)] += 1);
     let mut next = 0;
     for count in counts.iter_mut() {
         next += std::mem::replace(count, next);
     }
     from.each(|key| {
-        let count = &mut counts[digit.of(key)];
+        let count = &mut counts[digit.extract(key)];
         to[*count as usize] = key;
         *count += 1;
     });
