@@ -102,7 +102,7 @@ pub(crate) fn find(
         }
         let said = own.or_else(|| around(activity));
         let groups = trace.distributed.as_ref().map_or(&[][..], |all| &all.groups);
-        let known = Known { names: &trace.names, groups };
+        let known = CollectiveContext { names: &trace.names, groups };
         activity.collective = Some(found.push_and_get_key(Collective::new(&known, said, kind)));
     }
     found
@@ -110,7 +110,7 @@ pub(crate) fn find(
 
 /// Returns the collectives of an execution trace, by the node on which each was recorded. Waiting for a collective does not count as one.
 pub(crate) fn by_node(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
-    let known = Known { names: &trace.names, groups: &trace.process_groups };
+    let known = CollectiveContext { names: &trace.names, groups: &trace.process_groups };
     let of = |recorded: &Recorded| {
         let Carrier::Node(row) = recorded.carrier else { return None };
         let collective = Collective::new(&known, Some(recorded), None);
@@ -122,13 +122,17 @@ pub(crate) fn by_node(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
 }
 
 /// Data about collectives from other parts of the trace.
-struct Known<'t> {
+struct CollectiveContext<'t> {
     names: &'t Strings,
     groups: &'t [ProcessGroup],
 }
 
 impl Collective {
-    fn new(known: &Known<'_>, said: Option<&Recorded>, kernel: Option<CollectiveKind>) -> Collective {
+    fn new(
+        known: &CollectiveContext<'_>,
+        said: Option<&Recorded>,
+        kernel: Option<CollectiveKind>,
+    ) -> Collective {
         let other = kernel.unwrap_or(CollectiveKind::Other);
         let Some(said) = said else {
             let (group, zero) = (Group::default(), Bytes(0));

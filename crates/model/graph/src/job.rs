@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use steptime_trace::Bytes;
 use typed_index_collections::TiVec;
 
-pub use self::measured::{Arrival, Met};
+pub use self::measured::{Arrival, RendezvousTimes};
 use crate::collectives::{Collective, Group};
 use crate::graph::StepGraph;
 use crate::ids::{ActivityId, RendezvousId};

@@ -207,7 +207,7 @@ impl File<'_> {
             None if row.call.is_none() && mentions_backward(&row.name) => BACKWARD,
             None => 0,
         };
-        let name = |of: fn(&steptime_graph::execution::Noted) -> steptime_trace::NameId| {
+        let name = |of: fn(&steptime_graph::execution::NodeAttributes) -> steptime_trace::NameId| {
             noted.map_or("", |(trace, noted)| trace.name(of(noted)))
         };
         let noted = noted.map(|(_, noted)| noted);
