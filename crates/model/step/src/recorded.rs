@@ -11,7 +11,7 @@ use steptime_trace::ActivityKind;
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step};
-use crate::tensors::{Tensor, Until};
+use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Tensors by their ids in the execution trace. One that is copied to the device has a row on either side.
 struct Table<'t> {
@@ -250,7 +250,7 @@ impl Table<'_> {
             storage,
             recorded: id,
             made,
-            until: Until::LastUse,
+            until: LifetimeEnd::LastUse,
         })
     }
 

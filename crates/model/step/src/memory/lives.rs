@@ -7,7 +7,7 @@ use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use super::sparse::PARTS;
-use super::within::Within;
+use super::within::EnclosingFunctions;
 use crate::call::Call;
 use crate::ids::OpId;
 use crate::step::Step;
@@ -23,7 +23,7 @@ const COMPILED_KERNEL: &str = "triton_";
 pub(super) fn find(
     step: &Step,
     order: &Order,
-    (running, within): (&[OpId], &TiVec<OpId, Within>),
+    (running, within): (&[OpId], &TiVec<OpId, EnclosingFunctions>),
     pieces: &Pieces,
 ) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; pieces.bytes.len()];

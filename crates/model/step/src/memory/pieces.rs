@@ -9,7 +9,7 @@ use steptime_graph::execution::StorageId;
 use super::sparse::Sparse;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
-use crate::tensors::{Tensor, Until};
+use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Allocation granularity of PyTorch's allocator, bytes.
 const GRAIN: u64 = 512;
@@ -31,7 +31,7 @@ pub(super) struct Pieces {
     /// Whether each piece was made within the recorded step, possibly by an op that no longer runs.
     pub made: Vec<bool>,
     /// End of the lifetime of each piece.
-    pub until: Vec<Until>,
+    pub until: Vec<LifetimeEnd>,
 }
 
 impl Pieces {
@@ -76,7 +76,7 @@ impl Pieces {
         if piece == next {
             self.bytes.push(0);
             self.made.push(false);
-            self.until.push(Until::LastUse);
+            self.until.push(LifetimeEnd::LastUse);
         }
         self.bytes[piece] = self.bytes[piece].max(bytes);
         self.made[piece] |= row.made;
@@ -111,7 +111,13 @@ mod tests {
 
     fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
         let value = Value::strided(shape, strides, Dtype::F32);
-        Tensor { value, storage: storage.map(StorageId), recorded: None, made: false, until: Until::LastUse }
+        Tensor {
+            value,
+            storage: storage.map(StorageId),
+            recorded: None,
+            made: false,
+            until: LifetimeEnd::LastUse,
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use steptime_cost::{CapturedDelays, HostCosts, UsualGaps};
 use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
-use steptime_step::Scheduled;
+use steptime_step::ScheduledStep;
 use steptime_trace::{Bytes, Nanos};
 
 use super::{Base, Edited, Pricing, parameters};
@@ -91,7 +91,7 @@ pub(super) fn slow(costs: &mut HostCosts, times: f64) -> Result<(), Error> {
 }
 
 /// Delays of captured graphs' parts, for those that are still present.
-fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
+fn captured(scheduled: &ScheduledStep, costs: &HostCosts) -> CapturedDelays {
     let carried = &scheduled.carried;
     let call =
         |was: CallId| carried.calls.iter_enumerated().find(|(_, at)| **at == Some(was)).map(|(at, _)| at);
@@ -107,7 +107,7 @@ fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
 }
 
 /// Scales staged copies of changed size by the profile's ratio.
-fn copies(recorded: &Step, scheduled: &Scheduled, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
+fn copies(recorded: &Step, scheduled: &ScheduledStep, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
     let staging = &default_host()?.copies;
     let us = |bytes: Bytes| staging.staging(bytes).map(|cost| cost.time.as_micros());
     let graph = &scheduled.graph;
