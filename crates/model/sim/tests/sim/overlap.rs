@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use steptime_cost::{Demand, Multiprocessor};
-use steptime_sim::sharing::Running;
+use steptime_sim::sharing::RunningKernels;
 use steptime_trace::{LaunchShape, Nanos};
 
 #[derive(Deserialize)]
@@ -79,7 +79,7 @@ fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
 
 /// End of two branches that begin together, ms.
 fn side_by_side(branches: [(Vec<(Nanos, Demand)>, Nanos); 2], multiprocessors: u32) -> f64 {
-    let mut running = Running::on(multiprocessors);
+    let mut running = RunningKernels::on(multiprocessors);
     let mut next = [0; 2];
     let mut ready = [Some(Nanos::ZERO); 2];
     loop {
