@@ -93,7 +93,7 @@ pub struct Prediction {
     /// Time by annotation.
     pub annotations: Vec<(String, PhaseCost)>,
     /// Sources of the host's times.
-    pub found: steptime_cost::Found,
+    pub found: steptime_cost::GapSources,
     /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
     pub slowness: Option<f64>,
     /// Launches and their prices, where kernel times come from a device profile.

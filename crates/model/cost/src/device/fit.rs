@@ -25,7 +25,7 @@ use super::profile::header::{Header, Spread, VERSION};
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
-pub use across::{Elsewhere, fit_across};
+pub use across::{MeasuredGpu, fit_across};
 pub use error::FitError;
 pub use host::without_host;
 pub use network::Search;

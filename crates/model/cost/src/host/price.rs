@@ -29,14 +29,14 @@ pub struct HostCosts {
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
     /// Sources of the times.
-    pub found: Found,
+    pub found: GapSources,
     /// Delays of parts of captured graphs.
     pub captured: CapturedDelays,
 }
 
 /// Staged copies larger than any in a profile's fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Guessed {
+pub struct GuessedCopies {
     /// Number of copies.
     pub copies: usize,
     /// Their cost together, known to a factor of two.
@@ -45,7 +45,7 @@ pub struct Guessed {
 
 /// Number of gaps by source of their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct GapSources {
     /// Gaps from the recording's own samples.
     pub own: usize,
     /// Gaps from a profile, by level of the matching context ([`super::edge::LEVEL_NAMES`]).
@@ -53,7 +53,7 @@ pub struct Found {
     /// Gaps with neither samples nor a profile entry: they take no time in the simulation.
     pub unpriced: usize,
     /// Copies larger than any in the profile's fit.
-    pub guessed: Guessed,
+    pub guessed: GuessedCopies,
 }
 
 /// Half-width of the 90 % interval of a step's host time if it comes from the recording itself: the host's
@@ -97,7 +97,7 @@ impl HostCosts {
     ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let work = release::own_work(graph, &coupling);
-        let mut found = Found::default();
+        let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = gaps
             .into_iter_enumerated()
             .map(|(mark, gap)| match gap {
@@ -140,7 +140,7 @@ impl HostCosts {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
             Process::Fresh => profile.attached.of_gaps(graph),
         };
-        let mut found = Found::default();
+        let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = (usual.0.iter_enumerated())
             .map(|(mark, usual)| {
                 if own::waits_for_device(graph, mark) {

@@ -3,7 +3,7 @@
 use steptime_aten::KernelCall;
 use steptime_cost::device::profile::header::{Header, Spread};
 use steptime_cost::device::{
-    Context, DeviceProfile, DeviceSpec, Elsewhere, FitOptions, ModelChoice, Observation, Source, Transfer,
+    Context, DeviceProfile, DeviceSpec, FitOptions, MeasuredGpu, ModelChoice, Observation, Source, Transfer,
     families, fit_across, fit_onto, without_host,
 };
 use steptime_trace::Nanos;
@@ -116,8 +116,8 @@ fn what_three_gpus_show_holds_on_a_fourth_of_another_architecture_alone() {
     let gpus: Vec<DeviceProfile> = [0.4, 0.6, 0.8].map(|factor| lent(other(factor), None)).into();
     let measured: Vec<Vec<Observation>> =
         gpus.iter().enumerate().map(|(at, gpu)| rows(gpu, 140 + at as i64, at)).collect();
-    let elsewhere: Vec<Elsewhere> =
-        gpus.iter().zip(&measured).map(|(profile, rows)| Elsewhere { profile, rows }).collect();
+    let elsewhere: Vec<MeasuredGpu> =
+        gpus.iter().zip(&measured).map(|(profile, rows)| MeasuredGpu { profile, rows }).collect();
     let corrections = fit_across(&elsewhere, profile(), &FitOptions::default()).unwrap();
     let ratio = |call: &KernelCall, spec: DeviceSpec| {
         let price = |profile: &DeviceProfile| profile.price(call, &Context::cold(call), ModelChoice::Best);

@@ -6,7 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, sector_waste};
@@ -70,8 +70,8 @@ impl Family for Concats {
         "ln_input_bytes_by_sm" => ln_ratio(each, f64::from(spec.multiprocessors)),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     features! {

@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -201,8 +201,8 @@ impl Family for Convolutions {
         "w32x32" => waves[9],
     }
 
-    fn published(&self) -> Published {
-        Published::Network
+    fn published(&self) -> PaperModel {
+        PaperModel::Network
     }
 
     features! {

@@ -4,7 +4,7 @@ use steptime_aten::kernel::{Elementwise, Layout, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
+use crate::device::family::{Family, SpecEstimate};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
@@ -146,7 +146,7 @@ impl Family for Pointwise {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Elementwise(kernel) = &call.kernel else { return None };
         let floats = matches!(call.dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16);
         if !floats || matches!(kernel.layout, Layout::Strided { .. }) || kernel.work == Work::Random {
@@ -155,7 +155,7 @@ impl Family for Pointwise {
         // All of them are bound by memory, even those of many instructions.
         let traffic = Traffic::from_call(call, ctx, spec);
         let us = spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0);
-        Some(Specified::by_memory(us, call, spec))
+        Some(SpecEstimate::by_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

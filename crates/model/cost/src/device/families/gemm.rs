@@ -4,8 +4,8 @@ use steptime_aten::kernel::{Epilogue, Gemm, Precision};
 use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
-use crate::device::paper::Published;
+use crate::device::family::{Family, SpecEstimate};
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::cuts;
@@ -126,8 +126,8 @@ impl Family for Products {
         "w32x32" => waves[9],
     }
 
-    fn published(&self) -> Published {
-        Published::Network
+    fn published(&self) -> PaperModel {
+        PaperModel::Network
     }
 
     features! {
@@ -151,7 +151,7 @@ impl Family for Products {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Gemm(gemm) = &call.kernel else { return None };
         if vector(gemm) {
             return None;
@@ -168,10 +168,10 @@ impl Family for Products {
         let one = 2.0 * rows * columns * (gemm.k as f64 + TILE_ENDS);
         let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
         let memory_us = spec.dram_us(Traffic::from_call(call, ctx, spec).dram());
-        let formula = Specified::by_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
+        let formula = SpecEstimate::by_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
         // Tiles that are mostly empty were not observed: a library has other tiles for them.
         let full = gemm.batch as f64 * gemm.m as f64 * gemm.n as f64 / (tiles * rows * columns).max(1.0);
-        Some(Specified { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
+        Some(SpecEstimate { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

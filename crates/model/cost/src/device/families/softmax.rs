@@ -4,7 +4,7 @@ use steptime_aten::kernel::{Pass, Softmax};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
+use crate::device::family::{Family, SpecEstimate};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
@@ -113,7 +113,7 @@ impl Family for Softmaxes {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Softmax(softmax) = &call.kernel else { return None };
         if softmax.pass == Pass::Backward || softmax.stride > 1 {
             return None;
@@ -126,7 +126,7 @@ impl Family for Softmaxes {
         } else {
             return None;
         };
-        Some(Specified::by_memory(us, call, spec))
+        Some(SpecEstimate::by_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

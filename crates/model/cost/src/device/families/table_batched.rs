@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -126,8 +126,8 @@ impl Family for BatchedTables {
         "ln_bags_by_sm" => ln_ratio(bags, f64::from(spec.multiprocessors)),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -11,7 +11,7 @@ use super::fixture::{call, h200, near, shipped};
 use super::{ALL, find, named};
 use crate::device::context::Context;
 use crate::device::learn::sizes::sizes;
-use crate::device::paper::{self, Published};
+use crate::device::paper::{self, PaperModel};
 use calls::{bag, batched, calls, conv, elementwise, gemm};
 
 /// Profiles that consist of a specification only.
@@ -175,13 +175,13 @@ fn the_paper_model_is_what_it_is_said_to_be() {
         let (found, roofline) = (family.paper(&call, &context, &spec), paper::roofline(&call, &spec));
         let name = family.name();
         match family.published() {
-            Published::Roofline => assert_eq!(found, Some(roofline), "{name}"),
-            Published::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
-            Published::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
+            PaperModel::Roofline => assert_eq!(found, Some(roofline), "{name}"),
+            PaperModel::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
+            PaperModel::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
             // Only the forward pass of a single bag has one.
-            Published::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
+            PaperModel::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
             // For almost no work all formulas give the shortest possible time.
-            Published::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
+            PaperModel::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
         }
     }
 }

@@ -145,7 +145,7 @@ pub fn fit(
     let family = families::find(&first.call.kernel);
     let rows = Rows::new(observations, spec, options);
     let Candidates { calibration, trees, network, held_out } = Candidates::fit(&rows, options)?;
-    let Judged { best, scores, intervals } = Judged::measure(&rows, &held_out, options)?;
+    let HeldOutQuality { best, scores, intervals } = HeldOutQuality::measure(&rows, &held_out, options)?;
     let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
     let mut told = BTreeMap::new();
     let mut models = FamilyModels { trees, ..FamilyModels::default() };
@@ -220,19 +220,19 @@ impl Candidates {
 }
 
 /// Quality of models on held-out rows.
-struct Judged {
+struct HeldOutQuality {
     /// Kind with the least mean error, among those that cover every row.
     best: ModelKind,
     scores: BTreeMap<ModelKind, Score>,
     intervals: BTreeMap<ModelKind, Interval>,
 }
 
-impl Judged {
+impl HeldOutQuality {
     fn measure(
         rows: &Rows,
         held_out: &BTreeMap<ModelKind, Vec<f64>>,
         options: &FitOptions,
-    ) -> Result<Judged, LearnError> {
+    ) -> Result<HeldOutQuality, LearnError> {
         let held = rows.folds.held_out();
         let unseen = rows.table.select(&held);
         let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
@@ -257,7 +257,7 @@ impl Judged {
             let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
             intervals.insert(kind, Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?);
         }
-        Ok(Judged { best, scores, intervals })
+        Ok(HeldOutQuality { best, scores, intervals })
     }
 }
 

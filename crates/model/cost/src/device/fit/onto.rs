@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::error::FitError;
 use super::peaks::f8_tflop_s;
-use super::stage::{HeldOut, Row};
+use super::stage::{HeldOutPart, Row};
 use super::{FitOptions, by_family, family, stage};
 use crate::device::error::Error;
 use crate::device::observation::Observation;
@@ -46,7 +46,7 @@ pub fn fit_onto(
                 Some(_) => {
                     let rows: Vec<Row> =
                         rows.iter().map(|of| Row { of, profile: &profile, gpu: 0, formula: None }).collect();
-                    stage::fit(&rows, HeldOut::Cases, options)
+                    stage::fit(&rows, HeldOutPart::Cases, options)
                         .map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }
                 None => family::fit(rows, &spec, options).map(|fitted| Fit::Family(Box::new(fitted))),

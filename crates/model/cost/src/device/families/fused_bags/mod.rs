@@ -12,7 +12,7 @@ use steptime_launch::{Lanes, Popularity, RowLayout, Streams};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -23,7 +23,7 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 pub(super) struct Fused;
 
 /// Tables of one size, each of which has the same share of the lookups.
-struct Alike {
+struct EqualTables {
     table: FusedTable,
     /// Number of these tables.
     count: f64,
@@ -64,7 +64,7 @@ struct Model {
 }
 
 /// Tables grouped by size, in the order in which each size comes first.
-fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<Alike> {
+fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<EqualTables> {
     let list = u16::from(bags.update.is_some());
     let mut resident = vec![0.0; bags.tables.len()];
     for (at, operand) in call.operands.iter().enumerate() {
@@ -76,14 +76,14 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
         }
     }
     let lookups = bags.lookups as f64 / (bags.tables.len() as f64).max(1.0);
-    let mut sizes: Vec<Alike> = Vec::new();
+    let mut sizes: Vec<EqualTables> = Vec::new();
     for (&table, resident) in bags.tables.iter().zip(resident) {
         match sizes.iter_mut().find(|one| one.table == table) {
             Some(known) => {
                 known.resident += (resident - known.resident) / (known.count + 1.0);
                 known.count += 1.0;
             }
-            None => sizes.push(Alike {
+            None => sizes.push(EqualTables {
                 table,
                 count: 1.0,
                 lookups,
@@ -211,8 +211,8 @@ impl Family for Fused {
         "ln_turns" => ln(turns),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
