@@ -1,6 +1,6 @@
 //! Recurrent networks by cuDNN.
 
-use steptime_aten::kernel::{Pass, Rnn};
+use steptime_aten::kernel::{self, Pass};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
@@ -14,7 +14,7 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Shape, best};
 use super::times::overlap;
 
-pub(super) struct Recurrent;
+pub(super) struct Rnn;
 
 struct Model {
     traffic: Traffic,
@@ -23,7 +23,7 @@ struct Model {
     total_us: f64,
 }
 
-fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+fn model(rnn: &kernel::Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let traffic = Traffic::from_call(call, ctx, spec);
     let (gates, hidden) = (rnn.gates.max(1) as f64, rnn.hidden.max(1) as f64);
     let (steps, batch) = (rnn.steps.max(1) as f64, rnn.batch.max(1) as f64);
@@ -53,7 +53,7 @@ fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mode
     Model { traffic, step_us, inputs_us, total_us }
 }
 
-impl Family for Recurrent {
+impl Family for Rnn {
     fn name(&self) -> &'static str {
         "rnn"
     }
