@@ -23,16 +23,16 @@ impl Place {
 
 /// Groups of tensors of some ops: tensors of one op belong together; in lists, those at the same position.
 #[derive(Debug, Default)]
-pub(crate) struct Linked {
+pub(crate) struct TensorGroups {
     numbers: FxHashMap<Place, usize>,
     /// Union-find parent of each place; the root of a group is its own parent.
     above: Vec<usize>,
 }
 
-impl Linked {
+impl TensorGroups {
     /// Groups of the tensors of ops that update parameters. Scalars and host tensors belong to no parameter.
-    pub fn find(step: &Step, ops: &[OpId]) -> Linked {
-        let mut linked = Linked::default();
+    pub fn find(step: &Step, ops: &[OpId]) -> TensorGroups {
+        let mut linked = TensorGroups::default();
         for call in ops.iter().filter_map(|&op| step.ops[op].call.as_deref()) {
             let is_number = |tensor: TensorId| {
                 let value = &step.tensors[tensor].value;

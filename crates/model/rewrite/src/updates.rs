@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_step::{Call, OpId, Step, TensorId};
 
-use crate::linked::{Linked, lists, longest};
+use crate::linked::{TensorGroups, lists, longest};
 
 /// The optimizer ops that work on tables.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ pub(crate) fn find(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
 
 /// Tables that own the optimizers' tensors.
 struct Owners {
-    linked: Linked,
+    linked: TensorGroups,
     /// The table of a group of linked tensors; `None` where several tables are in the group, as where a temporary serves all.
     of_set: FxHashMap<usize, Option<usize>>,
     /// The table of a tensor with a known owner.
@@ -61,7 +61,7 @@ struct Owners {
 
 impl Owners {
     fn find(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
-        let linked = Linked::find(step, ops);
+        let linked = TensorGroups::find(step, ops);
         let mut owners = Owners {
             linked,
             of_set: FxHashMap::default(),

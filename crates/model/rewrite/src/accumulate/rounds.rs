@@ -46,7 +46,7 @@ impl<'s> Rounds<'s> {
     }
 
     /// The same op, which adds to the gradient of the first batch instead of storing its own.
-    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, Kept>) -> NewOp {
+    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, StoredGradient>) -> NewOp {
         if let Some(kept) = op.again.and_then(|again| kept.get(&again)) {
             self.adds += 1;
             let comes = op.children.iter().find_map(|child| child.call.as_ref()?.takes().next());
@@ -62,7 +62,7 @@ impl<'s> Rounds<'s> {
 }
 
 /// A parameter's gradient, as stored by a function.
-struct Kept {
+struct StoredGradient {
     /// The incoming gradient.
     comes: TensorId,
     /// The stored tensor: a view of the incoming one, or a copy.
@@ -76,12 +76,12 @@ pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
 }
 
 /// The gradient stored by each of these functions.
-fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, Kept> {
+fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
     let found = functions(step, roots).into_iter().filter_map(|op| {
         let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
         let comes = calls.clone().next()?.takes().next()?;
         let gradient = calls.rfind(|call| call.gives().next().is_some())?.gives().next()?;
-        Some((op, Kept { comes, gradient }))
+        Some((op, StoredGradient { comes, gradient }))
     });
     found.collect()
 }

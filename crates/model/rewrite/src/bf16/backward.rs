@@ -9,7 +9,7 @@ use super::needs::{Function, Needs};
 use super::types::{Local, Types};
 
 /// Required types of gradients at the end of a function.
-type Made = FxHashMap<TensorId, Dtype>;
+type GradientTypes = FxHashMap<TensorId, Dtype>;
 
 /// Propagates types through the functions of the backward pass, in order, and through ops that run after a given number of them.
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(usize, OpId)]) {
@@ -68,7 +68,7 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
 }
 
 /// Casts the terms of a sum of gradients to the type of the sum.
-fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
+fn terms(types: &mut Types<'_>, sum: OpId, needs: &GradientTypes) {
     let Some(call) = &types.step.ops[sum].call else { return };
     let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
     for tensor in call.takes() {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use steptime_graph::ModuleId;
 use steptime_step::{OpId, Step};
 
-pub(crate) use self::called::Found;
+pub(crate) use self::called::BlockAssignment;
 use self::called::{by_modules, by_repeats, most_called};
 use crate::error::Error;
 use crate::rule::Facts;
@@ -82,10 +82,10 @@ impl Blocks {
         forward: &[OpId],
         facts: &Facts<'_>,
         again: impl Fn() -> Vec<Range<usize>>,
-    ) -> Result<Found, Error> {
+    ) -> Result<BlockAssignment, Error> {
         let modules = facts.modules.filter(|modules| !modules.list.is_empty());
         match (self, modules) {
-            (Blocks::Whole, _) => Ok(Found::none(forward.len())),
+            (Blocks::Whole, _) => Ok(BlockAssignment::none(forward.len())),
             (Blocks::Repeated, Some(modules)) => {
                 let class = most_called(modules);
                 let is = |at: ModuleId| Some(&modules.list[at].class) == class.as_ref();
@@ -110,7 +110,7 @@ impl Blocks {
         }
     }
 
-    fn some(&self, found: Found) -> Result<Found, Error> {
+    fn some(&self, found: BlockAssignment) -> Result<BlockAssignment, Error> {
         if found.names.is_empty() { Err(Error::NoSuchModule { text: self.to_string() }) } else { Ok(found) }
     }
 }

@@ -1,6 +1,6 @@
 //! Stretches of a list that repeat several times in a row.
 
-use super::same::Same;
+use super::same::PrefixHashes;
 
 /// A stretch of `length` items that occurs `count` times in a row, from item `first` on, followed by the first `rest` items of another repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn find(
     least: usize,
     holds: &impl Fn(&Repeat) -> bool,
 ) -> Vec<Repeat> {
-    let same = Same::new(keys);
+    let same = PrefixHashes::new(keys);
     let mut all: Vec<Repeat> =
         (least..=keys.len() / 2).flat_map(|length| with_length(keys, &same, offset, length)).collect();
     // Of repeats that cover the same number of items, the one with the shortest stretch.
@@ -46,7 +46,7 @@ pub(super) fn find(
 
 /// The stretches of a list that repeat the `length` items before each item. Each such stretch of at least `length` items contains a multiple of
 /// `length`: only these places are tested.
-fn with_length(keys: &[u32], same: &Same, offset: usize, length: usize) -> Vec<Repeat> {
+fn with_length(keys: &[u32], same: &PrefixHashes, offset: usize, length: usize) -> Vec<Repeat> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at + length < keys.len() {
         if keys[at] != keys[at + length] {
@@ -97,7 +97,7 @@ mod tests {
                 (state >> 16) % letters
             };
             let keys: Vec<u32> = (0..200).map(|_| next()).collect();
-            let same = Same::new(&keys);
+            let same = PrefixHashes::new(&keys);
             for length in 1..=100 {
                 let again = |at: usize| at + length < keys.len() && keys[at] == keys[at + length];
                 let mut all = Vec::new();

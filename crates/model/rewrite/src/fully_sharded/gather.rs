@@ -8,7 +8,7 @@ use steptime_step::{Call, NewOp, TensorId};
 use super::hooks;
 use super::shards::{Memory, Shards};
 use super::{ALL_GATHER, COPY_IN, streams_wait};
-use crate::exchange::{Exchanged, flat, wait};
+use crate::exchange::{NewCollective, flat, wait};
 use crate::new_ops::{ints, op};
 
 /// Name of an FSDP function, with the name of its block.
@@ -68,7 +68,7 @@ pub(super) fn all_gather(
         .with(vec![narrow, NewOp::new("aten::split_with_sizes", split).with(cuts), copy])
         .taking(hooks::COPY_IN.cost(count));
     let gathered =
-        Exchanged { kind: CollectiveKind::AllGather, ranks, sent: own, received: all, beside: None };
+        NewCollective { kind: CollectiveKind::AllGather, ranks, sent: own, received: all, beside: None };
     let inside = vec![
         op("aten::empty", vec![ints(&[elements])], all),
         copy_in,

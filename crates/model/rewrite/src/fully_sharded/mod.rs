@@ -16,9 +16,9 @@ mod updates;
 use rustc_hash::FxHashSet;
 use steptime_step::{NewOp, Patch, Step, StreamWait};
 
-use self::placed::Placed;
+use self::placed::PatchBuilder;
 use self::shards::{Memory, Shards};
-pub(crate) use self::trained::{Trained, trained};
+pub(crate) use self::trained::{TrainedParameter, trained};
 use self::units::Unit;
 use self::updates::Parts;
 use crate::blocks::Blocks;
@@ -113,7 +113,7 @@ impl Rule for FullySharded {
             .into_iter()
             .map(|unit| (unit.clone(), shards::cut(&mut memory, &unit, self.ranks)))
             .collect();
-        let mut placed = Placed::new(memory, &passes, &units, self);
+        let mut placed = PatchBuilder::new(memory, &passes, &units, self);
         placed.forward();
         placed.backward();
         Parts::find(step, &units, self.ranks).update(step, &passes, &mut patch);

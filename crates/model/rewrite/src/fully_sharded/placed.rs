@@ -16,21 +16,21 @@ use crate::new_ops::{self, op};
 use crate::passes::Passes;
 
 /// The patch under construction.
-pub(super) struct Placed<'a, 's, 'p> {
+pub(super) struct PatchBuilder<'a, 's, 'p> {
     memory: Memory<'s, 'p>,
     passes: &'a Passes,
     units: &'a [(Unit, Shards)],
     rule: &'a FullySharded,
 }
 
-impl<'a, 's, 'p> Placed<'a, 's, 'p> {
+impl<'a, 's, 'p> PatchBuilder<'a, 's, 'p> {
     pub fn new(
         memory: Memory<'s, 'p>,
         passes: &'a Passes,
         units: &'a [(Unit, Shards)],
         rule: &'a FullySharded,
-    ) -> Placed<'a, 's, 'p> {
-        Placed { memory, passes, units, rule }
+    ) -> PatchBuilder<'a, 's, 'p> {
+        PatchBuilder { memory, passes, units, rule }
     }
 
     /// Gathers parameters before each block, and frees them after it.

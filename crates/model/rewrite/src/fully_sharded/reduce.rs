@@ -9,7 +9,7 @@ use super::hooks;
 use super::shards::{Memory, Shards};
 use super::units::Unit;
 use super::{REDUCE, streams_wait};
-use crate::exchange::{Exchanged, flat};
+use crate::exchange::{NewCollective, flat};
 use crate::new_ops::{ints, op};
 
 /// Calls after a unit's gradients are ready. The first unit does not wait for an earlier one.
@@ -51,7 +51,7 @@ fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32,
         streams_wait(REDUCE, 0),
         op("aten::empty", vec![ints(&[each])], shards.reduced),
     ]);
-    let exchanged = Exchanged {
+    let exchanged = NewCollective {
         kind: CollectiveKind::ReduceScatter,
         ranks,
         sent: all,

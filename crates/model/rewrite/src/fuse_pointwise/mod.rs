@@ -7,7 +7,7 @@ mod units;
 
 use steptime_step::{Patch, Step};
 
-use self::compiled::Compiled;
+use self::compiled::ChainPatch;
 use self::units::Units;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -56,7 +56,7 @@ impl FusePointwise {
             let reason = "no two elementwise ops of the forward pass follow one another alone".to_owned();
             return Err(Error::NothingToDo { reason });
         }
-        let mut compiled = Compiled::new(&units, self.name());
+        let mut compiled = ChainPatch::new(&units, self.name());
         chains.iter().for_each(|chain| compiled.chain(chain));
         let [forward, backward] = compiled.kernels;
         let mut patch = compiled.patch;

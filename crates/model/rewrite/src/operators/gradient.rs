@@ -4,7 +4,7 @@ use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, Place, TensorId, Uses};
 
 use super::groups::Group;
-use super::joined::{Joined, list};
+use super::joined::{ResultUse, list};
 use super::trail::{self, maker};
 use super::views::Views;
 use crate::new_ops::function;
@@ -16,13 +16,13 @@ pub(super) fn build(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option
     let columns: i64 = group.members.iter().map(|member| member.lookup.width).sum();
     let flat = [first.lookup.bags, columns];
     let comes = match group.joined {
-        Joined::Alone => own,
-        Joined::Stack(..) => {
+        ResultUse::Alone => own,
+        ResultUse::Stack(..) => {
             let root = maker(views.step, uses, own)?;
             views.patch.remove.push(root);
             trail::gradient(views.step, uses, root)?
         }
-        Joined::Cat(op, _) => {
+        ResultUse::Cat(op, _) => {
             let root = maker(views.step, uses, own)?;
             if list(views.step, op)?.len() == group.members.len() {
                 views.patch.remove.push(root);

@@ -24,9 +24,9 @@ mod views;
 
 use steptime_step::{Draft, Patch, Step, Uses};
 
-use self::inputs::Made;
+use self::inputs::InputCache;
 use self::library::Library;
-use self::state::Leaving;
+use self::state::OptimizerRemoval;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -117,8 +117,8 @@ fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups,
         draft.patch(patch)?;
     }
     let (groups, mut left) = groups::build(draft.step(), |lookup| library.refuses(draft.step(), lookup));
-    let mut made = Made::default();
-    let mut leaving = Leaving::find(draft.step(), &groups);
+    let mut made = InputCache::default();
+    let mut leaving = OptimizerRemoval::find(draft.step(), &groups);
     for group in &groups {
         let known = made.counts();
         let Some(patch) = one_call::patch(&draft, group, &mut made, &mut leaving, library, rule) else {

@@ -3,9 +3,9 @@
 use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, Step, TensorId};
 
 use super::groups::Group;
-use super::inputs::{self, Made};
+use super::inputs::{self, InputCache};
 use super::library::Library;
-use super::state::{self, Leaving};
+use super::state::{self, OptimizerRemoval};
 use super::views::Views;
 use super::{gradient, results, trail};
 
@@ -13,8 +13,8 @@ use super::{gradient, results, trail};
 pub(super) fn patch(
     draft: &Draft,
     group: &Group,
-    made: &mut Made,
-    leaving: &mut Leaving,
+    made: &mut InputCache,
+    leaving: &mut OptimizerRemoval,
     library: Library,
     rule: &'static str,
 ) -> Option<Patch> {

@@ -24,14 +24,14 @@ pub(super) enum Adopt {
 
 /// The ops of a step, and the op that each backward function differentiates.
 #[derive(Debug)]
-pub(super) struct Near {
+pub(super) struct OpIndex {
     /// Running ops, except collectives and the ops inside them: tensors of other ranks have the samples of those.
     running: Vec<OpId>,
     forward: FxHashMap<i64, OpId>,
 }
 
-impl Near {
-    pub fn new(step: &Step, running: Vec<OpId>) -> Near {
+impl OpIndex {
+    pub fn new(step: &Step, running: Vec<OpId>) -> OpIndex {
         let mut forward = FxHashMap::default();
         for &op in &running {
             let row = &step.ops[op];
@@ -44,7 +44,7 @@ impl Near {
         }
         let collectives = running.iter().filter(|&&op| is_exchange(step, op));
         let apart: FxHashSet<OpId> = collectives.flat_map(|&op| step.subtree(op)).collect();
-        Near { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
+        OpIndex { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
     }
 
     /// The unknown sizes of tensors that follow from tensors of surrounding ops.

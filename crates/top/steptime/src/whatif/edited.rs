@@ -1,6 +1,6 @@
 //! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
-use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
+use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, Unchanged};
 use steptime_step::{self as edit, ReusedRows, ScheduledStep};
 
 use super::{Base, settings};
@@ -52,7 +52,7 @@ impl Edited {
         let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);
         if let (Some(op), Some(rule)) = (flat.circle(), rules.last()) {
             let source = steptime_step::Error::Circle { op: op.to_owned() }.into();
-            let source = Refused { rule: rule.name(), source };
+            let source = RuleError { rule: rule.name(), source };
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
         let (indices, set) = settings(kernels);

@@ -113,7 +113,7 @@ fn after(
     recorded: &Step,
     base: &edit::Step,
     rules: &[&dyn Rule],
-) -> Result<(edit::Step, Vec<Audit>), rewrite::Refused> {
+) -> Result<(edit::Step, Vec<Audit>), rewrite::RuleError> {
     let modules = recorded.modules();
     let facts = Facts { modules: Some(&modules), ..Facts::new(&recorded.ops, recorded.batch()) };
     rewrite::applied(base, rules, &facts)

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
-use super::Seen;
+use super::OpTensors;
 
 /// Indices and values of each sparse tensor.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Sparse {
     }
 }
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Indices and values of the op's sparse argument.
     pub(super) fn made(&self) -> Option<(TensorId, TensorId)> {
         let x = self.input(0)?;

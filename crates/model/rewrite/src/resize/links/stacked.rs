@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
-use super::{Link, Seen};
+use super::{Link, OpTensors};
 
 /// The parts of each concatenated tensor.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Joins {
     }
 }
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Links each part to the width of a row, where a view divides a concatenated dimension into as many rows as there were parts.
     pub(super) fn rows_of_parts(&mut self) {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };
