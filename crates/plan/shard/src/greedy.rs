@@ -3,8 +3,8 @@
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::memory::{DoesNotFit, On};
-use crate::problem::{Cut, Load, Placed, Problem, Way};
+use crate::memory::{DoesNotFit, MemoryPlace};
+use crate::problem::{Cut, Load, Problem, TablePlacement, Way};
 use crate::state::State;
 
 pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
@@ -38,7 +38,7 @@ pub(crate) fn place_as(problem: &Problem, manner: (Cut, bool)) -> Option<State> 
         let ways = &problem.tables[table].ways;
         let own = ways.iter().position(|way| way.manner() == manner);
         match own.and_then(|way| Some((way, state.best(problem, &ways[way])?))) {
-            Some((way, (gpus, _))) => state.lay(problem, table, Placed { way, gpus }),
+            Some((way, (gpus, _))) => state.lay(problem, table, TablePlacement { way, gpus }),
             None if lay_best(problem, &mut state, table, target) => {}
             None => return None,
         }
@@ -74,7 +74,7 @@ fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -
     let Some((_, _, way, gpus)) = found.min_by_key(|(worst, weight, at, _)| (*worst, *weight, *at)) else {
         return false;
     };
-    state.lay(problem, table, Placed { way, gpus });
+    state.lay(problem, table, TablePlacement { way, gpus });
     true
 }
 
@@ -102,23 +102,23 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
         let taken = problem.hosts(&state.loads).into_iter().min().unwrap_or_default();
         let left = Bytes(problem.host_memory.0.saturating_sub(taken.0));
         let (cut, needs) = (way.cut.to_string(), host_memory(problem, way));
-        return DoesNotFit { table, cut, on: On::Host, needs, left, of: problem.host_memory };
+        return DoesNotFit { table, cut, on: MemoryPlace::Host, needs, left, of: problem.host_memory };
     }
     let Some(way) = ways.iter().min_by_key(|way| smallest(way)) else {
         let needs = Bytes(0);
         return DoesNotFit {
             table,
             cut: Cut::Whole.to_string(),
-            on: On::Gpu,
+            on: MemoryPlace::Gpu,
             needs,
             left,
             of: problem.memory,
         };
     };
     let on = match way.cached {
-        Some(_) => On::Cache,
-        None if problem.host_memory.0 > 0 => On::Uncached,
-        None => On::Gpu,
+        Some(_) => MemoryPlace::Cache,
+        None if problem.host_memory.0 > 0 => MemoryPlace::Uncached,
+        None => MemoryPlace::Gpu,
     };
     DoesNotFit { table, cut: way.cut.to_string(), on, needs: smallest(way), left, of: problem.memory }
 }

@@ -2,7 +2,7 @@
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::problem::{Cut, Load, Placed, Plan, Problem, Way};
+use crate::problem::{Cut, Load, Plan, Problem, TablePlacement, Way};
 
 /// Tables placed so far.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub(crate) struct State {
     /// Load of each GPU.
     pub(crate) loads: Vec<Load>,
     /// Placement of each table; `None` if it is not placed yet.
-    pub(crate) placed: Vec<Option<Placed>>,
+    pub(crate) placed: Vec<Option<TablePlacement>>,
 }
 
 impl State {
@@ -28,13 +28,13 @@ impl State {
     }
 
     /// Removes a table and returns its placement.
-    pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<Placed> {
+    pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<TablePlacement> {
         let placed = self.placed[table].take()?;
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load -= part);
         Some(placed)
     }
 
-    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: Placed) {
+    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: TablePlacement) {
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
         self.placed[table] = Some(placed);
     }
@@ -110,7 +110,7 @@ impl State {
 
     /// Returns the tables that have a part on a GPU.
     pub(crate) fn on(&self, gpu: usize) -> Vec<usize> {
-        let has = |placed: &Placed| placed.gpus.iter().any(|&own| own as usize == gpu);
+        let has = |placed: &TablePlacement| placed.gpus.iter().any(|&own| own as usize == gpu);
         let all = self.placed.iter().enumerate();
         all.filter(|(_, placed)| placed.as_ref().is_some_and(has)).map(|(table, _)| table).collect()
     }
