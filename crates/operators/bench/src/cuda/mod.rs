@@ -16,7 +16,7 @@ mod transpose;
 
 use steptime_cuda::Device;
 
-pub use self::report::{Measured, Report, Row};
+pub use self::report::{Measurement, Report, Row};
 
 use self::context::Context;
 use self::draw::Draw;
