@@ -22,7 +22,7 @@ pub(crate) fn classify(
     let mut last_stream: FxHashMap<HostThreadId, StreamId> = FxHashMap::default();
     let mut last_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
     let mut recorded_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
-    let busy = Busy::of(activities, samples);
+    let busy = Busy::measure(activities, samples);
     for (index, row) in calls.iter_mut_enumerated() {
         let call = *row;
         // Inconsistent ids in a trace can link an activity to a call that only waits: it is a launch then.
@@ -109,7 +109,7 @@ struct Busy {
 }
 
 impl Busy {
-    fn of(activities: &TiSlice<ActivityId, Activity>, samples: &Samples) -> Busy {
+    fn measure(activities: &TiSlice<ActivityId, Activity>, samples: &Samples) -> Busy {
         let of_step = |step: StepId| {
             let mut streams: FxHashMap<StreamId, Vec<(Nanos, Nanos)>> = FxHashMap::default();
             for (at, activity) in activities.iter_enumerated() {

@@ -53,7 +53,7 @@ pub struct Engine<'g> {
 
 /// Progress of a rank without other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reached {
+pub(crate) enum RankProgress {
     /// All threads have finished the step.
     End,
     /// A thread waits for other ranks.
@@ -61,7 +61,7 @@ pub(crate) enum Reached {
 }
 
 /// Effect of passing a mark.
-enum Passed {
+enum PassEffect {
     /// No effect on other threads.
     Alone,
     /// Something was launched, or the thread waited.
@@ -73,7 +73,7 @@ enum Passed {
 impl<'g> Engine<'g> {
     /// Creates an engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
-        let delays = Delays::of(host);
+        let delays = Delays::from_host(host);
         Engine {
             graph,
             delays,
@@ -96,7 +96,7 @@ impl<'g> Engine<'g> {
     }
 
     /// Creates an engine before the first step of a priced graph. Kernels share the device if their demands are known.
-    pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
+    pub(crate) fn from_priced(priced: &'g PricedGraph<'_>) -> Engine<'g> {
         let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, Some(demands)));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
@@ -140,7 +140,7 @@ impl<'g> Engine<'g> {
         gaps: &TiSlice<MarkId, Nanos>,
         durations: &TiSlice<ActivityId, Nanos>,
         all: bool,
-    ) -> Reached {
+    ) -> RankProgress {
         for thread in self.graph.threads.keys() {
             if let Some(when) = self.held[thread].take() {
                 self.run(thread, when, true, gaps, durations);
@@ -163,7 +163,7 @@ impl<'g> Engine<'g> {
         }
         self.settle(|_| false);
         let through = |thread: HostThreadId| self.next[thread] == self.graph.threads[thread].end_mark;
-        if self.graph.threads.keys().all(through) { Reached::End } else { Reached::Others }
+        if self.graph.threads.keys().all(through) { RankProgress::End } else { RankProgress::Others }
     }
 
     /// Runs a thread until it launches or waits, or until its next mark waits for another thread. `again` is set if it
@@ -181,13 +181,13 @@ impl<'g> Engine<'g> {
         let mut mark = self.next[thread];
         loop {
             let passed = self.pass(mark, when, again, gaps, durations);
-            if let Passed::Held = passed {
+            if let PassEffect::Held = passed {
                 self.next[thread] = mark;
                 self.held[thread] = Some(when);
                 return;
             }
             let ahead = mark.next();
-            let visible = matches!(passed, Passed::Seen);
+            let visible = matches!(passed, PassEffect::Seen);
             if visible || ahead == end || graph.marks[ahead].after != mark || graph.marks[ahead].wraps {
                 self.next[thread] = ahead;
                 return;
@@ -239,17 +239,17 @@ impl<'g> Engine<'g> {
         again: bool,
         gaps: &TiSlice<MarkId, Nanos>,
         durations: &TiSlice<ActivityId, Nanos>,
-    ) -> Passed {
-        let mut passed = Passed::Alone;
+    ) -> PassEffect {
+        let mut passed = PassEffect::Alone;
         match self.graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {
                 let launched = if again { true } else { self.launch_early(call, time, durations) };
                 if self.graph.calls[call].blocking != Blocking::Never {
-                    let Some(back) = self.return_of(call, time) else { return Passed::Held };
+                    let Some(back) = self.return_of(call, time) else { return PassEffect::Held };
                     self.returns[call] = back;
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 } else if launched {
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 }
             }
             MarkKind::CallEnd(call) => {
@@ -257,7 +257,7 @@ impl<'g> Engine<'g> {
                 let launches =
                     row.blocking == Blocking::Never && self.leads[call].is_none() && row.has_activities();
                 if launches && !self.settle(|engine| engine.queue_full_until(row.first_activity) != UNKNOWN) {
-                    return Passed::Held;
+                    return PassEffect::Held;
                 }
                 let (back, why) = self.returns[call];
                 // The own work of such a call comes after the device is done.
@@ -275,7 +275,7 @@ impl<'g> Engine<'g> {
                     for activity in row.activities() {
                         self.launch(activity, time + self.delays.launch, durations);
                     }
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 }
             }
             MarkKind::OpBegin(_) | MarkKind::OpEnd(_) => {}

@@ -6,12 +6,12 @@ use steptime_graph::execution::StorageId;
 use steptime_graph::{HostThreadId, TiVec};
 
 use crate::call::Call;
-use crate::called::Called;
+use crate::called::SharedCall;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
 use crate::step::{Origin, Step};
-use crate::tensors::{Tensor, Until};
+use crate::tensors::{LifetimeEnd, Tensor};
 
 /// A change of a step by a rule: removals, insertions and changes, with the reason.
 #[derive(Debug, Clone, Default)]
@@ -109,7 +109,13 @@ impl Patch {
         value: steptime_aten::Tensor,
         storage: Option<StorageId>,
     ) -> TensorId {
-        self.tensors.push(Tensor { value, storage, recorded: None, made: false, until: Until::LastUse });
+        self.tensors.push(Tensor {
+            value,
+            storage,
+            recorded: None,
+            made: false,
+            until: LifetimeEnd::LastUse,
+        });
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 
@@ -228,7 +234,7 @@ impl Step {
         let mut reshaped: TiVec<TensorId, bool> = vec![false; self.tensors.len()].into();
         reshapes().for_each(|(tensor, _)| reshaped[*tensor] = true);
         for row in &mut self.ops {
-            let touched = |call: &Called| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
+            let touched = |call: &SharedCall| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
             if row.call.as_ref().is_some_and(touched) {
                 row.touch(rule);
             }

@@ -93,7 +93,7 @@ pub struct Prediction {
     /// Time by annotation.
     pub annotations: Vec<(String, PhaseCost)>,
     /// Sources of the host's times.
-    pub found: steptime_cost::Found,
+    pub found: steptime_cost::GapSources,
     /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
     pub slowness: Option<f64>,
     /// Launches and their prices, where kernel times come from a device profile.
@@ -159,8 +159,8 @@ impl Prediction {
         let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
         // Before the path, which is kept: both need as much memory for a while.
-        let idle_by_cause = Idle::of(graph, &timeline);
-        let slack = Slack::of(graph, &timeline);
+        let idle_by_cause = Idle::measure(graph, &timeline);
+        let slack = Slack::measure(graph, &timeline);
         let path = critical::path(graph, &timeline);
         Prediction {
             step,

@@ -46,7 +46,7 @@ pub enum ModelChoice {
 
 impl ModelChoice {
     /// Returns the model of a family.
-    fn of(self, header: &FamilyHeader) -> ModelKind {
+    fn pick(self, header: &FamilyHeader) -> ModelKind {
         match self {
             ModelChoice::Best => header.model,
             ModelChoice::Paper => ModelKind::Paper,
@@ -91,7 +91,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(family: &'static dyn Family, calls: &[(&'a KernelCall, &'a Context)]) -> Group<'a> {
+    fn new(family: &'static dyn Family, calls: &[(&'a KernelCall, &'a Context)]) -> Group<'a> {
         let calls = calls.iter().enumerate().map(|(at, &(call, ctx))| (at, Key(call, ctx)));
         Group { family, calls: calls.collect() }
     }
@@ -144,7 +144,7 @@ impl DeviceProfile {
             if at < next {
                 continue;
             }
-            let family = families::of(&call.kernel);
+            let family = families::find(&call.kernel);
             match groups.iter_mut().find(|group| group.family.name() == family.name()) {
                 Some(group) => group.calls.push((at, Key(call, ctx))),
                 None => groups.push(Group { family, calls: vec![(at, Key(call, ctx))] }),
@@ -176,19 +176,19 @@ impl DeviceProfile {
         }
         let spec = &self.spec;
         let models = |calls: &[(&KernelCall, &Context)]| {
-            widened(self.price_by_models(&Group::of(group.family, calls), choice, spec))
+            widened(self.price_by_models(&Group::new(group.family, calls), choice, spec))
         };
         let again = |calls: &[(&KernelCall, &Context)]| {
             let corrected = lent.corrected(group.family, calls, spec, models(calls), &models);
             lent.beside_formulas(group.family, calls, spec, corrected)
         };
         let calls = group.calls();
-        let layer = lent.layer.of(group.family.name());
+        let layer = lent.layer.family(group.family.name());
         let before = again(&calls);
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
         let bounds = self.bounds(group, &calls, choice, &lent.references);
         for ((estimate, (call, _)), bounds) in estimates.iter_mut().zip(&calls).zip(bounds) {
-            *estimate = bounds.of(*estimate);
+            *estimate = bounds.clamp(*estimate);
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
         }
         estimates
@@ -205,10 +205,10 @@ impl DeviceProfile {
         let mut bounds = vec![Bounds::NONE; calls.len()];
         for Reference { spec, layer } in references {
             let models = |calls: &[(&KernelCall, &Context)]| {
-                self.price_by_models(&Group::of(group.family, calls), choice, spec)
+                self.price_by_models(&Group::new(group.family, calls), choice, spec)
             };
             let before = self.price_by_models(group, choice, spec);
-            let stages = layer.of(group.family.name());
+            let stages = layer.family(group.family.name());
             let there = stage::correct(stages, group.family, calls, spec, before, &models);
             for ((bounds, &(call, ctx)), there) in bounds.iter_mut().zip(calls).zip(there) {
                 let us = there.time.as_micros().max(units::least_us(call, spec));
@@ -222,11 +222,11 @@ impl DeviceProfile {
         match self.family(group.family.name()) {
             Some((header, models)) => {
                 let fitted = self.price_fitted(group, header, models, choice, spec);
-                if models.stages.is_empty() || choice.of(header) != header.model {
+                if models.stages.is_empty() || choice.pick(header) != header.model {
                     return fitted;
                 }
                 let again = |calls: &[(&KernelCall, &Context)]| {
-                    self.price_fitted(&Group::of(group.family, calls), header, models, choice, spec)
+                    self.price_fitted(&Group::new(group.family, calls), header, models, choice, spec)
                 };
                 stage::correct(&models.stages, group.family, &group.calls(), spec, fitted, &again)
             }
@@ -270,7 +270,7 @@ impl DeviceProfile {
         choice: ModelChoice,
         spec: &DeviceSpec,
     ) -> Vec<Estimate> {
-        let wanted = choice.of(header);
+        let wanted = choice.pick(header);
         let mut table = Table::new(header.features.len());
         for (_, Key(call, ctx)) in &group.calls {
             table.push(|out| group.family.features(call, ctx, spec, out));

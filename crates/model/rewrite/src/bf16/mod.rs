@@ -105,7 +105,7 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
     let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
     for root in roots(step) {
         let name = step.event(root);
-        if let Some(function) = Function::of(step, root, &earlier) {
+        if let Some(function) = Function::find(step, root, &earlier) {
             earlier.extend(&function.given);
             functions.push(function);
         } else if !functions.is_empty() && step.ops[root].thread != HostThreadId::MAIN {
@@ -169,7 +169,7 @@ fn roots(step: &Step) -> Vec<OpId> {
 
 /// Whether a product outputs 16-bit numbers. Tensors that are only sent in 16 bits do not count.
 fn is_narrow(step: &Step) -> bool {
-    step.running().into_iter().filter(|&op| Kind::of_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
+    step.running().into_iter().filter(|&op| Kind::from_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
         let call = step.ops[op].call.as_deref();
         let mut gives = call.into_iter().flat_map(|call| call.gives());
         gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))

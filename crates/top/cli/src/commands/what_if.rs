@@ -9,8 +9,8 @@ use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
     Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong,
-    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer,
-    PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
+    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, Operators, Optimizer, PrefetchInputs,
+    Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -142,7 +142,7 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
             .push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0), blocks }));
     }
     if !changes.on_stream.is_empty() {
-        rules.push(Box::new(OnStream { ops: changes.on_stream.clone() }));
+        rules.push(Box::new(SecondStream { ops: changes.on_stream.clone() }));
     }
     if let Some(count) = changes.streams {
         rules.push(Box::new(Streams { count }));
@@ -151,7 +151,7 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
         rules.push(Box::new(Accumulate { batches }));
     }
     if let Some(ranks) = changes.data_parallel {
-        rules.push(Box::new(DataParallel::of(ranks)));
+        rules.push(Box::new(DataParallel::new(ranks)));
     }
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));

@@ -55,7 +55,7 @@ impl Assembled {
     /// Simulates the ranks of a job together, in order. `node` is the number of GPUs per node; `path` names the job in errors.
     pub(crate) fn of(path: &Path, ranks: &[&PricedRank], node: Option<u32>) -> Result<Assembled, Error> {
         let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
-        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
+        let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
         let crew = Crew {
             numbers: graphs.iter().map(|(number, _)| *number).collect(),
             graphs: graphs.iter().map(|(_, graph)| *graph).collect(),

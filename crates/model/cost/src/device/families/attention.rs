@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -32,7 +32,7 @@ struct Model {
 }
 
 fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let backward = kernel.pass == Pass::Backward;
     let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
@@ -120,8 +120,8 @@ impl Family for Attentions {
         "ln_flops_by_sm" => ln_ratio(call.flops as f64, processors),
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     features! {

@@ -66,8 +66,9 @@ pub fn forward(
         // SAFETY: each part is done once. Two parts of one table have different bags, so different rows of the output,
         // which are at least `stride` apart, no less than all columns. Two parts of different tables have different
         // columns, since a set places them next to each other by the shapes that its tables keep.
-        let pool =
-            || unsafe { pool_bags(cpu.arch(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
+        let pool = || unsafe {
+            pool_bags(cpu.arch(), Bags::from_lookups(lookups, *at), all, bags.clone(), bounds, out)
+        };
         if !(lookups.rising(*at, bags) && pool()) {
             wrong.fetch_min(part, Ordering::Relaxed);
         }
