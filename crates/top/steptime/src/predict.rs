@@ -16,7 +16,7 @@ use steptime_trace::Nanos;
 pub use self::host_side::host_costs;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
 pub(crate) use self::waits::unprofiled;
-use crate::asked::Asked;
+use crate::asked::QueryEcho;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
 use crate::memory;
@@ -105,7 +105,7 @@ pub struct Prediction {
     /// Whether the GPU has room for that; `None` where either is unknown.
     pub fits: Option<bool>,
     /// Settings of the prediction.
-    pub asked: Asked,
+    pub asked: QueryEcho,
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and, from a device profile, their prices.
@@ -139,24 +139,24 @@ pub(crate) fn predict_in(
     host: &Host<'_>,
     kernels: &Kernels<'_>,
 ) -> Prediction {
-    let asked = Asked::of(host, kernels, process);
+    let asked = QueryEcho::new(host, kernels, process);
     let (mut durations, spread, device) = device_times(recorded, kernels);
     if matches!(kernels, Kernels::Measured) {
         waits::unprofiled(recorded, process, host, &mut durations);
     }
     let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
-    let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };
+    let simulated = Prediction { slowness, device, ..Prediction::from_priced(&priced, spread, asked) };
     simulated.doubted(recorded, kernels)
 }
 
 impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64, asked: QueryEcho) -> Prediction {
         let graph = priced.graph;
         // Runs before anything is kept, because it needs as much memory as the simulation.
-        let replay = SelfCheck::of(graph);
-        let Simulated { timeline, interval } = Simulated::of(priced, spread);
+        let replay = SelfCheck::replay(graph);
+        let Simulation { timeline, interval } = Simulation::from_priced(priced, spread);
         let step = timeline.period;
         // Before the path, which is kept: both need as much memory for a while.
         let idle_by_cause = Idle::measure(graph, &timeline);
@@ -236,19 +236,19 @@ pub(crate) fn baseline_in(
 }
 
 /// A simulated step without an explanation.
-pub(crate) struct Simulated {
+pub(crate) struct Simulation {
     /// Times of all events.
     pub timeline: Timeline,
     /// Interval of the step time, before doubts.
     pub interval: [Nanos; 2],
 }
 
-impl Simulated {
+impl Simulation {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of(priced: &PricedGraph<'_>, spread: f64) -> Simulated {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64) -> Simulation {
         let timeline = Timeline::simulate(priced);
         let interval = interval(priced, &timeline, spread);
-        Simulated { timeline, interval }
+        Simulation { timeline, interval }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct WhatIf {
     pub plan: Option<PathBuf>,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -180,6 +180,36 @@ pub enum Precision {
     Fp16,
 }
 
+impl From<Fuse> for steptime::Fuse {
+    fn from(fuse: Fuse) -> steptime::Fuse {
+        match fuse {
+            Fuse::EmbeddingBags => steptime::Fuse::EmbeddingBags,
+            Fuse::Optimizer => steptime::Fuse::Optimizer,
+            Fuse::Elementwise => steptime::Fuse::Elementwise,
+            Fuse::Linear => steptime::Fuse::Linear,
+        }
+    }
+}
+
+impl From<Operators> for steptime::OperatorLibrary {
+    fn from(operators: Operators) -> steptime::OperatorLibrary {
+        match operators {
+            Operators::Steptime => steptime::OperatorLibrary::Steptime,
+            Operators::Fbgemm => steptime::OperatorLibrary::Fbgemm,
+        }
+    }
+}
+
+impl From<Precision> for steptime::Precision {
+    fn from(precision: Precision) -> steptime::Precision {
+        match precision {
+            Precision::Tf32 => steptime::Precision::Tf32,
+            Precision::Bf16 => steptime::Precision::Bf16,
+            Precision::Fp16 => steptime::Precision::Fp16,
+        }
+    }
+}
+
 /// `steptime explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
@@ -190,7 +220,7 @@ pub struct Explain {
     pub input: PathBuf,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -198,7 +228,7 @@ pub struct Explain {
 
 /// GPU, host and part of the input.
 #[derive(Debug, Args)]
-pub struct Whom {
+pub struct Target {
     /// Device to price every kernel for, instead of measured times: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
