@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 const OF_IMAGES: [&str; 5] = ["conv", "batch_norm", "pool", "upsample", "group_norm"];
 
 /// Name of an op, and its input and output tensors of the rank of images.
-pub type OfImages<'n, T> = (&'n str, Vec<T>);
+pub type ImageOp<'n, T> = (&'n str, Vec<T>);
 
 /// Returns the inputs and outputs of ops on images, and all tensors that share an elementwise op with one of them.
-pub fn images<'s, T: Copy + Ord>(ops: &[OfImages<'_, T>], shape: impl Fn(T) -> &'s [i64]) -> BTreeSet<T> {
+pub fn images<'s, T: Copy + Ord>(ops: &[ImageOp<'_, T>], shape: impl Fn(T) -> &'s [i64]) -> BTreeSet<T> {
     let named = |name: &str| OF_IMAGES.iter().any(|word| name.contains(word));
     let of_images = ops.iter().filter(|(name, _)| named(name));
     let mut images: BTreeSet<T> = of_images.flat_map(|(_, tensors)| tensors.iter().copied()).collect();

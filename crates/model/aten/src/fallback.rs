@@ -17,7 +17,7 @@ const TOGETHER: usize = 3;
 /// one row per index, if there is one. Otherwise it is the width in that input.
 #[must_use]
 pub fn lower(call: &OpCall, given: Vec<Arg>) -> Lowering {
-    let reach = Reach::of(call, &given);
+    let reach = Reach::measure(call, &given);
     let mut list: SmallVec<[Operand; 4]> = operands::inputs(call);
     for (operand, (_, _, tensor)) in list.iter_mut().zip(call.input_tensors()) {
         operand.bytes = operand.bytes.min(reach.bytes(tensor));
@@ -48,7 +48,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(call: &OpCall, given: &[Arg]) -> Reach {
+    fn measure(call: &OpCall, given: &[Arg]) -> Reach {
         let inputs = || call.input_tensors().map(|(_, _, tensor)| tensor);
         let indices = inputs().filter(|tensor| is_index(tensor)).map(Tensor::numel).max();
         let given = || given.iter().flat_map(Arg::tensors);

@@ -29,7 +29,7 @@ impl<'a> Calls<'a> {
     pub fn call(&self, op: TraceOp) -> Option<OpCall> {
         let Calls { trace, strided } = *self;
         let name = trace.ops.name.get(op.index()).map(|&id| trace.name(id))?;
-        let inputs = trace.inputs.of(op.0)?;
+        let inputs = trace.inputs.get(op.0)?;
         let sibling = (0..inputs.len()).find_map(|arg| Dtype::parse(trace.name(inputs.dtype(arg))));
         let read = Reader { trace, inputs, strided, sibling: sibling.unwrap_or(Dtype::F32) };
         Some(OpCall::new(name, (0..inputs.len()).map(|arg| read.arg(arg)).collect()))

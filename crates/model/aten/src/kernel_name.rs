@@ -40,7 +40,7 @@ const MOVES: [&str; 5] = ["splitk", "reduce", "transform", "nchwtonhwc", "nhwcto
 /// Returns the kind of work of a kernel with this name.
 #[must_use]
 pub fn work(name: &str) -> Work {
-    if CollectiveKind::of_kernel(name).is_some() {
+    if CollectiveKind::from_kernel(name).is_some() {
         return Work::Exchange;
     }
     let name = name.to_ascii_lowercase();

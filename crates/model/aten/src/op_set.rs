@@ -61,7 +61,7 @@ impl Entry {
 
 impl OpSet {
     /// Returns the set of a table's ops.
-    pub(crate) const fn of(base: &'static Table) -> OpSet {
+    pub(crate) const fn from_table(base: &'static Table) -> OpSet {
         OpSet { base, added: Vec::new() }
     }
 

@@ -59,7 +59,7 @@ impl Multiprocessor {
 
     /// Limits of a compute capability, major and minor; for an unknown one, those of the newest older one.
     #[must_use]
-    pub fn of(capability: [u8; 2]) -> Multiprocessor {
+    pub fn from_capability(capability: [u8; 2]) -> Multiprocessor {
         let (blocks, warps, kilobytes) = match capability {
             [6, 0] => (32, 64, 64),
             [..=6, _] => (32, 64, 96),
@@ -85,7 +85,7 @@ impl Multiprocessor {
 impl Demand {
     /// Demand of a kernel with this launch configuration and share of the bandwidth.
     #[must_use]
-    pub fn of(launch: &LaunchShape, has: &Multiprocessor, memory: f64) -> Demand {
+    pub fn from_launch(launch: &LaunchShape, has: &Multiprocessor, memory: f64) -> Demand {
         let product = |sides: [u32; 3]| sides.iter().map(|&side| f64::from(side.max(1))).product::<f64>();
         let warps = (product(launch.block) / f64::from(WARP)).ceil();
         let registers = f64::from((launch.registers.max(1) * WARP).next_multiple_of(REGISTERS)) * warps;
@@ -123,15 +123,16 @@ mod tests {
 
     #[test]
     fn what_fits_is_what_the_scarcest_allows() {
-        let hopper = Multiprocessor::of([9, 0]);
+        let hopper = Multiprocessor::from_capability([9, 0]);
         let launch = |block, registers, shared_memory| LaunchShape {
             grid: [128, 1, 1],
             block: [block, 1, 1],
             registers,
             shared_memory,
         };
-        let fits =
-            |block, registers, shared| Demand::of(&launch(block, registers, shared), &hopper, 0.0).resident();
+        let fits = |block, registers, shared| {
+            Demand::from_launch(&launch(block, registers, shared), &hopper, 0.0).resident()
+        };
         assert_eq!(fits(128, 32, 0), 16.0, "by warps");
         assert_eq!(fits(256, 202, 49_152), 1.0, "by registers");
         assert_eq!(fits(64, 16, 57_344), 4.0, "by shared memory");

@@ -19,7 +19,7 @@ pub use host::error::{Error, ProbeError, ProfileError};
 pub use host::fit::{Training, fit as fit_host};
 pub use host::gaps::{Gap, GapTable, Gaps};
 pub use host::own::waits_for_device;
-pub use host::price::{Found, Guessed, HostCosts};
+pub use host::price::{GapSources, GuessedCopies, HostCosts};
 pub use host::probe::{HostPace, Probe};
 pub use host::profile::{HostProfile, TYPICAL_SLOWNESS};
 pub use host::profiler::{Process, ProfilerCost};

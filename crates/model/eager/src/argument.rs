@@ -73,38 +73,38 @@ macro_rules! inputs {
 pub(crate) use inputs;
 
 /// Output of an op.
-pub(crate) trait Given {
+pub(crate) trait OpResults {
     /// The results in order.
     fn results(&self) -> Vec<Input<'_>>;
 }
 
-impl Given for () {
+impl OpResults for () {
     fn results(&self) -> Vec<Input<'_>> {
         Vec::new()
     }
 }
 
-impl Given for Tensor {
+impl OpResults for Tensor {
     fn results(&self) -> Vec<Input<'_>> {
         vec![Input::Tensor(self)]
     }
 }
 
-impl<const N: usize> Given for [Tensor; N] {
+impl<const N: usize> OpResults for [Tensor; N] {
     fn results(&self) -> Vec<Input<'_>> {
         self.iter().map(Input::Tensor).collect()
     }
 }
 
 /// A list as one result.
-impl Given for Vec<Tensor> {
+impl OpResults for Vec<Tensor> {
     fn results(&self) -> Vec<Input<'_>> {
         vec![Input::Tensors(self)]
     }
 }
 
 /// A number.
-impl Given for Input<'static> {
+impl OpResults for Input<'static> {
     fn results(&self) -> Vec<Input<'_>> {
         vec![*self]
     }

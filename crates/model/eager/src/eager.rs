@@ -6,7 +6,7 @@ use steptime_aten::Dtype;
 use steptime_graph::names::ACCUMULATE_GRAD;
 
 use self::tape::{GradFn, GradKind, Tape};
-use crate::argument::{Given, Input};
+use crate::argument::{Input, OpResults};
 use crate::memory::Memory;
 use crate::recorder::{Kind, LABEL, OP, Recorder};
 use crate::tensor::{GradId, Place, Tensor, contiguous, numel};
@@ -91,7 +91,7 @@ impl Eager {
     }
 
     /// Runs an op that autograd records: the ops inside it are below autograd. `overload` is its name with that of the overload.
-    pub(crate) fn op<R: Given>(
+    pub(crate) fn op<R: OpResults>(
         &mut self,
         overload: &str,
         inputs: &[Input<'_>],
@@ -106,7 +106,7 @@ impl Eager {
     }
 
     /// Runs an op that consists of others, each of which autograd records.
-    pub(crate) fn composite<R: Given>(
+    pub(crate) fn composite<R: OpResults>(
         &mut self,
         overload: &str,
         inputs: &[Input<'_>],

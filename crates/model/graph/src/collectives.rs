@@ -69,7 +69,7 @@ pub(crate) fn find(
     activities: &mut TiSlice<ActivityId, Activity>,
 ) -> TiVec<CollectiveId, Collective> {
     let kinds: Vec<Option<CollectiveKind>> =
-        trace.names.iter().map(|(_, name)| CollectiveKind::of_kernel(name)).collect();
+        trace.names.iter().map(|(_, name)| CollectiveKind::from_kernel(name)).collect();
     let mut of_activities: FxHashMap<u32, &Recorded> = FxHashMap::default();
     let mut of_ops: FxHashMap<u32, &Recorded> = FxHashMap::default();
     for recorded in &trace.collectives {
@@ -102,18 +102,18 @@ pub(crate) fn find(
         }
         let said = own.or_else(|| around(activity));
         let groups = trace.distributed.as_ref().map_or(&[][..], |all| &all.groups);
-        let known = Known { names: &trace.names, groups };
-        activity.collective = Some(found.push_and_get_key(Collective::of(&known, said, kind)));
+        let known = CollectiveContext { names: &trace.names, groups };
+        activity.collective = Some(found.push_and_get_key(Collective::new(&known, said, kind)));
     }
     found
 }
 
 /// Returns the collectives of an execution trace, by the node on which each was recorded. Waiting for a collective does not count as one.
-pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
-    let known = Known { names: &trace.names, groups: &trace.process_groups };
+pub(crate) fn by_node(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
+    let known = CollectiveContext { names: &trace.names, groups: &trace.process_groups };
     let of = |recorded: &Recorded| {
         let Carrier::Node(row) = recorded.carrier else { return None };
-        let collective = Collective::of(&known, Some(recorded), None);
+        let collective = Collective::new(&known, Some(recorded), None);
         (collective.kind != CollectiveKind::Other).then_some((NodeId::at(row as usize), collective))
     };
     let mut found: BTreeMap<NodeId, Collective> = arguments::find(trace).into_iter().collect();
@@ -122,13 +122,17 @@ pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
 }
 
 /// Data about collectives from other parts of the trace.
-struct Known<'t> {
+struct CollectiveContext<'t> {
     names: &'t Strings,
     groups: &'t [ProcessGroup],
 }
 
 impl Collective {
-    fn of(known: &Known<'_>, said: Option<&Recorded>, kernel: Option<CollectiveKind>) -> Collective {
+    fn new(
+        known: &CollectiveContext<'_>,
+        said: Option<&Recorded>,
+        kernel: Option<CollectiveKind>,
+    ) -> Collective {
         let other = kernel.unwrap_or(CollectiveKind::Other);
         let Some(said) = said else {
             let (group, zero) = (Group::default(), Bytes(0));
@@ -143,7 +147,7 @@ impl Collective {
             };
         };
         let text = |name: Option<NameId>| name.map_or("", |name| known.names.get(name));
-        let told = CollectiveKind::of_operation(known.names.get(said.name));
+        let told = CollectiveKind::from_operation(known.names.get(said.name));
         let bytes = element_bytes(text(said.dtype)).unwrap_or(0);
         let of_elements = |elements: u64| Bytes(elements.saturating_mul(bytes));
         let name = text(said.group_name).to_owned();

@@ -66,7 +66,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts launches and activities over the whole trace.
-    pub(crate) fn of_trace(
+    pub(crate) fn from_trace(
         trace: &Trace,
         threads: &[ThreadMarks],
         launched_by: &[Option<TraceCall>],
@@ -79,7 +79,7 @@ impl Coverage {
             clamped: threads.iter().map(|t| t.clamped).sum(),
             ..Coverage::default()
         };
-        let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::of(name)).collect();
+        let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::from_name(name)).collect();
         let kind_of = |call: TraceCall| kinds[trace.calls.name[call.index()].0 as usize];
         coverage.activities_linked = launched_by.iter().flatten().count();
         for thread in threads {

@@ -102,7 +102,7 @@ impl StepGraph {
 
     /// Parses the name of an activity as that of a copy.
     pub fn copy_name(&self, activity: ActivityId) -> CopyName {
-        CopyName::of(self.names.get(self.activities[activity].name))
+        CopyName::parse(self.names.get(self.activities[activity].name))
     }
 
     /// Returns the name of the op or call of a mark.
@@ -136,7 +136,7 @@ impl StepGraph {
             MarkKind::OpEnd(op) => Some(op),
             _ => self.enclosing_op(mark),
         };
-        let is_loader = |op: OpId| EventName::of(self.op_name(op)) == EventName::DataLoader;
+        let is_loader = |op: OpId| EventName::parse(self.op_name(op)) == EventName::DataLoader;
         row.thread == HostThreadId::MAIN
             && std::iter::successors(inside, |&op| self.ops[op].parent).any(is_loader)
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use steptime_trace::Bytes;
 use typed_index_collections::TiVec;
 
-pub use self::measured::{Arrival, Met};
+pub use self::measured::{Arrival, RendezvousTimes};
 use crate::collectives::{Collective, Group};
 use crate::graph::StepGraph;
 use crate::ids::{ActivityId, RendezvousId};
@@ -99,14 +99,14 @@ impl Job {
     ///
     /// # Errors
     /// If they do not match.
-    pub fn of(ranks: &[(u32, &StepGraph)]) -> Result<Job, Mismatch> {
-        let groups = groups::of(ranks);
+    pub fn from_ranks(ranks: &[(u32, &StepGraph)]) -> Result<Job, Mismatch> {
+        let groups = groups::find(ranks);
         let mut lines: Vec<Line> = Vec::new();
         let mut by_line: FxHashMap<Line, Vec<(usize, Vec<ActivityId>)>> = FxHashMap::default();
         for (place, (_, graph)) in ranks.iter().enumerate() {
             for activity in in_order(graph) {
                 let Some(collective) = collective(graph, activity) else { continue };
-                let line = (groups.of(&collective.group), collective.between);
+                let line = (groups.index(&collective.group), collective.between);
                 let members = by_line.entry(line).or_insert_with(|| {
                     lines.push(line);
                     Vec::new()
@@ -130,7 +130,11 @@ impl Job {
 
     /// Returns the rendezvous of each activity of a rank.
     #[must_use]
-    pub fn of_rank(&self, rank: usize, graph: &StepGraph) -> TiVec<ActivityId, Option<RendezvousId>> {
+    pub fn rendezvous_of_rank(
+        &self,
+        rank: usize,
+        graph: &StepGraph,
+    ) -> TiVec<ActivityId, Option<RendezvousId>> {
         let mut of: TiVec<ActivityId, Option<RendezvousId>> = vec![None; graph.activities.len()].into();
         for (at, rendezvous) in self.rendezvous.iter_enumerated() {
             for member in rendezvous.members.iter().filter(|member| member.rank == rank) {

@@ -41,7 +41,7 @@ pub(crate) fn infer(
     if streams.len() < 2 {
         return;
     }
-    let sightings = Sightings::of(calls, activities, samples, known);
+    let sightings = Sightings::count(calls, activities, samples, known);
     known.extend(sightings.dependencies(calls, activities, samples));
 }
 
@@ -105,7 +105,7 @@ struct Sightings {
 
 impl Sightings {
     /// Collects the counts over all steps.
-    fn of(
+    fn count(
         calls: &TiSlice<CallId, Call>,
         activities: &TiSlice<ActivityId, Activity>,
         samples: &Samples,

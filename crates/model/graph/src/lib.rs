@@ -49,7 +49,7 @@ pub use ids::{
     ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, RendezvousId, StepId, TraceActivity,
     TraceCall, TraceOp,
 };
-pub use job::{Arrival, Job, Member, Met, Mismatch, Rendezvous};
+pub use job::{Arrival, Job, Member, Mismatch, Rendezvous, RendezvousTimes};
 pub use links::launching_calls;
 pub use lost::{Launch, kernel_launches};
 pub use modules::{Module, ModuleId, Modules};

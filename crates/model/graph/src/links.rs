@@ -21,7 +21,7 @@ pub(crate) struct Links {
 const MANY: u32 = 8;
 
 impl Links {
-    pub(crate) fn of(trace: &Trace) -> Links {
+    pub(crate) fn from_trace(trace: &Trace) -> Links {
         let activities = &trace.activities;
         let mut sorted: Vec<TraceActivity> = (0..activities.len()).map(TraceActivity::from).collect();
         sorted.sort_by_key(|&a| (activities.correlation[a.index()], activities.start[a.index()]));
@@ -54,7 +54,8 @@ impl Links {
 
     /// Returns the same as [`launching_calls`].
     pub(crate) fn launching_calls(&self, trace: &Trace) -> Vec<Option<TraceCall>> {
-        let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
+        let launches: Vec<bool> =
+            trace.names.iter().map(|(_, name)| ApiKind::from_name(name).launches()).collect();
         let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
         let mut found: Vec<Option<TraceCall>> = vec![None; trace.activities.len()];
         for call in (0..trace.calls.len()).map(TraceCall::from) {
@@ -72,7 +73,7 @@ impl Links {
 /// Returns for each device activity the call that launched it: of several that share its correlation (a runtime call and the
 /// driver calls below it), the first that is a launch by its name.
 pub fn launching_calls(trace: &Trace) -> Vec<Option<TraceCall>> {
-    Links::of(trace).launching_calls(trace)
+    Links::from_trace(trace).launching_calls(trace)
 }
 
 /// Assigns activities without a correlation to the launching calls without one that have their `External id`, in order of
@@ -89,7 +90,8 @@ fn by_external_id(trace: &Trace) -> FxHashMap<TraceCall, Vec<TraceActivity>> {
     if waiting.is_empty() {
         return found;
     }
-    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
+    let launches: Vec<bool> =
+        trace.names.iter().map(|(_, name)| ApiKind::from_name(name).launches()).collect();
     let mut callers: FxHashMap<u64, Vec<TraceCall>> = FxHashMap::default();
     for at in (0..calls.len()).filter(|&at| calls.correlation[at] == 0 && launches[calls.name[at].index()]) {
         if waiting.contains_key(&calls.external_id[at]) {

@@ -33,7 +33,7 @@ pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<
     }
     let names: Vec<(bool, bool, bool)> = (trace.names.iter())
         .map(|(_, name)| {
-            let launches = matches!(ApiKind::of(name), ApiKind::Launch | ApiKind::GraphLaunch);
+            let launches = matches!(ApiKind::from_name(name), ApiKind::Launch | ApiKind::GraphLaunch);
             (launches, name.contains("BeginCapture"), name.contains("EndCapture"))
         })
         .collect();
@@ -79,7 +79,10 @@ pub(crate) struct Launches {
 
 impl Launches {
     /// Counts the launches among marks.
-    pub(crate) fn of<'m>(launches: &[Option<Launch>], marks: impl Iterator<Item = &'m RawMark>) -> Launches {
+    pub(crate) fn count<'m>(
+        launches: &[Option<Launch>],
+        marks: impl Iterator<Item = &'m RawMark>,
+    ) -> Launches {
         let mut count = Launches::default();
         for mark in marks.filter(|mark| mark.begins) {
             if let Source::Call(call) = mark.source

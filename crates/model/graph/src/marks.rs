@@ -69,7 +69,7 @@ enum Ties {
 }
 
 impl Ties {
-    fn of(trace: &Trace) -> Ties {
+    fn from_trace(trace: &Trace) -> Ties {
         let whole = |time: &Nanos| time.0 % MICROSECOND.0 == 0;
         let all = trace.ops.start.iter().chain(&trace.calls.start).chain(&trace.calls.dur).all(whole);
         if all { Ties::Usual } else { Ties::Rare }
@@ -81,11 +81,13 @@ impl Ties {
 }
 
 /// Nests the ops and calls of every thread. Step marks are excluded: they are windows, not work.
-pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
+pub(crate) fn by_thread(trace: &Trace) -> Vec<ThreadMarks> {
     let mut events: Vec<Vec<HostEvent>> = vec![Vec::new(); trace.threads.len()];
-    let ties = Ties::of(trace);
-    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
-    let step_names: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
+    let ties = Ties::from_trace(trace);
+    let launches: Vec<bool> =
+        trace.names.iter().map(|(_, name)| ApiKind::from_name(name).launches()).collect();
+    let step_names: Vec<bool> =
+        trace.names.iter().map(|(_, name)| EventName::parse(name).is_step()).collect();
     for op in 0..trace.ops.len() {
         let name = trace.ops.name[op];
         if !step_names[name.0 as usize] {

@@ -14,7 +14,7 @@ const LONGEST: i64 = 3;
 
 /// Returns the step that has most marks in common with the others, among those that did not take much longer than the median
 /// step; `labels` has each step's marks, by thread. Steps without marks are not candidates.
-pub(crate) fn of(labels: &[&[Vec<Label>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
+pub(crate) fn find(labels: &[&[Vec<Label>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
     let bags: Vec<FxHashMap<Label, u32>> = labels
         .iter()
         .map(|threads| {
@@ -71,7 +71,7 @@ mod tests {
             })
             .collect();
         // All but the first have equal distances to the others: the first one of usual length wins.
-        assert_eq!(of(&labels, &windows), StepId(1));
-        assert_eq!(of(&[], TiSlice::from_ref(&[])), StepId(0));
+        assert_eq!(find(&labels, &windows), StepId(1));
+        assert_eq!(find(&[], TiSlice::from_ref(&[])), StepId(0));
     }
 }

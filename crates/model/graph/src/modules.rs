@@ -42,13 +42,13 @@ pub struct Modules {
 impl Modules {
     /// Builds the modules of a step. `sequence` returns the number that an op recorded in the step in which `calls` were recorded.
     #[must_use]
-    pub fn of(graph: &StepGraph, sequence: impl Fn(OpId) -> Option<i64>, calls: &[ModuleCall]) -> Modules {
+    pub fn build(graph: &StepGraph, sequence: impl Fn(OpId) -> Option<i64>, calls: &[ModuleCall]) -> Modules {
         let (list, ids) = listed(calls);
         let mut modules = Modules { list, of: vec![None; graph.ops.len()].into() };
         if modules.list.is_empty() {
             return modules;
         }
-        let stretches = Stretches::of(calls);
+        let stretches = Stretches::from_calls(calls);
         let mut numbers: TiVec<OpId, Option<i64>> = graph.ops.keys().map(sequence).collect();
         // The engine's event around a function has no number of its own.
         for op in graph.ops.keys().rev() {
@@ -170,7 +170,7 @@ struct Stretches {
 
 impl Stretches {
     /// Builds the ranges. Calls must be in the order in which they began; others are excluded. A call that outlasts the call around it ends with it.
-    fn of(calls: &[ModuleCall]) -> Stretches {
+    fn from_calls(calls: &[ModuleCall]) -> Stretches {
         let mut found = Stretches::default();
         let mut open: Vec<(i64, usize)> = Vec::new();
         for (at, call) in calls.iter().enumerate() {
@@ -241,7 +241,7 @@ mod tests {
     /// Returns the paths of the modules of some numbers.
     fn found(calls: &[ModuleCall], numbers: Range<i64>) -> Vec<String> {
         let (list, ids) = listed(calls);
-        let stretches = Stretches::of(calls);
+        let stretches = Stretches::from_calls(calls);
         let path = |number| stretches.call(number).map_or(String::new(), |call| list[ids[call]].path.clone());
         numbers.map(path).collect()
     }
@@ -259,7 +259,7 @@ mod tests {
     fn what_has_no_number_is_of_the_call_in_between() {
         let calls =
             [call("A", 1..4), call("A.x", 2..3), call("T", 5..9), call("T.x", 6..8), call("A", 10..13)];
-        let stretches = Stretches::of(&calls);
+        let stretches = Stretches::from_calls(&calls);
         let between = |before, after| stretches.between(before, after).map(|call| calls[call].path.as_str());
         assert_eq!(between(Some(3), Some(10)), Some("T"));
         assert_eq!(between(None, Some(10)), None);

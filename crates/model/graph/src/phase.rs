@@ -25,7 +25,7 @@ pub(crate) fn assign(graph: &mut StepGraph) {
     let mut steps: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(graph.ops.len());
     for (at, op) in graph.ops.iter_enumerated() {
         let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent]);
-        let name = EventName::of(graph.names.get(op.name));
+        let name = EventName::parse(graph.names.get(op.name));
         let on_main = op.thread == HostThreadId::MAIN;
         let around = op.parent.and_then(|parent| steps[parent]);
         steps.push(if name.is_optimizer() { Some(at) } else { around });
@@ -64,7 +64,7 @@ fn end_of_input(graph: &StepGraph) -> Option<MarkId> {
     let mut end = None;
     for call in graph.calls.iter().filter(|call| call.thread == HostThreadId::MAIN) {
         for activity in call.activities().map(|activity| &graph.activities[activity]) {
-            let copy = || CopyName::of(graph.names.get(activity.name));
+            let copy = || CopyName::parse(graph.names.get(activity.name));
             match activity.kind {
                 ActivityKind::Memcpy if copy().direction == CopyDirection::HostToDevice => {
                     end = Some(call.op.map_or(call.end, |op| graph.ops[graph.top_level(op)].end));
@@ -86,9 +86,8 @@ fn end_of_backward(graph: &StepGraph) -> Option<MarkId> {
         let from = &graph.marks[row.after];
         !row.wraps && graph.threads[from.thread].role == Role::Autograd
     });
-    let on_main = graph
-        .ops
-        .iter()
-        .filter(|op| op.thread == HostThreadId::MAIN && EventName::of(graph.names.get(op.name)).is_engine());
+    let on_main = graph.ops.iter().filter(|op| {
+        op.thread == HostThreadId::MAIN && EventName::parse(graph.names.get(op.name)).is_engine()
+    });
     handed_back.max(on_main.map(|op| op.end).max())
 }

@@ -21,7 +21,12 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn of(trace: &Trace, threads: &[ThreadMarks], order: &[usize], step: &[Vec<RawMark>]) -> Rows {
+    pub(crate) fn build(
+        trace: &Trace,
+        threads: &[ThreadMarks],
+        order: &[usize],
+        step: &[Vec<RawMark>],
+    ) -> Rows {
         let mut rows = Rows {
             threads: TiVec::new(),
             ops: TiVec::new(),
@@ -39,7 +44,7 @@ impl Rows {
             let id = threads[source].thread;
             let first_mark = rows.marks.next_key();
             rows.add_thread(trace, index, marks);
-            let autograd = marks.iter().any(|m| EventName::of(trace.names.get(m.name)).is_backward());
+            let autograd = marks.iter().any(|m| EventName::parse(trace.names.get(m.name)).is_backward());
             let role = match (position, autograd) {
                 (0, _) => Role::Main,
                 (_, true) => Role::Autograd,
@@ -90,7 +95,7 @@ impl Rows {
                 (Source::Call(row), true) => {
                     let call = self.calls.push_and_get_key(Call {
                         api: mark.name,
-                        kind: ApiKind::of(trace.names.get(mark.name)),
+                        kind: ApiKind::from_name(trace.names.get(mark.name)),
                         thread,
                         op: open.last().copied(),
                         begin: at,

@@ -71,7 +71,7 @@ impl Steps {
 /// Returns the steps of a trace in order, and their source; `None` if the host did nothing. Does not
 /// align anything: for steps that the profiler marked it only reads the names of ops.
 pub fn step_windows(trace: &Trace) -> Option<(Vec<StepWindow>, StepSource)> {
-    let steps = marked(trace).or_else(|| find(trace, &marks::of_trace(trace)))?;
+    let steps = marked(trace).or_else(|| find(trace, &marks::by_thread(trace)))?;
     Some((steps.windows.into_iter().collect(), steps.source))
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {
 }
 
 fn marked(trace: &Trace) -> Option<Steps> {
-    let number = |(_, name)| match EventName::of(name) {
+    let number = |(_, name)| match EventName::parse(name) {
         EventName::ProfilerStep(number) => Some(number),
         _ => None,
     };
@@ -138,7 +138,7 @@ fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<Thre
         total
     };
     let autograd =
-        |t: &ThreadMarks| t.marks.iter().any(|m| EventName::of(trace.names.get(m.name)).is_backward());
+        |t: &ThreadMarks| t.marks.iter().any(|m| EventName::parse(trace.names.get(m.name)).is_backward());
     threads
         .iter()
         .filter(|t| !autograd(t))
@@ -224,7 +224,7 @@ fn repeats(names: &[NameId], period: usize) -> bool {
 /// A recorded loop of steps may begin and end inside a step, but only with names that all steps have.
 fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
     let count = (names.len() - first) / period;
-    let is_optimizer = |&name: &NameId| EventName::of(trace.names.get(name)).is_optimizer();
+    let is_optimizer = |&name: &NameId| EventName::parse(trace.names.get(name)).is_optimizer();
     let optimizers = names.iter().filter(|name| is_optimizer(name)).count();
     if count < 2 || optimizers * 2 >= count {
         return false;
@@ -272,7 +272,7 @@ fn distinct(names: &[NameId]) -> usize {
 /// Returns the position in the period at which a step begins: after the optimizer if there is one, otherwise at the trace's start.
 fn phase_of(trace: &Trace, names: &[NameId], period: usize) -> usize {
     let last_optimizer =
-        names[..period].iter().rposition(|&name| EventName::of(trace.names.get(name)).is_optimizer_step());
+        names[..period].iter().rposition(|&name| EventName::parse(trace.names.get(name)).is_optimizer_step());
     last_optimizer.map_or(0, |at| (at + 1) % period)
 }
 

@@ -51,12 +51,12 @@ impl StepGraph {
     /// If the trace has no host events, or `options` selects a step that it does not have.
     /// [`Error::TooDeep`] if ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
-        let mut threads = marks::of_trace(trace);
+        let mut threads = marks::by_thread(trace);
         check_nesting(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
-        let links = Links::of(trace);
+        let links = Links::from_trace(trace);
         let launched_by = links.launching_calls(trace);
-        let mut coverage = Coverage::of_trace(trace, &threads, &launched_by);
+        let mut coverage = Coverage::from_trace(trace, &threads, &launched_by);
         coverage.steps = steps.windows.len();
         if let Some(wanted) = options.step {
             let known: Vec<u32> = steps.windows.iter().map(|w| w.number).collect();
@@ -69,7 +69,7 @@ impl StepGraph {
         let parts = leave_out_lost(&kernel_launches(trace, &launched_by), &mut steps, parts, &mut coverage);
         let order = thread_order(&threads, &steps);
         let template = choose_template(&parts, &steps, &mut coverage);
-        let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
+        let rows = Rows::build(trace, &threads, &order, &parts[template].threads);
         Ok(assemble(trace, &steps, parts, template, rows, links, coverage))
     }
 }
@@ -130,7 +130,7 @@ fn leave_out_lost(
     coverage: &mut Coverage,
 ) -> TiVec<StepId, StepMarks> {
     let launches: Vec<Launches> =
-        parts.iter().map(|part| Launches::of(launches, part.threads.iter().flatten())).collect();
+        parts.iter().map(|part| Launches::count(launches, part.threads.iter().flatten())).collect();
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
     // A mark without work is not a step: the profiler opened it and was stopped.
@@ -174,7 +174,7 @@ fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: 
     let alone = best.len() == 1 && parts.len() > 1;
     if alone || best.len() * FREQUENT < parts.len() {
         let labels: Vec<&[Vec<Label>]> = parts.iter().map(|part| &part.labels[..]).collect();
-        return medoid::of(&labels, &steps.windows);
+        return medoid::find(&labels, &steps.windows);
     }
     best.get(best.len() / 2).copied().unwrap_or_default()
 }
@@ -226,7 +226,7 @@ fn assemble(
         steps: steps.windows.clone(),
         step_source: steps.source,
         coverage,
-        witness: Witness::of(trace, &steps.windows),
+        witness: Witness::measure(trace, &steps.windows),
         device: trace.devices.iter().map(|d| &d.name).find(|name| !name.is_empty()).cloned(),
     };
     phase::assign(&mut graph);

@@ -21,7 +21,7 @@ pub struct Witness {
 
 impl Witness {
     /// Computes it from the trace, for the steps between the first and the last of `windows`.
-    pub(crate) fn of(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> Witness {
+    pub(crate) fn measure(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> Witness {
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return Witness::default() };
         Witness {
             period: period(trace, first.start),
@@ -32,7 +32,7 @@ impl Witness {
 
 /// Returns the median length of the step marks from a time on.
 fn period(trace: &Trace, from: Nanos) -> Option<Nanos> {
-    let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
+    let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::parse(name).is_step()).collect();
     let of_mark = |op: usize| (trace.ops.start[op], trace.ops.start[op] + trace.ops.dur[op]);
     let mut marks: Vec<(Nanos, Nanos)> =
         (0..trace.ops.len()).filter(|&op| is_step[trace.ops.name[op].index()]).map(of_mark).collect();

@@ -28,7 +28,7 @@ pub enum Launch {
 
 /// Predicted reads and time of a launch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Predicted {
+pub struct GatherPrediction {
     pub launch: Launch,
     /// Bytes read from device memory: from the table and the indices.
     pub dram_reads: f64,
@@ -68,7 +68,7 @@ impl Problem {
 
     /// Predictions of all launches in this order: rows, slices from narrow to wide, columns first, sorted.
     #[must_use]
-    pub fn launches(&self, gpu: &Gpu) -> Vec<Predicted> {
+    pub fn launches(&self, gpu: &Gpu) -> Vec<GatherPrediction> {
         let row = self.row_bytes as f64;
         let mut launches = vec![Launch::Rows];
         let mut slice = LINE;
@@ -87,14 +87,14 @@ impl Problem {
     /// Launch to choose: rows in their order unless another one saves at least a twentieth of the time; then the
     /// widest slice that is within 1 % of the fastest, since sorting costs launches of its own.
     #[must_use]
-    pub fn choose(&self, gpu: &Gpu) -> Predicted {
+    pub fn choose(&self, gpu: &Gpu) -> GatherPrediction {
         let all = self.launches(gpu);
         let rows = all[0].clone();
         let fastest = all.iter().map(|one| one.time_us).fold(f64::INFINITY, f64::min);
         if rows.time_us <= fastest / 0.95 {
             return rows;
         }
-        let good = |one: &&Predicted| one.time_us <= fastest * 1.01;
+        let good = |one: &&GatherPrediction| one.time_us <= fastest * 1.01;
         let mut slices = all.iter().filter(|one| matches!(one.launch, Launch::LookupsFirst { .. }));
         slices.rfind(good).or_else(|| all.last()).cloned().unwrap_or(rows)
     }
@@ -120,7 +120,7 @@ impl Problem {
 
     /// Predicted reads and time of a launch.
     #[must_use]
-    pub fn predict(&self, launch: Launch, gpu: &Gpu) -> Predicted {
+    pub fn predict(&self, launch: Launch, gpu: &Gpu) -> GatherPrediction {
         let (row, lookups) = (self.row_bytes as f64, self.lookups as f64);
         let table = self.table(launch, gpu);
         let dram = dram_reads(&table, &self.popularity, gpu.cache_bytes);
@@ -128,7 +128,7 @@ impl Problem {
         let moved = read + written;
         let GatherRates { writes_only, with_reads, .. } = gpu.gather;
         let rate = gpu.memory_gb_s * 1e3 * (writes_only + with_reads * read / moved.max(1.0)).min(1.0);
-        Predicted {
+        GatherPrediction {
             launch,
             dram_reads: read,
             hit_rate: if lookups > 0.0 { 1.0 - dram / (lookups * row) } else { 0.0 },
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Times on an H200, us (`crates/operators/cuda/NOTES.md`).
+    /// Times on an H200, us (`lab/notes/cuda.md`).
     #[test]
     fn times_are_near_those_measured() {
         let seed = problem(8192, 16384, 16384, &Indices::Uniform);

@@ -52,7 +52,7 @@ pub struct Lanes {
 impl Lanes {
     /// Lanes of the forward pass of bags: [`Lanes::shifted`] if it pays, else [`Lanes::aligned`].
     #[must_use]
-    pub fn of_bags(row: &RowLayout) -> Lanes {
+    pub fn for_bags(row: &RowLayout) -> Lanes {
         Lanes::shifted(row).unwrap_or_else(|| Lanes::aligned(row))
     }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn narrow_rows_share_a_warp_and_wide_ones_are_cut() {
         let of = |dim, bits| {
-            let Lanes { bytes, lanes, passes, ranges, .. } = Lanes::of_bags(&row(dim, bits));
+            let Lanes { bytes, lanes, passes, ranges, .. } = Lanes::for_bags(&row(dim, bits));
             (bytes, lanes, passes, ranges)
         };
         assert_eq!(of(128, 32), (16, 32, 1, 1));

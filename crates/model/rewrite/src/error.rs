@@ -3,7 +3,7 @@
 /// A rule that does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {source}")]
-pub struct Refused {
+pub struct RuleError {
     /// Name of the rule.
     pub rule: &'static str,
     /// Cause.

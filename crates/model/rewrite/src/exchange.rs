@@ -7,7 +7,7 @@ use steptime_step::{Call, Exchange, NewOp, Step, StreamWait, TensorId};
 
 /// A collective to insert.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Exchanged {
+pub(crate) struct NewCollective {
     pub kind: CollectiveKind,
     pub ranks: u32,
     /// Tensor that this rank sends ...
@@ -18,7 +18,7 @@ pub(crate) struct Exchanged {
     pub beside: Option<u32>,
 }
 
-impl Exchanged {
+impl NewCollective {
     /// The op that requests the collective, with the ops noted and launched by NCCL inside it.
     pub fn op(&self) -> NewOp {
         let (name, label) = names(self.kind);

@@ -48,14 +48,14 @@ impl Rule for FuseLinear {
 impl FuseLinear {
     /// Fuses chosen layers only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut layers, mut others) = (0, 0);
         for op in step.running() {
             let outermost = step.ops[op].thread == HostThreadId::MAIN && step.outermost(op) == op;
             let forward = outermost && among.has(step, op);
             let Some(product) = forward.then(|| product(step, op, facts)).flatten() else { continue };
-            match Layer::of(step, &uses, op, product) {
+            match Layer::find(step, &uses, op, product) {
                 Some(layer) => {
                     layer.fuse(step, &mut patch);
                     layers += 1;
@@ -102,7 +102,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn of(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
+    fn find(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
         let between = step.ops[linear].call.as_deref()?.gives().next()?;
         let mut after =
             uses.consumers(between).iter().map(|&op| step.outermost(op)).filter(|&op| op != linear);

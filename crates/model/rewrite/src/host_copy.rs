@@ -19,7 +19,7 @@ pub(crate) struct HostCopy {
 
 impl HostCopy {
     /// The copy that an op performs; `None` for other ops.
-    pub fn of(step: &Step, op: OpId, ops: &OpSet) -> Option<HostCopy> {
+    pub fn find(step: &Step, op: OpId, ops: &OpSet) -> Option<HostCopy> {
         let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
         let lowered = step.lower(op, ops)?;
         let Lowering::Kernel(kernel) = &*lowered else { return None };

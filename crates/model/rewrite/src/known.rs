@@ -6,7 +6,7 @@ use steptime_aten::OpSet;
 use steptime_step::Step;
 
 use crate::resize::dims::BatchDims;
-use crate::resize::followed::Followed;
+use crate::resize::followed::BatchPropagation;
 
 /// An unchanged step, and the findings of rules about it.
 #[derive(Debug, Clone, Copy)]
@@ -14,22 +14,22 @@ pub struct Unchanged<'a> {
     /// The step. Findings are used only for this very object.
     pub step: &'a Step,
     /// Findings about this step only.
-    pub known: &'a Known,
+    pub known: &'a FindingsCache,
 }
 
 /// Cached findings of rules about one step. Threads may access it at the same time.
 #[derive(Debug, Default)]
-pub struct Known {
-    batch: OnceLock<(OpSet, u64, BatchDims, Followed)>,
+pub struct FindingsCache {
+    batch: OnceLock<(OpSet, u64, BatchDims, BatchPropagation)>,
 }
 
-impl Known {
+impl FindingsCache {
     /// Propagation of the batch dimension, computed once for the first query; `None` for a query with other arguments.
     pub(crate) fn batch(
         &self,
         (ops, from, dims): (&OpSet, u64, &BatchDims),
-        follow: impl FnOnce() -> Followed,
-    ) -> Option<&Followed> {
+        follow: impl FnOnce() -> BatchPropagation,
+    ) -> Option<&BatchPropagation> {
         let (set, size, at, followed) =
             self.batch.get_or_init(|| (ops.clone(), from, dims.clone(), follow()));
         (set.is(ops) && *size == from && at == dims).then_some(followed)

@@ -13,7 +13,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(step: &Step, tensor: TensorId) -> Place {
+    fn from_tensor(step: &Step, tensor: TensorId) -> Place {
         let row = &step.tensors[tensor];
         // Sparse and empty tensors have no memory of their own.
         let own = row.storage.filter(|_| !row.value.is_sparse() && row.value.numel() > 0);
@@ -23,16 +23,16 @@ impl Place {
 
 /// Groups of tensors of some ops: tensors of one op belong together; in lists, those at the same position.
 #[derive(Debug, Default)]
-pub(crate) struct Linked {
+pub(crate) struct TensorGroups {
     numbers: FxHashMap<Place, usize>,
     /// Union-find parent of each place; the root of a group is its own parent.
     above: Vec<usize>,
 }
 
-impl Linked {
+impl TensorGroups {
     /// Groups of the tensors of ops that update parameters. Scalars and host tensors belong to no parameter.
-    pub fn of(step: &Step, ops: &[OpId]) -> Linked {
-        let mut linked = Linked::default();
+    pub fn find(step: &Step, ops: &[OpId]) -> TensorGroups {
+        let mut linked = TensorGroups::default();
         for call in ops.iter().filter_map(|&op| step.ops[op].call.as_deref()) {
             let is_number = |tensor: TensorId| {
                 let value = &step.tensors[tensor].value;
@@ -56,7 +56,7 @@ impl Linked {
         let mut first = None;
         for tensor in tensors {
             let next = self.above.len();
-            let number = *self.numbers.entry(Place::of(step, tensor)).or_insert(next);
+            let number = *self.numbers.entry(Place::from_tensor(step, tensor)).or_insert(next);
             if number == next {
                 self.above.push(next);
             }
@@ -76,7 +76,7 @@ impl Linked {
 
     /// The group of a tensor; `None` where no op takes or returns it.
     pub fn set(&self, step: &Step, tensor: TensorId) -> Option<usize> {
-        self.numbers.get(&Place::of(step, tensor)).map(|&number| self.root(number))
+        self.numbers.get(&Place::from_tensor(step, tensor)).map(|&number| self.root(number))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn free_storage(step: &Step) -> u32 {
 
 impl<'s> Names<'s> {
     /// Tensors of ops that run again, and of the memory that they write.
-    pub fn of(step: &'s Step, roots: &[OpId], remade: FxHashSet<StorageId>, next_storage: u32) -> Names<'s> {
+    pub fn new(step: &'s Step, roots: &[OpId], remade: FxHashSet<StorageId>, next_storage: u32) -> Names<'s> {
         let mut given = FxHashSet::default();
         for call in roots.iter().flat_map(|&root| calls(step, root)) {
             given.extend(call.gives().filter(|made| !call.takes().any(|taken| taken == *made)));

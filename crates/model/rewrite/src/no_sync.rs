@@ -39,7 +39,7 @@ impl Rule for NoSync {
     }
 
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut from, mut kept) = (BTreeMap::<String, usize>::new(), BTreeMap::<&str, usize>::new());
         for op in reads(step) {

@@ -21,7 +21,7 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    pub fn of(step: &Step) -> Passes {
+    pub fn find(step: &Step) -> Passes {
         let (mut script, mut backward) = (Vec::new(), Vec::new());
         let mut before_update = None;
         for op in step.running() {

@@ -30,11 +30,11 @@ impl Rule for PrefetchInputs {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
+        let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut bytes, mut asynchronous, mut made) = (0, 0, 0);
         for op in step.running() {
-            let Some(copy) = HostCopy::of(step, op, facts.ops) else { continue };
+            let Some(copy) = HostCopy::find(step, op, facts.ops) else { continue };
             if copy.non_blocking {
                 asynchronous += 1;
             } else if uses.producer(copy.from).is_some() {

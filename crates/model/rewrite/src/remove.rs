@@ -44,7 +44,7 @@ impl Rule for Remove {
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let chosen = Selection::find(&self.ops, step, facts)?;
         let mut patch = Patch::new(self.name());
-        let gone = Gone::of(step, &chosen);
+        let gone = RemovedOps::find(step, &chosen);
         if step.running().iter().all(|op| gone.ops.contains(op) || step.ops[*op].annotation) {
             return Err(Error::NothingToDo { reason: "nothing of the step would be left".to_owned() });
         }
@@ -65,19 +65,19 @@ impl Rule for Remove {
 }
 
 /// Removed ops.
-struct Gone {
+struct RemovedOps {
     /// The outermost ops, the chosen ones first.
     roots: Vec<OpId>,
     /// All ops, including those inside.
     ops: FxHashSet<OpId>,
 }
 
-impl Gone {
+impl RemovedOps {
     /// Chosen ops, the backward functions that differentiate them, and the functions that accumulate the gradients of these.
-    fn of(step: &Step, chosen: &[OpId]) -> Gone {
-        let mut gone = Gone { roots: Vec::new(), ops: FxHashSet::default() };
+    fn find(step: &Step, chosen: &[OpId]) -> RemovedOps {
+        let mut gone = RemovedOps { roots: Vec::new(), ops: FxHashSet::default() };
         chosen.iter().for_each(|&op| gone.add(step, op));
-        let passes = Passes::of(step);
+        let passes = Passes::find(step);
         // A function differentiates the last op with its sequence number.
         let mut numbered: FxHashMap<i64, OpId> = FxHashMap::default();
         for &unit in &passes.forward {
@@ -163,7 +163,7 @@ fn made(call: &Call) -> impl Iterator<Item = TensorId> {
     call.gives().filter(|given| !call.takes().any(|taken| taken == *given))
 }
 
-fn why(step: &Step, chosen: &[OpId], gone: &Gone) -> String {
+fn why(step: &Step, chosen: &[OpId], gone: &RemovedOps) -> String {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for &op in chosen {
         *names.entry(&step.ops[op].name).or_default() += 1;

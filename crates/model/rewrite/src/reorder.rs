@@ -32,8 +32,8 @@ impl Rule for Reorder {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let uses = Uses::of(step);
-        let forward = Passes::of(step).forward;
+        let uses = Uses::find(step);
+        let forward = Passes::find(step).forward;
         let copies: Vec<bool> = forward.iter().map(|&op| is_copy(step, &uses, op, facts.ops)).collect();
         let mut patch = Patch::new(self.name());
         let mut passed = 0;
@@ -69,7 +69,7 @@ fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
     let made = gives(step, op);
     let is_old = |id| uses.producer(id).is_none() || made.contains(&id);
     !inside.iter().any(|&op| step.ops[op].ahead)
-        && inside.iter().any(|&op| HostCopy::of(step, op, ops).is_some_and(|copy| !copy.non_blocking))
+        && inside.iter().any(|&op| HostCopy::find(step, op, ops).is_some_and(|copy| !copy.non_blocking))
         && takes(step, op).into_iter().all(is_old)
 }
 

@@ -7,8 +7,8 @@ use steptime_aten::OpSet;
 use steptime_graph::Modules;
 use steptime_step::{Diff, Patch, Step};
 
-use crate::error::{Error, Refused};
-use crate::known::{Known, Unchanged};
+use crate::error::{Error, RuleError};
+use crate::known::{FindingsCache, Unchanged};
 use crate::stage::Stage;
 
 /// Facts about a step that its ops do not hold.
@@ -32,7 +32,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Cached findings, where `step` is the unchanged one.
-    pub(crate) fn known(&self, step: &Step) -> Option<&'a Known> {
+    pub(crate) fn known(&self, step: &Step) -> Option<&'a FindingsCache> {
         self.unchanged.filter(|unchanged| std::ptr::eq(unchanged.step, step)).map(|unchanged| unchanged.known)
     }
 }
@@ -90,7 +90,7 @@ pub struct Audit {
 ///
 /// # Errors
 /// Where a rule does not apply, or the patched step is invalid.
-pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Refused> {
+pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, RuleError> {
     let (changed, audits) = applied(step, rules, facts)?;
     *step = changed;
     Ok(audits)
@@ -102,13 +102,13 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
 ///
 /// # Errors
 /// As [`apply`].
-pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(Step, Vec<Audit>), Refused> {
+pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(Step, Vec<Audit>), RuleError> {
     let mut rules = rules.to_vec();
     rules.sort_by_key(|rule| (rule.stage(), rule.name()));
     let mut now = Cow::Borrowed(step);
     let mut audits = Vec::with_capacity(rules.len());
     for (at, rule) in rules.iter().enumerate() {
-        let refused = |source| Refused { rule: rule.name(), source };
+        let refused = |source| RuleError { rule: rule.name(), source };
         let patches = match rule.patches(&now, facts) {
             Ok(patches) => patches,
             Err(source) => {

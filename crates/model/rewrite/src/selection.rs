@@ -65,7 +65,7 @@ impl Selection {
         let mut chosen = FxHashSet::default();
         for selection in all {
             let found = match selection {
-                Selection::Module(pattern) => of_modules(pattern, step, facts),
+                Selection::Module(pattern) => in_modules(pattern, step, facts),
                 Selection::Named(_) | Selection::Numbered(_) => {
                     running.iter().copied().filter(|&op| selection.names(step, op)).collect()
                 }
@@ -127,14 +127,14 @@ impl Among {
 }
 
 /// The outermost ops of the forward pass that modules ran.
-fn of_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
+fn in_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
     let Some(modules) = facts.modules else { return Vec::new() };
     let chosen = |module: ModuleId| {
         let mut around = std::iter::successors(Some(module), |&at| modules.list[at].parent);
         around.any(|at| matches(pattern, &modules.list[at].path))
     };
     let of = |op: OpId| step.recorded(op).and_then(|op| modules.of.get(op).copied().flatten());
-    Passes::of(step).forward.into_iter().filter(|&op| of(op).is_some_and(chosen)).collect()
+    Passes::find(step).forward.into_iter().filter(|&op| of(op).is_some_and(chosen)).collect()
 }
 
 /// Whether a name has the parts of a pattern, in order; `*` matches any text between them.

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_step::{Call, OpId, Step, TensorId};
 
-use crate::linked::{Linked, lists, longest};
+use crate::linked::{TensorGroups, lists, longest};
 
 /// The optimizer ops that work on tables.
 #[derive(Debug, Clone, Default)]
@@ -25,10 +25,10 @@ impl Updates {
 }
 
 /// Finds the updates; `tensors` holds each table and the tensors computed from its gradient.
-pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
+pub(crate) fn find(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     let mut updates = Updates { alone: vec![Vec::new(); tensors.len()], lists: Vec::new() };
     let outermost = outermost(step);
-    let mut owners = Owners::of(step, &outermost, &tensors);
+    let mut owners = Owners::find(step, &outermost, &tensors);
     let mut counts = Vec::new();
     for (at, &op) in outermost.iter().enumerate() {
         let Some(call) = &step.ops[op].call else { continue };
@@ -51,7 +51,7 @@ pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
 
 /// Tables that own the optimizers' tensors.
 struct Owners {
-    linked: Linked,
+    linked: TensorGroups,
     /// The table of a group of linked tensors; `None` where several tables are in the group, as where a temporary serves all.
     of_set: FxHashMap<usize, Option<usize>>,
     /// The table of a tensor with a known owner.
@@ -60,8 +60,8 @@ struct Owners {
 }
 
 impl Owners {
-    fn of(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
-        let linked = Linked::of(step, ops);
+    fn find(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
+        let linked = TensorGroups::find(step, ops);
         let mut owners = Owners {
             linked,
             of_set: FxHashMap::default(),

@@ -154,7 +154,7 @@ pub struct Slack {
 
 impl Slack {
     /// Computes slack within one step: everything may last until the end of the step.
-    pub fn of(graph: &StepGraph, timeline: &Timeline) -> Slack {
+    pub fn measure(graph: &StepGraph, timeline: &Timeline) -> Slack {
         let end = last(timeline).map_or(Nanos::ZERO, |(_, time)| time);
         let mut latest = Latest {
             graph,

@@ -22,7 +22,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    pub fn of(host: &HostCosts) -> Delays {
+    pub fn from_host(host: &HostCosts) -> Delays {
         let coupling = &host.coupling;
         let us = Nanos::from_micros_f64;
         Delays {

@@ -8,12 +8,12 @@ use steptime_graph::{ActivityId, RendezvousId, StepGraph, StreamId, TiSlice, TiV
 use steptime_trace::Nanos;
 
 use crate::cause::ActivityCause;
-use crate::sharing::Running;
+use crate::sharing::RunningKernels;
 use crate::stream::{NEVER, Stream, UNKNOWN};
 
 /// An activity in the queue of its stream.
 #[derive(Debug, Clone, Copy)]
-struct Queued {
+struct QueuedActivity {
     activity: ActivityId,
     ready: Nanos,
     delay: Nanos,
@@ -29,12 +29,12 @@ pub(crate) struct Device<'g> {
     demands: Option<&'g Demands>,
     /// Rendezvous at which activities meet those of other ranks.
     meets: Option<&'g TiSlice<ActivityId, Option<RendezvousId>>>,
-    queues: TiVec<StreamId, VecDeque<Queued>>,
+    queues: TiVec<StreamId, VecDeque<QueuedActivity>>,
     /// Whether the first of a queue runs.
     runs: TiVec<StreamId, bool>,
     /// Last activity of each stream, and whether it was of this step.
     last: TiVec<StreamId, Option<(ActivityId, bool)>>,
-    running: Running<StreamId>,
+    running: RunningKernels<StreamId>,
     /// Arrivals at rendezvous since the last call of [`Device::arrived`]: activity and time.
     arrived: Vec<(RendezvousId, ActivityId, Nanos)>,
 }
@@ -58,7 +58,7 @@ impl<'g> Device<'g> {
             queues: vec![VecDeque::new(); graph.streams.len()].into(),
             runs: vec![false; graph.streams.len()].into(),
             last: vec![None; graph.streams.len()].into(),
-            running: Running::on(demands.map_or(1, |demands| demands.multiprocessors)),
+            running: RunningKernels::on(demands.map_or(1, |demands| demands.multiprocessors)),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'g> Device<'g> {
         let stream = self.graph.activities[activity].stream;
         let slot = times.streams[stream].queue(activity);
         times.ends[activity] = UNKNOWN;
-        self.queues[stream].push_back(Queued { activity, ready, delay, duration, slot });
+        self.queues[stream].push_back(QueuedActivity { activity, ready, delay, duration, slot });
     }
 
     /// Whether all activities launched into a stream have ended.
@@ -179,7 +179,12 @@ impl<'g> Device<'g> {
     }
 
     /// Returns the earliest beginning of the first in a queue, and its cause; `None` while it waits for an unfinished activity.
-    fn start(&self, stream: StreamId, head: Queued, times: &Times<'_>) -> Option<(Nanos, ActivityCause)> {
+    fn start(
+        &self,
+        stream: StreamId,
+        head: QueuedActivity,
+        times: &Times<'_>,
+    ) -> Option<(Nanos, ActivityCause)> {
         let (mut start, mut cause) = (head.ready, ActivityCause::Launch);
         let free = times.streams[stream].free;
         if let Some((last, this_step)) = self.last[stream].filter(|_| free + head.delay > start) {

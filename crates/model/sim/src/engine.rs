@@ -1,8 +1,8 @@
 //! The discrete-event engine: host threads and device streams, one step after the other.
 //!
-//! A mark of a host thread is passed one gap after the mark that it waits for. Launches and waits happen at marks and
-//! couple threads to streams. Each computed time keeps its *cause*, the last thing it waited for. The causes form the
-//! critical path.
+//! A mark (the beginning or end of an op or call) on a host thread is passed one gap of host time after the mark that
+//! it waits for. Launches and waits happen at marks and couple threads to streams. Each computed time keeps its
+//! *cause*, the last thing it waited for. The causes form the critical path.
 
 mod calls;
 mod ready;
@@ -47,13 +47,13 @@ pub struct Engine<'g> {
     /// Launched activities that have not ended, if kernels share the device or wait for other ranks.
     device: Option<Device<'g>>,
     next: TiVec<HostThreadId, MarkId>,
-    /// Threads in a call that waits for other ranks; the time and cause since when.
+    /// For each thread in a call that waits for other ranks: since when it waits, and the cause of that time.
     held: TiVec<HostThreadId, Option<(Nanos, MarkCause)>>,
 }
 
-/// Progress of a rank without other ranks.
+/// How far a rank came without other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reached {
+pub(crate) enum RankProgress {
     /// All threads have finished the step.
     End,
     /// A thread waits for other ranks.
@@ -61,7 +61,7 @@ pub(crate) enum Reached {
 }
 
 /// Effect of passing a mark.
-enum Passed {
+enum PassEffect {
     /// No effect on other threads.
     Alone,
     /// Something was launched, or the thread waited.
@@ -73,7 +73,7 @@ enum Passed {
 impl<'g> Engine<'g> {
     /// Creates an engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
-        let delays = Delays::of(host);
+        let delays = Delays::from_host(host);
         Engine {
             graph,
             delays,
@@ -96,13 +96,13 @@ impl<'g> Engine<'g> {
     }
 
     /// Creates an engine before the first step of a priced graph. Kernels share the device if their demands are known.
-    pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
+    pub(crate) fn from_priced(priced: &'g PricedGraph<'_>) -> Engine<'g> {
         let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, Some(demands)));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
-    /// Creates an engine of one rank of several, which meet at `meets`. The room that collectives take from kernels is not part
-    /// of the engine.
+    /// Creates an engine of one rank of several, which meet at `meets`. The engine does not model the room that
+    /// collectives take from kernels.
     pub(crate) fn among(
         priced: &'g PricedGraph<'_>,
         meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
@@ -140,7 +140,7 @@ impl<'g> Engine<'g> {
         gaps: &TiSlice<MarkId, Nanos>,
         durations: &TiSlice<ActivityId, Nanos>,
         all: bool,
-    ) -> Reached {
+    ) -> RankProgress {
         for thread in self.graph.threads.keys() {
             if let Some(when) = self.held[thread].take() {
                 self.run(thread, when, true, gaps, durations);
@@ -163,7 +163,7 @@ impl<'g> Engine<'g> {
         }
         self.settle(|_| false);
         let through = |thread: HostThreadId| self.next[thread] == self.graph.threads[thread].end_mark;
-        if self.graph.threads.keys().all(through) { Reached::End } else { Reached::Others }
+        if self.graph.threads.keys().all(through) { RankProgress::End } else { RankProgress::Others }
     }
 
     /// Runs a thread until it launches or waits, or until its next mark waits for another thread. `again` is set if it
@@ -181,13 +181,13 @@ impl<'g> Engine<'g> {
         let mut mark = self.next[thread];
         loop {
             let passed = self.pass(mark, when, again, gaps, durations);
-            if let Passed::Held = passed {
+            if let PassEffect::Held = passed {
                 self.next[thread] = mark;
                 self.held[thread] = Some(when);
                 return;
             }
             let ahead = mark.next();
-            let visible = matches!(passed, Passed::Seen);
+            let visible = matches!(passed, PassEffect::Seen);
             if visible || ahead == end || graph.marks[ahead].after != mark || graph.marks[ahead].wraps {
                 self.next[thread] = ahead;
                 return;
@@ -210,7 +210,8 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Returns the earliest time of a mark without regard to the device, and its cause; `None` until the mark that it waits for has passed.
+    /// Returns the earliest time of a mark without regard to the device, and the cause of that time; `None` until the
+    /// mark that it waits for was passed.
     fn candidate(&self, mark: MarkId, gaps: &TiSlice<MarkId, Nanos>) -> Option<(Nanos, MarkCause)> {
         let row = &self.graph.marks[mark];
         let from = if row.wraps { self.before[row.after] } else { self.marks[row.after] };
@@ -239,17 +240,17 @@ impl<'g> Engine<'g> {
         again: bool,
         gaps: &TiSlice<MarkId, Nanos>,
         durations: &TiSlice<ActivityId, Nanos>,
-    ) -> Passed {
-        let mut passed = Passed::Alone;
+    ) -> PassEffect {
+        let mut passed = PassEffect::Alone;
         match self.graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {
                 let launched = if again { true } else { self.launch_early(call, time, durations) };
                 if self.graph.calls[call].blocking != Blocking::Never {
-                    let Some(back) = self.return_of(call, time) else { return Passed::Held };
+                    let Some(back) = self.return_of(call, time) else { return PassEffect::Held };
                     self.returns[call] = back;
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 } else if launched {
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 }
             }
             MarkKind::CallEnd(call) => {
@@ -257,10 +258,10 @@ impl<'g> Engine<'g> {
                 let launches =
                     row.blocking == Blocking::Never && self.leads[call].is_none() && row.has_activities();
                 if launches && !self.settle(|engine| engine.queue_full_until(row.first_activity) != UNKNOWN) {
-                    return Passed::Held;
+                    return PassEffect::Held;
                 }
                 let (back, why) = self.returns[call];
-                // The own work of such a call comes after the device is done.
+                // The host's own work in such a call comes after the device is done.
                 let back = if back == NEVER { back } else { back + gaps[mark] };
                 if back > time {
                     (time, cause) = (back, why);
@@ -275,7 +276,7 @@ impl<'g> Engine<'g> {
                     for activity in row.activities() {
                         self.launch(activity, time + self.delays.launch, durations);
                     }
-                    passed = Passed::Seen;
+                    passed = PassEffect::Seen;
                 }
             }
             MarkKind::OpBegin(_) | MarkKind::OpEnd(_) => {}

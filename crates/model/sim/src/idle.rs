@@ -101,7 +101,7 @@ type Parts = [Nanos; IdleCause::ALL.len()];
 
 impl Idle {
     /// Splits the device idle time of a steady step.
-    pub fn of(graph: &StepGraph, timeline: &Timeline) -> Idle {
+    pub fn measure(graph: &StepGraph, timeline: &Timeline) -> Idle {
         let mut idle = Idle::default();
         if timeline.starts.is_empty() {
             idle.parts[IdleCause::Host as usize] = timeline.period;
@@ -205,7 +205,7 @@ impl<'t> Splitter<'t> {
         for (place, &activity) in order.iter().enumerate() {
             places[activity] = place;
         }
-        Splitter { graph, timeline, order, places, unrecorded: Unrecorded::of(graph, timeline) }
+        Splitter { graph, timeline, order, places, unrecorded: Unrecorded::find(graph, timeline) }
     }
 
     /// Whether a kernel that is not in the recording was launched just before an activity.

@@ -44,7 +44,7 @@ pub struct Timeline {
 impl Timeline {
     /// Simulates steps one after the other until their period settles.
     pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
-        let mut engine = Engine::of(priced);
+        let mut engine = Engine::from_priced(priced);
         let mut period = Period::begin(engine.progress());
         loop {
             engine.step(&priced.host.gaps, &priced.durations);
@@ -53,10 +53,10 @@ impl Timeline {
             }
         }
         let (steps, period) = (period.steps(), period.get());
-        Timeline::of_engine(engine, period, steps)
+        Timeline::from_engine(engine, period, steps)
     }
 
-    pub(crate) fn of_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
+    pub(crate) fn from_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
         let zero = engine.marks.first().copied().unwrap_or(Nanos::ZERO);
         Timeline {
             period,

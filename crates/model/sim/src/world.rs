@@ -11,11 +11,11 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{ActivityId, Job, MarkId, Member, RendezvousId, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
-use self::beside::Beside;
+use self::beside::LearntDurations;
 pub use self::critical::{Passage, path};
 pub use self::parts::{Parts, Runs, Span, split};
 pub use self::replay::replay_recorded;
-use crate::engine::{Engine, Reached};
+use crate::engine::{Engine, RankProgress};
 use crate::period::Period;
 use crate::timeline::Timeline;
 
@@ -116,12 +116,12 @@ impl WorldTimeline {
     pub fn simulate(priced: &[PricedGraph<'_>], meetings: Meetings<'_>) -> Result<WorldTimeline, Hang> {
         let meets = meets(priced, meetings.job);
         let mut world = World::new(priced, &meets, meetings.job);
-        let mut besides: Vec<Option<Beside<'_>>> =
-            priced.iter().zip(&meets).map(|(rank, meets)| Beside::of(rank, meets)).collect();
+        let mut besides: Vec<Option<LearntDurations<'_>>> =
+            priced.iter().zip(&meets).map(|(rank, meets)| LearntDurations::build(rank, meets)).collect();
         let mut period = Period::begin(world.progress());
         loop {
             let times: Vec<Times<'_>> =
-                priced.iter().zip(&besides).map(|(rank, beside)| Times::of(rank, beside.as_ref())).collect();
+                priced.iter().zip(&besides).map(|(rank, beside)| Times::new(rank, beside.as_ref())).collect();
             world.step(&times, meetings.moving)?;
             let learning = besides.iter_mut().zip(&world.engines);
             learning.for_each(|(beside, engine)| beside.iter_mut().for_each(|own| own.learn(engine)));
@@ -158,7 +158,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(ranks: usize) -> Line {
+    fn new(ranks: usize) -> Line {
         Line { ready: (0..ranks).collect(), queued: vec![true; ranks] }
     }
 
@@ -187,8 +187,8 @@ struct Times<'t> {
 }
 
 impl<'t> Times<'t> {
-    fn of(priced: &'t PricedGraph<'_>, beside: Option<&'t Beside<'_>>) -> Times<'t> {
-        let durations = beside.map_or(&*priced.durations, Beside::durations);
+    fn new(priced: &'t PricedGraph<'_>, beside: Option<&'t LearntDurations<'_>>) -> Times<'t> {
+        let durations = beside.map_or(&*priced.durations, LearntDurations::durations);
         Times { gaps: &priced.host.gaps, durations }
     }
 }
@@ -209,15 +209,15 @@ impl<'g> World<'g> {
     fn step(&mut self, times: &[Times<'_>], moving: &TiSlice<RendezvousId, Nanos>) -> Result<(), Hang> {
         self.engines.iter_mut().for_each(Engine::begin_step);
         self.arrived.iter_mut().for_each(|all| all.fill(None));
-        let mut line = Line::of(self.engines.len());
-        let mut reached = vec![Reached::Others; self.engines.len()];
+        let mut line = Line::new(self.engines.len());
+        let mut reached = vec![RankProgress::Others; self.engines.len()];
         loop {
             while let Some(rank) = line.next() {
                 reached[rank] = self.go_on(rank, false, times[rank], moving, &mut line);
             }
             // A thread may wait for other ranks while a second one launches what these wait for.
             for rank in 0..self.engines.len() {
-                if reached[rank] == Reached::Others && line.is_empty() {
+                if reached[rank] == RankProgress::Others && line.is_empty() {
                     reached[rank] = self.go_on(rank, true, times[rank], moving, &mut line);
                 }
             }
@@ -226,7 +226,7 @@ impl<'g> World<'g> {
             }
         }
         let is_over = |all: &Vec<Option<Nanos>>| all.iter().all(Option::is_some);
-        if reached.iter().all(|&rank| rank == Reached::End) && self.arrived.iter().all(is_over) {
+        if reached.iter().all(|&rank| rank == RankProgress::End) && self.arrived.iter().all(is_over) {
             return Ok(());
         }
         Err(self.hang())
@@ -240,7 +240,7 @@ impl<'g> World<'g> {
         times: Times<'_>,
         moving: &TiSlice<RendezvousId, Nanos>,
         line: &mut Line,
-    ) -> Reached {
+    ) -> RankProgress {
         let reached = self.engines[rank].go_on(times.gaps, times.durations, all);
         for (at, activity, when) in self.engines[rank].arrived() {
             let rendezvous = &self.job.rendezvous[at];
@@ -298,7 +298,7 @@ impl<'g> World<'g> {
         };
         let rendezvous = self.arrived.iter_enumerated().map(meeting).collect();
         let ranks =
-            self.engines.into_iter().map(|engine| Timeline::of_engine(engine, period, steps)).collect();
+            self.engines.into_iter().map(|engine| Timeline::from_engine(engine, period, steps)).collect();
         WorldTimeline {
             period,
             ranks,

@@ -12,7 +12,7 @@ use crate::tensors::Tensor;
 
 /// A call of an op. Copied steps share it with its derived data; a changed call is a new one.
 #[derive(Debug, Clone, Default)]
-pub struct Called(Arc<Shared>);
+pub struct SharedCall(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -22,13 +22,13 @@ struct Shared {
     lowered: OnceLock<Box<(OpSet, Lowering)>>,
 }
 
-impl From<Call> for Called {
-    fn from(call: Call) -> Called {
-        Called(Arc::new(Shared { call, ..Shared::default() }))
+impl From<Call> for SharedCall {
+    fn from(call: Call) -> SharedCall {
+        SharedCall(Arc::new(Shared { call, ..Shared::default() }))
     }
 }
 
-impl Deref for Called {
+impl Deref for SharedCall {
     type Target = Call;
 
     fn deref(&self) -> &Call {
@@ -36,7 +36,7 @@ impl Deref for Called {
     }
 }
 
-impl DerefMut for Called {
+impl DerefMut for SharedCall {
     fn deref_mut(&mut self) -> &mut Call {
         let shared = Arc::make_mut(&mut self.0);
         (shared.described, shared.lowered) = (OnceLock::new(), OnceLock::new());
@@ -50,16 +50,16 @@ impl Clone for Shared {
     }
 }
 
-impl PartialEq for Called {
-    fn eq(&self, other: &Called) -> bool {
+impl PartialEq for SharedCall {
+    fn eq(&self, other: &SharedCall) -> bool {
         self.0.call == other.0.call
     }
 }
 
-impl Called {
+impl SharedCall {
     /// The same call without derived data, for changed tensors.
-    pub(crate) fn anew(&self) -> Called {
-        Called::from(self.0.call.clone())
+    pub(crate) fn anew(&self) -> SharedCall {
+        SharedCall::from(self.0.call.clone())
     }
 
     /// The call with its tensors described. They are those of the step with this op.

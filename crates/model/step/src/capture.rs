@@ -6,7 +6,7 @@ use steptime_graph::{
     Thread, TiVec, tops,
 };
 
-use crate::schedule::{Carried, Scheduled, marks};
+use crate::schedule::{ReusedRows, ScheduledStep, marks};
 use crate::step::Step;
 
 /// The call that launches a captured graph.
@@ -18,7 +18,7 @@ const REPLAY: &str = "CUDA graph";
 ///
 /// A stretch ends where an uncaptured op launches work, or waits.
 #[must_use]
-pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
+pub fn captured(step: &Step, scheduled: &ScheduledStep) -> ScheduledStep {
     let from = &scheduled.graph;
     let is_captured = captured_ops(step, scheduled);
     let stretches = stretches(from, &is_captured);
@@ -36,7 +36,7 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
             ..StepGraph::empty()
         },
         ops: TiVec::new(),
-        carried: Carried::default(),
+        carried: ReusedRows::default(),
         new_op: vec![None; from.ops.len()].into(),
         around: Vec::new(),
     };
@@ -48,11 +48,11 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
     builder.carried.waits(&mut builder.graph, from);
     builder.graph.tops = tops(&builder.graph.ops);
     builder.graph.assign_phases();
-    Scheduled { graph: builder.graph, ops: builder.ops, carried: builder.carried }
+    ScheduledStep { graph: builder.graph, ops: builder.ops, carried: builder.carried }
 }
 
 /// For each op of a graph, whether a CUDA graph launches its kernels.
-fn captured_ops(step: &Step, scheduled: &Scheduled) -> TiVec<OpId, bool> {
+fn captured_ops(step: &Step, scheduled: &ScheduledStep) -> TiVec<OpId, bool> {
     let mut captured: TiVec<OpId, bool> = TiVec::with_capacity(scheduled.graph.ops.len());
     for (at, row) in scheduled.graph.ops.iter_enumerated() {
         let around = row.parent.is_some_and(|parent| captured[parent]);
@@ -101,7 +101,7 @@ struct Builder<'s> {
     stretch_of: FxHashMap<MarkId, Vec<CallId>>,
     graph: StepGraph,
     ops: TiVec<OpId, crate::OpId>,
-    carried: Carried,
+    carried: ReusedRows,
     new_op: TiVec<OpId, Option<OpId>>,
     /// The kept ops around the current mark, the innermost last.
     around: Vec<OpId>,
@@ -120,7 +120,7 @@ impl Builder<'_> {
         }
     }
 
-    fn thread(&mut self, thread: HostThreadId, scheduled: &Scheduled) {
+    fn thread(&mut self, thread: HostThreadId, scheduled: &ScheduledStep) {
         let row = &self.from.threads[thread];
         let first_mark = self.graph.marks.next_key();
         let idle = thread != HostThreadId::MAIN
@@ -138,7 +138,7 @@ impl Builder<'_> {
     }
 
     /// Keeps a mark, unless its op or call is gone.
-    fn keep(&mut self, mark: MarkId, scheduled: &Scheduled) {
+    fn keep(&mut self, mark: MarkId, scheduled: &ScheduledStep) {
         let thread = self.from.marks[mark].thread;
         match self.from.marks[mark].kind {
             MarkKind::OpBegin(op) if !self.gone[op] => {
@@ -181,7 +181,7 @@ impl Builder<'_> {
     }
 
     /// The launch of a graph.
-    fn launch(&mut self, stretch: &[CallId], thread: HostThreadId, scheduled: &Scheduled) {
+    fn launch(&mut self, stretch: &[CallId], thread: HostThreadId, scheduled: &ScheduledStep) {
         let (op, at) = (self.graph.ops.next_key(), self.graph.calls.next_key());
         let begin_op = self.mark(MarkKind::OpBegin(op), thread, None);
         let begin = self.mark(MarkKind::CallBegin(at), thread, None);

@@ -25,7 +25,7 @@ impl Draft {
     /// A draft of a step, unchanged.
     #[must_use]
     pub fn from_step(step: &Step) -> Draft {
-        Draft { uses: Uses::of(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
+        Draft { uses: Uses::find(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
     }
 
     /// The step after the patches so far.
@@ -34,7 +34,7 @@ impl Draft {
         &self.step
     }
 
-    /// Current producers and consumers of its tensors, equal to those of [`Uses::of`].
+    /// Current producers and consumers of its tensors, equal to those of [`Uses::find`].
     #[must_use]
     pub fn uses(&self) -> &Uses {
         &self.uses
@@ -47,7 +47,7 @@ impl Draft {
     pub fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         if !patch.lift.is_empty() {
             self.step = self.step.patched(patch)?;
-            (self.uses, self.makers) = (Uses::of(&self.step), makers(&self.step));
+            (self.uses, self.makers) = (Uses::find(&self.step), makers(&self.step));
             return Ok(());
         }
         let known = |op: &&OpId| self.step.ops.get(**op).is_some();

@@ -10,7 +10,7 @@ pub use self::edges::{Data, data};
 
 use steptime_graph::execution::ExecutionGraph;
 
-use crate::schedule::Scheduled;
+use crate::schedule::ScheduledStep;
 use crate::step::Step;
 
 /// A step, with further data for exports.
@@ -21,7 +21,7 @@ pub struct Export<'s> {
     /// The step itself.
     pub step: &'s Step,
     /// Its schedule, before any of it is captured as a CUDA graph.
-    pub scheduled: &'s Scheduled,
+    pub scheduled: &'s ScheduledStep,
     /// The execution trace of its tensors and nodes.
     pub trace: Option<&'s ExecutionGraph>,
 }

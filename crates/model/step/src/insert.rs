@@ -1,7 +1,7 @@
 //! Ops that a rule inserts.
 
 use crate::call::Call;
-use crate::called::Called;
+use crate::called::SharedCall;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step, StreamWait};
@@ -106,7 +106,7 @@ impl NewOp {
         let at = step.ops.push_and_get_key(Op {
             name: self.name.clone(),
             annotation: self.again.is_some_and(|again| step.ops[again].annotation),
-            call: self.call.clone().map(Called::from),
+            call: self.call.clone().map(SharedCall::from),
             thread: like.thread,
             parent,
             children: Vec::new(),

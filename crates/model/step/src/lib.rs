@@ -1,7 +1,7 @@
 //! One training step as a graph that can be changed.
 //!
 //! ```text
-//! StepGraph + calls of its ops + execution trace ──Step::of──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
+//! StepGraph + calls of its ops + execution trace ──Step::from_graph──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
 //! ```
 //!
 //! A [`Step`] has nested [`Op`]s, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the result. [`schedule()`]
@@ -28,7 +28,7 @@ mod uses;
 mod verify;
 
 pub use call::Call;
-pub use called::Called;
+pub use called::SharedCall;
 pub use capture::captured;
 pub use diff::{Change, Diff};
 pub use draft::Draft;
@@ -38,7 +38,7 @@ pub use ids::{OpId, TensorId};
 pub use insert::NewOp;
 pub use memory::{Kind as MemoryKind, Moment, Peak, over as memory_over};
 pub use patch::{Patch, Place};
-pub use schedule::{Carried, Scheduled, schedule};
+pub use schedule::{ReusedRows, ScheduledStep, schedule};
 pub use step::{Op, Origin, Step, StreamWait};
-pub use tensors::{Tensor, Until};
+pub use tensors::{LifetimeEnd, Tensor};
 pub use uses::Uses;

@@ -11,7 +11,7 @@ use steptime_trace::ActivityKind;
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step};
-use crate::tensors::{Tensor, Until};
+use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Tensors by their ids in the execution trace. One that is copied to the device has a row on either side.
 struct Table<'t> {
@@ -32,7 +32,7 @@ enum Memory {
 }
 
 impl Memory {
-    fn of(tensor: &steptime_aten::Tensor) -> Option<Memory> {
+    fn from_tensor(tensor: &steptime_aten::Tensor) -> Option<Memory> {
         let numbered = tensor.place.number().map(|number| Memory::Storage(StorageId(number)));
         numbered.or_else(|| tensor.place.key().map(Memory::Address))
     }
@@ -42,7 +42,7 @@ impl Step {
     /// The step of a graph. `call` returns the call of an op, and `node` its node in the execution trace; tensors of ops without a node are
     /// identified by memory location and description, or have their own identity.
     #[must_use]
-    pub fn of(
+    pub fn from_graph(
         graph: &StepGraph,
         trace: Option<&ExecutionGraph>,
         call: impl Fn(graph::OpId) -> Option<OpCall>,
@@ -66,7 +66,7 @@ impl Step {
             let node = node(at);
             let around: Vec<TensorId> = row
                 .parent
-                .and_then(|parent| step.ops[OpId::of(parent)].call.as_deref())
+                .and_then(|parent| step.ops[OpId::from_recorded(parent)].call.as_deref())
                 .map_or_else(Vec::new, |call| call.gives().collect());
             let call = call(at).map(|call| table.call(&call, node, &around).into());
             step.ops.push(Op {
@@ -74,7 +74,7 @@ impl Step {
                 annotation: row.annotation,
                 call,
                 thread: row.thread,
-                parent: row.parent.map(OpId::of),
+                parent: row.parent.map(OpId::from_recorded),
                 children: Vec::new(),
                 sequence: if numbered { Some(row.sequence) } else { noted(node) }
                     .filter(|&number| number >= 0),
@@ -92,9 +92,9 @@ impl Step {
         }
         // Ops of a graph are in the order in which they begin, thread by thread.
         for at in graph.ops.keys() {
-            let row = &step.ops[OpId::of(at)];
+            let row = &step.ops[OpId::from_recorded(at)];
             let (parent, thread): (Option<OpId>, HostThreadId) = (row.parent, row.thread);
-            step.siblings_mut(parent, thread).push(OpId::of(at));
+            step.siblings_mut(parent, thread).push(OpId::from_recorded(at));
         }
         step.tensors = table.rows;
         step
@@ -104,7 +104,7 @@ impl Step {
 impl OpId {
     /// The row of an op of the recording: a step begins with these.
     #[must_use]
-    pub const fn of(op: graph::OpId) -> OpId {
+    pub const fn from_recorded(op: graph::OpId) -> OpId {
         OpId(op.0)
     }
 }
@@ -144,7 +144,7 @@ impl Table<'_> {
     /// Forgets earlier tensors at the memory locations of outputs, except where `stays` holds: memory is reused.
     fn forget(&mut self, made: &[Arg], stays: impl Fn(TensorId) -> bool) {
         for tensor in made.iter().flat_map(Arg::tensors) {
-            if let Some(key) = Memory::of(tensor).map(|memory| (memory, tensor.clone()))
+            if let Some(key) = Memory::from_tensor(tensor).map(|memory| (memory, tensor.clone()))
                 && self.placed.get(&key).is_some_and(|&row| !stays(row))
             {
                 self.placed.remove(&key);
@@ -172,7 +172,7 @@ impl Table<'_> {
         id: Option<execution::TensorId>,
         taken_by: Option<NodeId>,
     ) -> TensorId {
-        let place = Memory::of(tensor).map(|memory| (memory, tensor.clone()));
+        let place = Memory::from_tensor(tensor).map(|memory| (memory, tensor.clone()));
         let alike = place.as_ref().and_then(|place| self.placed.get(place)).copied();
         let alike = alike.or_else(|| self.saved(tensor, taken_by?));
         let row = match id {
@@ -250,7 +250,7 @@ impl Table<'_> {
             storage,
             recorded: id,
             made,
-            until: Until::LastUse,
+            until: LifetimeEnd::LastUse,
         })
     }
 

@@ -15,12 +15,12 @@ use steptime_graph::{
 };
 use steptime_trace::Bytes;
 
-pub use self::carried::Carried;
+pub use self::carried::ReusedRows;
 use self::marks::Items;
-use self::plan::{OwnCalls, Planned};
+use self::plan::{OwnCalls, PlannedCall};
 use self::rounds::Rounds;
-pub use self::scheduled::Scheduled;
-use self::streams::Others;
+pub use self::scheduled::ScheduledStep;
+use self::streams::ExtraStreams;
 use crate::ids::OpId;
 use crate::step::Step;
 
@@ -29,7 +29,7 @@ use crate::step::Step;
 /// Recorded and unchanged rows carry over: an unchanged step gives `base` again. An inserted op, or an op whose arguments require other launches,
 /// gets the calls that its kernels need.
 #[must_use]
-pub fn schedule(step: &Step, before: &Step, base: &StepGraph, set: &OpSet) -> Scheduled {
+pub fn schedule(step: &Step, before: &Step, base: &StepGraph, set: &OpSet) -> ScheduledStep {
     Builder::new(step, before, base, set).run()
 }
 
@@ -42,14 +42,14 @@ struct Builder<'s> {
     items: Items,
     graph: StepGraph,
     ops: TiVec<steptime_graph::OpId, OpId>,
-    carried: Carried,
+    carried: ReusedRows,
     rounds: Rounds,
     /// Recorded marks of ops that are recorded but count as inserted: they keep the waits of these marks.
     stands: FxHashMap<MarkId, MarkId>,
     /// The stream of new launches.
     stream: StreamId,
     /// Additional streams.
-    others: Others,
+    others: ExtraStreams,
 }
 
 impl<'s> Builder<'s> {
@@ -63,16 +63,16 @@ impl<'s> Builder<'s> {
             device: base.device.clone(),
             ..StepGraph::empty()
         };
-        let others = Others::of(step, &mut graph);
+        let others = ExtraStreams::add_to(step, &mut graph);
         Builder {
             step,
             before,
             base,
             set,
-            items: Items::of(base),
+            items: Items::from_graph(base),
             graph,
             ops: TiVec::new(),
-            carried: Carried::default(),
+            carried: ReusedRows::default(),
             rounds: Rounds::default(),
             stands: FxHashMap::default(),
             stream: streams::busiest(base),
@@ -80,7 +80,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn run(mut self) -> Scheduled {
+    fn run(mut self) -> ScheduledStep {
         for thread in self.base.threads.keys() {
             let first_mark = self.graph.marks.next_key();
             self.inside(None, thread);
@@ -101,7 +101,7 @@ impl<'s> Builder<'s> {
         }
         self.graph.tops = tops(&self.graph.ops);
         self.graph.assign_phases();
-        Scheduled { graph: self.graph, ops: self.ops, carried: self.carried }
+        ScheduledStep { graph: self.graph, ops: self.ops, carried: self.carried }
     }
 
     /// Adds an op with all ops inside it.
@@ -142,7 +142,7 @@ impl<'s> Builder<'s> {
             None => &step.threads[thread],
         };
         let own = match around {
-            Some((op, _)) => plan::of(step, self.before, self.base, &self.items, op, self.set),
+            Some((op, _)) => plan::own_calls(step, self.before, self.base, &self.items, op, self.set),
             None => OwnCalls::AsRecorded,
         };
         if let OwnCalls::Anew(planned) = own {
@@ -174,7 +174,7 @@ impl<'s> Builder<'s> {
     fn recorded_calls(
         &mut self,
         items: &[marks::Item],
-        adjusted: &mut impl Iterator<Item = Planned>,
+        adjusted: &mut impl Iterator<Item = PlannedCall>,
         op: Option<steptime_graph::OpId>,
     ) {
         for item in items {
@@ -186,7 +186,7 @@ impl<'s> Builder<'s> {
     }
 
     /// Adds a recorded call; `other` has the bytes and the kind of wait, where these changed.
-    fn recorded_call(&mut self, call: CallId, other: Option<&Planned>, op: Option<steptime_graph::OpId>) {
+    fn recorded_call(&mut self, call: CallId, other: Option<&PlannedCall>, op: Option<steptime_graph::OpId>) {
         let source = &self.base.calls[call];
         let at = self.graph.calls.next_key();
         let within = op.map(|op| self.ops[op]);
@@ -226,7 +226,7 @@ impl<'s> Builder<'s> {
     fn planned(
         &mut self,
         children: &[OpId],
-        planned: &[Planned],
+        planned: &[PlannedCall],
         op: Option<steptime_graph::OpId>,
         thread: HostThreadId,
     ) {
@@ -242,7 +242,12 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn planned_call(&mut self, planned: &Planned, op: Option<steptime_graph::OpId>, thread: HostThreadId) {
+    fn planned_call(
+        &mut self,
+        planned: &PlannedCall,
+        op: Option<steptime_graph::OpId>,
+        thread: HostThreadId,
+    ) {
         let at = self.graph.calls.next_key();
         let begin = self.mark(MarkKind::CallBegin(at), thread, None, None);
         let end = self.mark(MarkKind::CallEnd(at), thread, None, None);
@@ -267,7 +272,7 @@ impl<'s> Builder<'s> {
         }
         self.graph.calls.push(Call {
             api: self.graph.names.intern(planned.api),
-            kind: ApiKind::of(planned.api),
+            kind: ApiKind::from_name(planned.api),
             thread,
             op,
             begin,

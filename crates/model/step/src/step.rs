@@ -9,7 +9,7 @@ use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
 use crate::call::Call;
-use crate::called::Called;
+use crate::called::SharedCall;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
@@ -36,7 +36,7 @@ pub struct Op {
     /// Whether it is a label around a piece of code.
     pub annotation: bool,
     /// Arguments and results; `None` where they were not recorded, as for functions and annotations.
-    pub call: Option<Called>,
+    pub call: Option<SharedCall>,
     /// Host thread.
     pub thread: HostThreadId,
     /// The op around it.
@@ -107,7 +107,7 @@ impl Op {
 
     /// Marks it as changed by a rule, which reshaped its tensors.
     pub(crate) fn touch(&mut self, rule: &'static str) {
-        self.call = self.call.as_ref().map(Called::anew);
+        self.call = self.call.as_ref().map(SharedCall::anew);
         if let Origin::Recorded(op) = self.origin {
             self.origin = Origin::Changed(op, rule);
         }
@@ -206,7 +206,7 @@ impl Step {
     /// Meaning of the name of an op.
     #[must_use]
     pub fn event(&self, op: OpId) -> EventName<'_> {
-        EventName::of(&self.ops[op].name)
+        EventName::parse(&self.ops[op].name)
     }
 
     /// Whether the name of an op, or of one around it, has a meaning for which `says` holds.

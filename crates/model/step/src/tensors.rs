@@ -14,12 +14,12 @@ pub struct Tensor {
     /// Whether its memory was made within the recorded step, possibly by an op that no longer runs.
     pub made: bool,
     /// End of its lifetime.
-    pub until: Until,
+    pub until: LifetimeEnd,
 }
 
 /// End of the lifetime of a tensor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Until {
+pub enum LifetimeEnd {
     /// The end of the last op that takes it.
     #[default]
     LastUse,

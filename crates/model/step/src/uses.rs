@@ -21,7 +21,7 @@ pub struct Uses {
 impl Uses {
     /// The producers and consumers in a step.
     #[must_use]
-    pub fn of(step: &Step) -> Uses {
+    pub fn find(step: &Step) -> Uses {
         let running = step.running();
         let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_deref()?)));
         let mut producers: TiVec<TensorId, Option<OpId>> = vec![None; step.tensors.len()].into();

@@ -23,9 +23,9 @@ impl Step {
         moves: bool,
         ops: &OpSet,
     ) -> Result<(), Error> {
-        let is = moves.then(|| Uses::of(self));
+        let is = moves.then(|| Uses::find(self));
         if let Some(is) = &is {
-            self.nothing_dangles(before, &Uses::of(before), is, patches)?;
+            self.nothing_dangles(before, &Uses::find(before), is, patches)?;
             self.made_once()?;
         }
         let derived: FxHashSet<OpId> = patches.iter().flat_map(|patch| &patch.derive).copied().collect();

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut last = "";
     for (row, &(sweep, at)) in observed.observations.iter().zip(&observed.rows) {
-        let family = families::of(&row.call.kernel);
+        let family = families::find(&row.call.kernel);
         if !wanted.is_empty() && !wanted.iter().any(|name| name == family.name()) {
             continue;
         }

@@ -31,7 +31,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(length: u64) -> Bounds {
+    fn from_length(length: u64) -> Bounds {
         Bounds {
             rows: 100_000 + length / 4,
             unpacked: (1 << 20) + 32 * length,
@@ -61,7 +61,7 @@ pub(crate) fn open(
 ) -> Result<(ParquetRecordBatchReaderBuilder<File>, Room), Error> {
     let unread = |source| Error::Read { path: path.to_owned(), source };
     let bytes = read_regular(path, LONGEST).map_err(unread)?;
-    let bounds = Bounds::of(bytes.len() as u64);
+    let bounds = Bounds::from_length(bytes.len() as u64);
     if !has_sound_end(&bytes) {
         return Err(broken("its metadata are cut off or damaged".into()));
     }

@@ -76,7 +76,7 @@ pub enum Error {
 /// A result that is too far from its reference.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{case}: {difference:.1e} from the reference: please report it")]
-pub struct Wrong {
+pub struct WrongResult {
     /// The op, its pass and its size.
     pub case: String,
     /// The largest difference.

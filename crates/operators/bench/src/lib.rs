@@ -15,6 +15,6 @@ mod random;
 mod sizes;
 
 pub use benchmark::Benchmark;
-pub use error::{Error, Wrong};
+pub use error::{Error, WrongResult};
 pub use init::{Init, InitError};
 pub use sizes::{SizeError, TypedSizes, size};

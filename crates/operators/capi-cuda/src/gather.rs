@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use steptime_cuda::Device;
-use steptime_cuda::embedding::{Gather as Op, GatherOrder, Ints, Tables, Wanted};
+use steptime_cuda::embedding::{Gather as Op, GatherOrder, GatherRows, Ints, Tables};
 use steptime_launch::gather_plan::{Launch, Problem};
 use steptime_launch::{GatherRates, Gpu, Indices, Popularity};
 use steptime_ops::embedding::{Bounds, Pooling};
@@ -182,13 +182,13 @@ pub unsafe extern "C" fn steptime_gpu_gather_check(
 /// # Safety
 ///
 /// There are as many indices or pairs.
-unsafe fn rows<'a>(gather: &Gather, lookups: usize, wanted: u64) -> Result<Wanted<'a>, Failure> {
+unsafe fn rows<'a>(gather: &Gather, lookups: usize, wanted: u64) -> Result<GatherRows<'a>, Failure> {
     // SAFETY: as the caller promises.
     Ok(unsafe {
         if gather.grouped {
-            Wanted::Sorted(given(wanted, lookups)?)
+            GatherRows::Sorted(given(wanted, lookups)?)
         } else {
-            Wanted::Indices(Ints::I64(given(wanted, lookups)?))
+            GatherRows::Indices(Ints::I64(given(wanted, lookups)?))
         }
     })
 }

@@ -59,7 +59,7 @@ impl Case {
         Case { tables, lookups: 0, offsets: Vec::new(), out, random: Random(7) }
     }
 
-    fn of(&mut self, lookups: usize) -> &mut Case {
+    fn with_lookups(&mut self, lookups: usize) -> &mut Case {
         self.lookups = lookups;
         self.offsets = (0..=TABLES * BAGS).map(|bag| (bag * lookups) as i64).collect();
         self
@@ -77,7 +77,8 @@ impl Case {
     fn run(&mut self, cpu: &Cpu, indices: &[i64]) {
         let lookups = Lookups::new(BAGS, indices, &self.offsets).unwrap();
         let stride = self.tables.columns();
-        forward(cpu, &self.tables, &lookups, Bounds::Error, black_box(self.out.of_mut()), stride).unwrap();
+        forward(cpu, &self.tables, &lookups, Bounds::Error, black_box(self.out.as_mut_slice()), stride)
+            .unwrap();
     }
 
     /// Prints the share of the limit for random rows in memory of the same size.
@@ -140,7 +141,7 @@ fn memory(criterion: &mut Criterion) {
     for dim in [16, 32, 64, 128, 256] {
         let mut case = Case::new(1_000_000.min(64_000_000 / dim), dim, Element::F32);
         for lookups in [10, 20, 30] {
-            case.of(lookups).share(&cpu);
+            case.with_lookups(lookups).share(&cpu);
             case.bench(criterion, "f32 in memory", &cpu);
         }
     }
@@ -149,7 +150,7 @@ fn memory(criterion: &mut Criterion) {
     {
         for dim in [32, 64, 128, 256] {
             let mut case = Case::new(1_000_000, dim, element);
-            case.of(20).share(&cpu);
+            case.with_lookups(20).share(&cpu);
             case.bench(criterion, name, &cpu);
         }
     }
@@ -164,7 +165,7 @@ fn small(criterion: &mut Criterion) {
         ("int4 in caches", Element::Int4(Scale::F16)),
     ] {
         for dim in [16, 64, 128] {
-            Case::new(1000, dim, element).of(20).bench(criterion, name, &cpu);
+            Case::new(1000, dim, element).with_lookups(20).bench(criterion, name, &cpu);
         }
     }
 }
@@ -189,8 +190,16 @@ fn orders(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     || random.indices(lookups, rows),
                     |indices| {
-                        gather(&cpu, table, &indices, Bounds::Error, order, black_box(out.of_mut()), dim)
-                            .unwrap()
+                        gather(
+                            &cpu,
+                            table,
+                            &indices,
+                            Bounds::Error,
+                            order,
+                            black_box(out.as_mut_slice()),
+                            dim,
+                        )
+                        .unwrap()
                     },
                     BatchSize::PerIteration,
                 );

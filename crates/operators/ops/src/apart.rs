@@ -11,16 +11,16 @@ mod linux {
 
     /// Processors on which threads may run.
     #[derive(Debug)]
-    pub(crate) struct Apart {
+    pub(crate) struct ProcessorSet {
         allowed: Option<CpuSet>,
     }
 
-    impl Apart {
+    impl ProcessorSet {
         /// Makes a set for threads on this thread's processors, if there are at least `members` processors.
-        pub(crate) fn new(members: usize) -> Apart {
+        pub(crate) fn new(members: usize) -> ProcessorSet {
             let allowed = sched_getaffinity(None).ok();
             let enough = |set: &CpuSet| set.count() as usize >= members && members > 1;
-            Apart { allowed: allowed.filter(enough) }
+            ProcessorSet { allowed: allowed.filter(enough) }
         }
 
         /// The processor that this thread is on.
@@ -46,11 +46,11 @@ mod linux {
 mod elsewhere {
     /// Leaves the placement to the system.
     #[derive(Debug)]
-    pub(crate) struct Apart;
+    pub(crate) struct ProcessorSet;
 
-    impl Apart {
-        pub(crate) fn new(_: usize) -> Apart {
-            Apart
+    impl ProcessorSet {
+        pub(crate) fn new(_: usize) -> ProcessorSet {
+            ProcessorSet
         }
 
         pub(crate) fn here(&self) -> usize {
@@ -62,6 +62,6 @@ mod elsewhere {
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-pub(crate) use elsewhere::Apart;
+pub(crate) use elsewhere::ProcessorSet;
 #[cfg(all(target_os = "linux", not(miri)))]
-pub(crate) use linux::Apart;
+pub(crate) use linux::ProcessorSet;

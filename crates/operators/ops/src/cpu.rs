@@ -51,22 +51,22 @@ pub enum CpuError {
 pub struct Cpu {
     arch: Arch,
     threads: usize,
-    crew: Crew,
+    crew: Workers,
 }
 
 /// Threads that work in addition to the caller.
-enum Crew {
+enum Workers {
     Nobody,
     Team(Team),
     Pool(Box<dyn Pool>),
 }
 
-impl fmt::Debug for Crew {
+impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Crew::Nobody => "Nobody",
-            Crew::Team(_) => "Team",
-            Crew::Pool(_) => "Pool",
+            Workers::Nobody => "Nobody",
+            Workers::Team(_) => "Team",
+            Workers::Pool(_) => "Pool",
         })
     }
 }
@@ -97,7 +97,7 @@ impl Cpu {
             given => given,
         };
         let start = || Team::new(threads).map_err(|source| CpuError::Start { threads, source });
-        let crew = if threads > 1 { Crew::Team(start()?) } else { Crew::Nobody };
+        let crew = if threads > 1 { Workers::Team(start()?) } else { Workers::Nobody };
         Ok(Cpu { arch, threads, crew })
     }
 
@@ -120,7 +120,7 @@ impl Cpu {
 
     fn with_arch_on(arch: Arch, pool: impl Pool + 'static) -> Cpu {
         let threads = pool.threads().clamp(1, MOST_THREADS);
-        let crew = if threads > 1 { Crew::Pool(Box::new(pool)) } else { Crew::Nobody };
+        let crew = if threads > 1 { Workers::Pool(Box::new(pool)) } else { Workers::Nobody };
         Cpu { arch, threads, crew }
     }
 
@@ -156,8 +156,8 @@ impl Cpu {
     pub(crate) fn stages(&self, threads: usize, stages: &[usize], work: impl Fn(usize, usize) + Sync) {
         let threads = threads.min(self.threads).min(stages.iter().copied().max().unwrap_or(0));
         match &self.crew {
-            Crew::Team(team) if threads > 1 => team.run(threads, stages, &work),
-            Crew::Pool(pool) if threads > 1 => pool::run(&**pool, threads, stages, &work),
+            Workers::Team(team) if threads > 1 => team.run(threads, stages, &work),
+            Workers::Pool(pool) if threads > 1 => pool::run(&**pool, threads, stages, &work),
             _ => alone(stages, &work),
         }
     }

@@ -60,7 +60,7 @@ impl HugeBuffer {
     ///
     /// The size is not a multiple of the type's.
     #[must_use]
-    pub fn of<T: bytemuck::Pod>(&self) -> &[T] {
+    pub fn as_slice<T: bytemuck::Pod>(&self) -> &[T] {
         bytemuck::cast_slice(self.bytes())
     }
 
@@ -70,7 +70,7 @@ impl HugeBuffer {
     ///
     /// The size is not a multiple of the type's.
     #[must_use]
-    pub fn of_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
+    pub fn as_mut_slice<T: bytemuck::Pod>(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut())
     }
 }
@@ -92,8 +92,8 @@ mod tests {
             assert_eq!(buffer.bytes().len(), len);
             assert!(len < HUGE_PAGE || buffer.bytes().as_ptr().addr().is_multiple_of(HUGE_PAGE));
             assert!(buffer.bytes().iter().step_by(997).all(|&byte| byte == 0));
-            buffer.of_mut::<f32>().fill(1.5);
-            assert!(buffer.of::<f32>().iter().step_by(997).all(|&value| value == 1.5));
+            buffer.as_mut_slice::<f32>().fill(1.5);
+            assert!(buffer.as_slice::<f32>().iter().step_by(997).all(|&value| value == 1.5));
         }
         assert!(HugeBuffer::zeroed(usize::MAX).is_err());
     }

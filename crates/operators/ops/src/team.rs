@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use crate::apart::Apart;
+use crate::apart::ProcessorSet;
 use crate::round::{PATIENCE, Progress, Round, Share, Work, alone, is_busy};
 
 /// Duration for which a thread spins before it sleeps: longer than the serial work between two ops of a step.
@@ -45,7 +45,7 @@ static ROUNDS: AtomicUsize = AtomicUsize::new(0);
 /// The caller and its worker threads.
 #[derive(Debug)]
 pub(crate) struct Team {
-    common: Arc<Common>,
+    common: Arc<TeamState>,
     threads: Vec<JoinHandle<()>>,
     /// Number of processors that this process could use when the team was made.
     cores: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Team {
 }
 
 #[derive(Debug)]
-struct Common {
+struct TeamState {
     /// One share for each member, the first of which is the caller.
     shares: Box<[Share]>,
     members: Box<[Member]>,
@@ -70,7 +70,7 @@ struct Common {
     here: AtomicUsize,
     stop: AtomicBool,
     watch: Duration,
-    apart: Apart,
+    apart: ProcessorSet,
 }
 
 /// A worker thread. Written only when it goes to sleep.
@@ -87,7 +87,7 @@ impl Team {
         // With fewer cores than threads, a spinning thread would keep another from its work.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let watch = if members <= cores { WATCH } else { Duration::ZERO };
-        let common = Arc::new(Common {
+        let common = Arc::new(TeamState {
             shares: (0..members).map(|_| Share::default()).collect(),
             members: (0..members).map(|_| Member::default()).collect(),
             progress: Progress::default(),
@@ -97,7 +97,7 @@ impl Team {
             here: AtomicUsize::new(usize::MAX),
             stop: AtomicBool::new(false),
             watch,
-            apart: Apart::new(members),
+            apart: ProcessorSet::new(members),
         });
         let mut team = Team { common, threads: Vec::new(), cores, turn: Mutex::new((0, 0)) };
         let (tell, told) = mpsc::channel::<()>();
@@ -156,7 +156,7 @@ impl Drop for Team {
     }
 }
 
-impl Common {
+impl TeamState {
     /// Offers a round to members `1..members`, and begins to wake the sleeping ones.
     fn offer(&self, round: &Round<'_>, members: usize) {
         if members == 1 {

@@ -35,7 +35,7 @@ mod view;
 
 pub use element::{DType, Element};
 pub use error::TensorError;
-pub use joined::Joined;
+pub use joined::JoinedLayouts;
 pub use layout::Layout;
 pub use runs::Runs;
 pub use storage::{Data, Storage};

@@ -3,8 +3,8 @@
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::memory::{DoesNotFit, On};
-use crate::problem::{Cut, Load, Placed, Problem, Way};
+use crate::memory::{DoesNotFit, MemoryPlace};
+use crate::problem::{Cut, Load, Problem, TablePlacement, Way};
 use crate::state::State;
 
 pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
@@ -38,7 +38,7 @@ pub(crate) fn place_as(problem: &Problem, manner: (Cut, bool)) -> Option<State> 
         let ways = &problem.tables[table].ways;
         let own = ways.iter().position(|way| way.manner() == manner);
         match own.and_then(|way| Some((way, state.best(problem, &ways[way])?))) {
-            Some((way, (gpus, _))) => state.lay(problem, table, Placed { way, gpus }),
+            Some((way, (gpus, _))) => state.lay(problem, table, TablePlacement { way, gpus }),
             None if lay_best(problem, &mut state, table, target) => {}
             None => return None,
         }
@@ -74,7 +74,7 @@ fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -
     let Some((_, _, way, gpus)) = found.min_by_key(|(worst, weight, at, _)| (*worst, *weight, *at)) else {
         return false;
     };
-    state.lay(problem, table, Placed { way, gpus });
+    state.lay(problem, table, TablePlacement { way, gpus });
     true
 }
 
@@ -98,33 +98,33 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
     let left = Bytes(problem.memory.0.saturating_sub(taken));
     // If a cache of its rows fits on a GPU, the memory of the host is too small.
     let cached = ways.iter().filter(|way| way.cached.is_some() && smallest(way) <= left);
-    if let Some(way) = cached.min_by_key(|way| of_a_host(problem, way)) {
+    if let Some(way) = cached.min_by_key(|way| host_memory(problem, way)) {
         let taken = problem.hosts(&state.loads).into_iter().min().unwrap_or_default();
         let left = Bytes(problem.host_memory.0.saturating_sub(taken.0));
-        let (cut, needs) = (way.cut.to_string(), of_a_host(problem, way));
-        return DoesNotFit { table, cut, on: On::Host, needs, left, of: problem.host_memory };
+        let (cut, needs) = (way.cut.to_string(), host_memory(problem, way));
+        return DoesNotFit { table, cut, on: MemoryPlace::Host, needs, left, of: problem.host_memory };
     }
     let Some(way) = ways.iter().min_by_key(|way| smallest(way)) else {
         let needs = Bytes(0);
         return DoesNotFit {
             table,
             cut: Cut::Whole.to_string(),
-            on: On::Gpu,
+            on: MemoryPlace::Gpu,
             needs,
             left,
             of: problem.memory,
         };
     };
     let on = match way.cached {
-        Some(_) => On::Cache,
-        None if problem.host_memory.0 > 0 => On::Uncached,
-        None => On::Gpu,
+        Some(_) => MemoryPlace::Cache,
+        None if problem.host_memory.0 > 0 => MemoryPlace::Uncached,
+        None => MemoryPlace::Gpu,
     };
     DoesNotFit { table, cut: way.cut.to_string(), on, needs: smallest(way), left, of: problem.memory }
 }
 
 /// Returns the memory that a way needs on the host of a node, with its parts divided evenly among nodes.
-fn of_a_host(problem: &Problem, way: &Way) -> Bytes {
+fn host_memory(problem: &Problem, way: &Way) -> Bytes {
     let node = problem.on_a_host();
     let nodes = problem.gpus.max(1).div_ceil(node) as usize;
     let together = match way.cut {

@@ -36,9 +36,9 @@ mod problem;
 mod state;
 
 pub use bound::bound;
-pub use memory::{DoesNotFit, On};
+pub use memory::{DoesNotFit, MemoryPlace};
 pub use near::near;
-pub use problem::{Cut, Load, Placed, Plan, Problem, Table, Way};
+pub use problem::{Cut, Load, Plan, Problem, Table, TablePlacement, Way};
 use state::State;
 
 /// Places all tables: the largest first, each where it keeps the busiest GPU least busy, then by moves that make the busiest GPU less

@@ -3,7 +3,7 @@
 
 use steptime_trace::Nanos;
 
-use crate::problem::{Placed, Problem};
+use crate::problem::{Problem, TablePlacement};
 use crate::state::State;
 
 /// Maximum number of changes, per table.
@@ -42,7 +42,7 @@ fn moved(problem: &Problem, state: &mut State, table: usize, before: (Nanos, usi
     let ways = problem.tables[table].ways.iter().enumerate();
     let found = ways.filter_map(|(way, row)| {
         let (gpus, worst) = state.best(problem, row)?;
-        Some((worst, Placed { way, gpus }))
+        Some((worst, TablePlacement { way, gpus }))
     });
     if let Some((_, placed)) = found.min_by_key(|(worst, placed)| (*worst, placed.way)) {
         state.lay(problem, table, placed);
@@ -73,8 +73,8 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
             let (Some(a), Some(b)) = (state.lift(problem, table), state.lift(problem, partner)) else {
                 return false;
             };
-            state.lay(problem, table, Placed { gpus: b.gpus.clone(), ..a });
-            state.lay(problem, partner, Placed { gpus: a.gpus.clone(), ..b });
+            state.lay(problem, table, TablePlacement { gpus: b.gpus.clone(), ..a });
+            state.lay(problem, partner, TablePlacement { gpus: a.gpus.clone(), ..b });
             if problem.holds(&state.loads) && score(problem, state) < before {
                 return true;
             }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use steptime_trace::Nanos;
 
-use crate::problem::{Cut, Load, Placed, Plan, Problem};
+use crate::problem::{Cut, Load, Plan, Problem, TablePlacement};
 use crate::state::State;
 
 /// Returns plans that differ from this one by one table on other GPUs or in another way, or by two exchanged tables; the most
@@ -16,11 +16,11 @@ use crate::state::State;
 /// of tables; at most `most` changes are kept at a time.
 #[must_use]
 pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
-    let state = State::of(problem, plan);
+    let state = State::from_plan(problem, plan);
     let own = busy.iter().enumerate().max_by_key(|&(gpu, time)| (*time, std::cmp::Reverse(gpu)));
     let Some((own, _)) = own else { return Vec::new() };
     let own = own as u32;
-    let mut found = Found { problem, plan, before: &state.loads, busy, most, best: BinaryHeap::new() };
+    let mut found = BestChanges { problem, plan, before: &state.loads, busy, most, best: BinaryHeap::new() };
     for table in state.on(own as usize) {
         let placed = &plan.tables[table];
         // Parts of a grid are on the same node.
@@ -55,13 +55,13 @@ struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    fn of(placed: &'a Placed) -> At<'a> {
+    fn from_placed(placed: &'a TablePlacement) -> At<'a> {
         At { way: placed.way, gpus: &placed.gpus }
     }
 }
 
 /// Best changes so far.
-struct Found<'p> {
+struct BestChanges<'p> {
     problem: &'p Problem,
     plan: &'p Plan,
     /// Load of each GPU in the plan.
@@ -72,10 +72,10 @@ struct Found<'p> {
     best: BinaryHeap<Change<'p>>,
 }
 
-impl Found<'_> {
+impl BestChanges<'_> {
     /// Adds a change of the placements of some tables, given in table order.
     fn add(&mut self, changes: &[(usize, At<'_>)]) {
-        if changes.iter().all(|(table, at)| At::of(&self.plan.tables[*table]) == *at) {
+        if changes.iter().all(|(table, at)| At::from_placed(&self.plan.tables[*table]) == *at) {
             return;
         }
         let Some(estimate) = self.estimate(changes) else { return };
@@ -83,7 +83,8 @@ impl Found<'_> {
         if is_full && self.best.peek().is_none_or(|worst| worst.estimate < estimate) {
             return;
         }
-        let own = |(table, at): &(usize, At<'_>)| (*table, Placed { way: at.way, gpus: at.gpus.to_vec() });
+        let own =
+            |(table, at): &(usize, At<'_>)| (*table, TablePlacement { way: at.way, gpus: at.gpus.to_vec() });
         let change = Change { plan: self.plan, estimate, tables: changes.iter().map(own).collect() };
         self.best.push(change);
         if is_full {
@@ -96,7 +97,7 @@ impl Found<'_> {
         let mut loads = self.before.to_vec();
         for (table, at) in changes {
             let ways = &self.problem.tables[*table].ways;
-            let was = At::of(&self.plan.tables[*table]);
+            let was = At::from_placed(&self.plan.tables[*table]);
             let (old, new) = (&ways[was.way], &ways[at.way]);
             if old.each != new.each {
                 loads.iter_mut().for_each(|load| *load = *load - old.each + new.each);
@@ -135,14 +136,14 @@ impl Found<'_> {
 struct Change<'p> {
     plan: &'p Plan,
     estimate: (Nanos, Nanos),
-    tables: Vec<(usize, Placed)>,
+    tables: Vec<(usize, TablePlacement)>,
 }
 
 impl Change<'_> {
     /// Returns the placement of a table.
     fn at(&self, table: usize) -> At<'_> {
         let own = self.tables.iter().find(|(at, _)| *at == table);
-        At::of(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
+        At::from_placed(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Problem {
 
 /// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct TablePlacement {
     /// Index of its way.
     pub way: usize,
     /// The GPU of each part.
@@ -100,7 +100,7 @@ pub struct Placed {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Placements, in the order of tables.
-    pub tables: Vec<Placed>,
+    pub tables: Vec<TablePlacement>,
 }
 
 impl Problem {

@@ -2,7 +2,7 @@
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::problem::{Cut, Load, Placed, Plan, Problem, Way};
+use crate::problem::{Cut, Load, Plan, Problem, TablePlacement, Way};
 
 /// Tables placed so far.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub(crate) struct State {
     /// Load of each GPU.
     pub(crate) loads: Vec<Load>,
     /// Placement of each table; `None` if it is not placed yet.
-    pub(crate) placed: Vec<Option<Placed>>,
+    pub(crate) placed: Vec<Option<TablePlacement>>,
 }
 
 impl State {
@@ -19,7 +19,7 @@ impl State {
     }
 
     /// Returns the state of an existing plan.
-    pub(crate) fn of(problem: &Problem, plan: &Plan) -> State {
+    pub(crate) fn from_plan(problem: &Problem, plan: &Plan) -> State {
         let mut state = State::new(problem);
         for (table, placed) in plan.tables.iter().enumerate() {
             state.lay(problem, table, placed.clone());
@@ -28,13 +28,13 @@ impl State {
     }
 
     /// Removes a table and returns its placement.
-    pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<Placed> {
+    pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<TablePlacement> {
         let placed = self.placed[table].take()?;
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load -= part);
         Some(placed)
     }
 
-    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: Placed) {
+    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: TablePlacement) {
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
         self.placed[table] = Some(placed);
     }
@@ -57,7 +57,7 @@ impl State {
             return None;
         }
         // Free memory of the hosts; not computed for ways that use none.
-        let mut hosts = Hosts::of(problem, way, &loads);
+        let mut hosts = Hosts::new(problem, way, &loads);
         let mut gpus: Vec<u32> = Vec::with_capacity(way.parts.len());
         // The load on every GPU counts as far as it makes the busiest GPU busier.
         let mut worst = match way.each == Load::default() {
@@ -110,7 +110,7 @@ impl State {
 
     /// Returns the tables that have a part on a GPU.
     pub(crate) fn on(&self, gpu: usize) -> Vec<usize> {
-        let has = |placed: &Placed| placed.gpus.iter().any(|&own| own as usize == gpu);
+        let has = |placed: &TablePlacement| placed.gpus.iter().any(|&own| own as usize == gpu);
         let all = self.placed.iter().enumerate();
         all.filter(|(_, placed)| placed.as_ref().is_some_and(has)).map(|(table, _)| table).collect()
     }
@@ -129,7 +129,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn of(problem: &Problem, way: &Way, loads: &[Load]) -> Hosts {
+    fn new(problem: &Problem, way: &Way, loads: &[Load]) -> Hosts {
         let takes = way.parts.iter().any(|part| part.host_memory.0 > 0);
         let left = |taken: &Bytes| problem.host_memory.0.saturating_sub(taken.0);
         let left = if takes { problem.hosts(loads).iter().map(left).collect() } else { Vec::new() };

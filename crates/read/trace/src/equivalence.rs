@@ -29,7 +29,7 @@ fn in_blocks(bytes: &[u8], block: usize) -> String {
 
 fn in_windows(bytes: &[u8], block: usize) -> String {
     let progress = Progress::silent();
-    shown(&document::read(&mut Window::of_blocks(Whole::from_bytes(bytes, &progress), 0, block), plan()))
+    shown(&document::read(&mut Window::with_block(Whole::from_bytes(bytes, &progress), 0, block), plan()))
 }
 
 fn serially(list: &[u8]) -> (End, Trace) {

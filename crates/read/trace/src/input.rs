@@ -10,6 +10,6 @@ mod rank;
 mod recording;
 
 pub use files::{KinetoFile, kineto_files};
-pub use meta::{ConstantTensor, KeptResult, Meta, ModuleCall, NotedLookup, Numbers};
+pub use meta::{ConstantTensor, KeptResult, Meta, ModuleCall, Numbers, RecordedLookup};
 pub use open::{Options, Want, open, open_with};
 pub use recording::{Input, Recording};

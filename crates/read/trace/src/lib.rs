@@ -58,7 +58,7 @@ pub use execution::{
 };
 pub use foreign::{Origin, STEP_MARK};
 pub use input::{
-    ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options,
+    ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, Numbers, Options, RecordedLookup,
     Recording, Want, kineto_files, open, open_with,
 };
 pub use kineto::{

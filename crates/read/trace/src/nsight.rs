@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     let length = std::fs::metadata(path).map_err(Error::io(path))?.len();
-    let tables = Tables::of(&connection, length).map_err(failed)?;
+    let tables = Tables::read(&connection, length).map_err(failed)?;
     if !tables.is_export() {
         let problem =
             "it is a database, and holds none of the tables of `nsys export --type sqlite`".to_owned();
@@ -81,7 +81,7 @@ impl Reader {
         })?;
         tables.each("CUPTI_ACTIVITY_KIND_RUNTIME", |row| self.call(row, process))?;
         let mut all = Vec::new();
-        tables.each("NVTX_EVENTS", |row| all.extend(ranges::Range::of(row, &self.texts)))?;
+        tables.each("NVTX_EVENTS", |row| all.extend(ranges::Range::from_row(row, &self.texts)))?;
         all.retain(|range| process.is_none_or(|own| process_of(Some(range.thread)) == Some(own)));
         for op in ranges::ops(all) {
             let thread = self.thread(op.thread);

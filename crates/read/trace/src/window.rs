@@ -14,11 +14,11 @@ pub(crate) struct Window<'w> {
 impl<'w> Window<'w> {
     /// Returns a window from an offset of a whole on.
     pub(crate) fn new(whole: Whole<'w>, from: u64) -> Window<'w> {
-        Window::of_blocks(whole, from, BLOCK)
+        Window::with_block(whole, from, BLOCK)
     }
 
     /// Returns a window that is read `block` bytes at a time.
-    pub(crate) fn of_blocks(whole: Whole<'w>, from: u64, block: usize) -> Window<'w> {
+    pub(crate) fn with_block(whole: Whole<'w>, from: u64, block: usize) -> Window<'w> {
         let mut held = Sliding::new(from, block);
         held.ended = from >= whole.length();
         Window { whole, held }

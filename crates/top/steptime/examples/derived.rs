@@ -83,7 +83,7 @@ fn others(step: &Step, answer: &WhatIf) -> BTreeMap<String, usize> {
     for op in step.graph.ops.keys() {
         let none = Vec::new();
         let before = was.get(&op).unwrap_or(&none);
-        let after = now.get(&edit::OpId::of(op)).and_then(|op| is.get(op)).unwrap_or(&none);
+        let after = now.get(&edit::OpId::from_recorded(op)).and_then(|op| is.get(op)).unwrap_or(&none);
         if before != after {
             let what = format!("{}: {before:?} and now {after:?}", step.graph.op_name(op));
             *others.entry(what).or_default() += 1;

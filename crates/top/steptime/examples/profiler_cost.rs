@@ -51,7 +51,7 @@ fn error(recorded: &Step, truth: f64, slowness: &Slowness, at: &Point) -> f64 {
     let (profiler, elasticity) = cost(at);
     let graph = &recorded.graph;
     let pulses =
-        recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, slowness, &elasticity));
+        recorded.meta.as_ref().and_then(|meta| Speed::from_pulses(&meta.pulses, slowness, &elasticity));
     let speed = pulses.unwrap_or_else(|| Speed::steady(slowness, &elasticity));
     let host = HostCosts::own_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
     let period = Timeline::simulate(&PricedGraph::measured(graph, host)).period;
@@ -85,7 +85,7 @@ fn main() {
                 let slow = Slowness::while_profiled(
                     &recorded.graph,
                     profile,
-                    &UsualGaps::of(&recorded.graph, profile),
+                    &UsualGaps::find(&recorded.graph, profile),
                 );
                 recordings.push((recorded, truth, slow));
                 last += 1;

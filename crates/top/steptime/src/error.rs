@@ -209,7 +209,7 @@ pub enum Error {
         /// The input.
         path: PathBuf,
         /// The reason.
-        source: steptime_rewrite::Refused,
+        source: steptime_rewrite::RuleError,
     },
     /// Changed kernels have to be priced by a profile of the GPU recorded on, and there is none.
     #[error(

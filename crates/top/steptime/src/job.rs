@@ -132,14 +132,14 @@ impl RankSet {
         }
         steps.sort_by_key(|step| step.rank);
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
-        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
+        let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
         Ok(RankSet { path, alike: vec![1; steps.len()], steps, job, node: None, in_hosts: None })
     }
 
     /// Joins made (not recorded) steps, each representing `alike` ranks with the same work.
     pub(crate) fn from_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<RankSet, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
-        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
+        let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
         Ok(RankSet { path, steps, job, alike, node: None, in_hosts: None })
     }
 

@@ -2,7 +2,7 @@
 
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::ApiKind;
-use steptime_step::{self as edit, Peak, Scheduled};
+use steptime_step::{self as edit, Peak, ScheduledStep};
 use steptime_trace::Bytes;
 
 use crate::device::catalog::shipped_spec;
@@ -27,10 +27,10 @@ pub(crate) fn peak_of_changed(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
     step: &edit::Step,
-    scheduled: &Scheduled,
+    scheduled: &ScheduledStep,
 ) -> Option<Peak> {
     let capability = spec.map(|spec| u32::from(spec.compute_capability[0]));
-    is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
+    is_seen(recorded).then(|| Peak::find(step, scheduled, capability))
 }
 
 /// Memory of a recorded step over time; empty where unknown. `step` has its ops and tensors.

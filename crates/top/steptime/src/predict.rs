@@ -28,8 +28,8 @@ use crate::step::Step;
 /// A baseline method for the step time, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// The published Algorithm 1, with overheads extracted by the published method, except for the profiler's cost, which is
-    /// the measured one.
+    /// The published Algorithm 1 with overheads extracted by the published method; only the profiler's cost is the one
+    /// that steptime measured.
     Paper,
     /// The published algorithm with the published cost of the profiler: 2 us per host event, 4 us per device event.
     PaperPublished,
@@ -55,10 +55,10 @@ pub const INTERVAL_LEVEL: f64 = 0.9;
 /// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine, for a step that
 /// keeps its device busy.
 const NEXT_RUN: f64 = 0.115;
-/// Additional half-width where the device is always idle: that part is the host's.
+/// Additional half-width, from the host, of a step whose device is always idle; others get the idle share of it.
 ///
-/// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside, and
-/// 48 were with the spread of windows within one process alone (0.048).
+/// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside
+/// the interval. With only the spread of windows within one process (0.048), 48 would be.
 const NEXT_RUN_HOST: f64 = 0.2;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 pub(crate) const KERNEL_SPREAD: f64 = 0.01;
@@ -70,7 +70,7 @@ pub struct Prediction {
     pub step: Nanos,
     /// Interval of the step time with probability [`INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// Doubts about it; the interval is wider by these.
+    /// Doubts about the step time; they widen the interval.
     pub doubts: Vec<Doubt>,
     /// Device active time of the step.
     pub active: Nanos,
@@ -93,16 +93,16 @@ pub struct Prediction {
     /// Time by annotation.
     pub annotations: Vec<(String, PhaseCost)>,
     /// Sources of the host's times.
-    pub found: steptime_cost::Found,
-    /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
+    pub found: steptime_cost::GapSources,
+    /// Ratio of the recording's own host gaps to those of the profile in use or, without one, of the default profile.
     pub slowness: Option<f64>,
     /// Launches and their prices, where kernel times come from a device profile.
     pub device: Option<PricedLaunches>,
-    /// Replay of the recording with the profiler's cost left in; `None` where nothing was timed.
+    /// Replay of the recording with the profiler's cost left in; `None` if nothing was timed.
     pub replay: Option<SelfCheck>,
-    /// Peak device memory of its tensors; `None` where unknown.
+    /// Peak device memory of the step's tensors; `None` if unknown.
     pub peak: Option<Peak>,
-    /// Whether the GPU has room for that; `None` where either is unknown.
+    /// Whether the GPU has room for that peak; `None` if the peak or the GPU's memory is unknown.
     pub fits: Option<bool>,
     /// Settings of the prediction.
     pub asked: QueryEcho,
@@ -158,9 +158,9 @@ impl Prediction {
         let replay = SelfCheck::replay(graph);
         let Simulation { timeline, interval } = Simulation::from_priced(priced, spread);
         let step = timeline.period;
-        // Before the path, which is kept: both need as much memory for a while.
-        let idle_by_cause = Idle::of(graph, &timeline);
-        let slack = Slack::of(graph, &timeline);
+        // Computed before the path, which is kept: both of them need that much memory for a while.
+        let idle_by_cause = Idle::measure(graph, &timeline);
+        let slack = Slack::measure(graph, &timeline);
         let path = critical::path(graph, &timeline);
         Prediction {
             step,
@@ -186,7 +186,7 @@ impl Prediction {
         }
     }
 
-    /// Adds doubts; the interval is wider by these.
+    /// Adds doubts, which widen the interval.
     pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
         let evidence = Evidence {
             device: self.device.as_ref(),
@@ -260,8 +260,8 @@ fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nano
     about(step, [low, high], next_run(timeline))
 }
 
-/// Widens an interval around a step by the variation of the next run (relative half-width). The lower side stays
-/// above zero: where a difference would not, a ratio is used.
+/// Widens an interval around a step by the variation of the next run (relative half-width). The lower side stays above
+/// zero: if the step minus a half-width would not, the step is divided by a factor instead.
 pub(crate) fn about(step: Nanos, [low, high]: [Nanos; 2], next_run: f64) -> [Nanos; 2] {
     let differs = next_run * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(differs) as i64);

@@ -1,7 +1,7 @@
 //! One GPU's step on several numbers of GPUs: each GPU runs it, and gradients are averaged among them.
 
 use rayon::prelude::*;
-use steptime_rewrite::{Error as Refusal, Refused};
+use steptime_rewrite::{Error as Refusal, RuleError};
 use steptime_trace::Nanos;
 
 use crate::doubt::Doubt;
@@ -43,7 +43,7 @@ impl WhatIfs<'_> {
     fn on(&self, (gpus, nodes): GpuCount, keep_batch: bool) -> Result<StepOnGpus, Error> {
         let recorded = self.recorded();
         let refused = |reason: String| {
-            let source = Refused { rule: "scale", source: Refusal::NothingToDo { reason } };
+            let source = RuleError { rule: "scale", source: Refusal::NothingToDo { reason } };
             Error::Rewrite { path: recorded.path.clone(), source }
         };
         let batch = recorded.batch().ok_or_else(|| {

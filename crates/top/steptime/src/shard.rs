@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use steptime_cost::network::Topology;
 use steptime_eager::{Cache, Cutting, Home, Model};
 use steptime_launch::Indices;
-use steptime_shard::{Cut, Placed, Plan, Problem, bound, search};
+use steptime_shard::{Cut, Plan, Problem, TablePlacement, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
 pub use self::cached::missing;
@@ -237,9 +237,9 @@ fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
         let held = home.caches().next().map(|(_, cache)| cache.rows.unsigned_abs());
         let way = table.ways.iter().position(|way| fits(way.cut) && way.cached == held)?;
         let gpus = if table.ways[way].parts.is_empty() { Vec::new() } else { on };
-        Some(Placed { way, gpus })
+        Some(TablePlacement { way, gpus })
     };
-    let tables: Option<Vec<Placed>> = problem.tables.iter().zip(homes).map(placed).collect();
+    let tables: Option<Vec<TablePlacement>> = problem.tables.iter().zip(homes).map(placed).collect();
     Some(Plan { tables: tables? })
 }
 
@@ -258,7 +258,7 @@ fn fits(model: &Model, problem: &Problem) -> bool {
 
 /// Interconnect of the GPUs of a job.
 fn topology(wanted: &SearchConstraints<'_>) -> Result<Topology, Error> {
-    let usual = Topology::of(wanted.device).map_err(|source| Error::Network { source })?;
+    let usual = Topology::find(wanted.device).map_err(|source| Error::Network { source })?;
     Ok(match wanted.nodes {
         Some(nodes) => usual.in_nodes_of(wanted.gpus / nodes.max(1)),
         None => usual,

@@ -70,14 +70,14 @@ impl Step {
     /// Returns the recorder's measurements of its host; `None` where there are none.
     pub fn probe(&self) -> Option<Probe> {
         let meta = self.meta.as_ref()?;
-        Probe::of_numbers(&meta.host_probe, &meta.pulses)
+        Probe::from_numbers(&meta.host_probe, &meta.pulses)
     }
 
     /// Maps ops to modules of the model; empty where the recorder noted none.
     #[must_use]
     pub fn modules(&self) -> Modules {
         let calls = self.meta.as_ref().map_or(&[][..], |meta| &meta.modules);
-        Modules::of(&self.graph, |op| self.arguments.sequence(op), calls)
+        Modules::build(&self.graph, |op| self.arguments.sequence(op), calls)
     }
 
     /// Title: the folder's or file's name; for files with a generic name (`et.json.gz`), the model's name, else

@@ -52,7 +52,7 @@ pub fn counted(count: usize, what: &str) -> String {
 /// An op's name without the prefixes that every backward function has.
 #[must_use]
 pub fn op(name: &str) -> &str {
-    match EventName::of(name) {
+    match EventName::parse(name) {
         EventName::Engine(function) if function != name => op(function),
         EventName::BackwardFunction(function) => function,
         _ => name,

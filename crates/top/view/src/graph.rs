@@ -164,7 +164,7 @@ fn edges(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mu
                 shown[at] = Some(op);
             }
         }
-        for edge in edit::export::data(step, &Uses::of(step)) {
+        for edge in edit::export::data(step, &Uses::find(step)) {
             if let (Some(from), Some(to)) = (shown[edge.from], shown[edge.to]) {
                 rows.push((from.0, to.0, columns.text(&tensor(step, edge.tensor))));
             }

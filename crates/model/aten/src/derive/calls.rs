@@ -57,7 +57,7 @@ pub struct RuntimeCall {
 
 /// Returns the calls of an op that launches `kernel` itself, in order, given the names of its child ops.
 #[must_use]
-pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
+pub fn derive(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
     let count = kernel.launches.clamp(1, MOST_LAUNCHES) as usize;
     let family = kernel.kernel.family();
     let launches = match &kernel.kernel {
@@ -169,7 +169,7 @@ fn beside(planned: &mut [RuntimeCall], layers: u64) {
 
 /// Returns calls that come after all children. Their names determine which of them launch.
 fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> {
-    let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
+    let planned = calls.into_iter().map(|api| match ApiKind::from_name(api) {
         ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),
         ApiKind::Memset => work(api, ActivityKind::Memset, MEMSET, 0),
         _ => call(api),

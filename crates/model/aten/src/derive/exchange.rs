@@ -32,7 +32,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// Returns the exchange of a node of an execution trace; `None` if the node has none.
-    pub(super) fn of(graph: &ExecutionGraph, node: NodeId) -> Option<Exchange> {
+    pub(super) fn find(graph: &ExecutionGraph, node: NodeId) -> Option<Exchange> {
         let collective = graph.collectives.get(&node)?.clone();
         // It is recorded inside the op that requests it, or not at all.
         let mut ops = std::iter::once(node).chain(graph.tree.parent(node));

@@ -12,7 +12,7 @@ use steptime_trace::{Bytes, NameId, Stream};
 use super::OpLaunch;
 use super::calls::{self, RuntimeCall};
 use super::meet;
-use super::threads::{Turn, stays_open};
+use super::threads::{ThreadSwitch, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
 
@@ -56,7 +56,7 @@ pub(super) fn build(
     tree: &OpTree,
     children: &[Vec<u32>],
     work: &[Option<(KernelCall, bool)>],
-    turns: &[Turn],
+    turns: &[ThreadSwitch],
 ) -> (StepGraph, Vec<OpLaunch>, TiVec<OpId, u32>) {
     let mut builder = Builder {
         tree,
@@ -163,7 +163,7 @@ impl Builder<'_> {
             (None, Some((call, _))) => {
                 let names =
                     self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
-                calls::of(&source.call, call, &names.collect::<Vec<_>>())
+                calls::derive(&source.call, call, &names.collect::<Vec<_>>())
             }
         };
         self.waits_for[at] = planned.first().map_or(0, |call| call.after_children);
@@ -223,7 +223,7 @@ impl Builder<'_> {
         }
         self.graph.calls.push(Call {
             api: self.graph.names.intern(planned.api),
-            kind: ApiKind::of(planned.api),
+            kind: ApiKind::from_name(planned.api),
             thread,
             op: Some(op),
             begin,
@@ -278,7 +278,7 @@ impl Builder<'_> {
     }
 
     /// Makes the mark with which a thread continues come after the last mark of the thread that stopped.
-    fn link(&mut self, turns: &[Turn], pauses: &[MarkId]) {
+    fn link(&mut self, turns: &[ThreadSwitch], pauses: &[MarkId]) {
         let mut paused: Vec<Option<MarkId>> = vec![None; self.tree.threads.len()];
         for (turn, &pause) in turns.iter().zip(pauses) {
             let thread = self.tree.nodes[turn.next as usize].thread as usize;

@@ -72,14 +72,14 @@ pub struct DerivedStep {
 /// # Errors
 /// If the trace has no op.
 pub fn step_graph(trace: &ExecutionGraph, ops: &OpSet) -> Result<DerivedStep, Error> {
-    of_tree(&OpTree::from_execution(trace), ops)
+    from_tree(&OpTree::from_execution(trace), ops)
 }
 
 /// Returns the step graph of a tree of ops.
 ///
 /// # Errors
 /// If the tree has no node.
-pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
+pub fn from_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
     if tree.nodes.is_empty() {
         return Err(Error::Empty);
     }

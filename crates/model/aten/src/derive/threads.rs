@@ -9,7 +9,7 @@ const ROOT_GRADIENT: &str = "aten::ones_like";
 
 /// Switch from one thread to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct ThreadSwitch {
     /// Last node that begins on the thread that stops.
     pub last: u32,
     /// First node that begins on the thread that continues.
@@ -17,7 +17,7 @@ pub(super) struct Turn {
 }
 
 /// Returns the turns between the main thread and those of the backward engine, in order.
-pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
+pub(super) fn turns(tree: &OpTree) -> Vec<ThreadSwitch> {
     let mut turns = Vec::new();
     let mut last: Option<u32> = None;
     for (at, node) in (0u32..).zip(&tree.nodes) {
@@ -27,7 +27,7 @@ pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
         if let Some(last) = last
             && tree.nodes[last as usize].thread != node.thread
         {
-            turns.push(Turn { last, next: at });
+            turns.push(ThreadSwitch { last, next: at });
         }
         last = Some(at);
     }
@@ -36,7 +36,7 @@ pub(super) fn turns(tree: &OpTree) -> Vec<Turn> {
         && tree.nodes[last as usize].thread != 0
         && let Some(next) = tree.nodes.iter().position(|node| node.thread == 0)
     {
-        turns.push(Turn { last, next: next as u32 });
+        turns.push(ThreadSwitch { last, next: next as u32 });
     }
     turns
 }

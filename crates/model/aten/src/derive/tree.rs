@@ -127,7 +127,7 @@ impl OpTree {
             if let Some(mark) = graph.tree.parent(row).filter(|&mark| opens(graph, mark, row)) {
                 place[mark.index()] = Some(nodes.len() as u32);
             }
-            let exchange = Exchange::of(graph, row).map(Box::new);
+            let exchange = Exchange::find(graph, row).map(Box::new);
             nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row), exchange });
         }
         OpTree { threads, nodes }
@@ -181,7 +181,7 @@ fn within(graph: &ExecutionGraph, is: impl Fn(NodeId) -> bool) -> Vec<bool> {
 
 /// Returns the nodes of the step, in order.
 fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
-    let is_step = |row| EventName::of(graph.node_name(row)).is_step();
+    let is_step = |row| EventName::parse(graph.node_name(row)).is_step();
     let marks: Vec<NodeId> = graph.ids().filter(|&row| is_step(row)).collect();
     let (from, to) = match marks[..] {
         [first, next, ..] => (Some(first), Some(next)),
@@ -210,7 +210,7 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
 fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
     let mut seen: Vec<(i64, [usize; 2])> = Vec::new();
     let mut place: BTreeMap<i64, usize> = BTreeMap::new();
-    let engine = within(graph, |node| EventName::of(graph.node_name(node)).is_engine());
+    let engine = within(graph, |node| EventName::parse(graph.node_name(node)).is_engine());
     for &row in rows {
         let tid = tid(graph, row);
         let at = *place.entry(tid).or_insert_with(|| {

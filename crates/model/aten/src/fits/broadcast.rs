@@ -1,6 +1,6 @@
 //! Elementwise ops, whose operands are broadcast to one shape.
 
-use super::{Wrong, broadcast, listed, must, shown};
+use super::{Complaint, broadcast, listed, must, shown};
 use crate::call::{Arg, OpCall, Tensor};
 
 fn tensors(call: &OpCall) -> impl Iterator<Item = &Tensor> {
@@ -8,12 +8,12 @@ fn tensors(call: &OpCall) -> impl Iterator<Item = &Tensor> {
 }
 
 /// Checks that all operands broadcast to one shape, the shape of the result.
-pub(super) fn together(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn together(call: &OpCall) -> Result<(), Complaint> {
     spread(call).map(drop)
 }
 
 /// Checks that the others broadcast to the shape of the first operand, which is written.
-pub(super) fn in_place(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn in_place(call: &OpCall) -> Result<(), Complaint> {
     let shape = spread(call)?;
     let Some(first) = tensors(call).next() else { return Ok(()) };
     must(
@@ -23,7 +23,7 @@ pub(super) fn in_place(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-fn spread(call: &OpCall) -> Result<Vec<i64>, Wrong> {
+fn spread(call: &OpCall) -> Result<Vec<i64>, Complaint> {
     let mut shape: Vec<i64> = Vec::new();
     for tensor in tensors(call) {
         shape = broadcast(&shape, &tensor.shape).ok_or_else(|| {

@@ -1,10 +1,10 @@
 //! Concatenations and stacks.
 
-use super::{Wrong, dimension, must, shown};
+use super::{Complaint, dimension, must, shown};
 use crate::call::{OpCall, Tensor};
 
 /// Checks `cat(tensors, dim)`: all sizes but one are the same. Empty tensors of one dimension fit all.
-pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn cat(call: &OpCall) -> Result<(), Complaint> {
     let empty = |tensor: &&Tensor| tensor.shape.as_slice() != [0];
     let all: Vec<&Tensor> = call.tensors_at(0).iter().filter(empty).collect();
     let Some((first, rest)) = all.split_first() else { return Ok(()) };
@@ -22,7 +22,7 @@ pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks `stack(tensors, dim)`: all sizes are the same.
-pub(super) fn stack(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn stack(call: &OpCall) -> Result<(), Complaint> {
     let Some((first, rest)) = call.tensors_at(0).split_first() else { return Ok(()) };
     match rest.iter().find(|other| other.shape != first.shape) {
         None => Ok(()),

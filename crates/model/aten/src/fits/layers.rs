@@ -1,6 +1,6 @@
 //! Convolutions, norms, losses, and ops along one dimension.
 
-use super::{Wrong, dimension, listed, must, shown, tensor};
+use super::{Complaint, dimension, listed, must, shown, tensor};
 use crate::call::{OpCall, Tensor};
 
 /// Returns an argument of a convolution: one number for all dimensions, or one each.
@@ -9,19 +9,19 @@ fn each(call: &OpCall, arg: usize, at: usize, default: i64) -> i64 {
 }
 
 /// Checks `conv2d(input, weight, bias, stride, padding, dilation, groups)`.
-pub(super) fn conv(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn conv(call: &OpCall) -> Result<(), Complaint> {
     channels(call, false, call.int_at(6).unwrap_or(1))?;
     windows(call)
 }
 
 /// Checks `convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`.
-pub(super) fn convolution(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn convolution(call: &OpCall) -> Result<(), Complaint> {
     let transposed = call.flag_at(6).unwrap_or(false);
     channels(call, transposed, call.int_at(8).unwrap_or(1))?;
     if transposed { Ok(()) } else { windows(call) }
 }
 
-fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Wrong> {
+fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Complaint> {
     let Some((x, weight)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     let dims = weight.shape.len();
     let (given, groups) = (x.shape.len(), groups.max(1));
@@ -59,7 +59,7 @@ fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Wrong> {
     )
 }
 
-fn windows(call: &OpCall) -> Result<(), Wrong> {
+fn windows(call: &OpCall) -> Result<(), Complaint> {
     let Some((x, weight)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     let sizes = weight.shape.len() - 2;
     for at in 0..sizes {
@@ -83,7 +83,7 @@ fn windows(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks a tensor with one number per channel.
-fn a_channel(x: &Tensor, other: Option<&Tensor>, name: &str) -> Result<(), Wrong> {
+fn a_channel(x: &Tensor, other: Option<&Tensor>, name: &str) -> Result<(), Complaint> {
     let (Some(other), Some(&channels)) = (other, x.shape.get(1)) else { return Ok(()) };
     must(
         other.numel() == u64::try_from(channels).unwrap_or(0),
@@ -98,7 +98,7 @@ fn a_channel(x: &Tensor, other: Option<&Tensor>, name: &str) -> Result<(), Wrong
     )
 }
 
-pub(super) fn batch_norm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn batch_norm(call: &OpCall) -> Result<(), Complaint> {
     let Some(x) = tensor(call, 0) else { return Ok(()) };
     must(
         x.shape.len() >= 2,
@@ -111,7 +111,7 @@ pub(super) fn batch_norm(call: &OpCall) -> Result<(), Wrong> {
     Ok(())
 }
 
-pub(super) fn group_norm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn group_norm(call: &OpCall) -> Result<(), Complaint> {
     let (Some(x), Some(groups)) = (tensor(call, 0), call.int_at(1)) else { return Ok(()) };
     let channels = x.size(1);
     must(
@@ -123,7 +123,7 @@ pub(super) fn group_norm(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks `layer_norm(input, normalized_shape, weight, bias)`.
-pub(super) fn layer_norm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn layer_norm(call: &OpCall) -> Result<(), Complaint> {
     let (Some(x), Some(over)) = (tensor(call, 0), call.ints_at(1)) else { return Ok(()) };
     must(
         x.shape.ends_with(&over),
@@ -143,7 +143,7 @@ pub(super) fn layer_norm(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks a classification loss: scores `[batch, classes, ..]`, and a class for each of the other positions.
-pub(super) fn class_loss(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn class_loss(call: &OpCall) -> Result<(), Complaint> {
     let Some((scores, target)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     let mut places = scores.shape.to_vec();
     if !places.is_empty() {
@@ -157,7 +157,7 @@ pub(super) fn class_loss(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks an op along one dimension, which is the second argument of most.
-pub(super) fn one_dimension(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn one_dimension(call: &OpCall) -> Result<(), Complaint> {
     let Some(x) = tensor(call, 0) else { return Ok(()) };
     let arg = if call.name == "aten::topk" { 2 } else { 1 };
     call.int_at(arg).map_or(Ok(()), |dim| dimension(x, dim).map(drop))

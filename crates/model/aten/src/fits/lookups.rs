@@ -1,14 +1,14 @@
 //! Lookups by index.
 
-use super::{Wrong, dimension, must, rank, shown, tensor};
+use super::{Complaint, dimension, must, rank, shown, tensor};
 use crate::call::OpCall;
 
-pub(super) fn embedding(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn embedding(call: &OpCall) -> Result<(), Complaint> {
     tensor(call, 0).map_or(Ok(()), |table| rank("the table", table, 2))
 }
 
 /// Checks `embedding_bag(weight, indices, offsets, ..)`.
-pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Complaint> {
     embedding(call)?;
     let (Some(indices), Some(offsets)) = (tensor(call, 1), tensor(call, 2)) else { return Ok(()) };
     rank("a list of offsets", offsets, 1)?;
@@ -20,7 +20,7 @@ pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks `index_select(input, dim, indices)`.
-pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn index_select(call: &OpCall) -> Result<(), Complaint> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
     if let Some(dim) = call.int_at(1) {
         dimension(x, dim)?;
@@ -33,7 +33,7 @@ pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
 }
 
 /// Checks `gather(input, dim, indices)`.
-pub(super) fn gather(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn gather(call: &OpCall) -> Result<(), Complaint> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
     let dim = call.int_at(1).map(|dim| dimension(x, dim)).transpose()?;
     must(

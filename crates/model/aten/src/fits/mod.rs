@@ -25,9 +25,9 @@ pub struct Misfit {
 }
 
 /// Mismatch, and the remedy.
-type Wrong = (String, String);
+type Complaint = (String, String);
 /// Rule for the arguments of a call.
-type Rule = fn(&OpCall) -> Result<(), Wrong>;
+type Rule = fn(&OpCall) -> Result<(), Complaint>;
 
 static RULES: &[(&[&str], Rule)] = &[
     (&["mm"], products::mm),
@@ -128,7 +128,11 @@ pub fn check(call: &OpCall) -> Result<(), Misfit> {
 }
 
 /// Returns an error if a condition does not hold.
-fn must(holds: bool, what: impl FnOnce() -> String, remedy: impl FnOnce() -> String) -> Result<(), Wrong> {
+fn must(
+    holds: bool,
+    what: impl FnOnce() -> String,
+    remedy: impl FnOnce() -> String,
+) -> Result<(), Complaint> {
     if holds { Ok(()) } else { Err((what(), remedy())) }
 }
 
@@ -151,7 +155,7 @@ fn tensor(call: &OpCall, arg: usize) -> Option<&Tensor> {
 }
 
 /// Checks the number of dimensions.
-fn rank(name: &str, tensor: &Tensor, expected: usize) -> Result<(), Wrong> {
+fn rank(name: &str, tensor: &Tensor, expected: usize) -> Result<(), Complaint> {
     must(
         tensor.shape.len() == expected,
         || {
@@ -166,7 +170,7 @@ fn rank(name: &str, tensor: &Tensor, expected: usize) -> Result<(), Wrong> {
 }
 
 /// Resolves a dimension, which must exist.
-fn dimension(tensor: &Tensor, dim: i64) -> Result<usize, Wrong> {
+fn dimension(tensor: &Tensor, dim: i64) -> Result<usize, Complaint> {
     crate::axes::axis(dim, tensor.shape.len()).ok_or_else(|| {
         (
             format!("{} has no dimension {dim}", shown(tensor)),

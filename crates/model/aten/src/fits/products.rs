@@ -1,10 +1,10 @@
 //! Matrix products and attention.
 
-use super::{Wrong, broadcast, listed, must, rank, shown, tensor};
+use super::{Complaint, broadcast, listed, must, rank, shown, tensor};
 use crate::call::{OpCall, Tensor};
 
 /// Checks that the columns of the first are the rows of the second.
-fn inner(a: &Tensor, b: &Tensor) -> Result<(), Wrong> {
+fn inner(a: &Tensor, b: &Tensor) -> Result<(), Complaint> {
     let (columns, rows) = (a.size(-1), if b.shape.len() > 1 { b.size(-2) } else { b.size(-1) });
     must(
         columns == rows,
@@ -20,7 +20,7 @@ fn inner(a: &Tensor, b: &Tensor) -> Result<(), Wrong> {
 }
 
 /// Checks a tensor that is added to a product.
-fn added(bias: &Tensor, product: &[i64]) -> Result<(), Wrong> {
+fn added(bias: &Tensor, product: &[i64]) -> Result<(), Complaint> {
     must(
         broadcast(&bias.shape, product).as_deref() == Some(product),
         || format!("{} cannot be added to a product of {}", shown(bias), listed(product)),
@@ -28,26 +28,26 @@ fn added(bias: &Tensor, product: &[i64]) -> Result<(), Wrong> {
     )
 }
 
-pub(super) fn mm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn mm(call: &OpCall) -> Result<(), Complaint> {
     two(call, 0, 2).map(drop)
 }
 
-pub(super) fn addmm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn addmm(call: &OpCall) -> Result<(), Complaint> {
     let product = two(call, 1, 2)?;
     tensor(call, 0).zip(product).map_or(Ok(()), |(bias, product)| added(bias, &product))
 }
 
-pub(super) fn bmm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn bmm(call: &OpCall) -> Result<(), Complaint> {
     two(call, 0, 3).map(drop)
 }
 
-pub(super) fn baddbmm(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn baddbmm(call: &OpCall) -> Result<(), Complaint> {
     let product = two(call, 1, 3)?;
     tensor(call, 0).zip(product).map_or(Ok(()), |(bias, product)| added(bias, &product))
 }
 
 /// Checks two matrices, or batches of the same number; returns the shape of their product.
-fn two(call: &OpCall, first: usize, dims: usize) -> Result<Option<Vec<i64>>, Wrong> {
+fn two(call: &OpCall, first: usize, dims: usize) -> Result<Option<Vec<i64>>, Complaint> {
     let Some((a, b)) = tensor(call, first).zip(tensor(call, first + 1)) else { return Ok(None) };
     rank("the first factor", a, dims)?;
     rank("the second factor", b, dims)?;
@@ -63,7 +63,7 @@ fn two(call: &OpCall, first: usize, dims: usize) -> Result<Option<Vec<i64>>, Wro
     Ok(Some(product))
 }
 
-pub(super) fn matmul(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn matmul(call: &OpCall) -> Result<(), Complaint> {
     let Some((a, b)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     inner(a, b)?;
     let batches = |tensor: &Tensor| tensor.shape[..tensor.shape.len().saturating_sub(2)].to_vec();
@@ -74,14 +74,14 @@ pub(super) fn matmul(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-pub(super) fn mv(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn mv(call: &OpCall) -> Result<(), Complaint> {
     let Some((a, b)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     rank("the matrix", a, 2)?;
     rank("the vector", b, 1)?;
     inner(a, b)
 }
 
-pub(super) fn linear(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn linear(call: &OpCall) -> Result<(), Complaint> {
     let Some((x, weight)) = tensor(call, 0).zip(tensor(call, 1)) else { return Ok(()) };
     must(
         x.size(-1) == weight.size(-1),
@@ -104,7 +104,7 @@ pub(super) fn linear(call: &OpCall) -> Result<(), Wrong> {
     )
 }
 
-pub(super) fn attention(call: &OpCall) -> Result<(), Wrong> {
+pub(super) fn attention(call: &OpCall) -> Result<(), Complaint> {
     let (Some(query), Some(key), Some(value)) = (tensor(call, 0), tensor(call, 1), tensor(call, 2)) else {
         return Ok(());
     };

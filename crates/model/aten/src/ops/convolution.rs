@@ -47,7 +47,7 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Returns the parameters of a call.
-    pub(super) fn of(call: &BoundCall<'_>) -> Parameters {
+    pub(super) fn from_call(call: &BoundCall<'_>) -> Parameters {
         let list = |name| if call.has(name) { call.ints(name).unwrap_or_default() } else { Sizes::new() };
         let padded = call.has("output_padding");
         let transposed = if call.has("transposed") { call.flag("transposed") == Some(true) } else { padded };
@@ -139,13 +139,13 @@ pub(super) fn like(shape: &[i64], model: &Tensor) -> Tensor {
 }
 
 fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
-    let (_, output) = forward(&Parameters::of(call), call.tensor("self")?, call.tensor("weight")?)?;
+    let (_, output) = forward(&Parameters::from_call(call), call.tensor("self")?, call.tensor("weight")?)?;
     Some(vec![Arg::Tensor(output)])
 }
 
 /// Returns the launches of a convolution with `arity` arguments; an additional one is the tensor to write.
 fn lower(call: &BoundCall<'_>, arity: usize) -> Option<Lowering> {
-    let (input, parameters) = (call.tensor("self")?, Parameters::of(call));
+    let (input, parameters) = (call.tensor("self")?, Parameters::from_call(call));
     let (mut conv, computed) = forward(&parameters, input, call.tensor("weight")?)?;
     conv.bias = call.has("bias") && call.tensor("bias").is_some();
     let (target, output) = result(call, arity, computed);

@@ -79,7 +79,7 @@ fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
         return None;
     };
     let asked = gradients(call);
-    let mut conv = geometry(&Parameters::of(call), input, weight)?;
+    let mut conv = geometry(&Parameters::from_call(call), input, weight)?;
     // The gradient of a bias is a sum, which is a separate op.
     if grad.numel() == 0 || asked[..2] == [false; 2] {
         return Some(Lowering::Nothing);

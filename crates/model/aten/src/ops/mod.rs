@@ -125,7 +125,7 @@ impl OpSet {
     /// Returns the set of the ops of PyTorch and of this project.
     #[must_use]
     pub fn standard() -> OpSet {
-        OpSet::of(&STANDARD)
+        OpSet::from_table(&STANDARD)
     }
 }
 

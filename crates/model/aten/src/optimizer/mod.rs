@@ -103,11 +103,11 @@ pub fn step(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
 
 /// Op of a sequence: its base name, and its arguments besides the tensor that it updates or reads first.
 #[derive(Clone, Copy)]
-struct Op(&'static str, With);
+struct Op(&'static str, ExtraArgs);
 
 /// Arguments of an op besides its first tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum With {
+enum ExtraArgs {
     /// No further argument.
     None,
     /// A number.
@@ -125,45 +125,58 @@ enum With {
 /// Returns the sequence of a rule for dense gradients.
 fn sequence(optimizer: &Optimizer, lists: bool) -> Vec<Op> {
     let decay = optimizer.weight_decay;
-    let maximum = if lists { Op("maximum_", With::Tensor) } else { Op("maximum", With::Out) };
-    let scale = if lists { Op("div_", With::Scalars) } else { Op("div", With::Scalar) };
+    let maximum = if lists { Op("maximum_", ExtraArgs::Tensor) } else { Op("maximum", ExtraArgs::Out) };
+    let scale = if lists { Op("div_", ExtraArgs::Scalars) } else { Op("div", ExtraArgs::Scalar) };
     let mut ops = Vec::new();
     // AdamW scales the parameter, the others add it to the gradient.
     match optimizer.rule {
-        Rule::AdamW { .. } if decay => ops.push(Op("mul_", With::Scalar)),
-        _ if decay => ops.push(Op("add", With::Tensor)),
+        Rule::AdamW { .. } if decay => ops.push(Op("mul_", ExtraArgs::Scalar)),
+        _ if decay => ops.push(Op("add", ExtraArgs::Tensor)),
         _ => {}
     }
     match optimizer.rule {
         Rule::Sgd { momentum, nesterov } => {
             if momentum {
-                ops.extend([Op("mul_", With::Scalar), Op("add_", With::Tensor)]);
+                ops.extend([Op("mul_", ExtraArgs::Scalar), Op("add_", ExtraArgs::Tensor)]);
                 if nesterov {
-                    ops.push(Op(if lists { "add_" } else { "add" }, With::Tensor));
+                    ops.push(Op(if lists { "add_" } else { "add" }, ExtraArgs::Tensor));
                 }
             }
-            ops.push(Op("add_", With::Tensor));
+            ops.push(Op("add_", ExtraArgs::Tensor));
         }
         Rule::Adagrad => {
-            ops.extend([Op("addcmul_", With::Two), Op("sqrt", With::None), Op("add_", With::Scalar)]);
+            ops.extend([
+                Op("addcmul_", ExtraArgs::Two),
+                Op("sqrt", ExtraArgs::None),
+                Op("add_", ExtraArgs::Scalar),
+            ]);
             if lists {
-                ops.push(Op(if decay { "mul_" } else { "mul" }, With::Scalars));
+                ops.push(Op(if decay { "mul_" } else { "mul" }, ExtraArgs::Scalars));
             }
-            ops.push(Op("addcdiv_", With::Two));
+            ops.push(Op("addcdiv_", ExtraArgs::Two));
         }
         Rule::Adam { amsgrad } | Rule::AdamW { amsgrad } => {
-            ops.extend([Op("lerp_", With::Tensor), Op("mul_", With::Scalar), Op("addcmul_", With::Two)]);
+            ops.extend([
+                Op("lerp_", ExtraArgs::Tensor),
+                Op("mul_", ExtraArgs::Scalar),
+                Op("addcmul_", ExtraArgs::Two),
+            ]);
             if amsgrad {
                 ops.push(maximum);
             }
-            ops.extend([Op("sqrt", With::None), scale, Op("add_", With::Scalar), Op("addcdiv_", With::Two)]);
+            ops.extend([
+                Op("sqrt", ExtraArgs::None),
+                scale,
+                Op("add_", ExtraArgs::Scalar),
+                Op("addcdiv_", ExtraArgs::Two),
+            ]);
         }
         Rule::RmsProp => ops.extend([
-            Op("mul_", With::Scalar),
-            Op("addcmul_", With::Two),
-            Op("sqrt", With::None),
-            Op("add_", With::Scalar),
-            Op("addcdiv_", With::Two),
+            Op("mul_", ExtraArgs::Scalar),
+            Op("addcmul_", ExtraArgs::Two),
+            Op("sqrt", ExtraArgs::None),
+            Op("add_", ExtraArgs::Scalar),
+            Op("addcdiv_", ExtraArgs::Two),
         ]),
     }
     ops
@@ -174,14 +187,14 @@ fn calls(ops: &[Op], prefix: &str, of: &Arg, numbers: usize) -> Vec<OpCall> {
     let call = |op: &Op| {
         let mut inputs = vec![of.clone()];
         match op.1 {
-            With::None => {}
+            ExtraArgs::None => {}
             // Python passes numbers to arithmetic as tensors without dimensions.
-            With::Scalar if prefix.is_empty() && op.0 != "pow" => inputs.push(wrapped(&SCALAR)),
-            With::Scalar => inputs.push(SCALAR),
-            With::Tensor => inputs.extend([of.clone(), SCALAR]),
-            With::Out => inputs.extend([of.clone(), of.clone()]),
-            With::Two => inputs.extend([of.clone(), of.clone(), SCALAR]),
-            With::Scalars => inputs.push(Arg::Floats(vec![0.5; numbers])),
+            ExtraArgs::Scalar if prefix.is_empty() && op.0 != "pow" => inputs.push(wrapped(&SCALAR)),
+            ExtraArgs::Scalar => inputs.push(SCALAR),
+            ExtraArgs::Tensor => inputs.extend([of.clone(), SCALAR]),
+            ExtraArgs::Out => inputs.extend([of.clone(), of.clone()]),
+            ExtraArgs::Two => inputs.extend([of.clone(), of.clone(), SCALAR]),
+            ExtraArgs::Scalars => inputs.push(Arg::Floats(vec![0.5; numbers])),
         }
         let updates = op.0.ends_with('_');
         let outputs = if updates && prefix.ends_with("foreach_") { Vec::new() } else { vec![of.clone()] };

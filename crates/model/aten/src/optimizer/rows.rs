@@ -1,6 +1,6 @@
 //! Updates of the rows of a table that have a gradient.
 
-use super::{Op, SCALAR, With, calls};
+use super::{ExtraArgs, Op, SCALAR, calls};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::work::giving;
@@ -58,31 +58,35 @@ impl Rows {
 
     pub(super) fn adagrad(&self) -> Vec<OpCall> {
         let mut all = self.coalesced();
-        all.extend(self.on(&[Op("pow", With::Scalar)]));
+        all.extend(self.on(&[Op("pow", ExtraArgs::Scalar)]));
         all.push(self.added(self.distinct));
         all.extend(self.taken());
-        all.extend(self.on(&[Op("sqrt_", With::None), Op("add_", With::Scalar), Op("div", With::Tensor)]));
+        all.extend(self.on(&[
+            Op("sqrt_", ExtraArgs::None),
+            Op("add_", ExtraArgs::Scalar),
+            Op("div", ExtraArgs::Tensor),
+        ]));
         all.push(self.added(self.distinct));
         all
     }
 
     pub(super) fn adam(&self) -> Vec<OpCall> {
         let (first, second) =
-            ([Op("sub", With::Tensor)], [Op("pow", With::Scalar), Op("sub_", With::Tensor)]);
+            ([Op("sub", ExtraArgs::Tensor)], [Op("pow", ExtraArgs::Scalar), Op("sub_", ExtraArgs::Tensor)]);
         let mut all = self.coalesced();
         for moment in [&first[..], &second[..]] {
             all.extend(self.taken());
             all.extend(self.on(moment));
-            all.extend(self.on(&[Op("mul_", With::Scalar)]));
+            all.extend(self.on(&[Op("mul_", ExtraArgs::Scalar)]));
             all.push(self.added(self.distinct));
         }
         let update = [
-            Op("add_", With::Tensor),
-            Op("add_", With::Tensor),
-            Op("sqrt_", With::None),
-            Op("add_", With::Scalar),
-            Op("div_", With::Tensor),
-            Op("mul", With::Scalar),
+            Op("add_", ExtraArgs::Tensor),
+            Op("add_", ExtraArgs::Tensor),
+            Op("sqrt_", ExtraArgs::None),
+            Op("add_", ExtraArgs::Scalar),
+            Op("div_", ExtraArgs::Tensor),
+            Op("mul", ExtraArgs::Scalar),
         ];
         all.extend(self.on(&update));
         all.push(self.added(self.distinct));

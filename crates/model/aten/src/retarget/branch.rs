@@ -65,7 +65,7 @@ pub(super) fn tidy(branches: &mut Vec<Branch>) {
 }
 
 /// Returns the outermost nodes of a tree, in order, each with the nodes inside it.
-pub(super) fn of_tree(tree: &OpTree) -> Vec<Branch> {
+pub(super) fn outermost(tree: &OpTree) -> Vec<Branch> {
     let mut inside: Vec<Vec<Branch>> = vec![Vec::new(); tree.nodes.len()];
     let mut roots = Vec::new();
     for (at, node) in tree.nodes.iter().enumerate().rev() {

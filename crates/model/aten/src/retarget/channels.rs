@@ -90,7 +90,7 @@ fn weights(trace: &ExecutionGraph, tree: &OpTree) -> [BTreeSet<TensorId>; 2] {
 /// Assigns gradients to their parameters directly if a copy only changed a layout that no longer differs.
 pub(super) fn accumulate(trace: &ExecutionGraph, branches: &mut [Branch]) {
     for branch in branches {
-        let is_accumulation = EventName::of(branch.name()).is_accumulation();
+        let is_accumulation = EventName::parse(branch.name()).is_accumulation();
         let copied = branch.children.iter().find(|child| is_accumulation && child.name() == "aten::copy_");
         if let Some((to, from)) = copied.and_then(|copy| relaid(trace, copy)) {
             branch.children = vec![op("detach", vec![Arg::Tensor(from)], Some(to))];

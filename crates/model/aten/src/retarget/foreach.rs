@@ -31,21 +31,21 @@ impl<'o> Lists<'o> {
     }
 
     /// Returns the step with lists.
-    pub fn of(&mut self, branches: Vec<Branch>) -> Vec<Branch> {
+    pub fn apply(&mut self, branches: Vec<Branch>) -> Vec<Branch> {
         branches.into_iter().map(|branch| self.one(branch)).collect()
     }
 
     /// Converts a branch. Ops of a closure come before the loop and are kept.
     fn one(&mut self, mut branch: Branch) -> Branch {
         if !is_optimizer_step(branch.name()) {
-            branch.children = self.of(branch.children);
+            branch.children = self.apply(branch.children);
             return branch;
         }
         let is_loop = self.forms.next().is_some_and(|form| form == LOOP);
         let ran = |child: &Branch| is_engine(child.name()) || child.has_engine();
         let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
         let own = branch.children.split_off(closure);
-        branch.children = self.of(branch.children);
+        branch.children = self.apply(branch.children);
         let stays = is_loop || own.iter().any(has_sparse);
         let own = if stays {
             own

@@ -196,7 +196,8 @@ fn unmoved(
 /// Returns the tensors that are neither kept nor match a constant or a kept input; each constant or input matches one tensor. Unread constants
 /// may look like the batch: they do not leave the step without one.
 fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, usize) {
-    let (mut constants, mut inputs) = (Alike::of(&meta.constants), Alike::of(&meta.kept_inputs));
+    let (mut constants, mut inputs) =
+        (TensorCounts::new(&meta.constants), TensorCounts::new(&meta.kept_inputs));
     let described = |read: &&Read| from_execution::tensor(trace, read.id);
     for tensor in read.iter().filter(|read| read.kept).filter_map(|read| described(&read)) {
         constants.take(&tensor);
@@ -214,15 +215,15 @@ fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, 
 }
 
 /// Numbers of tensors by shape and element size.
-struct Alike(BTreeMap<ConstantTensor, usize>);
+struct TensorCounts(BTreeMap<ConstantTensor, usize>);
 
-impl Alike {
-    fn of(tensors: &[ConstantTensor]) -> Alike {
+impl TensorCounts {
+    fn new(tensors: &[ConstantTensor]) -> TensorCounts {
         let mut left: BTreeMap<ConstantTensor, usize> = BTreeMap::new();
         for tensor in tensors {
             *left.entry(tensor.clone()).or_default() += 1;
         }
-        Alike(left)
+        TensorCounts(left)
     }
 
     /// Removes one that matches a tensor, if there is one.
@@ -253,7 +254,7 @@ pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
 
 /// Whether an event of this name is a data loader's creation of the next batch.
 fn is_loader(name: &str) -> bool {
-    EventName::of(name) == EventName::DataLoader
+    EventName::parse(name) == EventName::DataLoader
 }
 
 /// Returns for each node whether it is such an event, or inside one.

@@ -43,12 +43,12 @@ use new_memory::NewMemory;
 
 /// Whether an event belongs to the autograd engine.
 fn is_engine(name: &str) -> bool {
-    EventName::of(name).is_engine()
+    EventName::parse(name).is_engine()
 }
 
 /// Whether an event of this name is an optimizer's update of parameters.
 fn is_optimizer_step(name: &str) -> bool {
-    EventName::of(name).is_optimizer_step()
+    EventName::parse(name).is_optimizer_step()
 }
 
 /// Step moved to the GPU.
@@ -86,7 +86,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     let channels_last = channels::put_last(trace, &mut tree);
     let copied = inputs::find(trace, &tree, meta);
     devices::to_gpu(trace, &mut tree, &copied);
-    let mut branches = branch::of_tree(&tree);
+    let mut branches = branch::outermost(&tree);
     branch::tidy(&mut branches);
     if channels_last > 0 {
         channels::accumulate(trace, &mut branches);
@@ -104,7 +104,8 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     layout::follow(trace, ops, &given, &mut branches);
     let mut rewrite = rules::Rewrite::new(ops, sparse::uncoalesced(trace, &tree));
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
-    let branches = foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).of(branches);
+    let branches =
+        foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).apply(branches);
     let mut threads = tree.threads;
     let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
         Some(at) => at as u32,

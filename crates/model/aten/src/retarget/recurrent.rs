@@ -37,7 +37,7 @@ struct Network<'c> {
 }
 
 impl<'c> Network<'c> {
-    fn of(call: &'c OpCall) -> Option<Network<'c>> {
+    fn from_call(call: &'c OpCall) -> Option<Network<'c>> {
         let &(_, mode) = MODES.iter().find(|(name, _)| *name == call.name)?;
         let lists = |at: usize| matches!(call.inputs.get(at), Some(Arg::Tensors(list)) if !list.is_empty());
         // The weights are the list before the flag for biases.
@@ -127,12 +127,12 @@ impl<'c> Network<'c> {
 
 /// Whether cuDNN computes this op at once.
 pub(super) fn at_once(call: &OpCall) -> bool {
-    Network::of(call).is_some()
+    Network::from_call(call).is_some()
 }
 
 /// Returns the ops inside the module's op: cuDNN's takes the tensors of `call`, to which autocast may have cast those `given` to the module.
 pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
-    let Some(network) = Network::of(call) else { return Vec::new() };
+    let Some(network) = Network::from_call(call) else { return Vec::new() };
     let tensors = Arg::Tensors(network.weights.to_vec());
     let mut inputs = vec![Arg::Tensor(network.input.clone()), tensors, Arg::Int(network.stride())];
     inputs.extend([Arg::Tensor(network.buffer()), network.state(0), network.state(1)]);
@@ -155,7 +155,7 @@ pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
 
 /// Returns the function of the gradient, and the op that it calls.
 pub(super) fn backward(call: &OpCall, gradient: Option<Tensor>) -> Option<(&'static str, Branch)> {
-    let network = Network::of(call)?;
+    let network = Network::from_call(call)?;
     let result = call.output(0).cloned().unwrap_or_else(|| network.input.clone());
     let fits = gradient.filter(|gradient| gradient.shape == result.shape);
     let gradient = fits.unwrap_or_else(|| Tensor::contiguous(&result.shape, result.dtype));

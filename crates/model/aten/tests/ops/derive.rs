@@ -118,7 +118,7 @@ fn step() -> OpTree {
 
 #[test]
 fn threads_take_turns_around_the_backward_pass() {
-    let graph = derive::of_tree(&step(), &OpSet::standard()).unwrap().graph;
+    let graph = derive::from_tree(&step(), &OpSet::standard()).unwrap().graph;
     let engine = "autograd::engine::evaluate_function: ReluBackward0";
     assert_eq!(
         hand_offs(&graph),
@@ -142,7 +142,7 @@ fn a_backward_pass_without_a_label_or_an_end_hands_over_too() {
     for node in &mut tree.nodes[2..] {
         node.parent = node.parent.filter(|&parent| parent > 2).map(|parent| parent - 1);
     }
-    let graph = derive::of_tree(&tree, &OpSet::standard()).unwrap().graph;
+    let graph = derive::from_tree(&tree, &OpSet::standard()).unwrap().graph;
     let engine = "autograd::engine::evaluate_function: ReluBackward0";
     assert_eq!(
         hand_offs(&graph),
@@ -155,7 +155,7 @@ fn a_backward_pass_without_a_label_or_an_end_hands_over_too() {
 
 #[test]
 fn kernels_come_in_the_order_of_their_launch() {
-    let derived = derive::of_tree(&step(), &OpSet::standard()).unwrap();
+    let derived = derive::from_tree(&step(), &OpSet::standard()).unwrap();
     let names: Vec<&str> = derived.kernels.iter().map(|k| derived.graph.op_name(k.op)).collect();
     assert_eq!(names, ["aten::clamp_min", "aten::sigmoid", "aten::neg"]);
     for kernel in &derived.kernels {
@@ -170,10 +170,10 @@ fn kernels_come_in_the_order_of_their_launch() {
 fn an_unknown_op_is_taken_for_one_kernel_unless_ops_are_inside() {
     let mut tree = step();
     tree.nodes[1].call.name = "mine::fused".into();
-    let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();
+    let derived = derive::from_tree(&tree, &OpSet::standard()).unwrap();
     assert_eq!((derived.counts.unknown, derived.kernels[0].known), (1, false));
     tree.nodes[0].call.name = "mine::outer".into();
-    assert_eq!(derive::of_tree(&tree, &OpSet::standard()).unwrap().counts.unknown, 1);
+    assert_eq!(derive::from_tree(&tree, &OpSet::standard()).unwrap().counts.unknown, 1);
 }
 
 #[test]

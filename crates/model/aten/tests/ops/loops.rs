@@ -19,7 +19,7 @@ fn read(name: &str) -> ExecutionGraph {
 fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
     let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &Meta::default());
     assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
-    let derived = derive::of_tree(&moved.tree, &OpSet::standard()).unwrap();
+    let derived = derive::from_tree(&moved.tree, &OpSet::standard()).unwrap();
     assert_eq!(derived.counts.unknown, 0, "{name}");
     (moved, derived)
 }

@@ -44,7 +44,7 @@ fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
 
 #[test]
 fn launches_are_those_recorded_on_the_gpu() {
-    let moved = derive::of_tree(
+    let moved = derive::from_tree(
         &retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default()).tree,
         &OpSet::standard(),
     )
@@ -105,7 +105,7 @@ fn a_transposed_sparse_matrix_is_coalesced_before_it_multiplies() {
     // The script coalesces the matrix of the forward pass, but not its transpose.
     assert_eq!(products.iter().map(|&at| inside(at, "aten::_coalesce")).collect::<Vec<_>>(), [0, 1]);
     assert!(products.iter().all(|&at| inside(at, "aten::coalesce") == 1));
-    let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();
+    let derived = derive::from_tree(&tree, &OpSet::standard()).unwrap();
     let families = derived.kernels.iter().map(|launched| launched.call.kernel.family());
     let count = |family: &str| families.clone().filter(|&each| each == family).count();
     assert_eq!([count("sparse_product"), count("coalesce"), derived.counts.unknown], [2, 1, 0]);
@@ -138,5 +138,5 @@ fn channels_last_stay_last_on_the_meta_device() {
 fn an_empty_trace_moves_to_nothing() {
     let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &Meta::default());
     assert_eq!((moved.tree.nodes.len(), moved.input_copies), (0, 0));
-    assert_eq!(derive::of_tree(&moved.tree, &OpSet::standard()).unwrap_err(), derive::Error::Empty);
+    assert_eq!(derive::from_tree(&moved.tree, &OpSet::standard()).unwrap_err(), derive::Error::Empty);
 }

@@ -69,7 +69,7 @@ impl Bounds {
 
     /// Estimate moved into the bounds.
     #[must_use]
-    pub(super) fn of(self, estimate: Estimate) -> Estimate {
+    pub(super) fn clamp(self, estimate: Estimate) -> Estimate {
         let us = estimate.time.as_micros();
         let within = us.max(self.least).min(self.most);
         if within == us { estimate } else { Estimate { time: Nanos::from_micros_f64(within), ..estimate } }
@@ -79,7 +79,7 @@ impl Bounds {
 /// Times of arithmetic and of device memory, each alone, µs.
 fn resources(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 2] {
     let arithmetic = DeviceSpec::compute_us(call.flops as f64, units::tflop_s(call, spec));
-    [arithmetic, spec.dram_us(Traffic::of(call, ctx, spec).dram())]
+    [arithmetic, spec.dram_us(Traffic::from_call(call, ctx, spec).dram())]
 }
 
 /// Ratios of times that neither arithmetic nor device memory explains: instructions, latencies, the cache.

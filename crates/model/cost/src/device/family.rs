@@ -3,12 +3,12 @@
 use steptime_aten::KernelCall;
 
 use super::context::Context;
-use super::paper::Published;
+use super::paper::PaperModel;
 use super::spec::DeviceSpec;
 
 /// Estimate of a call by a formula of the specification, for a GPU without measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Specified {
+pub struct SpecEstimate {
     /// Duration, µs.
     pub us: f64,
     /// Weight against the models transferred from another GPU, 0 to 1: the formula was observed to hold for large calls.
@@ -26,20 +26,20 @@ pub struct Worth {
     pub shared: f64,
 }
 
-impl Specified {
+impl SpecEstimate {
     /// Estimate of a call bound by memory: its weight is a half if the call moves twice the size of the cache.
     #[must_use]
-    pub fn of_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
+    pub fn by_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> SpecEstimate {
         let held = 2.0 * spec.l2.effective_bytes as f64 / (call.footprint() as f64).max(1.0);
-        Specified { us, share: 1.0 / (1.0 + held * held), worth: None }
+        SpecEstimate { us, share: 1.0 / (1.0 + held * held), worth: None }
     }
 
     /// Estimate of a call bound by arithmetic: its weight is a half if the call is as short as the shortest that the formula holds for.
     #[must_use]
-    pub fn of_arithmetic(us: f64) -> Specified {
+    pub fn by_arithmetic(us: f64) -> SpecEstimate {
         const SHORTEST_US: f64 = 100.0;
         let short = SHORTEST_US / us.max(1e-3);
-        Specified { us, share: 1.0 / (1.0 + short * short), worth: None }
+        SpecEstimate { us, share: 1.0 / (1.0 + short * short), worth: None }
     }
 }
 
@@ -76,13 +76,13 @@ pub trait Family: Sync {
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64;
 
     /// Returns the estimate by a formula that was observed to hold on GPUs of several architectures, if the call has one.
-    fn specified(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<SpecEstimate> {
         None
     }
 
     /// Returns the kind of this family's `paper` model.
-    fn published(&self) -> Published {
-        Published::Roofline
+    fn published(&self) -> PaperModel {
+        PaperModel::Roofline
     }
 
     /// Returns the duration by a published formula, µs, if one exists for this call.

@@ -25,7 +25,7 @@ use super::profile::header::{Header, Spread, VERSION};
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
-pub use across::{Elsewhere, fit_across};
+pub use across::{MeasuredGpu, fit_across};
 pub use error::FitError;
 pub use host::without_host;
 pub use network::Search;
@@ -118,7 +118,7 @@ fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<
     // Calls priced in parts are learnt from rows of one part, and rows of unknown ops are left out.
     let learnt = |row: &&Observation| row.call.parts().is_none() && row.call.kernel != Kernel::Unknown;
     for row in observations.iter().filter(learnt) {
-        by_family.entry(families::of(&row.call.kernel).name()).or_default().push(row);
+        by_family.entry(families::find(&row.call.kernel).name()).or_default().push(row);
     }
     for rows in by_family.values_mut() {
         let in_step = |row: &Observation| row.ctx.setting == Setting::Step;

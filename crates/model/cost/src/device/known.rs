@@ -17,18 +17,18 @@ const MOST: usize = 1 << 18;
 
 /// Cached prices of calls on one device by one choice of models. Threads may use it at the same time.
 #[derive(Debug, Default)]
-pub struct KnownPrices(RwLock<FxHashMap<Owned, Estimate>>);
+pub struct KnownPrices(RwLock<FxHashMap<OwnedCall, Estimate>>);
 
 /// A call in its context.
 #[derive(Debug)]
-struct Owned(KernelCall, Context);
+struct OwnedCall(KernelCall, Context);
 
 /// Key of a call, owned or borrowed: lookups need no copy of it.
 trait AsKey {
     fn key(&self) -> Key<'_>;
 }
 
-impl AsKey for Owned {
+impl AsKey for OwnedCall {
     fn key(&self) -> Key<'_> {
         Key(&self.0, &self.1)
     }
@@ -40,7 +40,7 @@ impl AsKey for Key<'_> {
     }
 }
 
-impl<'a> Borrow<dyn AsKey + 'a> for Owned {
+impl<'a> Borrow<dyn AsKey + 'a> for OwnedCall {
     fn borrow(&self) -> &(dyn AsKey + 'a) {
         self
     }
@@ -60,15 +60,15 @@ impl Hash for dyn AsKey + '_ {
     }
 }
 
-impl PartialEq for Owned {
+impl PartialEq for OwnedCall {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Owned {}
+impl Eq for OwnedCall {}
 
-impl Hash for Owned {
+impl Hash for OwnedCall {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key().hash(state);
     }
@@ -97,7 +97,7 @@ impl KnownPrices {
             if known.len() + missing.len() > MOST {
                 known.clear();
             }
-            let owned = |(call, ctx): (&KernelCall, &Context)| Owned(call.clone(), ctx.clone());
+            let owned = |(call, ctx): (&KernelCall, &Context)| OwnedCall(call.clone(), ctx.clone());
             known.extend(unknown.into_iter().map(owned).zip(priced));
         }
         found.into_iter().map(|estimate| estimate.unwrap_or(Estimate::UNPRICED)).collect()

@@ -2,11 +2,11 @@
 
 use super::constants::Constants;
 use super::families;
-use super::family::Specified;
+use super::family::SpecEstimate;
 use super::observation::Observation;
 use super::profile::DeviceProfile;
 use super::spec::DeviceSpec;
-use super::transfer::{Lent, Reference, Stages, Transfer};
+use super::transfer::{Reference, Stages, Transfer, TransferredModels};
 
 impl DeviceProfile {
     /// Returns `to`'s specification with the models of this profile. A GPU of the same architecture takes them without `corrections`: those are
@@ -32,8 +32,14 @@ impl DeviceProfile {
         }
         let Transfer { from, alike: like, other } = worth;
         let wider = if alike { like } else { other };
-        to.lent =
-            Some(Box::new(Lent { from, wider, other: !alike, corrections, layer, references: Vec::new() }));
+        to.lent = Some(Box::new(TransferredModels {
+            from,
+            wider,
+            other: !alike,
+            corrections,
+            layer,
+            references: Vec::new(),
+        }));
         to
     }
 
@@ -66,8 +72,8 @@ impl DeviceProfile {
 
     /// Returns the estimate of a measured call by a formula of the specification, next to transferred models.
     #[must_use]
-    pub(super) fn formula(&self, of: &Observation) -> Option<Specified> {
-        let family = families::of(&of.call.kernel);
+    pub(super) fn formula(&self, of: &Observation) -> Option<SpecEstimate> {
+        let family = families::find(&of.call.kernel);
         self.lent.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
     }
 

@@ -1,7 +1,7 @@
 //! Kernel costs: a duration for each [`KernelCall`](steptime_aten::KernelCall), from its arguments alone.
 //!
 //! ```text
-//! KernelCall, Context ── families::of ──> features, analytic time ── learnt ratio ──> Estimate
+//! KernelCall, Context ── families::find ──> features, analytic time ── learnt ratio ──> Estimate
 //!                                              ^                        ^
 //!                                          DeviceSpec             models of a profile
 //! ```
@@ -33,7 +33,7 @@ pub use context::{Context, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
 pub use family::Family;
-pub use fit::{Elsewhere, FitError, FitOptions, Search, fit, fit_across, fit_onto, without_host};
+pub use fit::{FitError, FitOptions, MeasuredGpu, Search, fit, fit_across, fit_onto, without_host};
 pub use known::KnownPrices;
 pub use observation::Observation;
 pub use price::ModelChoice;
@@ -41,4 +41,4 @@ pub use profile::DeviceProfile;
 pub use profile::error::{ContentsError, HeaderError, ModelsError};
 pub use spec::{DeviceSpec, SpecError};
 pub use steptime_launch::Indices;
-pub use transfer::{Lent, Reference, Stages, Transfer};
+pub use transfer::{Reference, Stages, Transfer, TransferredModels};

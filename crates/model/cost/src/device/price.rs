@@ -1,4 +1,4 @@
-//! Prices of kernel calls by a profile.
+//! Prices (predicted times) of kernel calls by a profile.
 
 use std::hash::{Hash, Hasher};
 
@@ -24,10 +24,10 @@ use super::transfer::Reference;
 use super::units;
 use super::variant::variant;
 
-/// Least half-width for an unknown op: its bytes predict its duration poorly.
+/// Least half-width of an unknown op's interval: its bytes predict its duration poorly.
 const FALLBACK: f64 = 1.1;
 
-/// Number of distinct calls from which several threads pay.
+/// Number of distinct calls from which on several threads are worth starting.
 const MANY: usize = 64;
 
 /// Models to price with.
@@ -46,7 +46,7 @@ pub enum ModelChoice {
 
 impl ModelChoice {
     /// Returns the model of a family.
-    fn of(self, header: &FamilyHeader) -> ModelKind {
+    fn pick(self, header: &FamilyHeader) -> ModelKind {
         match self {
             ModelChoice::Best => header.model,
             ModelChoice::Paper => ModelKind::Paper,
@@ -91,7 +91,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(family: &'static dyn Family, calls: &[(&'a KernelCall, &'a Context)]) -> Group<'a> {
+    fn new(family: &'static dyn Family, calls: &[(&'a KernelCall, &'a Context)]) -> Group<'a> {
         let calls = calls.iter().enumerate().map(|(at, &(call, ctx))| (at, Key(call, ctx)));
         Group { family, calls: calls.collect() }
     }
@@ -108,8 +108,9 @@ impl DeviceProfile {
         self.price_all(&[(call, ctx)], choice)[0]
     }
 
-    /// Returns the durations of many calls, in their order. Calls of a family are priced together and equal ones once, which is
-    /// many times faster than one by one, with the same results. Calls of several parts cost the sum of these.
+    /// Returns the durations of many calls, in their order. Calls of a family are priced together, and equal ones only
+    /// once: the results are the same as one by one, many times faster. A call of several parts costs the sum of their
+    /// durations.
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =
@@ -144,7 +145,7 @@ impl DeviceProfile {
             if at < next {
                 continue;
             }
-            let family = families::of(&call.kernel);
+            let family = families::find(&call.kernel);
             match groups.iter_mut().find(|group| group.family.name() == family.name()) {
                 Some(group) => group.calls.push((at, Key(call, ctx))),
                 None => groups.push(Group { family, calls: vec![(at, Key(call, ctx))] }),
@@ -152,7 +153,7 @@ impl DeviceProfile {
         }
         let mut distinct: Vec<Option<Estimate>> = vec![None; seen.len()];
         let price = |group: &Group| self.price_group(group, choice);
-        // Starting threads takes longer than few calls.
+        // Starting threads takes longer than pricing a few calls.
         let priced: Vec<Vec<Estimate>> = if seen.len() < MANY {
             groups.iter().map(price).collect()
         } else {
@@ -176,25 +177,25 @@ impl DeviceProfile {
         }
         let spec = &self.spec;
         let models = |calls: &[(&KernelCall, &Context)]| {
-            widened(self.price_by_models(&Group::of(group.family, calls), choice, spec))
+            widened(self.price_by_models(&Group::new(group.family, calls), choice, spec))
         };
         let again = |calls: &[(&KernelCall, &Context)]| {
             let corrected = lent.corrected(group.family, calls, spec, models(calls), &models);
             lent.beside_formulas(group.family, calls, spec, corrected)
         };
         let calls = group.calls();
-        let layer = lent.layer.of(group.family.name());
+        let layer = lent.layer.family(group.family.name());
         let before = again(&calls);
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
         let bounds = self.bounds(group, &calls, choice, &lent.references);
         for ((estimate, (call, _)), bounds) in estimates.iter_mut().zip(&calls).zip(bounds) {
-            *estimate = bounds.of(*estimate);
+            *estimate = bounds.clamp(*estimate);
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
         }
         estimates
     }
 
-    /// Returns the bounds of each call's duration here, from the measured GPUs.
+    /// Returns the bounds of each call's duration on this GPU, from its durations on the measured GPUs.
     fn bounds(
         &self,
         group: &Group,
@@ -205,10 +206,10 @@ impl DeviceProfile {
         let mut bounds = vec![Bounds::NONE; calls.len()];
         for Reference { spec, layer } in references {
             let models = |calls: &[(&KernelCall, &Context)]| {
-                self.price_by_models(&Group::of(group.family, calls), choice, spec)
+                self.price_by_models(&Group::new(group.family, calls), choice, spec)
             };
             let before = self.price_by_models(group, choice, spec);
-            let stages = layer.of(group.family.name());
+            let stages = layer.family(group.family.name());
             let there = stage::correct(stages, group.family, calls, spec, before, &models);
             for ((bounds, &(call, ctx)), there) in bounds.iter_mut().zip(calls).zip(there) {
                 let us = there.time.as_micros().max(units::least_us(call, spec));
@@ -222,11 +223,11 @@ impl DeviceProfile {
         match self.family(group.family.name()) {
             Some((header, models)) => {
                 let fitted = self.price_fitted(group, header, models, choice, spec);
-                if models.stages.is_empty() || choice.of(header) != header.model {
+                if models.stages.is_empty() || choice.pick(header) != header.model {
                     return fitted;
                 }
                 let again = |calls: &[(&KernelCall, &Context)]| {
-                    self.price_fitted(&Group::of(group.family, calls), header, models, choice, spec)
+                    self.price_fitted(&Group::new(group.family, calls), header, models, choice, spec)
                 };
                 stage::correct(&models.stages, group.family, &group.calls(), spec, fitted, &again)
             }
@@ -270,7 +271,7 @@ impl DeviceProfile {
         choice: ModelChoice,
         spec: &DeviceSpec,
     ) -> Vec<Estimate> {
-        let wanted = choice.of(header);
+        let wanted = choice.pick(header);
         let mut table = Table::new(header.features.len());
         for (_, Key(call, ctx)) in &group.calls {
             table.push(|out| group.family.features(call, ctx, spec, out));

@@ -73,7 +73,7 @@ pub fn features(
 }
 
 /// Function that estimates calls.
-pub type Estimating<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
+pub type Estimator<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
 
 /// Corrects the estimates of calls of one family by its stages, one after the other. `again` returns the earlier estimates in
 /// other contexts.
@@ -87,7 +87,7 @@ pub fn correct(
     calls: &[(&KernelCall, &Context)],
     spec: &DeviceSpec,
     before: Vec<Estimate>,
-    again: &Estimating<'_>,
+    again: &Estimator<'_>,
 ) -> Vec<Estimate> {
     let mut after = before.clone();
     let mut believed = vec![0.0; calls.len()];
@@ -151,7 +151,7 @@ impl Stage {
         let scales = self.interval.scale.predict(&table);
         for (row, &(at, kind)) in seen.iter().enumerate() {
             let unseen_setting = !self.in_steps && calls[at].1.setting == Setting::Step;
-            let here = Here {
+            let here = CallCorrection {
                 correction: f64::from(corrections[row] * kind.share),
                 widths: self.interval.half_widths(scales[row]),
                 distance: distance(family, table.row(row), &kind.ranges),
@@ -164,14 +164,14 @@ impl Stage {
 }
 
 /// Correction of one call by a stage.
-struct Here {
+struct CallCorrection {
     correction: f64,
     widths: (f64, f64),
     distance: f64,
     unseen_setting: bool,
 }
 
-impl Here {
+impl CallCorrection {
     fn corrected(&self, before: &Estimate) -> Estimate {
         let belief = belief(self.distance);
         let (factor, more) = widening(self.distance);

@@ -10,11 +10,11 @@ use steptime_trace::Nanos;
 
 use super::context::Context;
 use super::estimate::Estimate;
-use super::family::{Family, Specified, Worth};
+use super::family::{Family, SpecEstimate, Worth};
 use super::profile::error::HeaderError;
 use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
-use super::stage::{self, Estimating, Stage};
+use super::stage::{self, Estimator, Stage};
 
 /// Accuracy of one GPU's models on others: half-widths in addition to those of the models on their own GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Transfer {
 
 /// Models transferred from another GPU's profile.
 #[derive(Debug, Clone)]
-pub struct Lent {
+pub struct TransferredModels {
     /// Profile that they are from.
     pub from: String,
     /// Additional half-widths of intervals on this GPU.
@@ -82,13 +82,13 @@ pub struct Stages {
 impl Stages {
     /// Returns the stages of a family.
     #[must_use]
-    pub fn of(&self, family: &str) -> &[Stage] {
+    pub fn family(&self, family: &str) -> &[Stage] {
         let at = self.families.iter().position(|header| header.name == family);
         at.map_or(&[], |at| &self.stages[at])
     }
 }
 
-impl Lent {
+impl TransferredModels {
     /// Returns an estimate of transferred models with the wider interval of this GPU.
     pub(super) fn widened(&self, estimate: Estimate) -> Estimate {
         let (own, shared) = (estimate.own.hypot(self.wider.own), estimate.shared.hypot(self.wider.shared));
@@ -102,7 +102,7 @@ impl Lent {
         call: &KernelCall,
         ctx: &Context,
         spec: &DeviceSpec,
-    ) -> Option<Specified> {
+    ) -> Option<SpecEstimate> {
         if self.other { family.specified(call, ctx, spec) } else { None }
     }
 
@@ -116,7 +116,7 @@ impl Lent {
     ) -> Vec<Estimate> {
         let blended = |(model, &(call, ctx)): (Estimate, &(&KernelCall, &Context))| {
             let Some(formula) = self.specified(family, call, ctx, spec) else { return model };
-            let Specified { us, share, worth } = formula;
+            let SpecEstimate { us, share, worth } = formula;
             let before = model.time.as_micros().max(1e-3);
             let time = Nanos::from_micros_f64(before * (share * (us / before).ln()).exp());
             let blend = |formula: f64, model: f64| share * formula + (1.0 - share) * model;
@@ -137,9 +137,9 @@ impl Lent {
         calls: &[(&KernelCall, &Context)],
         spec: &DeviceSpec,
         before: Vec<Estimate>,
-        again: &Estimating<'_>,
+        again: &Estimator<'_>,
     ) -> Vec<Estimate> {
-        let stages = self.corrections.of(family.name());
+        let stages = self.corrections.family(family.name());
         if stages.is_empty() {
             return before;
         }

@@ -61,7 +61,7 @@ impl CopyCost {
     }
 
     /// Returns the host time of a copy; `None` if nothing was measured.
-    pub fn of(&self, bytes: Bytes) -> Option<Staging> {
+    pub fn staging(&self, bytes: Bytes) -> Option<Staging> {
         let size = bytes.0 as f64;
         let (&first, &last) = (self.points.first()?, self.points.last()?);
         let after = self.points.partition_point(|&(b, _)| b < bytes.0);
@@ -103,10 +103,10 @@ mod tests {
         let us = |n: i64| Nanos(n * 1000);
         let cost = CopyCost::fit(&[(Bytes(100), us(2)), (Bytes(300), us(4)), (Bytes(100), us(2))]);
         let known = |time| Some(Staging { time, guessed: false });
-        assert_eq!(cost.of(Bytes(0)), known(us(2)));
-        assert_eq!(cost.of(Bytes(200)), known(us(3)));
-        assert_eq!(cost.of(Bytes(300)), known(us(4)));
-        assert_eq!(CopyCost::default().of(Bytes(1)), None);
+        assert_eq!(cost.staging(Bytes(0)), known(us(2)));
+        assert_eq!(cost.staging(Bytes(200)), known(us(3)));
+        assert_eq!(cost.staging(Bytes(300)), known(us(4)));
+        assert_eq!(CopyCost::default().staging(Bytes(1)), None);
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         let us = |n: i64| Nanos(n * 1000);
         let of = |points: &[(u64, i64)], bytes: u64| {
             let seen: Vec<(Bytes, Nanos)> = points.iter().map(|&(b, t)| (Bytes(b), us(t))).collect();
-            CopyCost::fit(&seen).of(Bytes(bytes)).unwrap()
+            CopyCost::fit(&seen).staging(Bytes(bytes)).unwrap()
         };
         // Small copies show no rate, however steep: 8 GB/s.
         let guess = of(&[(256, 12), (512, 15)], 8_000_512);
@@ -135,7 +135,7 @@ mod tests {
         seen.extend([(Bytes(4096), us(3)); 11]);
         seen.push((Bytes(8192), us(5)));
         let cost = CopyCost::fit(&seen);
-        let of = |bytes| cost.of(Bytes(bytes)).map(|copy| copy.time);
+        let of = |bytes| cost.staging(Bytes(bytes)).map(|copy| copy.time);
         assert_eq!((of(64), of(4096)), (Some(us(4)), Some(us(4))));
         assert_eq!(of(8192), Some(us(5)));
     }

@@ -45,7 +45,7 @@ pub struct Edges {
 
 impl Edges {
     /// Finds the key of every gap of a graph.
-    pub fn of_graph(graph: &StepGraph) -> Edges {
+    pub fn from_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
         // By the name, and the kind of beginning or end.
         let mut known: Vec<[Option<NameId>; BRACKETS.len()]> =
@@ -146,7 +146,7 @@ fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
 pub(super) fn class(label: &str) -> &'static str {
     let Some(bracket) = label.chars().last() else { return "?" };
     let launches =
-        || !matches!(ApiKind::of(&label[..label.len() - 1]), ApiKind::Other | ApiKind::FunctionQuery);
+        || !matches!(ApiKind::from_name(&label[..label.len() - 1]), ApiKind::Other | ApiKind::FunctionQuery);
     match bracket {
         '{' => "op begins",
         '}' => "op ends",

@@ -123,7 +123,7 @@ fn reference(used: &[&Training<'_>], slowness: &[f64]) -> Probe {
         let us = median_of(&scaled.iter().map(|probe| probe[piece]).collect::<Vec<f64>>());
         (us * 100.0).round() / 100.0
     };
-    Probe::of_array(std::array::from_fn(typical))
+    Probe::from_array(std::array::from_fn(typical))
 }
 
 fn rounded(mut warmth: Warmth) -> Warmth {

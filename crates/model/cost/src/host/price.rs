@@ -29,14 +29,14 @@ pub struct HostCosts {
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
     /// Sources of the times.
-    pub found: Found,
+    pub found: GapSources,
     /// Delays of parts of captured graphs.
     pub captured: CapturedDelays,
 }
 
 /// Staged copies larger than any in a profile's fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Guessed {
+pub struct GuessedCopies {
     /// Number of copies.
     pub copies: usize,
     /// Their cost together, known to a factor of two.
@@ -45,7 +45,7 @@ pub struct Guessed {
 
 /// Number of gaps by source of their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct GapSources {
     /// Gaps from the recording's own samples.
     pub own: usize,
     /// Gaps from a profile, by level of the matching context ([`super::edge::LEVEL_NAMES`]).
@@ -53,7 +53,7 @@ pub struct Found {
     /// Gaps with neither samples nor a profile entry: they take no time in the simulation.
     pub unpriced: usize,
     /// Copies larger than any in the profile's fit.
-    pub guessed: Guessed,
+    pub guessed: GuessedCopies,
 }
 
 /// Half-width of the 90 % interval of a step's host time if it comes from the recording itself: the host's
@@ -68,7 +68,7 @@ impl HostCosts {
     /// Prices from the recording's own samples, without the profiler's cost.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
-        HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
+        HostCosts::from_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
     }
 
     /// Prices from the same, scaled from the host's speed while profiled to its speed in the predicted steps.
@@ -81,15 +81,15 @@ impl HostCosts {
     ) -> HostCosts {
         let slow = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us * slow);
-        HostCosts::of_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
+        HostCosts::from_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
     }
 
     /// Prices a typical step as recorded, the profiler's cost left in.
     pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
-        HostCosts::of_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
+        HostCosts::from_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
     }
 
-    fn of_gaps(
+    fn from_gaps(
         graph: &StepGraph,
         gaps: TiVec<MarkId, Option<Nanos>>,
         lead_excess: Nanos,
@@ -97,7 +97,7 @@ impl HostCosts {
     ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let work = release::own_work(graph, &coupling);
-        let mut found = Found::default();
+        let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = gaps
             .into_iter_enumerated()
             .map(|(mark, gap)| match gap {
@@ -125,7 +125,7 @@ impl HostCosts {
 
     /// Prices from a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
-        HostCosts::from_usual(graph, profile, process, &UsualGaps::of(graph, profile))
+        HostCosts::from_usual(graph, profile, process, &UsualGaps::find(graph, profile))
     }
 
     /// Prices from a profile's values of each gap.
@@ -140,7 +140,7 @@ impl HostCosts {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
             Process::Fresh => profile.attached.of_gaps(graph),
         };
-        let mut found = Found::default();
+        let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = (usual.0.iter_enumerated())
             .map(|(mark, usual)| {
                 if own::waits_for_device(graph, mark) {
@@ -218,7 +218,7 @@ fn staged_copy(graph: &StepGraph, mark: MarkId, profile: &HostProfile) -> Option
         MarkKind::CallEnd(call) => {
             let call = &graph.calls[call];
             debug_assert_eq!(call.blocking, Blocking::Never);
-            profile.copies.of(graph.activities[call.first_activity].bytes)
+            profile.copies.staging(graph.activities[call.first_activity].bytes)
         }
         _ => None,
     }

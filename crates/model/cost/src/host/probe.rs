@@ -50,14 +50,16 @@ impl Probe {
     }
 
     /// Creates it from its fields, in the order of [`numbers`](Probe::numbers).
-    pub(crate) fn of_array([step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us]: [f64; 5]) -> Probe {
+    pub(crate) fn from_array(
+        [step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us]: [f64; 5],
+    ) -> Probe {
         Probe { step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us }
     }
 
     /// Creates it from a recorder's numbers, at the pace of its pulses for un-profiled steps, else at that of the whole
     /// probe: a probe alone sees the host for a moment. `None` if a piece is missing: a machine without a GPU has no
     /// launches.
-    pub fn of_numbers(numbers: &Numbers, pulses: &Numbers) -> Option<Probe> {
+    pub fn from_numbers(numbers: &Numbers, pulses: &Numbers) -> Option<Probe> {
         let slower = pace_of_steps(numbers, pulses).powf(FOLLOWS);
         let of = |name: &str| {
             let us = *numbers.get(name)?.first()?;
@@ -100,7 +102,7 @@ impl Probe {
                 numbers.insert(format!("{phase}.{name}"), list);
             }
         }
-        let probe = Probe::of_numbers(&numbers, &Numbers::new());
+        let probe = Probe::from_numbers(&numbers, &Numbers::new());
         Some(probe.ok_or(ProbeError::Incomplete))
     }
 
@@ -123,7 +125,7 @@ fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
         probe.get(&format!("{phase}.loop_us")).and_then(|us| us.first().copied()).filter(|&us| us > 0.0)
     };
     let Some(first) = loops("before") else { return 1.0 };
-    let steps = Pace::of_pulses(pulses, "before").map(Pace::typical);
+    let steps = Pace::from_pulses(pulses, "before").map(Pace::typical);
     let phases: Vec<f64> = ["before", "under", "after"].iter().filter_map(|phase| loops(phase)).collect();
     steps.unwrap_or(phases.iter().sum::<f64>() / phases.len() as f64) / first
 }
@@ -201,10 +203,10 @@ mod tests {
             one("copies.pageable_to_gpu_us", 7.0),
         ];
         let numbers: Numbers = pieces.into();
-        let alone = Probe::of_numbers(&numbers, &Numbers::new()).unwrap();
+        let alone = Probe::from_numbers(&numbers, &Numbers::new()).unwrap();
         assert_eq!((alone.step_cpu_us, alone.hand_offs_us), (1000.0, 100.0), "as it was measured");
         let pulses: Numbers = [one("before_loop_us", 40.0)].into();
-        let beside = Probe::of_numbers(&numbers, &pulses).unwrap();
+        let beside = Probe::from_numbers(&numbers, &pulses).unwrap();
         let slower = 2.0f64.powf(FOLLOWS);
         assert!((beside.step_cpu_us / 1000.0 - slower).abs() < 1e-9, "{beside:?}");
         assert_eq!(beside.copy_us, 7.0, "copies move memory: they do not follow the pace");

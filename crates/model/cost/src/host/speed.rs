@@ -64,7 +64,7 @@ pub struct Pace {
 
 impl Pace {
     /// Returns the pace of the pulses taken `before` any profiler or among `profiled` steps; `None` without any.
-    pub(crate) fn of_pulses(pulses: &Numbers, when: &str) -> Option<Pace> {
+    pub(crate) fn from_pulses(pulses: &Numbers, when: &str) -> Option<Pace> {
         let main = mean(pulses.get(&format!("{when}_loop_us")))?;
         let backward = mean(pulses.get(&format!("{when}_backward_loop_us"))).unwrap_or(main);
         // The recorder's first version repeated the loop.
@@ -73,7 +73,7 @@ impl Pace {
     }
 
     /// Returns the pulses' pace on a host with this slowness of gaps; the usual one if nothing is known.
-    fn of_gaps(slowness: &Slowness, elasticity: &Elasticity) -> Pace {
+    fn from_slowness(slowness: &Slowness, elasticity: &Elasticity) -> Pace {
         let main = slowness.main.or(slowness.backward).unwrap_or(1.0);
         Pace { main, backward: slowness.backward.unwrap_or(main) }.times(elasticity.loop_us)
     }
@@ -107,10 +107,11 @@ pub struct Speed {
 impl Speed {
     /// Computes the speed from a recording's pulses, and the slowness of its gaps: both measure the pace while profiling, with
     /// independent errors. `None` without pulses.
-    pub fn of_pulses(pulses: &Numbers, slowness: &Slowness, elasticity: &Elasticity) -> Option<Speed> {
-        let (wanted, profiled) = (Pace::of_pulses(pulses, "before")?, Pace::of_pulses(pulses, "profiled")?);
+    pub fn from_pulses(pulses: &Numbers, slowness: &Slowness, elasticity: &Elasticity) -> Option<Speed> {
+        let (wanted, profiled) =
+            (Pace::from_pulses(pulses, "before")?, Pace::from_pulses(pulses, "profiled")?);
         Some(Speed {
-            profiled: profiled.between(Pace::of_gaps(slowness, elasticity)),
+            profiled: profiled.between(Pace::from_slowness(slowness, elasticity)),
             wanted,
             between: between_steps(pulses),
         })
@@ -118,7 +119,7 @@ impl Speed {
 
     /// Speed of a host that kept the pace of its gaps.
     pub fn steady(slowness: &Slowness, elasticity: &Elasticity) -> Speed {
-        let pace = Pace::of_gaps(slowness, elasticity);
+        let pace = Pace::from_slowness(slowness, elasticity);
         Speed { profiled: pace, wanted: pace, between: Nanos::ZERO }
     }
 
@@ -203,14 +204,14 @@ mod tests {
     #[test]
     fn pulses_and_gaps_tell_the_pace_while_profiling_and_pulses_the_one_wanted() {
         let elasticity = Elasticity { loop_us: 20.0, ..Elasticity::default() };
-        let speed = Speed::of_pulses(&pulses(&[200.0, 210.0, 900.0]), &SLOW, &elasticity).unwrap();
+        let speed = Speed::from_pulses(&pulses(&[200.0, 210.0, 900.0]), &SLOW, &elasticity).unwrap();
         assert!((speed.profiled.main - (25.0f64 * 40.0).sqrt()).abs() < 1e-9, "{speed:?}");
         assert!((speed.profiled.backward - (30.0f64 * 40.0).sqrt()).abs() < 1e-9, "{speed:?}");
         assert!((speed.wanted.main - 20.0).abs() < 1e-9 && (speed.wanted.backward - 15.0).abs() < 1e-9);
         assert_eq!(speed.between, Nanos(210_000));
         let mut first = pulses(&[]);
         first.remove("profiled_whole_us");
-        let old = Speed::of_pulses(&first, &SLOW, &elasticity).unwrap();
+        let old = Speed::from_pulses(&first, &SLOW, &elasticity).unwrap();
         assert_eq!((old.wanted.main, old.between), (24.0, Nanos::ZERO), "each repeated: {old:?}");
     }
 
@@ -218,13 +219,13 @@ mod tests {
     fn an_interrupted_pulse_does_not_slow_the_host() {
         let mut interrupted = pulses(&[200.0]);
         interrupted.insert("before_loop_us".to_owned(), vec![20.0, 28.0, 24.0, 24.0, 620.0]);
-        let speed = Speed::of_pulses(&interrupted, &SLOW, &Elasticity::default()).unwrap();
+        let speed = Speed::from_pulses(&interrupted, &SLOW, &Elasticity::default()).unwrap();
         assert!((speed.wanted.main - 20.0).abs() < 1e-9, "{speed:?}");
     }
 
     #[test]
     fn a_recording_without_pulses_has_no_pace() {
-        assert_eq!(Speed::of_pulses(&Numbers::new(), &SLOW, &Elasticity::default()), None);
+        assert_eq!(Speed::from_pulses(&Numbers::new(), &SLOW, &Elasticity::default()), None);
     }
 
     #[test]

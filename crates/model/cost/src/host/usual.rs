@@ -16,13 +16,13 @@ pub struct UsualGaps(pub(super) TiVec<MarkId, Option<Usual>>);
 impl UsualGaps {
     /// Looks every gap up.
     #[must_use]
-    pub fn of(graph: &StepGraph, profile: &HostProfile) -> UsualGaps {
+    pub fn find(graph: &StepGraph, profile: &HostProfile) -> UsualGaps {
         let table = profile.gaps.table();
-        let edges = Edges::of_graph(graph);
+        let edges = Edges::from_graph(graph);
         let classes = warmth::classes(graph, &edges);
         let warm = table.find_all(&edges);
         let as_warm_as_here = |(&key, class)| {
-            warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.of(class), ..warm })
+            warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.factor(class), ..warm })
         };
         UsualGaps(edges.of_mark.iter().zip(classes).map(as_warm_as_here).collect())
     }

@@ -32,7 +32,7 @@ impl Default for Warmth {
 
 impl Warmth {
     /// Returns the factor of a class.
-    pub fn of(&self, class: Class) -> f64 {
+    pub fn factor(&self, class: Class) -> f64 {
         self.by_distance[class.distance as usize] * self.by_occurrence[class.occurrence as usize]
     }
 }

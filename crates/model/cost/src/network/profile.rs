@@ -94,7 +94,7 @@ impl Topology {
     ///
     /// # Errors
     /// If the GPU is unknown.
-    pub fn of(name: &str) -> Result<Topology, NetworkError> {
+    pub fn find(name: &str) -> Result<Topology, NetworkError> {
         let wanted: String = name.to_ascii_lowercase().replace([' ', '_'], "-");
         let fits = |known: &&String| {
             wanted == known.as_str()
@@ -112,7 +112,7 @@ impl Topology {
         let from = row.like.as_ref().and_then(|like| file().get(like));
         let times = from.map_or(1.0, |from| row.link_gbs / from.link_gbs);
         let curve = |(op, ranks, alpha_us, root_us, gbs, half_width): &(String, u32, f64, f64, f64, f64)| {
-            let kind = CollectiveKind::of_operation(op);
+            let kind = CollectiveKind::from_operation(op);
             let curve = Curve {
                 alpha_us: *alpha_us,
                 root_us: root_us / times.sqrt(),
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn us(name: &str, kind: CollectiveKind, ranks: u32, bytes: u64) -> f64 {
-        let topology = Topology::of(name).expect("known");
+        let topology = Topology::find(name).expect("known");
         topology.price(&CollectiveCall { kind, ranks, bytes: Bytes(bytes) }).time.as_micros()
     }
 
@@ -205,7 +205,7 @@ mod tests {
             let from = row.like.as_ref().map_or(row, |like| &rows[like]);
             assert!(!from.curves.is_empty() && row.link_gbs > 0.0 && row.gpus > 1, "{name}");
             for (op, ranks, alpha, root, gbs, width) in &from.curves {
-                assert_ne!(CollectiveKind::of_operation(op), CollectiveKind::Other, "{name} {op}");
+                assert_ne!(CollectiveKind::from_operation(op), CollectiveKind::Other, "{name} {op}");
                 assert!(
                     *ranks > 1 && *alpha >= 0.0 && *root >= 0.0 && *gbs > 0.0 && *width > 0.0,
                     "{name} {op}"
@@ -223,9 +223,9 @@ mod tests {
             ("NVIDIA A100-SXM4-80GB", "a100"),
             ("NVIDIA H100 PCIe", "h100-pcie"),
         ] {
-            assert_eq!(Topology::of(name).expect("known").name, known);
+            assert_eq!(Topology::find(name).expect("known").name, known);
         }
-        let error = Topology::of("abacus").expect_err("unknown");
+        let error = Topology::find("abacus").expect_err("unknown");
         assert!(error.to_string().contains("h200"), "{error}");
     }
 

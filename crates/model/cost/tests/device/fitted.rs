@@ -69,7 +69,7 @@ fn far_outside_of_what_was_measured_it_says_so_and_widens() {
 fn a_specification_alone_prices_by_formula_and_says_so() {
     use steptime_cost::device::profile::header::{Header, Spread};
     let unfitted = Spread { own: 0.3, shared: 0.2, source: "made up".into() };
-    let bare = DeviceProfile::new(Header::of_spec("bare", spec(), unfitted), Vec::new()).unwrap();
+    let bare = DeviceProfile::new(Header::from_spec("bare", spec(), unfitted), Vec::new()).unwrap();
     let call = elementwise("relu", 1 << 20);
     let estimate = bare.price(&call, &Context::cold(&call), ModelChoice::Best);
     assert_eq!(estimate.source, Source::Analytic);
@@ -106,7 +106,7 @@ fn a_family_that_a_profile_lacks_is_priced_by_formula_and_says_so() {
     let call = fused_bags(8, 20_480);
     assert!(profile().family(call.kernel.family()).is_none());
     let ctx = Context::cold(&call);
-    let formula = families::of(&call.kernel).analytic(&call, &ctx, &profile().spec);
+    let formula = families::find(&call.kernel).analytic(&call, &ctx, &profile().spec);
     for choice in [ModelChoice::Best, ModelChoice::Analytic, ModelChoice::Learnt] {
         let estimate = profile().price(&call, &ctx, choice);
         assert_eq!((estimate.time, estimate.source), (Nanos::from_micros_f64(formula), Source::Analytic));

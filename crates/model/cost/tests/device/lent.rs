@@ -3,7 +3,7 @@
 use steptime_aten::KernelCall;
 use steptime_cost::device::profile::header::{Header, Spread};
 use steptime_cost::device::{
-    Context, DeviceProfile, DeviceSpec, Elsewhere, FitOptions, ModelChoice, Observation, Source, Transfer,
+    Context, DeviceProfile, DeviceSpec, FitOptions, MeasuredGpu, ModelChoice, Observation, Source, Transfer,
     families, fit_across, fit_onto, without_host,
 };
 use steptime_trace::Nanos;
@@ -17,9 +17,9 @@ fn worth() -> Transfer {
 }
 
 /// A specification alone.
-fn of(spec: DeviceSpec) -> DeviceProfile {
+fn unfitted(spec: DeviceSpec) -> DeviceProfile {
     let unfitted = Spread { own: 0.8, shared: 0.4, source: "made up".into() };
-    DeviceProfile::new(Header::of_spec("other", spec, unfitted), Vec::new()).unwrap()
+    DeviceProfile::new(Header::from_spec("other", spec, unfitted), Vec::new()).unwrap()
 }
 
 /// A GPU of another architecture with `factor` times the memory rate.
@@ -33,7 +33,7 @@ fn other(factor: f64) -> DeviceSpec {
 }
 
 fn lent(spec: DeviceSpec, corrections: Option<DeviceProfile>) -> DeviceProfile {
-    profile().clone().lend(of(spec), worth(), corrections)
+    profile().clone().lend(unfitted(spec), worth(), corrections)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_passes_the_cache_takes_what_memory_takes_on_another_architecture() {
     assert_eq!(price(&lent, &large).source, Source::Transferred);
     // Models predict a small one, and on their own architecture a large one: the synthetic times are 1.2 of the formula.
     let alike = DeviceSpec { architecture: self::spec().architecture, ..spec };
-    let alike = profile().clone().lend(of(alike), worth(), None);
+    let alike = profile().clone().lend(unfitted(alike), worth(), None);
     let modelled = price(&alike, &large).time.as_micros();
     assert!((modelled / time - 1.0).abs() > 0.03, "{modelled} {time}");
     let ratio = price(&lent, &small).time.0 as f64 / price(&alike, &small).time.0 as f64;
@@ -83,7 +83,7 @@ fn what_the_host_adds_to_times_of_calls_is_taken_off() {
     let of = |numel: u64| {
         let call = elementwise("add", numel);
         let ctx = Context::warm(&call);
-        let formula = families::of(&call.kernel).specified(&call, &ctx, &spec).unwrap();
+        let formula = families::find(&call.kernel).specified(&call, &ctx, &spec).unwrap();
         let time = Nanos::from_micros_f64(formula.us + 25.0);
         (Observation { case: 0, op: "aten::add".into(), call, ctx, time }, formula.us)
     };
@@ -116,8 +116,8 @@ fn what_three_gpus_show_holds_on_a_fourth_of_another_architecture_alone() {
     let gpus: Vec<DeviceProfile> = [0.4, 0.6, 0.8].map(|factor| lent(other(factor), None)).into();
     let measured: Vec<Vec<Observation>> =
         gpus.iter().enumerate().map(|(at, gpu)| rows(gpu, 140 + at as i64, at)).collect();
-    let elsewhere: Vec<Elsewhere> =
-        gpus.iter().zip(&measured).map(|(profile, rows)| Elsewhere { profile, rows }).collect();
+    let elsewhere: Vec<MeasuredGpu> =
+        gpus.iter().zip(&measured).map(|(profile, rows)| MeasuredGpu { profile, rows }).collect();
     let corrections = fit_across(&elsewhere, profile(), &FitOptions::default()).unwrap();
     let ratio = |call: &KernelCall, spec: DeviceSpec| {
         let price = |profile: &DeviceProfile| profile.price(call, &Context::cold(call), ModelChoice::Best);

@@ -108,7 +108,7 @@ pub fn observations(cases: u32) -> Vec<Observation> {
             _ => (elementwise("add", size(at, 5, 1e3, 3e7)), "aten::add"),
         };
         for ctx in [Context::cold(&call), Context::warm(&call)] {
-            let formula = families::of(&call.kernel).analytic(&call, &ctx, &spec);
+            let formula = families::find(&call.kernel).analytic(&call, &ctx, &spec);
             let bend = match &call.kernel {
                 Kernel::Gemm(g) => {
                     if g.k % 8 == 0 {

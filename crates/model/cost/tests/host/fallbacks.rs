@@ -14,7 +14,7 @@ use crate::recordings::{fit, small};
 const MARK: MarkId = MarkId(2);
 
 fn key(graph: &StepGraph) -> EdgeKey {
-    let edges = Edges::of_graph(graph);
+    let edges = Edges::from_graph(graph);
     edges.keys().nth(edges.of_mark[MARK] as usize).unwrap()
 }
 

@@ -8,16 +8,16 @@ use crate::tensor::{Tensor, contiguous};
 
 /// Transfers before a lookup in a table: the cache evicts rows, then loads the missing rows of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct CacheTransfers {
     /// Number of loaded rows, and of evicted rows: in a full cache each loaded row replaces a changed one.
     pub(super) rows: i64,
     /// Numbers per element: the element itself, and its optimizer states.
     pub(super) numbers: i64,
 }
 
-impl Moved {
+impl CacheTransfers {
     /// No transfers, for a table on the GPU.
-    pub(super) const NONE: Moved = Moved { rows: 0, numbers: 0 };
+    pub(super) const NONE: CacheTransfers = CacheTransfers { rows: 0, numbers: 0 };
 
     /// Writes rows back, then loads others, on the stream of the lookups, which wait for them. Host memory is pinned.
     pub(super) fn run(&self, e: &mut Eager, table: &Tensor) {

@@ -2,7 +2,7 @@
 
 use steptime_aten::Dtype;
 
-use super::cached::Moved;
+use super::cached::CacheTransfers;
 use super::file::{Description, Pooling, Table};
 use super::spread::Spread;
 use crate::eager::Eager;
@@ -67,7 +67,7 @@ impl Mlp {
 /// Embedding tables with their bags: all tables, or a rank's parts of them.
 #[derive(Debug, Clone)]
 pub(super) struct Tables {
-    own: Vec<Own>,
+    own: Vec<OwnedTable>,
     /// The widths of all tables' rows.
     columns: Vec<i64>,
     /// The exchange of pooled rows between ranks.
@@ -76,7 +76,7 @@ pub(super) struct Tables {
 
 /// A table, or a part of one.
 #[derive(Debug, Clone)]
-struct Own {
+struct OwnedTable {
     /// Index among parameters.
     parameter: usize,
     /// Lookups per step, and bags per step.
@@ -84,7 +84,7 @@ struct Own {
     batch: i64,
     bags: Bags,
     /// Transfers from and to host memory before lookups.
-    moved: Moved,
+    moved: CacheTransfers,
 }
 
 impl Tables {
@@ -98,27 +98,27 @@ impl Tables {
         let tables: Vec<(usize, Table)> = tables.collect();
         let columns = tables.iter().map(|(_, table)| table.columns).collect();
         let Some(rank) = e.world.as_ref().map(|world| world.rank) else {
-            let own = tables.iter().map(|(_, table)| Own {
+            let own = tables.iter().map(|(_, table)| OwnedTable {
                 parameter: e.parameter(&[table.rows, table.columns]),
                 lookups: of.batch * table.lookups,
                 batch: of.batch,
                 bags,
-                moved: Moved::NONE,
+                moved: CacheTransfers::NONE,
             });
             return Tables { own: own.collect(), columns, spread: None };
         };
-        let spread = Spread::of(e, of, &tables);
+        let spread = Spread::new(e, of, &tables);
         let own = spread.of_rank(rank).map(|piece| {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
-            Own {
+            OwnedTable {
                 parameter: if everywhere { e.parameter(&shape) } else { e.own_parameter(&shape) },
                 lookups: piece.lookups.max(1),
                 batch,
                 // Sparse gradients cannot be averaged.
                 bags: Bags { sparse: bags.sparse && !everywhere, ..bags },
-                moved: Moved { rows: piece.moved, numbers: 1 + of.updates().name.moments() },
+                moved: CacheTransfers { rows: piece.moved, numbers: 1 + of.updates().name.moments() },
             }
         });
         Tables { own: own.collect(), columns, spread: Some(spread) }

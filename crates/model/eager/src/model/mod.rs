@@ -212,7 +212,7 @@ impl Model {
     pub fn on(&self, gpus: u32, homes: Vec<Home>) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
-        description.parallel = Some(Parallel { homes: Some(homes), ..Parallel::of(gpus, old) });
+        description.parallel = Some(Parallel { homes: Some(homes), ..Parallel::new(gpus, old) });
         check::check(&description)?;
         Ok(Model { description })
     }
@@ -225,7 +225,7 @@ impl Model {
     pub fn on_gpus(&self, gpus: u32) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
-        description.parallel = (gpus > 1).then(|| Parallel::of(gpus, old));
+        description.parallel = (gpus > 1).then(|| Parallel::new(gpus, old));
         check::check(&description)?;
         Ok(Model { description })
     }

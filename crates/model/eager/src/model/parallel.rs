@@ -100,7 +100,7 @@ impl Part {
 
 impl Parallel {
     /// A placement on this number of GPUs; settings of tables stay where they can.
-    pub(super) fn of(gpus: u32, old: Option<Parallel>) -> Parallel {
+    pub(super) fn new(gpus: u32, old: Option<Parallel>) -> Parallel {
         let (row_wise, data_parallel, nodes) = match old {
             Some(old) => {
                 let same = old.gpus == i64::from(gpus);

@@ -56,7 +56,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    pub(super) fn of(e: &mut Eager, of: &Description, tables: &[(usize, Table)]) -> Spread {
+    pub(super) fn new(e: &mut Eager, of: &Description, tables: &[(usize, Table)]) -> Spread {
         let (ranks, rank) = e.world.as_ref().map_or((1, 0), |world| (world.ranks, world.rank));
         let homes = of.homes();
         let (mut moved, mut added, mut copied) = (Vec::new(), Vec::new(), Vec::new());

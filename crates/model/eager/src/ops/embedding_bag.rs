@@ -39,7 +39,7 @@ pub(crate) fn embedding_bag(
             let largest = fill::empty(e, &[0], Dtype::I64, none);
             [sums, bag, size, largest]
         });
-        let kept = Kept {
+        let kept = SavedTensors {
             lookups: lookups.clone(),
             offsets: offsets.clone(),
             bag: bag.clone(),
@@ -55,7 +55,7 @@ pub(crate) fn embedding_bag(
 }
 
 /// Tensors saved for the backward pass.
-struct Kept {
+struct SavedTensors {
     lookups: Tensor,
     offsets: Tensor,
     /// The bag of each lookup.
@@ -67,9 +67,9 @@ struct Kept {
     of: Bags,
 }
 
-impl Kept {
+impl SavedTensors {
     fn backward(&self, e: &mut Eager, grad: &Tensor) -> Tensor {
-        let Kept { lookups, offsets, bag, size, largest, rows, of } = self;
+        let SavedTensors { lookups, offsets, bag, size, largest, rows, of } = self;
         let (mode, padding, left_out) = (Input::Int(i64::from(of.mean)), Input::Int(-1), Input::Undefined);
         let list = inputs![
             grad, lookups, offsets, bag, size, largest, *rows, false, mode, of.sparse, left_out, padding

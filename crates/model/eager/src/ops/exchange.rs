@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 use steptime_aten::derive::exchange::{self, NOTE};
 use steptime_graph::CollectiveKind;
 
-use crate::argument::{Given, Input, inputs};
+use crate::argument::{Input, OpResults, inputs};
 use crate::eager::Eager;
 use crate::ops::fill;
 use crate::recorder::{Exchange, LABEL, OP};
@@ -22,7 +22,10 @@ pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
 pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     let list = std::slice::from_ref(x);
     let asked = inputs![list, Input::None, 0_i64, 0_i64, true, -1_i64];
-    let told = Told { dtype: x.dtype, ..told(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2]) };
+    let told = CollectiveAttributes {
+        dtype: x.dtype,
+        ..told(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2])
+    };
     run(e, asked, told, &Input::Tensors(list), None);
 }
 
@@ -77,7 +80,7 @@ fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
 }
 
 /// Attributes of a collective.
-struct Told {
+struct CollectiveAttributes {
     kind: CollectiveKind,
     /// Name in NCCL's hooks.
     operation: &'static str,
@@ -85,12 +88,18 @@ struct Told {
     dtype: Dtype,
 }
 
-fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> Told {
-    Told { kind, operation, elements, dtype: Dtype::F32 }
+fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> CollectiveAttributes {
+    CollectiveAttributes { kind, operation, elements, dtype: Dtype::F32 }
 }
 
 /// Runs the op that requests a collective, and inside it NCCL's notes.
-fn run(e: &mut Eager, asked: &[Input<'_>], told: Told, data: &Input<'_>, splits: Option<[&[i64]; 2]>) {
+fn run(
+    e: &mut Eager,
+    asked: &[Input<'_>],
+    told: CollectiveAttributes,
+    data: &Input<'_>,
+    splits: Option<[&[i64]; 2]>,
+) {
     let ranks = e.world.as_ref().map_or(1, |world| world.ranks);
     let dtype = if told.dtype == Dtype::I64 { "Long" } else { "Float" };
     let noted = Exchange { operation: told.operation, elements: told.elements, dtype, ranks, splits };

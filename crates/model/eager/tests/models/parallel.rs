@@ -26,7 +26,7 @@ fn graphs(model: &Model) -> Vec<StepGraph> {
 
 fn job(graphs: &[StepGraph]) -> Job {
     let ranks: Vec<(u32, &StepGraph)> = (0..).zip(graphs).collect();
-    Job::of(&ranks).expect("collectives that match")
+    Job::from_ranks(&ranks).expect("collectives that match")
 }
 
 fn met(job: &Job) -> Vec<(CollectiveKind, u64)> {

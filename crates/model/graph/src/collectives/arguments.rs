@@ -65,7 +65,7 @@ impl Groups<'_> {
         let inputs = trace.inputs(row);
         let at = inputs.iter().position(|value| matches!(value, Value::Str(_)))?;
         let Value::Str(operation) = inputs[at] else { return None };
-        let kind = CollectiveKind::of_operation(trace.name(operation));
+        let kind = CollectiveKind::from_operation(trace.name(operation));
         if kind == CollectiveKind::Other {
             return None;
         }

@@ -20,7 +20,7 @@ pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeI
 
 /// Returns the collective of an op. Received tensors come first among its arguments, then sent ones, unless both are the same memory.
 fn collective(graph: &ExecutionGraph, node: NodeId, group: &ProcessGroup) -> Option<Collective> {
-    let kind = CollectiveKind::of_operation(graph.node_name(node).strip_prefix(PROCESS_GROUP)?);
+    let kind = CollectiveKind::from_operation(graph.node_name(node).strip_prefix(PROCESS_GROUP)?);
     if kind == CollectiveKind::Other || group.size.is_some_and(|size| size < 2) {
         return None;
     }

@@ -34,9 +34,9 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    pub(super) fn of(nodes: &Nodes, tree: &Tree, schemas: &Schemas, operands: &Operands) -> Dependencies {
+    pub(super) fn find(nodes: &Nodes, tree: &Tree, schemas: &Schemas, operands: &Operands) -> Dependencies {
         let storages = operands.tensors.storages().len();
-        let mut found = Found {
+        let mut found = DependencyFinder {
             nodes,
             tree,
             schemas,
@@ -112,7 +112,7 @@ impl Dependencies {
 /// Successor, predecessor, reason.
 type Edge = (NodeId, NodeId, DependencyKind);
 
-struct Found<'a> {
+struct DependencyFinder<'a> {
     nodes: &'a Nodes,
     tree: &'a Tree,
     schemas: &'a Schemas,
@@ -124,7 +124,7 @@ struct Found<'a> {
     readers: Vec<Vec<NodeId>>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> DependencyFinder<'a> {
     fn begin(&mut self, node: NodeId) {
         let access = self.access(node);
         for (position, tensor) in self.operands.input_tensors(node) {

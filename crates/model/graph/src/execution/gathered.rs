@@ -11,7 +11,7 @@ const FILL: &str = "fsdp::split_with_sizes_copy";
 const FILLED: usize = 3;
 
 /// Returns the parameters whose memory a node allocates, as a flat list; empty for any other node.
-pub(super) fn of<'t>(trace: &'t ExecutionTrace, tree: &Tree, node: NodeId) -> Vec<&'t Tensor> {
+pub(super) fn parameters<'t>(trace: &'t ExecutionTrace, tree: &Tree, node: NodeId) -> Vec<&'t Tensor> {
     let is = |node: NodeId, name: &str| trace.name(trace.nodes.name[node.index()]).starts_with(name);
     if !is(node, COPY_OUT) {
         return Vec::new();

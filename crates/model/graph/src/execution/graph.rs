@@ -54,22 +54,22 @@ impl ExecutionGraph {
     pub fn read(trace: &ExecutionTrace) -> Result<ExecutionGraph, Error> {
         let tree = nested(trace);
         check_nesting(tree.depth())?;
-        Ok(ExecutionGraph::of(trace, tree))
+        Ok(ExecutionGraph::with_tree(trace, tree))
     }
 
     /// Builds the graph, for any nesting depth. Nodes out of order are counted in [`Tree::repairs`].
     #[must_use]
     pub fn new(trace: &ExecutionTrace) -> ExecutionGraph {
-        ExecutionGraph::of(trace, nested(trace))
+        ExecutionGraph::with_tree(trace, nested(trace))
     }
 
-    fn of(trace: &ExecutionTrace, tree: Tree) -> ExecutionGraph {
+    fn with_tree(trace: &ExecutionTrace, tree: Tree) -> ExecutionGraph {
         let rows = &trace.nodes;
-        let nodes = Nodes::of(trace, &tree);
+        let nodes = Nodes::from_trace(trace, &tree);
         let schemas = Schemas::parse(&trace.names, &rows.op_schema);
-        let pairing = Pairing::of(trace, &nodes);
+        let pairing = Pairing::find(trace, &nodes);
         let operands = resolve(trace, &tree, &schemas, &pairing);
-        let dependencies = Dependencies::of(&nodes, &tree, &schemas, &operands);
+        let dependencies = Dependencies::find(&nodes, &tree, &schemas, &operands);
         let Operands { tensors, args, inputs, outputs } = operands;
         let mut graph = ExecutionGraph {
             names: trace.names.clone(),
@@ -79,7 +79,7 @@ impl ExecutionGraph {
             args,
             dependencies,
             pairing,
-            collectives: collectives::of_nodes(trace),
+            collectives: collectives::by_node(trace),
             awaited: collectives::arguments::awaited(trace),
             fake: memory::is_fake(trace),
             schemas,
@@ -155,6 +155,6 @@ impl ExecutionGraph {
 }
 
 fn nested(trace: &ExecutionTrace) -> Tree {
-    let is_process = |row| NodeKind::of(trace, row) == NodeKind::Process;
+    let is_process = |row| NodeKind::from_row(trace, row) == NodeKind::Process;
     Tree::new(&trace.nodes.id, &trace.nodes.parent, is_process)
 }

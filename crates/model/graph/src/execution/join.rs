@@ -80,7 +80,7 @@ impl<'a> Joiner<'a> {
         let find = |&id: &NameId| *known.entry(id).or_insert_with(|| kineto.names.find(et.names.get(id)));
         let names = et.nodes.name.iter().map(find).collect();
         let can = |&row: &usize| {
-            NodeKind::of(et, row).ran() && !EventName::of(et.name(et.nodes.name[row])).is_step()
+            NodeKind::from_row(et, row).ran() && !EventName::parse(et.name(et.nodes.name[row])).is_step()
         };
         Joiner {
             et,
@@ -156,7 +156,7 @@ impl<'a> Joiner<'a> {
         let ops = &self.kineto.ops;
         let mut threads: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for op in (0..ops.len()).filter(|&op| !self.taken[op]) {
-            if !EventName::of(self.kineto.name(ops.name[op])).is_step() {
+            if !EventName::parse(self.kineto.name(ops.name[op])).is_step() {
                 threads.entry(ops.thread[op].0).or_default().push(op);
             }
         }

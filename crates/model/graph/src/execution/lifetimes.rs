@@ -81,7 +81,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// Adds memory that FSDP allocates at an address that it used before.
     fn gathered(&mut self, node: NodeId) {
-        for raw in gathered::of(self.trace, self.tree, node) {
+        for raw in gathered::parameters(self.trace, self.tree, node) {
             if raw.storage_id != 0 && !self.fake {
                 let storage = self.new_storage(node, raw, Some(node));
                 self.now.set_storage(raw.storage_id, storage);

@@ -44,7 +44,7 @@ pub use dependencies::{Dependencies, DependencyKind};
 pub use graph::ExecutionGraph;
 pub use ids::{NodeId, StorageId, TensorId};
 pub use join::{Join, join};
-pub use node::{NodeKind, Nodes, Noted};
+pub use node::{NodeAttributes, NodeKind, Nodes};
 pub use pairing::Pairing;
 pub use schema::{Access, Schema, Schemas};
 pub use step::{StepJoin, join_step};

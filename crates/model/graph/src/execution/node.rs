@@ -29,10 +29,10 @@ const BACKWARD_SCOPE: u8 = 1;
 /// PyTorch's `RecordScope::USER_SCOPE`.
 const USER_SCOPE: u8 = 7;
 
-impl Noted {
-    fn of(trace: &ExecutionTrace, row: usize) -> Noted {
+impl NodeAttributes {
+    fn from_row(trace: &ExecutionTrace, row: usize) -> NodeAttributes {
         let nodes = &trace.nodes;
-        Noted {
+        NodeAttributes {
             record_function: nodes.rf_id[row],
             sequence: nodes.seq_id[row],
             scope: nodes.scope[row],
@@ -45,7 +45,7 @@ impl Noted {
 }
 
 impl NodeKind {
-    pub(super) fn of(trace: &ExecutionTrace, row: usize) -> NodeKind {
+    pub(super) fn from_row(trace: &ExecutionTrace, row: usize) -> NodeKind {
         let name = trace.name(trace.nodes.name[row]);
         let scope = trace.nodes.scope[row];
         if trace.is_process(row) {
@@ -56,7 +56,7 @@ impl NodeKind {
             NodeKind::ProcessGroups
         } else if trace.is_operator(row) {
             NodeKind::Operator
-        } else if EventName::of(name).is_engine() {
+        } else if EventName::parse(name).is_engine() {
             NodeKind::Other
         } else if scope == BACKWARD_SCOPE || (scope != USER_SCOPE && mentions_backward(name)) {
             NodeKind::Backward
@@ -76,7 +76,7 @@ impl NodeKind {
 
 /// Recorded attributes of a node, apart from its name, its thread, its inputs and its outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Noted {
+pub struct NodeAttributes {
     /// `Record function id` of the same op in a Kineto trace of the same step; 0 if there is none.
     pub record_function: u64,
     /// Sequence number that links forward and backward; -1 if there is none.
@@ -107,14 +107,14 @@ pub struct Nodes {
     /// Host thread, in the profiler's numbering.
     pub thread: Vec<u64>,
     /// Other recorded attributes.
-    pub noted: Vec<Noted>,
+    pub noted: Vec<NodeAttributes>,
     /// Outermost operator around it, itself included; `None` outside of operators.
     pub top_level: Vec<Option<NodeId>>,
 }
 
 impl Nodes {
-    pub(super) fn of(trace: &ExecutionTrace, tree: &Tree) -> Nodes {
-        let kind: Vec<NodeKind> = (0..tree.len()).map(|row| NodeKind::of(trace, row)).collect();
+    pub(super) fn from_trace(trace: &ExecutionTrace, tree: &Tree) -> Nodes {
+        let kind: Vec<NodeKind> = (0..tree.len()).map(|row| NodeKind::from_row(trace, row)).collect();
         let mut top_level: Vec<Option<NodeId>> = Vec::with_capacity(kind.len());
         for (row, &kind) in kind.iter().enumerate() {
             let node = NodeId::at(row);
@@ -127,7 +127,7 @@ impl Nodes {
             name: trace.nodes.name.clone(),
             schema: trace.nodes.op_schema.clone(),
             thread: trace.nodes.tid.clone(),
-            noted: (0..tree.len()).map(|row| Noted::of(trace, row)).collect(),
+            noted: (0..tree.len()).map(|row| NodeAttributes::from_row(trace, row)).collect(),
             top_level,
         }
     }

@@ -22,7 +22,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn of(trace: &ExecutionTrace, nodes: &Nodes) -> Pairing {
+    pub(super) fn find(trace: &ExecutionTrace, nodes: &Nodes) -> Pairing {
         let rows = &trace.nodes;
         let mut on_thread = FxHashMap::default();
         let mut anywhere = FxHashMap::default();

@@ -18,8 +18,8 @@ pub(super) fn align<T: Copy + Eq>(a: &[T], b: &[T]) -> Option<Vec<(usize, usize)
         return None;
     }
     let reversed = |items: &[T]| items.iter().rev().copied().collect::<Vec<T>>();
-    let from_start = Reach::of(a, b, most)?;
-    let from_end = Reach::of(&reversed(a), &reversed(b), most)?;
+    let from_start = Reach::find(a, b, most)?;
+    let from_end = Reach::find(&reversed(a), &reversed(b), most)?;
     Some(sure(a, b, &from_start, &from_end))
 }
 
@@ -34,7 +34,7 @@ struct Reach {
 const NOWHERE: i64 = -1;
 
 impl Reach {
-    fn of<T: Copy + Eq>(a: &[T], b: &[T], most: usize) -> Option<Reach> {
+    fn find<T: Copy + Eq>(a: &[T], b: &[T], most: usize) -> Option<Reach> {
         let (rows, columns) = (a.len() as i64, b.len() as i64);
         let mut reach = Reach { furthest: Vec::new() };
         for edits in 0..=most as i64 {

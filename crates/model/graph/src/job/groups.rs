@@ -12,7 +12,7 @@ pub(super) struct Groups {
 }
 
 /// Returns the groups of a job's ranks.
-pub(super) fn of(ranks: &[(u32, &StepGraph)]) -> Groups {
+pub(super) fn find(ranks: &[(u32, &StepGraph)]) -> Groups {
     let mut groups = Groups { all: Vec::new() };
     let recorded =
         || ranks.iter().flat_map(|(_, graph)| &graph.collectives).map(|collective| &collective.group);
@@ -35,7 +35,7 @@ pub(super) fn of(ranks: &[(u32, &StepGraph)]) -> Groups {
 
 impl Groups {
     /// Returns the index of a group; the first is used for ranks that recorded none.
-    pub(super) fn of(&self, group: &Group) -> usize {
+    pub(super) fn index(&self, group: &Group) -> usize {
         let place = self.all.iter().position(|known| same(known, group)).filter(|_| is_told(group));
         place.unwrap_or(0)
     }

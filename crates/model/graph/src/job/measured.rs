@@ -9,7 +9,7 @@ use crate::samples::median;
 
 /// One rendezvous of one step, as recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Met {
+pub struct RendezvousTimes {
     /// Arrivals of the members, in their order.
     pub arrivals: Vec<Arrival>,
     /// Duration from the arrival of the last rank to the end.
@@ -25,7 +25,7 @@ pub struct Arrival {
     pub waited: Nanos,
 }
 
-impl Met {
+impl RendezvousTimes {
     /// Returns the index of the member that arrived last.
     #[must_use]
     pub fn last(&self) -> usize {
@@ -63,7 +63,7 @@ impl Job {
     ///
     /// All ranks leave together, so the rank with the shortest part arrived last and did not wait. Clocks of ranks are not compared.
     #[must_use]
-    pub fn met(&self, at: RendezvousId, ranks: &[&StepGraph], steps: &[StepId]) -> Option<Met> {
+    pub fn met(&self, at: RendezvousId, ranks: &[&StepGraph], steps: &[StepId]) -> Option<RendezvousTimes> {
         let parts = |rendezvous: &Rendezvous| -> Option<Vec<(Nanos, Nanos)>> {
             let part = |member: &super::Member| {
                 let (samples, step) = (&ranks[member.rank].samples, steps[member.rank]);
@@ -77,7 +77,7 @@ impl Job {
         let parts = parts(&self.rendezvous[at])?;
         let moving = parts.iter().map(|&(_, took)| took).min()?;
         let arrivals = parts.iter().map(|&(at, took)| Arrival { at, waited: took - moving }).collect();
-        Some(Met { arrivals, moving })
+        Some(RendezvousTimes { arrivals, moving })
     }
 
     /// Returns the duration of each rendezvous after the last arrival: the median over the steps; `None` if it was not recorded.

@@ -33,7 +33,7 @@ pub enum ApiKind {
 
 impl ApiKind {
     /// Recognises a call by its name, CUDA or HIP, runtime or driver, with or without a version suffix.
-    pub fn of(name: &str) -> ApiKind {
+    pub fn from_name(name: &str) -> ApiKind {
         let stem = ["cuda", "hip", "cu"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
         let stem = stem.trim_end_matches("_ptsz").trim_end_matches("_v2");
         match stem {
@@ -137,7 +137,7 @@ mod tests {
             ("cudaFuncGetAttributes", ApiKind::FunctionQuery),
             ("cudaPeekAtLastError", ApiKind::Other),
         ] {
-            assert_eq!(ApiKind::of(name), kind, "{name}");
+            assert_eq!(ApiKind::from_name(name), kind, "{name}");
         }
     }
 }

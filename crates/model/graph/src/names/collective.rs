@@ -54,23 +54,23 @@ impl CollectiveKind {
 
     /// Parses the name that PyTorch's hooks give to an operation: `allreduce`, `_allgather_base`, `all_to_allv`.
     #[must_use]
-    pub fn of_operation(name: &str) -> CollectiveKind {
+    pub fn from_operation(name: &str) -> CollectiveKind {
         let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
-        CollectiveKind::of_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other)
+        CollectiveKind::from_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other)
     }
 
     /// Parses the name of a kernel of NCCL or RCCL; `None` for any other kernel.
     #[must_use]
-    pub fn of_kernel(name: &str) -> Option<CollectiveKind> {
+    pub fn from_kernel(name: &str) -> Option<CollectiveKind> {
         if !name.contains("nccl") && !name.contains("rccl") {
             return None;
         }
         let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
-        Some(CollectiveKind::of_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other))
+        Some(CollectiveKind::from_letters(&letters.to_ascii_lowercase()).unwrap_or(CollectiveKind::Other))
     }
 
     /// Returns the kind of the first match: `reduce` is part of `allreduce` and of `reducescatter`.
-    fn of_letters(name: &str) -> Option<CollectiveKind> {
+    fn from_letters(name: &str) -> Option<CollectiveKind> {
         const PARTS: [(&str, CollectiveKind); 14] = [
             ("allreduce", CollectiveKind::AllReduce),
             ("reducescatter", CollectiveKind::ReduceScatter),
@@ -119,11 +119,11 @@ mod tests {
             ("broadcast", CollectiveKind::Broadcast),
             ("recv", CollectiveKind::SendReceive),
         ] {
-            assert_eq!(CollectiveKind::of_operation(name), kind, "{name}");
+            assert_eq!(CollectiveKind::from_operation(name), kind, "{name}");
         }
         let kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-        assert_eq!(CollectiveKind::of_kernel(kernel), Some(CollectiveKind::AllReduce));
-        assert_eq!(CollectiveKind::of_kernel("ncclKernel_SendRecv"), Some(CollectiveKind::SendReceive));
-        assert_eq!(CollectiveKind::of_kernel("void reduce_kernel<512>"), None);
+        assert_eq!(CollectiveKind::from_kernel(kernel), Some(CollectiveKind::AllReduce));
+        assert_eq!(CollectiveKind::from_kernel("ncclKernel_SendRecv"), Some(CollectiveKind::SendReceive));
+        assert_eq!(CollectiveKind::from_kernel("void reduce_kernel<512>"), None);
     }
 }

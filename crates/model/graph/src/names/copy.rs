@@ -36,7 +36,7 @@ pub const MEMSET: &str = "Memset (Device)";
 
 impl CopyName {
     /// Parses a name of CUDA, `Memcpy HtoD (Pageable -> Device)`, or of HIP, `CopyHostToDevice`.
-    pub fn of(name: &str) -> CopyName {
+    pub fn parse(name: &str) -> CopyName {
         let direction = if name.contains("HtoD") || name.contains("HostToDevice") {
             CopyDirection::HostToDevice
         } else if name.contains("DtoH") || name.contains("DeviceToHost") {
@@ -75,17 +75,17 @@ mod tests {
         for direction in [CopyDirection::HostToDevice, CopyDirection::DeviceToHost] {
             for host in [HostMemory::Pageable, HostMemory::Pinned] {
                 let copy = CopyName { direction, host };
-                assert_eq!(CopyName::of(copy.text()), copy);
+                assert_eq!(CopyName::parse(copy.text()), copy);
             }
         }
         let within = CopyName { direction: CopyDirection::DeviceToDevice, host: HostMemory::Unknown };
-        assert_eq!(CopyName::of(within.text()), within);
+        assert_eq!(CopyName::parse(within.text()), within);
     }
 
     #[test]
     fn names_of_hip_say_the_direction() {
-        assert_eq!(CopyName::of("CopyHostToDevice").direction, CopyDirection::HostToDevice);
-        assert_eq!(CopyName::of("CopyDeviceToHost").direction, CopyDirection::DeviceToHost);
-        assert_eq!(CopyName::of("CopyDeviceToDevice").direction, CopyDirection::DeviceToDevice);
+        assert_eq!(CopyName::parse("CopyHostToDevice").direction, CopyDirection::HostToDevice);
+        assert_eq!(CopyName::parse("CopyDeviceToHost").direction, CopyDirection::DeviceToHost);
+        assert_eq!(CopyName::parse("CopyDeviceToDevice").direction, CopyDirection::DeviceToDevice);
     }
 }

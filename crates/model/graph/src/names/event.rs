@@ -36,7 +36,7 @@ pub const ACCUMULATE_GRAD: &str = "torch::autograd::AccumulateGrad";
 
 impl<'a> EventName<'a> {
     /// Parses a name.
-    pub fn of(name: &'a str) -> EventName<'a> {
+    pub fn parse(name: &'a str) -> EventName<'a> {
         if let Some(number) = after(name, STEP_MARK) {
             EventName::ProfilerStep(number.parse().unwrap_or(0))
         } else if let Some(method) = after(name, OPTIMIZER) {
@@ -141,7 +141,7 @@ mod tests {
             "torch::autograd::AccumulateGrad",
             "torch::autograd::CopySlices",
         ] {
-            assert!(EventName::of(name).is_backward(), "{name}");
+            assert!(EventName::parse(name).is_backward(), "{name}");
         }
         for name in [
             "aten::mm",
@@ -151,27 +151,27 @@ mod tests {
             "loss Backward",
             "AccumulateGrad",
         ] {
-            assert_eq!(EventName::of(name), EventName::Other(name));
+            assert_eq!(EventName::parse(name), EventName::Other(name));
         }
     }
 
     #[test]
     fn steps_and_optimizers_are_told_apart() {
-        assert_eq!(EventName::of("ProfilerStep#12"), EventName::ProfilerStep(12));
-        assert_eq!(EventName::of("ProfilerStep#"), EventName::ProfilerStep(0));
-        assert_eq!(EventName::of("Optimizer.step#Adam.step"), EventName::OptimizerStep);
-        assert_eq!(EventName::of("Optimizer.zero_grad#Adam.zero_grad"), EventName::ZeroGrad);
-        assert_eq!(EventName::of("Optimizer.add_param_group#Adam"), EventName::Optimizer);
+        assert_eq!(EventName::parse("ProfilerStep#12"), EventName::ProfilerStep(12));
+        assert_eq!(EventName::parse("ProfilerStep#"), EventName::ProfilerStep(0));
+        assert_eq!(EventName::parse("Optimizer.step#Adam.step"), EventName::OptimizerStep);
+        assert_eq!(EventName::parse("Optimizer.zero_grad#Adam.zero_grad"), EventName::ZeroGrad);
+        assert_eq!(EventName::parse("Optimizer.add_param_group#Adam"), EventName::Optimizer);
         assert_eq!(EventName::optimizer_class("Optimizer.step#Adam.step"), Some("Adam"));
         assert_eq!(EventName::optimizer_class("Optimizer.step#apex.FusedLAMB.step"), Some("apex.FusedLAMB"));
         assert_eq!(EventName::optimizer_class("aten::step#Adam.step"), None);
-        assert_eq!(EventName::of(&EventName::optimizer("SGD", "step")), EventName::OptimizerStep);
-        assert_eq!(EventName::of(&EventName::optimizer("SGD", "zero_grad")), EventName::ZeroGrad);
+        assert_eq!(EventName::parse(&EventName::optimizer("SGD", "step")), EventName::OptimizerStep);
+        assert_eq!(EventName::parse(&EventName::optimizer("SGD", "zero_grad")), EventName::ZeroGrad);
         let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
-        assert_eq!(EventName::of(loader), EventName::DataLoader);
+        assert_eq!(EventName::parse(loader), EventName::DataLoader);
         let name = EventName::engine("MulBackward0");
-        assert_eq!(EventName::of(&name), EventName::Engine("MulBackward0"));
-        assert!(EventName::of(ACCUMULATE_GRAD).is_accumulation());
-        assert!(!EventName::of(&EventName::engine(ACCUMULATE_GRAD)).is_accumulation());
+        assert_eq!(EventName::parse(&name), EventName::Engine("MulBackward0"));
+        assert!(EventName::parse(ACCUMULATE_GRAD).is_accumulation());
+        assert!(!EventName::parse(&EventName::engine(ACCUMULATE_GRAD)).is_accumulation());
     }
 }

@@ -7,7 +7,7 @@ use crate::recording::{MAIN, Recording, us};
 
 /// Returns the wait of the last call of each step, after a kernel on stream 20 and one on stream 7.
 fn wait(step: impl Fn(&mut Recording, f64)) -> (StepGraph, Blocking) {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at, at + 95.0);
         recording.kernel([at + 5.0, at + 8.0], 20, [at + 10.0, at + 30.0]);
         recording.kernel([at + 10.0, at + 13.0], 7, [at + 15.0, at + 60.0]);
@@ -49,7 +49,7 @@ fn a_synchronisation_record_says_which_stream_it_is() {
 #[test]
 fn a_synchronisation_before_any_launch_waits_for_all() {
     let graph =
-        Recording::of_steps(|recording, at| recording.call("cudaStreamSynchronize", at + 20.0, at + 65.0))
+        Recording::three_steps(|recording, at| recording.call("cudaStreamSynchronize", at + 20.0, at + 65.0))
             .graph();
     assert_eq!(graph.calls.raw[0].blocking, Blocking::Streams(StreamSet::All));
     assert_eq!(graph.calls.raw[0].op, None);
@@ -86,14 +86,14 @@ fn a_copy_that_the_device_begins_before_it_returns_is_chunked() {
 #[test]
 fn a_launch_whose_kernel_begins_early_is_no_blocking_call() {
     let graph =
-        Recording::of_steps(|recording, at| recording.kernel([at, at + 20.0], 7, [at + 5.0, at + 6.0]))
+        Recording::three_steps(|recording, at| recording.kernel([at, at + 20.0], 7, [at + 5.0, at + 6.0]))
             .graph();
     assert_eq!(graph.calls.raw[0].blocking, Blocking::Never);
 }
 
 #[test]
 fn a_graph_launch_has_many_activities_under_one_correlation() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.call("cudaGraphLaunch", at + 5.0, at + 15.0);
         // Not in the order in which they ran.
         recording.ran("kernel", "second", 7, at + 30.0, at + 40.0);
@@ -135,7 +135,7 @@ fn an_activity_tied_to_an_event_call_is_its_launch() {
 
 #[test]
 fn amd_names_mean_the_same() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::to", MAIN, at + 1.0, at + 20.0);
         recording.call("hipMemcpyWithStream", at + 2.0, at + 18.0);
         recording.ran("gpu_memcpy", "CopyHostToDevice", 0, at + 10.0, at + 17.0);
@@ -155,7 +155,7 @@ fn amd_names_mean_the_same() {
 
 #[test]
 fn what_was_launched_before_the_window_is_counted_apart() {
-    let mut recording = Recording::of_steps(|recording, at| {
+    let mut recording = Recording::three_steps(|recording, at| {
         recording.kernel([at + 5.0, at + 10.0], 7, [at + 30.0, at + 40.0]);
     });
     // Launched before the first step, run within it.
@@ -170,7 +170,7 @@ fn what_was_launched_before_the_window_is_counted_apart() {
 
 #[test]
 fn an_activity_without_its_call_is_not_linked() {
-    let mut recording = Recording::of_steps(|recording, at| {
+    let mut recording = Recording::three_steps(|recording, at| {
         recording.kernel([at + 5.0, at + 10.0], 7, [at + 30.0, at + 40.0])
     });
     let mut lone = Recording::default();

@@ -11,7 +11,7 @@ fn launch(recording: &mut Recording, at: f64) {
 
 #[test]
 fn of_three_unlike_steps_the_biggest_is_not_the_template() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         launch(recording, at);
         let queries = match at as u32 {
             1000 => 12,
@@ -66,7 +66,7 @@ fn steps_of_warm_up_are_left_out() {
 
 #[test]
 fn a_mark_without_work_is_no_step() {
-    let mut recording = Recording::of_steps(launch);
+    let mut recording = Recording::three_steps(launch);
     recording.step_mark(8, 1300.0, 1300.5);
     let graph = recording.graph();
     assert_eq!((graph.steps.len(), graph.samples.median_period()), (3, Some(us(100.0))));
@@ -74,7 +74,7 @@ fn a_mark_without_work_is_no_step() {
 
 #[test]
 fn steps_whose_kernels_were_lost_are_left_out_and_counted() {
-    let graph = Recording::of_many(6, |recording, index, at| {
+    let graph = Recording::steps(6, |recording, index, at| {
         recording.op("aten::mm", MAIN, at + 10.0, at + 50.0);
         recording.call("cudaLaunchKernel", at + 20.0, at + 25.0);
         if index >= 4 {
@@ -90,7 +90,7 @@ fn steps_whose_kernels_were_lost_are_left_out_and_counted() {
 
 #[test]
 fn launches_into_a_captured_graph_have_no_kernel_to_lose() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         launch(recording, at);
         recording.call("cudaStreamBeginCapture_v10000", at + 70.0, at + 71.0);
         recording.call("cudaLaunchKernel", at + 72.0, at + 73.0);
@@ -103,7 +103,7 @@ fn launches_into_a_captured_graph_have_no_kernel_to_lose() {
 #[test]
 fn in_whole_microseconds_calls_follow_one_another() {
     // The attributes of a kernel are set in the microsecond of its launch, and either call may seem to be the longer one.
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at + 10.0, at + 50.0);
         let long = if at as u32 == 1100 { 12.0 } else { 0.0 };
         recording.call("cudaFuncSetAttribute", at + 20.0, at + 20.0 + long);
@@ -195,7 +195,7 @@ fn kernels_that_begin_late_in_every_step_are_held_back_and_in_one_step_counted()
 
 #[test]
 fn kernels_that_no_step_launched_are_seen_by_the_witness() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         launch(recording, at);
         // From a call that was not recorded.
         let mut stray = Recording::default();

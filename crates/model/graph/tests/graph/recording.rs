@@ -20,12 +20,12 @@ pub struct Recording {
 
 impl Recording {
     /// Returns three marked steps, numbered from 5 and 100 us apart, each written by `step` from its beginning on.
-    pub fn of_steps(mut step: impl FnMut(&mut Recording, f64)) -> Recording {
-        Recording::of_many(3, |recording, _, at| step(recording, at))
+    pub fn three_steps(mut step: impl FnMut(&mut Recording, f64)) -> Recording {
+        Recording::steps(3, |recording, _, at| step(recording, at))
     }
 
     /// Returns marked steps, numbered from 5 and 100 us apart, each written by `step` from its index and beginning.
-    pub fn of_many(count: u32, mut step: impl FnMut(&mut Recording, u32, f64)) -> Recording {
+    pub fn steps(count: u32, mut step: impl FnMut(&mut Recording, u32, f64)) -> Recording {
         let mut recording = Recording::default();
         for index in 0..count {
             let at = 1000.0 + 100.0 * f64::from(index);

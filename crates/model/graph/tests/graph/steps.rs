@@ -11,7 +11,7 @@ fn one_op(recording: &mut Recording, at: f64) {
 
 #[test]
 fn marks_make_steps() {
-    let graph = Recording::of_steps(one_op).graph();
+    let graph = Recording::three_steps(one_op).graph();
     assert_eq!(graph.step_source, StepSource::Marked);
     let windows: Vec<_> = graph.steps.iter().map(|w| (w.number, w.start, w.end)).collect();
     let expected = [(5, 1000.0, 1100.0), (6, 1100.0, 1200.0), (7, 1200.0, 1300.0)];
@@ -30,7 +30,7 @@ fn marks_make_steps() {
 
 #[test]
 fn a_step_marked_twice_is_one_step() {
-    let mut recording = Recording::of_steps(one_op);
+    let mut recording = Recording::three_steps(one_op);
     for number in 5..8 {
         let at = 1000.0 + 100.0 * f64::from(number - 5);
         recording.op(&format!("ProfilerStep#{number}"), MAIN, at, at + 99.0);
@@ -82,7 +82,7 @@ fn no_host_events_no_graph() {
 
 #[test]
 fn a_step_with_one_call_more_keeps_its_other_samples() {
-    let graph = Recording::of_many(3, |recording, index, at| {
+    let graph = Recording::steps(3, |recording, index, at| {
         one_op(recording, at);
         if index == 1 {
             recording.call("cudaEventQuery", at + 30.0, at + 31.0);
@@ -104,7 +104,7 @@ fn a_step_with_one_call_more_keeps_its_other_samples() {
 
 #[test]
 fn a_step_that_lacks_a_call_lacks_only_its_samples() {
-    let graph = Recording::of_many(4, |recording, index, at| {
+    let graph = Recording::steps(4, |recording, index, at| {
         recording.op("aten::mm", MAIN, at + 10.0, at + 90.0);
         recording.kernel([at + 20.0, at + 25.0], 7, [at + 30.0, at + 40.0]);
         if index != 2 {
@@ -125,7 +125,7 @@ fn a_step_that_lacks_a_call_lacks_only_its_samples() {
 
 #[test]
 fn what_lies_across_steps_is_left_out_and_counted() {
-    let mut recording = Recording::of_steps(one_op);
+    let mut recording = Recording::three_steps(one_op);
     recording.op("aten::save", 2, 1090.0, 1110.0);
     recording.op("aten::save", 2, 1295.0, 1320.0);
     let graph = recording.graph();
@@ -137,7 +137,7 @@ fn what_lies_across_steps_is_left_out_and_counted() {
 
 #[test]
 fn an_event_longer_than_the_one_around_it_is_cut_to_fit() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::linear", MAIN, at + 10.0, at + 50.0);
         recording.op("aten::mm", MAIN, at + 20.0, at + 60.0);
     })
@@ -149,7 +149,7 @@ fn an_event_longer_than_the_one_around_it_is_cut_to_fit() {
 
 #[test]
 fn launches_outside_any_op_are_counted_and_kept() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         one_op(recording, at);
         recording.kernel([at + 60.0, at + 65.0], 7, [at + 70.0, at + 80.0]);
     })
@@ -164,7 +164,7 @@ fn launches_outside_any_op_are_counted_and_kept() {
 
 #[test]
 fn one_step_can_be_chosen() {
-    let recording = Recording::of_many(3, |recording, index, at| {
+    let recording = Recording::steps(3, |recording, index, at| {
         one_op(recording, at);
         if index == 1 {
             recording.op("aten::add", MAIN, at + 70.0, at + 80.0);
@@ -178,14 +178,14 @@ fn one_step_can_be_chosen() {
     let error = recording.build(&Options { step: Some(9) }).expect_err("there is no step 9");
     assert_eq!(error, Error::NoSuchStep { wanted: 9, known: vec![5, 6, 7] });
     assert_eq!(error.to_string(), "no step 9 in the trace: it has 3 steps, 5 to 7");
-    let single = Recording::of_many(1, |recording, _, at| one_op(recording, at));
+    let single = Recording::steps(1, |recording, _, at| one_op(recording, at));
     let error = single.build(&Options { step: Some(0) }).expect_err("it is called 5");
     assert_eq!(error.to_string(), "no step 0 in the trace: it has only step 5");
 }
 
 #[test]
 fn where_no_two_steps_are_alike_the_warm_up_is_not_the_template() {
-    let graph = Recording::of_many(8, |recording, index, at| {
+    let graph = Recording::steps(8, |recording, index, at| {
         let extra = if index == 0 { 12 } else { 1 };
         recording.op("aten::mm", MAIN, at + 1.0, at + 5.0);
         for i in 0..extra {

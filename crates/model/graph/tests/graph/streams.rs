@@ -25,8 +25,8 @@ fn three(recording: &mut Recording, at: f64, records: bool) {
 
 #[test]
 fn waits_whose_events_are_not_recorded_get_the_edges_that_records_would_give() {
-    let with = Recording::of_steps(|recording, at| three(recording, at, true)).graph();
-    let without = Recording::of_steps(|recording, at| three(recording, at, false)).graph();
+    let with = Recording::three_steps(|recording, at| three(recording, at, true)).graph();
+    let without = Recording::three_steps(|recording, at| three(recording, at, false)).graph();
     assert_eq!(edges(&with), [(0, 1, false), (1, 2, false)]);
     assert_eq!(edges(&without), edges(&with));
     assert_eq!(without.coverage.waits_refuted, 0);
@@ -37,7 +37,7 @@ fn waits_whose_events_are_not_recorded_get_the_edges_that_records_would_give() {
 #[test]
 fn kernels_of_a_captured_graph_are_ordered_with_the_stream_it_was_launched_into() {
     // The graph's kernel is reported on stream 158; one on stream 7 follows, and the next step's graph follows that.
-    let graph = Recording::of_many(5, |recording, _, at| {
+    let graph = Recording::steps(5, |recording, _, at| {
         recording.op("aten::mm", MAIN, at, at + 40.0);
         recording.call("cudaGraphLaunch", at + 2.0, at + 8.0);
         recording.ran("kernel", "in_graph", 158, at + 300.0, at + 350.0);
@@ -50,7 +50,7 @@ fn kernels_of_a_captured_graph_are_ordered_with_the_stream_it_was_launched_into(
 
 #[test]
 fn streams_that_happen_to_run_side_by_side_wait_for_nothing() {
-    let graph = Recording::of_many(6, |recording, index, at| {
+    let graph = Recording::steps(6, |recording, index, at| {
         recording.op("aten::mm", MAIN, at, at + 60.0);
         let jitter = f64::from(index * 7 % 5);
         recording.kernel([at + 1.0, at + 3.0], 7, [at + 5.0, at + 20.0 + 4.0 * jitter]);
@@ -63,7 +63,7 @@ fn streams_that_happen_to_run_side_by_side_wait_for_nothing() {
 #[test]
 fn a_device_that_lags_is_the_clock() {
     // The host launches every 100 us; the device takes 130 us.
-    let graph = Recording::of_many(6, |recording, index, at| {
+    let graph = Recording::steps(6, |recording, index, at| {
         recording.op("aten::mm", MAIN, at, at + 60.0);
         let from = 1010.0 + 130.0 * f64::from(index);
         recording.kernel([at + 1.0, at + 3.0], 7, [from, from + 129.0]);
@@ -78,7 +78,7 @@ fn a_device_that_lags_is_the_clock() {
 
 #[test]
 fn a_device_that_keeps_up_is_not_the_clock() {
-    let graph = Recording::of_many(6, |recording, _, at| {
+    let graph = Recording::steps(6, |recording, _, at| {
         recording.op("aten::mm", MAIN, at, at + 60.0);
         recording.kernel([at + 1.0, at + 3.0], 7, [at + 5.0, at + 95.0]);
     })

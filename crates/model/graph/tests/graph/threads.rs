@@ -16,7 +16,7 @@ fn forward_and_backward(recording: &mut Recording, at: f64) {
 
 #[test]
 fn the_backward_pass_is_handed_over_and_back() {
-    let graph = Recording::of_steps(forward_and_backward).graph();
+    let graph = Recording::three_steps(forward_and_backward).graph();
     assert_eq!(graph.threads.iter().map(|t| t.role).collect::<Vec<_>>(), [Role::Main, Role::Autograd]);
     assert_eq!(graph.coverage.hand_offs, 2);
     let [mm, add, backward] = [0, 1, 2].map(|op| graph.ops[OpId(op)]);
@@ -28,7 +28,7 @@ fn the_backward_pass_is_handed_over_and_back() {
 
 #[test]
 fn a_step_that_ends_on_the_other_thread_is_handed_over_to_the_next() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at + 1.0, at + 10.0);
         recording.op(BACKWARD, AUTOGRAD, at + 30.0, at + 60.0);
     })
@@ -42,7 +42,7 @@ fn a_step_that_ends_on_the_other_thread_is_handed_over_to_the_next() {
 #[test]
 fn threads_that_run_side_by_side_hand_nothing_over() {
     // The worker's op has another position among the main thread's ops in every step.
-    let graph = Recording::of_many(10, |recording, index, at| {
+    let graph = Recording::steps(10, |recording, index, at| {
         for i in 0..9 {
             let from = at + 1.0 + 10.0 * f64::from(i);
             recording.op("aten::mm", MAIN, from, from + 5.0);
@@ -66,7 +66,7 @@ fn threads_that_run_side_by_side_hand_nothing_over() {
 
 #[test]
 fn one_exception_in_ten_steps_is_still_a_hand_off() {
-    let graph = Recording::of_many(10, |recording, index, at| {
+    let graph = Recording::steps(10, |recording, index, at| {
         forward_and_backward(recording, at);
         if index == 4 {
             recording.op("aten::log", MAIN, at + 20.0, at + 25.0);
@@ -79,7 +79,7 @@ fn one_exception_in_ten_steps_is_still_a_hand_off() {
 #[test]
 fn in_a_single_step_only_a_long_wait_is_a_hand_off() {
     let one = |from: f64| {
-        Recording::of_many(1, |recording, _, at| {
+        Recording::steps(1, |recording, _, at| {
             recording.op("aten::mm", MAIN, at + 1.0, at + 10.0);
             recording.op("aten::mul", AUTOGRAD, at + 2.0, at + 3.0);
             recording.op(BACKWARD, AUTOGRAD, at + from, at + 60.0);
@@ -99,7 +99,7 @@ fn in_a_single_step_only_a_long_wait_is_a_hand_off() {
 
 #[test]
 fn every_op_belongs_to_a_part_of_the_step() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::to", MAIN, at + 1.0, at + 9.0);
         recording.op("aten::copy_", MAIN, at + 2.0, at + 8.0);
         recording.copy([at + 3.0, at + 7.0], [at + 8.0, at + 9.0]);
@@ -140,7 +140,7 @@ fn every_op_belongs_to_a_part_of_the_step() {
 
 #[test]
 fn without_a_copy_there_is_no_input() {
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::randn", MAIN, at + 1.0, at + 9.0);
         recording.op("aten::mm", MAIN, at + 15.0, at + 20.0);
         recording.kernel([at + 16.0, at + 17.0], 7, [at + 18.0, at + 19.0]);
@@ -155,7 +155,7 @@ fn without_a_copy_there_is_no_input() {
 #[test]
 fn traces_without_the_engine_have_a_backward_pass_all_the_same() {
     use steptime_graph::Phase;
-    let graph = Recording::of_steps(|recording, at| {
+    let graph = Recording::three_steps(|recording, at| {
         recording.op("aten::mm", MAIN, at + 5.0, at + 30.0);
         recording.op("MmBackward", WORKER, at + 35.0, at + 55.0);
         recording.op("torch::autograd::AccumulateGrad", WORKER, at + 57.0, at + 60.0);

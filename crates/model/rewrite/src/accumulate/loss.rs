@@ -11,10 +11,10 @@ const BEGINS: &str = "aten::ones_like";
 
 /// The patch that divides each loss; `None` where no backward pass begins with one.
 pub(super) fn divided(step: &Step, rule: &'static str) -> Option<Patch> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let mut patch = Patch::new(rule);
-    for begin in Passes::of(step).script.into_iter().filter(|&op| step.ops[op].name == BEGINS) {
-        if let Some(loss) = Loss::of(step, &uses, begin) {
+    for begin in Passes::find(step).script.into_iter().filter(|&op| step.ops[op].name == BEGINS) {
+        if let Some(loss) = Loss::find(step, &uses, begin) {
             loss.divide(step, &mut patch);
         }
     }
@@ -32,7 +32,7 @@ struct Loss {
 }
 
 impl Loss {
-    fn of(step: &Step, uses: &Uses, begin: OpId) -> Option<Loss> {
+    fn find(step: &Step, uses: &Uses, begin: OpId) -> Option<Loss> {
         let call = step.ops[begin].call.as_deref()?;
         let (loss, ones) = (call.takes().next()?, call.gives().next()?);
         let takers = uses.consumers(ones).iter().map(|&op| step.outermost(op));

@@ -53,9 +53,10 @@ impl Rule for Accumulate {
         if self.batches == 1 {
             return Ok(Vec::new());
         }
-        let pass = Pass::of(step, facts)?;
+        let pass = Pass::find(step, facts)?;
         let functions = rounds::functions(step, &pass.ops());
-        let rows: Vec<Rows> = functions.into_iter().filter_map(|function| Rows::of(step, function)).collect();
+        let rows: Vec<Rows> =
+            functions.into_iter().filter_map(|function| Rows::find(step, function)).collect();
         let grown = rows::grown(step, rows, self.batches, self.name());
         let mut divided = loss::divided(step, self.name());
         if let Some(patch) = &mut divided {
@@ -74,7 +75,7 @@ impl Rule for Accumulate {
 impl Accumulate {
     /// The patch that repeats the pass of the first batch for each further one.
     fn again(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
-        let pass = Pass::of(step, facts)?;
+        let pass = Pass::find(step, facts)?;
         let mut rounds = Rounds::new(step, self.name());
         // Each copy is inserted right after the first batch: the last inserted one comes first.
         for round in (1..self.batches).rev() {

@@ -19,8 +19,8 @@ pub(super) struct Pass {
 
 impl Pass {
     /// The pass of a step. It ends before ops that take gradients, and before the first update.
-    pub fn of(step: &Step, facts: &Facts<'_>) -> Result<Pass, Error> {
-        let Passes { mut script, before_update, forward, backward } = Passes::of(step);
+    pub fn find(step: &Step, facts: &Facts<'_>) -> Result<Pass, Error> {
+        let Passes { mut script, before_update, forward, backward } = Passes::find(step);
         let is_function = |op: &OpId| step.event(*op).is_engine();
         let mut engine = backward;
         engine.retain(is_function);

@@ -30,7 +30,7 @@ impl<'s> Rounds<'s> {
     pub fn add(&mut self, pass: &Pass, round: u32) {
         let (step, roots) = (self.step, pass.ops());
         let kept = kept(step, &roots);
-        let mut names = Names::of(step, &roots, made(step, &roots), self.next_storage);
+        let mut names = Names::new(step, &roots, made(step, &roots), self.next_storage);
         for thread in [&pass.script, &pass.engine] {
             let Some(&last) = thread.last() else { continue };
             let mut again = Vec::with_capacity(thread.len());
@@ -46,7 +46,7 @@ impl<'s> Rounds<'s> {
     }
 
     /// The same op, which adds to the gradient of the first batch instead of storing its own.
-    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, Kept>) -> NewOp {
+    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, StoredGradient>) -> NewOp {
         if let Some(kept) = op.again.and_then(|again| kept.get(&again)) {
             self.adds += 1;
             let comes = op.children.iter().find_map(|child| child.call.as_ref()?.takes().next());
@@ -62,7 +62,7 @@ impl<'s> Rounds<'s> {
 }
 
 /// A parameter's gradient, as stored by a function.
-struct Kept {
+struct StoredGradient {
     /// The incoming gradient.
     comes: TensorId,
     /// The stored tensor: a view of the incoming one, or a copy.
@@ -76,12 +76,12 @@ pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
 }
 
 /// The gradient stored by each of these functions.
-fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, Kept> {
+fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
     let found = functions(step, roots).into_iter().filter_map(|op| {
         let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
         let comes = calls.clone().next()?.takes().next()?;
         let gradient = calls.rfind(|call| call.gives().next().is_some())?.gives().next()?;
-        Some((op, Kept { comes, gradient }))
+        Some((op, StoredGradient { comes, gradient }))
     });
     found.collect()
 }

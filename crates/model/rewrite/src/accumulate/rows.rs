@@ -24,7 +24,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The gradient stored by a function; `None` where it is dense, or its number of rows is unknown.
-    pub fn of(step: &Step, function: OpId) -> Option<Rows> {
+    pub fn find(step: &Step, function: OpId) -> Option<Rows> {
         let calls =
             || step.subtree(function).into_iter().filter_map(|op| Some((op, step.ops[op].call.as_deref()?)));
         let tensors = calls().flat_map(|(_, call)| call.takes().chain(call.gives()).collect::<Vec<_>>());
@@ -51,7 +51,7 @@ impl Rows {
 
 /// The patch that gives the updates of tables the rows of `batches` batches; `None` where all gradients are dense.
 pub(super) fn grown(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static str) -> Option<Patch> {
-    let updates = updates::of(step, rows.iter().map(|rows| rows.own.clone()).collect());
+    let updates = updates::find(step, rows.iter().map(|rows| rows.own.clone()).collect());
     let within: Vec<FxHashSet<OpId>> =
         updates.alone.iter().map(|ops| ops.iter().flat_map(|&op| step.subtree(op)).collect()).collect();
     let every: FxHashSet<OpId> = within.iter().flatten().copied().collect();

@@ -9,12 +9,12 @@ use super::needs::{Function, Needs};
 use super::types::{Local, Types};
 
 /// Required types of gradients at the end of a function.
-type Made = FxHashMap<TensorId, Dtype>;
+type GradientTypes = FxHashMap<TensorId, Dtype>;
 
 /// Propagates types through the functions of the backward pass, in order, and through ops that run after a given number of them.
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(usize, OpId)]) {
     let mut between = between.iter().peekable();
-    let needs = Needs::of(types.step, functions, types.narrow);
+    let needs = Needs::find(types.step, functions, types.narrow);
     for (at, ((function, &want), made_here)) in
         functions.iter().zip(&needs.wants).zip(&needs.made).enumerate()
     {
@@ -60,7 +60,7 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
     let Some(want) = want else { return };
     for &tensor in &function.incoming {
         let stands = types.stands(tensor, local);
-        if types.of(stands).is_some_and(|is| is != want) {
+        if types.dtype(stands).is_some_and(|is| is != want) {
             let cast = types.cast(stands, want, Place::Before(function.root), true);
             local.insert(tensor, cast);
         }
@@ -68,7 +68,7 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
 }
 
 /// Casts the terms of a sum of gradients to the type of the sum.
-fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
+fn terms(types: &mut Types<'_>, sum: OpId, needs: &GradientTypes) {
     let Some(call) = &types.step.ops[sum].call else { return };
     let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
     for tensor in call.takes() {
@@ -79,7 +79,7 @@ fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
 /// Casts a gradient where another type is required; all later ops take the cast.
 fn made(types: &mut Types<'_>, tensor: TensorId, place: Place, need: Option<Dtype>) {
     let stands = types.stands(tensor, &Local::default());
-    let (Some(need), Some(is)) = (need, types.of(stands)) else { return };
+    let (Some(need), Some(is)) = (need, types.dtype(stands)) else { return };
     if need != is {
         let cast = types.cast(stands, need, place, true);
         types.now.insert(tensor, cast);

@@ -144,14 +144,14 @@ const LISTS: [(&[&str], Kind); 5] = [
 
 impl Kind {
     /// Autocast's treatment of an op.
-    pub fn of_op(name: &str) -> Kind {
+    pub fn from_op(name: &str) -> Kind {
         let Some(name) = name.strip_prefix("aten::") else { return Kind::Any };
         let found = LISTS.iter().find(|(list, _)| list.contains(&name));
         found.map_or(Kind::Any, |&(_, kind)| kind)
     }
 
     /// Autocast's treatment of the op that a function such as `AddmmBackward0` differentiates.
-    pub fn of_function(name: &str) -> Kind {
+    pub fn from_function(name: &str) -> Kind {
         let Some((name, _)) = name.split_once("Backward") else { return Kind::Any };
         let name = name.to_ascii_lowercase();
         if name.starts_with("scaleddotproduct") {
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn functions_are_of_the_kind_of_their_ops() {
-        assert_eq!(Kind::of_op("aten::addmm"), Kind::Narrow);
-        assert_eq!(Kind::of_op("aten::relu"), Kind::Any);
-        assert_eq!(Kind::of_op("aten::log_softmax"), Kind::WideResult);
-        assert_eq!(Kind::of_function("AddmmBackward0"), Kind::Narrow);
-        assert_eq!(Kind::of_function("NativeLayerNormBackward0"), Kind::Wide);
-        assert_eq!(Kind::of_function("LogSoftmaxBackward0"), Kind::WideResult);
-        assert_eq!(Kind::of_function("SumBackward1"), Kind::WideSum);
-        assert_eq!(Kind::of_function("ScaledDotProductEfficientAttentionBackward0"), Kind::Narrow);
-        assert_eq!(Kind::of_function("torch::autograd::AccumulateGrad"), Kind::Any);
+        assert_eq!(Kind::from_op("aten::addmm"), Kind::Narrow);
+        assert_eq!(Kind::from_op("aten::relu"), Kind::Any);
+        assert_eq!(Kind::from_op("aten::log_softmax"), Kind::WideResult);
+        assert_eq!(Kind::from_function("AddmmBackward0"), Kind::Narrow);
+        assert_eq!(Kind::from_function("NativeLayerNormBackward0"), Kind::Wide);
+        assert_eq!(Kind::from_function("LogSoftmaxBackward0"), Kind::WideResult);
+        assert_eq!(Kind::from_function("SumBackward1"), Kind::WideSum);
+        assert_eq!(Kind::from_function("ScaledDotProductEfficientAttentionBackward0"), Kind::Narrow);
+        assert_eq!(Kind::from_function("torch::autograd::AccumulateGrad"), Kind::Any);
     }
 }

@@ -1,7 +1,7 @@
 //! Matrix products and convolutions in 16 bits, as under `torch.autocast("cuda", dtype=torch.bfloat16)`.
 //!
-//! Types are propagated through the ops in the order in which they run: first the forward pass, with autocast's casts, then the backward pass, whose
-//! gradients are cast where the forward pass was.
+//! Types are propagated through the ops in the order in which they run: first the forward pass, with autocast's casts,
+//! then the backward pass, whose gradients are cast at the places where the forward pass has casts.
 
 mod attention;
 mod backward;
@@ -100,12 +100,13 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
         return Err(nothing("ops run in 16 bits already"));
     }
     let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
-    // Ops between functions of the backward pass, with the number of functions before: ranks exchange gradients.
+    // Ops between functions of the backward pass, such as exchanges of gradients between ranks, each with the number of
+    // functions before it.
     let mut between: Vec<(usize, OpId)> = Vec::new();
     let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
     for root in roots(step) {
         let name = step.event(root);
-        if let Some(function) = Function::of(step, root, &earlier) {
+        if let Some(function) = Function::find(step, root, &earlier) {
             earlier.extend(&function.given);
             functions.push(function);
         } else if !functions.is_empty() && step.ops[root].thread != HostThreadId::MAIN {
@@ -169,7 +170,7 @@ fn roots(step: &Step) -> Vec<OpId> {
 
 /// Whether a product outputs 16-bit numbers. Tensors that are only sent in 16 bits do not count.
 fn is_narrow(step: &Step) -> bool {
-    step.running().into_iter().filter(|&op| Kind::of_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
+    step.running().into_iter().filter(|&op| Kind::from_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
         let call = step.ops[op].call.as_deref();
         let mut gives = call.into_iter().flat_map(|call| call.gives());
         gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))

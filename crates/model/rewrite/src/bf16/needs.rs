@@ -29,7 +29,7 @@ pub(super) struct Function {
 impl Function {
     /// The function that an outermost op runs; `None` for other ops. `earlier` holds the outputs of earlier functions: where the arguments of a
     /// function are unknown, its incoming gradients are those of these that it takes.
-    pub fn of(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
+    pub fn find(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
@@ -60,7 +60,7 @@ impl Function {
         given.retain(|tensor| seen.insert(*tensor));
         Some(Function {
             root,
-            kind: Kind::of_function(name),
+            kind: Kind::from_function(name),
             is_last: name == ACCUMULATE_GRAD,
             incoming,
             sums: sums
@@ -94,7 +94,7 @@ impl Needs {
     /// Determines types from the last function to the first: a function that accepts any type requires that of its output gradients.
     ///
     /// A tensor that a function creates is a different tensor before it, even where it has the same identity.
-    pub fn of(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
+    pub fn find(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
         let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {

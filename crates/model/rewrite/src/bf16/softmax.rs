@@ -21,7 +21,7 @@ impl Types<'_> {
         }
         let tensor = |at: usize| -> Option<TensorId> { call.inputs.get(at)?.tensors().first().copied() };
         if FORWARD.contains(&name) {
-            tensor(0).filter(|&input| self.of(input) == Some(Dtype::F16))?;
+            tensor(0).filter(|&input| self.dtype(input) == Some(Dtype::F16))?;
             self.of_half.extend(call.gives());
             *call.inputs.get_mut(TO_SINGLE)? = Arg::Bool(true);
             return Some(Dtype::F32);

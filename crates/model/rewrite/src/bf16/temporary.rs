@@ -27,7 +27,7 @@ impl Types<'_> {
         let all: Vec<TensorId> =
             inside.chain([call]).flat_map(|call| call.takes().chain(call.gives())).collect();
         for tensor in all {
-            if self.is_temporary(tensor) && self.of(tensor).is_some() && !self.is_known(tensor) {
+            if self.is_temporary(tensor) && self.dtype(tensor).is_some() && !self.is_known(tensor) {
                 self.set(tensor, of);
             }
         }

@@ -45,7 +45,7 @@ impl<'s> Types<'s> {
             patch: Patch::new(rule),
             narrow,
             lookups,
-            uses: Uses::of(step),
+            uses: Uses::find(step),
             trains: step.running().into_iter().any(|op| step.event(op).is_optimizer_step()),
             known: FxHashMap::default(),
             of_half: FxHashSet::default(),
@@ -83,7 +83,7 @@ impl<'s> Types<'s> {
     }
 
     /// The type of a device tensor in 16 or 32 bits; `None` of others.
-    pub fn of(&self, tensor: TensorId) -> Option<Dtype> {
+    pub fn dtype(&self, tensor: TensorId) -> Option<Dtype> {
         let value = self.value(tensor)?;
         let ours = value.device == Device::Cuda && (value.dtype == Dtype::F32 || value.dtype == self.narrow);
         ours.then(|| self.known.get(&tensor).copied().unwrap_or(value.dtype))
@@ -96,11 +96,11 @@ impl<'s> Types<'s> {
     /// Sets the types of the outputs of an op and of the ops inside it.
     pub fn follow(&mut self, op: OpId, local: &Local, autocast: bool) {
         let row = &self.step.ops[op];
-        let kind = if autocast { Kind::of_op(&row.name) } else { Kind::Any };
+        let kind = if autocast { Kind::from_op(&row.name) } else { Kind::Any };
         let to = row.call.as_deref().and_then(|call| self.target(kind, &row.name, call));
         let inside = to.zip(row.call.as_deref()).map(|(to, call)| self.autocast(op, call, to));
         if kind == Kind::Narrow
-            && row.call.as_deref().is_some_and(|call| call.takes().any(|tensor| self.of(tensor).is_some()))
+            && row.call.as_deref().is_some_and(|call| call.takes().any(|tensor| self.dtype(tensor).is_some()))
         {
             self.narrowed += 1;
         }
@@ -112,7 +112,7 @@ impl<'s> Types<'s> {
         if let Some(call) = &row.call {
             self.results(op, call, local);
             if kind == Kind::WideSum {
-                let sums: Vec<TensorId> = call.gives().filter(|&sum| self.of(sum).is_some()).collect();
+                let sums: Vec<TensorId> = call.gives().filter(|&sum| self.dtype(sum).is_some()).collect();
                 sums.into_iter().for_each(|sum| self.set(sum, Dtype::F32));
             }
             if autocast {
@@ -130,7 +130,7 @@ impl<'s> Types<'s> {
             Kind::Wide | Kind::WideResult => Some(Dtype::F32),
             Kind::Promoted => {
                 let mut of =
-                    call.takes().filter_map(|tensor| self.of(self.stands(tensor, &Local::default())));
+                    call.takes().filter_map(|tensor| self.dtype(self.stands(tensor, &Local::default())));
                 of.any(|dtype| dtype == Dtype::F32).then_some(Dtype::F32)
             }
             Kind::WideSum | Kind::Any => None,
@@ -142,7 +142,7 @@ impl<'s> Types<'s> {
         let mut local = Local::default();
         for tensor in call.takes() {
             let stands = self.stands(tensor, &Local::default());
-            match self.of(stands) {
+            match self.dtype(stands) {
                 Some(from) if from != to && !local.contains_key(&tensor) => {
                     let cast = self.autocast_to(stands, to, Place::Before(op));
                     local.insert(tensor, cast);
@@ -158,7 +158,7 @@ impl<'s> Types<'s> {
         if is_to_f32(&self.step.ops[op].name, call)
             && let Some(tensor) = call.takes().next()
             && call.gives().eq([tensor])
-            && self.of(self.stands(tensor, &Local::default())) == Some(self.narrow)
+            && self.dtype(self.stands(tensor, &Local::default())) == Some(self.narrow)
         {
             let stands = self.stands(tensor, &Local::default());
             let cast = self.cast(stands, Dtype::F32, Place::After(op), false);
@@ -171,7 +171,7 @@ impl<'s> Types<'s> {
         if self.lookups
             && self.step.ops[op].name == "aten::embedding_bag"
             && let Some(sums) = call.gives().next()
-            && self.of(sums) == Some(Dtype::F32)
+            && self.dtype(sums) == Some(Dtype::F32)
         {
             let cast = self.cast(sums, self.narrow, Place::After(op), false);
             self.now.insert(sums, cast);
@@ -199,7 +199,7 @@ impl<'s> Types<'s> {
         let of = half.unwrap_or_else(|| self.widest(name, &now));
         for (at, tensor) in now.gives().enumerate() {
             let is_new = !takes.contains(&tensor) && !inner.contains(&tensor);
-            if is_new && self.is_made(tensor) && self.of(tensor).is_some() && (at == 0 || !first_only) {
+            if is_new && self.is_made(tensor) && self.dtype(tensor).is_some() && (at == 0 || !first_only) {
                 self.set(tensor, of);
             }
         }
@@ -214,7 +214,7 @@ impl<'s> Types<'s> {
     fn exchanged(&mut self, name: &str, call: &Call) {
         let each: Vec<TensorId> = call.takes().collect();
         if let (true, [received, sent]) = (name.starts_with("c10d::"), &each[..])
-            && let Some(dtype) = self.of(*sent).filter(|_| self.of(*received).is_some())
+            && let Some(dtype) = self.dtype(*sent).filter(|_| self.dtype(*received).is_some())
         {
             // A rank without tables sends nothing, and receives the lookups of others.
             let nothing = self.value(*sent).is_some_and(|sent| sent.numel() == 0);
@@ -270,12 +270,12 @@ impl<'s> Types<'s> {
             self.value(*tensor).is_some_and(|value| !value.shape.is_empty() && value.numel() > 0)
         };
         let known = all().filter(sized).filter(|&tensor| !self.is_temporary(tensor));
-        let mut of: Vec<Dtype> = known.filter_map(|tensor| self.of(tensor)).collect();
+        let mut of: Vec<Dtype> = known.filter_map(|tensor| self.dtype(tensor)).collect();
         if of.is_empty() {
-            of = all().filter(sized).filter_map(|tensor| self.of(tensor)).collect();
+            of = all().filter(sized).filter_map(|tensor| self.dtype(tensor)).collect();
         }
         if of.is_empty() {
-            of = all().filter_map(|tensor| self.of(tensor)).collect();
+            of = all().filter_map(|tensor| self.dtype(tensor)).collect();
         }
         if of.contains(&Dtype::F32) || of.is_empty() { Dtype::F32 } else { self.narrow }
     }

@@ -8,7 +8,7 @@ use steptime_step::{OpId, Step};
 
 /// Assignment of the ops of a forward pass to blocks.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct BlockAssignment {
     pub names: Vec<String>,
     /// Block of each op.
     pub of: Vec<Option<usize>>,
@@ -16,10 +16,10 @@ pub(crate) struct Found {
     pub what: String,
 }
 
-impl Found {
+impl BlockAssignment {
     /// No blocks, for a forward pass of this number of ops.
-    pub fn none(ops: usize) -> Found {
-        Found { of: vec![None; ops], ..Found::default() }
+    pub fn none(ops: usize) -> BlockAssignment {
+        BlockAssignment { of: vec![None; ops], ..BlockAssignment::default() }
     }
 }
 
@@ -50,14 +50,14 @@ pub(super) fn most_called(modules: &Modules) -> Option<String> {
 }
 
 /// The ops run by the outermost modules for which `is` holds. The model itself is not a block.
-pub(super) fn of_modules(
+pub(super) fn by_modules(
     step: &Step,
     forward: &[OpId],
     modules: &Modules,
     is: &impl Fn(ModuleId) -> bool,
-) -> Found {
+) -> BlockAssignment {
     let mut places: FxHashMap<ModuleId, usize> = FxHashMap::default();
-    let mut found = Found { of: Vec::with_capacity(forward.len()), ..Found::default() };
+    let mut found = BlockAssignment { of: Vec::with_capacity(forward.len()), ..BlockAssignment::default() };
     let mut classes: Vec<&str> = Vec::new();
     for &op in forward {
         let module = step.recorded(op).and_then(|op| modules.of.get(op).copied().flatten());
@@ -80,8 +80,9 @@ pub(super) fn of_modules(
 }
 
 /// Repeated stretches of a forward pass of this number of ops.
-pub(super) fn of_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
-    let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
+pub(super) fn by_repeats(ops: usize, stretches: Vec<Range<usize>>) -> BlockAssignment {
+    let mut found =
+        BlockAssignment { what: "stretches that come again".to_owned(), ..BlockAssignment::none(ops) };
     for places in stretches {
         found.of[places].fill(Some(found.names.len()));
         found.names.push(found.names.len().to_string());

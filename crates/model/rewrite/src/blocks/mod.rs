@@ -9,8 +9,8 @@ use std::str::FromStr;
 use steptime_graph::ModuleId;
 use steptime_step::{OpId, Step};
 
-pub(crate) use self::called::Found;
-use self::called::{most_called, of_modules, of_repeats};
+pub(crate) use self::called::BlockAssignment;
+use self::called::{by_modules, by_repeats, most_called};
 use crate::error::Error;
 use crate::rule::Facts;
 use crate::selection::{Selection, matches};
@@ -82,21 +82,21 @@ impl Blocks {
         forward: &[OpId],
         facts: &Facts<'_>,
         again: impl Fn() -> Vec<Range<usize>>,
-    ) -> Result<Found, Error> {
+    ) -> Result<BlockAssignment, Error> {
         let modules = facts.modules.filter(|modules| !modules.list.is_empty());
         match (self, modules) {
-            (Blocks::Whole, _) => Ok(Found::none(forward.len())),
+            (Blocks::Whole, _) => Ok(BlockAssignment::none(forward.len())),
             (Blocks::Repeated, Some(modules)) => {
                 let class = most_called(modules);
                 let is = |at: ModuleId| Some(&modules.list[at].class) == class.as_ref();
-                let found = of_modules(step, forward, modules, &is);
-                Ok(if found.names.len() > 1 { found } else { of_repeats(forward.len(), again()) })
+                let found = by_modules(step, forward, modules, &is);
+                Ok(if found.names.len() > 1 { found } else { by_repeats(forward.len(), again()) })
             }
-            (Blocks::Repeated, None) => Ok(of_repeats(forward.len(), again())),
+            (Blocks::Repeated, None) => Ok(by_repeats(forward.len(), again())),
             (_, None) => Err(Error::NoModules),
             (Blocks::Depth(depth), Some(modules)) => {
                 let is = |at: ModuleId| called::around(modules, at).count() == depth + 1;
-                self.some(of_modules(step, forward, modules, &is))
+                self.some(by_modules(step, forward, modules, &is))
             }
             (Blocks::Modules(paths), Some(modules)) => {
                 for path in paths {
@@ -105,12 +105,12 @@ impl Blocks {
                     }
                 }
                 let is = |at: ModuleId| paths.iter().any(|path| matches(path, &modules.list[at].path));
-                self.some(of_modules(step, forward, modules, &is))
+                self.some(by_modules(step, forward, modules, &is))
             }
         }
     }
 
-    fn some(&self, found: Found) -> Result<Found, Error> {
+    fn some(&self, found: BlockAssignment) -> Result<BlockAssignment, Error> {
         if found.names.is_empty() { Err(Error::NoSuchModule { text: self.to_string() }) } else { Ok(found) }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn find(forward: &Forward<'_>, blocks: &Blocks, facts: &Facts<'_>) ->
         Blocks::Whole => Ok(modules::whole(forward, modules.ok_or(Error::NoModules)?)),
         Blocks::Depth(_) | Blocks::Modules(_) => {
             let found = blocks.find(forward.step, &forward.roots, facts, Vec::new)?;
-            Ok(row::of_blocks(&found.of, found.names.len()))
+            Ok(row::from_blocks(&found.of, found.names.len()))
         }
     }
 }

@@ -31,8 +31,8 @@ pub(super) struct Forward<'s> {
 }
 
 impl<'s> Forward<'s> {
-    pub fn of(step: &'s Step) -> Forward<'s> {
-        let Passes { forward: roots, backward: functions, .. } = Passes::of(step);
+    pub fn new(step: &'s Step) -> Forward<'s> {
+        let Passes { forward: roots, backward: functions, .. } = Passes::find(step);
         let mut forward = Forward {
             step,
             roots,

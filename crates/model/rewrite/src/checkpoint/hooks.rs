@@ -19,7 +19,7 @@ const RESTORE: f64 = 4.8;
 const SEGMENT: [f64; 2] = [29.0, 44.0];
 
 /// Host time that a segment adds to its ops and to the functions from place `first` on, in units of a small op with autograd.
-pub(super) fn of(forward: &Forward<'_>, places: Range<usize>, first: usize) -> Vec<(OpId, f64)> {
+pub(super) fn costs(forward: &Forward<'_>, places: Range<usize>, first: usize) -> Vec<(OpId, f64)> {
     let roots = &forward.roots[places.clone()];
     let mut seen: FxHashSet<StorageId> = roots.iter().flat_map(|&root| forward.taken(root)).collect();
     let made = forward.made.iter().filter(|(_, (at, _))| places.contains(at));

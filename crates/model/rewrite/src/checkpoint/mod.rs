@@ -31,7 +31,7 @@ pub struct Checkpoint {
 
 /// The repeated blocks of the forward pass in order, each as the range of its ops.
 pub(crate) fn repeated(step: &Step) -> Vec<Range<usize>> {
-    blocks::repeated(&Forward::of(step)).into_iter().flatten().collect()
+    blocks::repeated(&Forward::new(step)).into_iter().flatten().collect()
 }
 
 impl Rule for Checkpoint {
@@ -59,7 +59,7 @@ impl Rule for Checkpoint {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let forward = Forward::of(step);
+        let forward = Forward::new(step);
         let rows = blocks::find(&forward, &self.blocks, facts)?;
         let mut recompute = Recompute::new(&forward, self.name());
         let mut done = 0;

@@ -9,7 +9,7 @@ use super::forward::Forward;
 use super::row::Row;
 
 /// The places of the forward pass that each module ran, including inner modules.
-struct Called<'m> {
+struct ModulePlaces<'m> {
     modules: &'m Modules,
     /// Range per module; empty where it ran no op.
     places: Vec<Range<usize>>,
@@ -20,7 +20,7 @@ struct Called<'m> {
 /// The rows of blocks, in order: consecutive modules of one class that hold other modules, each of which takes a tensor of the previous one. A module
 /// that only calls a row is not a block.
 pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
-    let called = Called::of(forward, modules);
+    let called = ModulePlaces::find(forward, modules);
     let mut rows = called.rows(forward, None);
     rows.sort_by_key(|row| row[0].start);
     rows
@@ -28,15 +28,15 @@ pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
 
 /// The model as one block: all ops run by a module.
 pub(super) fn whole(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
-    let called = Called::of(forward, modules).places.into_iter().filter(|places| places.end > 0);
+    let called = ModulePlaces::find(forward, modules).places.into_iter().filter(|places| places.end > 0);
     let all = called.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
     all.into_iter().map(|all| vec![all]).collect()
 }
 
-impl<'m> Called<'m> {
-    fn of(forward: &Forward<'_>, modules: &'m Modules) -> Called<'m> {
+impl<'m> ModulePlaces<'m> {
+    fn find(forward: &Forward<'_>, modules: &'m Modules) -> ModulePlaces<'m> {
         let mut called =
-            Called { modules, places: vec![0..0; modules.list.len()], runs: FxHashSet::default() };
+            ModulePlaces { modules, places: vec![0..0; modules.list.len()], runs: FxHashSet::default() };
         for (place, &root) in forward.roots.iter().enumerate() {
             let recorded = forward.step.recorded(root);
             let Some(own) = recorded.and_then(|op| modules.of.get(op).copied().flatten()) else { continue };

@@ -47,7 +47,7 @@ impl<'f> Recompute<'f> {
         let roots = &forward.roots[places.start..end];
         let remade = forward.made.iter().filter(|(_, (at, _))| (places.start..end).contains(at));
         let remade = remade.map(|(storage, _)| *storage).collect();
-        let mut names = Names::of(forward.step, roots, remade, self.next_storage);
+        let mut names = Names::new(forward.step, roots, remade, self.next_storage);
         for &root in roots {
             let again = NewOp::again(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
             self.patch.insert.push((Place::Before(before), again));
@@ -62,7 +62,7 @@ impl<'f> Recompute<'f> {
                 }
             }
         }
-        self.patch.script.extend(hooks::of(forward, places, first));
+        self.patch.script.extend(hooks::costs(forward, places, first));
         self.next_storage = names.next_storage;
         self.bytes +=
             own.iter().filter_map(|storage| forward.made.get(storage)).map(|(_, bytes)| bytes).sum::<u64>();

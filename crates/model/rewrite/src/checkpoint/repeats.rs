@@ -1,6 +1,6 @@
 //! Stretches of a list that repeat several times in a row.
 
-use super::same::Same;
+use super::same::PrefixHashes;
 
 /// A stretch of `length` items that occurs `count` times in a row, from item `first` on, followed by the first `rest` items of another repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn find(
     least: usize,
     holds: &impl Fn(&Repeat) -> bool,
 ) -> Vec<Repeat> {
-    let same = Same::of(keys);
+    let same = PrefixHashes::new(keys);
     let mut all: Vec<Repeat> =
         (least..=keys.len() / 2).flat_map(|length| with_length(keys, &same, offset, length)).collect();
     // Of repeats that cover the same number of items, the one with the shortest stretch.
@@ -46,7 +46,7 @@ pub(super) fn find(
 
 /// The stretches of a list that repeat the `length` items before each item. Each such stretch of at least `length` items contains a multiple of
 /// `length`: only these places are tested.
-fn with_length(keys: &[u32], same: &Same, offset: usize, length: usize) -> Vec<Repeat> {
+fn with_length(keys: &[u32], same: &PrefixHashes, offset: usize, length: usize) -> Vec<Repeat> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at + length < keys.len() {
         if keys[at] != keys[at + length] {
@@ -69,21 +69,21 @@ fn with_length(keys: &[u32], same: &Same, offset: usize, length: usize) -> Vec<R
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<Repeat> {
+    fn repeats_in(text: &str) -> Vec<Repeat> {
         let keys: Vec<u32> = text.bytes().map(u32::from).collect();
         find(&keys, 0, 2, &|_| true)
     }
 
     #[test]
     fn the_shortest_stretch_that_covers_most() {
-        assert_eq!(of("xabcabcabcabcy"), [Repeat { first: 1, length: 3, count: 4, rest: 0 }]);
-        assert_eq!(of("abcabca"), [Repeat { first: 0, length: 3, count: 2, rest: 1 }]);
-        assert_eq!(of("abcdefg"), []);
+        assert_eq!(repeats_in("xabcabcabcabcy"), [Repeat { first: 1, length: 3, count: 4, rest: 0 }]);
+        assert_eq!(repeats_in("abcabca"), [Repeat { first: 0, length: 3, count: 2, rest: 1 }]);
+        assert_eq!(repeats_in("abcdefg"), []);
     }
 
     #[test]
     fn before_and_after_the_longest() {
-        let found = of("ababzcdecdecdezfgfg");
+        let found = repeats_in("ababzcdecdecdezfgfg");
         let places: Vec<_> = found.iter().map(|repeat| (repeat.first, repeat.length, repeat.count)).collect();
         assert_eq!(places, [(0, 2, 2), (5, 3, 3), (15, 2, 2)]);
     }
@@ -97,7 +97,7 @@ mod tests {
                 (state >> 16) % letters
             };
             let keys: Vec<u32> = (0..200).map(|_| next()).collect();
-            let same = Same::of(&keys);
+            let same = PrefixHashes::new(&keys);
             for length in 1..=100 {
                 let again = |at: usize| at + length < keys.len() && keys[at] == keys[at + length];
                 let mut all = Vec::new();

@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(super) type Row = Vec<Range<usize>>;
 
 /// The rows of directly consecutive blocks; `of` is the block of each op, `blocks` the number of blocks.
-pub(super) fn of_blocks(of: &[Option<usize>], blocks: usize) -> Vec<Row> {
+pub(super) fn from_blocks(of: &[Option<usize>], blocks: usize) -> Vec<Row> {
     let mut places: Vec<Range<usize>> = vec![0..0; blocks];
     for (at, block) in of.iter().enumerate() {
         if let Some(block) = block.and_then(|block| places.get_mut(block)) {
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn blocks_with_something_between_them_are_rows_of_their_own() {
         let of = [None, Some(0), Some(0), Some(1), None, Some(2), Some(2)];
-        let rows = of_blocks(&of, 3);
+        let rows = from_blocks(&of, 3);
         assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
         assert!(rows.concat().into_iter().eq([1..3, 3..4, 5..7]));
     }

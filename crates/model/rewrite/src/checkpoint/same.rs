@@ -2,7 +2,7 @@
 
 /// Prefix hashes of a list, which compare two stretches of any length in constant time. Two different stretches have equal hashes with a probability
 /// of 10^-18: callers verify a match item by item.
-pub(super) struct Same {
+pub(super) struct PrefixHashes {
     /// Hash of the items before each place.
     sums: Vec<u64>,
     /// Powers of the base.
@@ -13,14 +13,14 @@ pub(super) struct Same {
 const PRIME: u64 = (1 << 61) - 1;
 const BASE: u64 = 0x0f3d_5b79_a2c4_e681;
 
-impl Same {
-    pub fn of(keys: &[u32]) -> Same {
+impl PrefixHashes {
+    pub fn new(keys: &[u32]) -> PrefixHashes {
         let (mut sums, mut powers) = (vec![0], vec![1]);
         for (at, &key) in keys.iter().enumerate() {
             sums.push((times(sums[at], BASE) + u64::from(key) + 1) % PRIME);
             powers.push(times(powers[at], BASE));
         }
-        Same { sums, powers }
+        PrefixHashes { sums, powers }
     }
 
     fn sum(&self, from: usize, to: usize) -> u64 {

@@ -7,7 +7,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
 
 use super::DataParallel;
 use super::gradients::Gradient;
-use crate::exchange::{Exchanged, flat, wait};
+use crate::exchange::{NewCollective, flat, wait};
 use crate::names::free_storage;
 use crate::new_ops::{ints, op};
 
@@ -94,7 +94,7 @@ impl<'s, 'p> Averages<'s, 'p> {
 
     fn all_reduce(&self, memory: TensorId) -> NewOp {
         let (ranks, beside) = (self.of.ranks, Some(self.stream));
-        Exchanged { kind: CollectiveKind::AllReduce, ranks, sent: memory, received: memory, beside }.op()
+        NewCollective { kind: CollectiveKind::AllReduce, ranks, sent: memory, received: memory, beside }.op()
     }
 
     /// A bucket sent in another type: cast, divided, averaged, and cast back.

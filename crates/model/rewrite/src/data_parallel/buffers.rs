@@ -4,7 +4,7 @@ use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
 use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 
-use crate::exchange::{Exchanged, flat, free_stream, wait};
+use crate::exchange::{NewCollective, flat, free_stream, wait};
 use crate::new_ops::{ints, op};
 use crate::passes::Passes;
 
@@ -13,8 +13,8 @@ const STATISTICS: [usize; 2] = [3, 4];
 
 /// Inserts the broadcast of the first rank's buffers before the forward pass (`broadcast_buffers`); returns the number of buffers.
 pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
-    let uses = Uses::of(step);
-    let passes = Passes::of(step);
+    let uses = Uses::find(step);
+    let passes = Passes::find(step);
     let buffers = find(step, &uses, &passes.forward);
     let Some(&first) = passes.forward.iter().find(|&&op| !copies_inputs(step, op)) else { return 0 };
     let stream = free_stream(step);
@@ -87,8 +87,13 @@ fn broadcast(
     }
     inside.push(op("aten::cat", vec![Arg::Tensors(parts), Arg::Int(0)], all));
     sent.push(op("aten::flatten_dense_tensors", vec![list()], all).with(inside));
-    let broadcast =
-        Exchanged { kind: CollectiveKind::Broadcast, ranks, sent: all, received: all, beside: Some(stream) };
+    let broadcast = NewCollective {
+        kind: CollectiveKind::Broadcast,
+        ranks,
+        sent: all,
+        received: all,
+        beside: Some(stream),
+    };
     sent.push(broadcast.op());
     let (mut start, mut inside, mut pairs) = (0, Vec::new(), Vec::new());
     for (&buffer, &count) in buffers.iter().zip(&counts) {

@@ -26,7 +26,7 @@ pub(crate) struct Gradient {
 /// # Errors
 /// Where there is no gradient, a parameter has several, or one is sparse.
 pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
-    let passes = Passes::of(step);
+    let passes = Passes::find(step);
     // Of accumulated batches, the last one averages the sum of all (`no_sync` before it).
     let last = passes.last_round(step);
     if last == 0 && passes.are_several(step) {

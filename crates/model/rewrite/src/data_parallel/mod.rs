@@ -42,7 +42,7 @@ pub struct DataParallel {
 impl DataParallel {
     /// One of `ranks` ranks, with PyTorch's defaults.
     #[must_use]
-    pub fn of(ranks: u32) -> DataParallel {
+    pub fn new(ranks: u32) -> DataParallel {
         DataParallel { ranks, bucket: None, views: false, send: None }
     }
 
@@ -66,7 +66,7 @@ impl DataParallel {
         let gradients = gradients::find(step, apart)?;
         let mut patch = Patch::new(rule);
         let buffers = buffers::share(step, &mut patch, self.ranks);
-        let forward = Passes::of(step).forward;
+        let forward = Passes::find(step).forward;
         for (op, more) in [forward.iter().find(|&&op| !buffers::copies_inputs(step, op)), forward.last()]
             .into_iter()
             .zip(SCRIPT)

@@ -8,7 +8,7 @@ use steptime_step::{Call, NewOp, TensorId};
 use super::hooks;
 use super::shards::{Memory, Shards};
 use super::{ALL_GATHER, COPY_IN, streams_wait};
-use crate::exchange::{Exchanged, flat, wait};
+use crate::exchange::{NewCollective, flat, wait};
 use crate::new_ops::{ints, op};
 
 /// Name of an FSDP function, with the name of its block.
@@ -66,16 +66,16 @@ pub(super) fn all_gather(
     };
     let copy_in = NewOp::new("fsdp::all_gather_copy_in", copy_in)
         .with(vec![narrow, NewOp::new("aten::split_with_sizes", split).with(cuts), copy])
-        .taking(hooks::COPY_IN.of(count));
+        .taking(hooks::COPY_IN.cost(count));
     let gathered =
-        Exchanged { kind: CollectiveKind::AllGather, ranks, sent: own, received: all, beside: None };
+        NewCollective { kind: CollectiveKind::AllGather, ranks, sent: own, received: all, beside: None };
     let inside = vec![
         op("aten::empty", vec![ints(&[elements])], all),
         copy_in,
         streams_wait(ALL_GATHER, COPY_IN),
         gathered.op().on_stream(ALL_GATHER),
     ];
-    let gather = NewOp::around(&function("all_gather", name), inside).taking(hooks::GATHER.of(count));
+    let gather = NewOp::around(&function("all_gather", name), inside).taking(hooks::GATHER.cost(count));
     (gather, all)
 }
 
@@ -107,11 +107,12 @@ pub(super) fn copy_out(
     let call = Call { inputs, ..Call::default() };
     let listed = listed(memory, shards.all.len());
     let split = NewOp::new("aten::split_with_sizes_copy", call.clone()).with(listed);
-    inside.push(NewOp::new("fsdp::split_with_sizes_copy", call).with(vec![split]).taking(hooks::SPLIT.of(0)));
+    inside
+        .push(NewOp::new("fsdp::split_with_sizes_copy", call).with(vec![split]).taking(hooks::SPLIT.cost(0)));
     let call = Call { outputs: made.into_iter().map(Arg::Tensor).collect(), ..Call::default() };
     NewOp::new(&function("all_gather_copy_out", name), call)
         .with(inside)
-        .taking(hooks::COPY_OUT.of(shards.all.len()))
+        .taking(hooks::COPY_OUT.cost(shards.all.len()))
 }
 
 /// Makes the script's stream wait for another.

@@ -9,7 +9,7 @@
 pub(super) struct Hook(f64, f64);
 
 impl Hook {
-    pub fn of(self, parameters: usize) -> f64 {
+    pub fn cost(self, parameters: usize) -> f64 {
         self.0 + self.1 * parameters as f64
     }
 }

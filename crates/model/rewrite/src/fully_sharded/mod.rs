@@ -16,9 +16,9 @@ mod updates;
 use rustc_hash::FxHashSet;
 use steptime_step::{NewOp, Patch, Step, StreamWait};
 
-use self::placed::Placed;
+use self::placed::PatchBuilder;
 use self::shards::{Memory, Shards};
-pub(crate) use self::trained::{Trained, trained};
+pub(crate) use self::trained::{TrainedParameter, trained};
 use self::units::Unit;
 use self::updates::Parts;
 use crate::blocks::Blocks;
@@ -50,7 +50,7 @@ pub struct FullySharded {
 impl FullySharded {
     /// One of `ranks` ranks, with PyTorch's defaults.
     #[must_use]
-    pub fn of(ranks: u32) -> FullySharded {
+    pub fn new(ranks: u32) -> FullySharded {
         FullySharded { ranks, blocks: Blocks::default(), reshard: true }
     }
 }
@@ -96,7 +96,7 @@ impl Rule for FullySharded {
         if step.running().into_iter().any(|op| step.ops[op].name.starts_with("FSDP::")) {
             return Err(Error::NothingToDo { reason: "its parameters are sharded already".to_owned() });
         }
-        let passes = Passes::of(step);
+        let passes = Passes::find(step);
         if passes.are_several(step) {
             let reason = "gradients are accumulated over several backward passes, and how parameters are gathered in each is not known: shard \
                           the step of one batch"
@@ -104,7 +104,7 @@ impl Rule for FullySharded {
             return Err(Error::NothingToDo { reason });
         }
         let found = self.blocks.find(step, &passes.forward, facts, || repeated(step))?;
-        let units = units::of(step, &passes, &found, &gradients);
+        let units = units::find(step, &passes, &found, &gradients);
         check(step, &units)?;
         let mut patch = Patch::new(self.name());
         let next_storage = free_storage(step);
@@ -113,10 +113,10 @@ impl Rule for FullySharded {
             .into_iter()
             .map(|unit| (unit.clone(), shards::cut(&mut memory, &unit, self.ranks)))
             .collect();
-        let mut placed = Placed::new(memory, &passes, &units, self);
+        let mut placed = PatchBuilder::new(memory, &passes, &units, self);
         placed.forward();
         placed.backward();
-        Parts::of(step, &units, self.ranks).update(step, &passes, &mut patch);
+        Parts::find(step, &units, self.ranks).update(step, &passes, &mut patch);
         patch.why = why(step, &units, &found.what, self);
         Ok(vec![patch])
     }

@@ -16,21 +16,21 @@ use crate::new_ops::{self, op};
 use crate::passes::Passes;
 
 /// The patch under construction.
-pub(super) struct Placed<'a, 's, 'p> {
+pub(super) struct PatchBuilder<'a, 's, 'p> {
     memory: Memory<'s, 'p>,
     passes: &'a Passes,
     units: &'a [(Unit, Shards)],
     rule: &'a FullySharded,
 }
 
-impl<'a, 's, 'p> Placed<'a, 's, 'p> {
+impl<'a, 's, 'p> PatchBuilder<'a, 's, 'p> {
     pub fn new(
         memory: Memory<'s, 'p>,
         passes: &'a Passes,
         units: &'a [(Unit, Shards)],
         rule: &'a FullySharded,
-    ) -> Placed<'a, 's, 'p> {
-        Placed { memory, passes, units, rule }
+    ) -> PatchBuilder<'a, 's, 'p> {
+        PatchBuilder { memory, passes, units, rule }
     }
 
     /// Gathers parameters before each block, and frees them after it.
@@ -40,9 +40,9 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         let Some(&first) = forward.iter().find(|&&op| !copies_inputs(step, op)).or(forward.first()) else {
             return;
         };
-        let inputs = NewOp::around("FSDP::inputs_to_device", Vec::new()).taking(hooks::INPUTS.of(0));
+        let inputs = NewOp::around("FSDP::inputs_to_device", Vec::new()).taking(hooks::INPUTS.cost(0));
         let waits = vec![streams_wait(COPY_IN, 0), streams_wait(ALL_GATHER, 0), inputs];
-        let root = NewOp::around("FSDP::root_pre_forward", waits).taking(hooks::ROOT_PRE_FORWARD.of(0));
+        let root = NewOp::around("FSDP::root_pre_forward", waits).taking(hooks::ROOT_PRE_FORWARD.cost(0));
         self.put(Place::Before(first), root);
         let units = self.units;
         // The gather of the whole model comes before all blocks.
@@ -60,9 +60,9 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             let pre = NewOp::around(&function("pre_forward", name), inside);
             let count = shards.all.len();
             let at = if name.is_some() { forward[begin] } else { first };
-            self.put(Place::Before(at), pre.taking(hooks::PRE_FORWARD.of(count)));
+            self.put(Place::Before(at), pre.taking(hooks::PRE_FORWARD.cost(count)));
             let post = NewOp::around(&function("post_forward", name), Vec::new());
-            self.put(Place::After(forward[end]), post.taking(hooks::POST_FORWARD.of(count)));
+            self.put(Place::After(forward[end]), post.taking(hooks::POST_FORWARD.cost(count)));
         }
     }
 
@@ -74,7 +74,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         let view = op("aten::view", vec![Arg::Tensor(input), shape], viewed);
         let view = op("aten::view_as", vec![Arg::Tensor(input), Arg::Tensor(input)], viewed).with(vec![view]);
         let call = Call { inputs: vec![Arg::Tensor(input)], ..Call::default() };
-        NewOp::new("RegisterPostBackwardFunction", call).with(vec![view]).taking(hooks::REGISTER.of(0))
+        NewOp::new("RegisterPostBackwardFunction", call).with(vec![view]).taking(hooks::REGISTER.cost(0))
     }
 
     /// Gathers parameters again before each block's gradients, and reduces these after.
@@ -99,7 +99,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             }
             let inside = reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut first);
             let called = new_ops::function("RegisterPostBackwardFunctionBackward", &[], inside);
-            let called = called.taking(hooks::REGISTERED.of(0));
+            let called = called.taking(hooks::REGISTERED.cost(0));
             self.put(Place::After(self.passes.backward[end]), called);
         }
         let Some(end) = order.iter().filter_map(|&at| self.units[at].0.backward).map(|[_, end]| end).max()
@@ -121,7 +121,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             self.passes.backward.iter().rfind(on_thread).copied().unwrap_or(self.passes.backward[end]);
         // Of ops inserted after the same op, the later one comes first.
         let at = self.memory.patch.insert.iter().position(|(place, _)| *place == Place::After(very_last));
-        let callback = (Place::After(very_last), callback.taking(hooks::ROOT_POST_BACKWARD.of(0)));
+        let callback = (Place::After(very_last), callback.taking(hooks::ROOT_POST_BACKWARD.cost(0)));
         self.memory.patch.insert.insert(at.unwrap_or(self.memory.patch.insert.len()), callback);
     }
 
@@ -133,7 +133,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         let remade: FxHashSet<_> = wholes.filter_map(|id| step.tensors[id].storage).collect();
         let first = self.memory.next_storage;
         self.memory.next_storage += remade.len() as u32;
-        Names::of(step, &[], remade, first)
+        Names::new(step, &[], remade, first)
     }
 
     fn rename(&mut self, mut names: Names<'s>) {
@@ -182,7 +182,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             let (gather, all) = all_gather(&mut self.memory, shards, name, ranks);
             gathered[next] = Some(all);
             let label = format!("FSDP::backward_prefetch for {}", name.unwrap_or_default());
-            inside.push(NewOp::around(&label, vec![gather]).taking(hooks::PREFETCH.of(0)));
+            inside.push(NewOp::around(&label, vec![gather]).taking(hooks::PREFETCH.cost(0)));
         }
         let pre = NewOp::around(&function("pre_backward", name), inside);
         let function = self.passes.backward[first];
@@ -190,7 +190,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             Some(&child) => Place::Before(child),
             None => Place::LastIn(function),
         };
-        self.put(place, pre.taking(hooks::PRE_BACKWARD.of(shards.all.len())));
+        self.put(place, pre.taking(hooks::PRE_BACKWARD.cost(shards.all.len())));
     }
 
     fn put(&mut self, place: Place, op: NewOp) {

@@ -9,7 +9,7 @@ use super::hooks;
 use super::shards::{Memory, Shards};
 use super::units::Unit;
 use super::{REDUCE, streams_wait};
-use crate::exchange::{Exchanged, flat};
+use crate::exchange::{NewCollective, flat};
 use crate::new_ops::{ints, op};
 
 /// Calls after a unit's gradients are ready. The first unit does not wait for an earlier one.
@@ -23,7 +23,7 @@ pub(super) fn after(
     let name = unit.name.as_deref();
     let count = shards.all.len();
     let hook = |what: &str, hook: hooks::Hook| {
-        NewOp::around(&function(what, name), Vec::new()).taking(hook.of(count))
+        NewOp::around(&function(what, name), Vec::new()).taking(hook.cost(count))
     };
     vec![
         hook("post_backward_accumulate", hooks::ACCUMULATE),
@@ -47,11 +47,11 @@ fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32,
     inside.extend([
         op("aten::empty", vec![ints(&[count * each])], all),
         op("aten::view", vec![Arg::Tensor(all), ints(&[count, each])], rows),
-        chunk("fsdp::chunk_cat", Vec::new()).with(vec![chunked]).taking(hooks::CHUNK.of(0)),
+        chunk("fsdp::chunk_cat", Vec::new()).with(vec![chunked]).taking(hooks::CHUNK.cost(0)),
         streams_wait(REDUCE, 0),
         op("aten::empty", vec![ints(&[each])], shards.reduced),
     ]);
-    let exchanged = Exchanged {
+    let exchanged = NewCollective {
         kind: CollectiveKind::ReduceScatter,
         ranks,
         sent: all,
@@ -66,5 +66,5 @@ fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32,
         op("aten::as_strided", inputs, shard.gradient)
     }));
     NewOp::around(&function("post_backward_reduce", unit.name.as_deref()), inside)
-        .taking(hooks::REDUCE.of(shards.all.len()))
+        .taking(hooks::REDUCE.cost(shards.all.len()))
 }

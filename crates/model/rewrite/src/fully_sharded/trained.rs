@@ -5,19 +5,19 @@ use steptime_graph::execution::StorageId;
 use steptime_step::{Step, TensorId};
 
 use super::units;
-use crate::blocks::Found;
+use crate::blocks::BlockAssignment;
 use crate::data_parallel::Gradient;
 use crate::error::Error;
 use crate::passes::Passes;
 
 /// A parameter with its gradient.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trained {
+pub(crate) struct TrainedParameter {
     pub parameter: TensorId,
     pub gradient: Gradient,
 }
 
-impl Trained {
+impl TrainedParameter {
     /// The parameter and its gradient, both the incoming and the stored one.
     pub fn tensors(&self, step: &Step) -> FxHashSet<TensorId> {
         let calls =
@@ -39,11 +39,12 @@ impl Trained {
 ///
 /// # Errors
 /// Where there is none.
-pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<Trained>, Error> {
-    let whole = units::of(step, &Passes::of(step), &Found::default(), gradients).pop();
+pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<TrainedParameter>, Error> {
+    let whole = units::find(step, &Passes::find(step), &BlockAssignment::default(), gradients).pop();
     let whole = whole.ok_or_else(none)?;
-    let of = |&(at, gradient): &(usize, Gradient)| Trained { parameter: whole.parameters[at], gradient };
-    let all: Vec<Trained> = whole.gradients.iter().map(of).collect();
+    let of =
+        |&(at, gradient): &(usize, Gradient)| TrainedParameter { parameter: whole.parameters[at], gradient };
+    let all: Vec<TrainedParameter> = whole.gradients.iter().map(of).collect();
     if all.is_empty() { Err(none()) } else { Ok(all) }
 }
 

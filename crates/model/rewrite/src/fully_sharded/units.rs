@@ -6,9 +6,9 @@ use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId};
 
-use crate::blocks::Found;
+use crate::blocks::BlockAssignment;
 use crate::data_parallel::Gradient;
-use crate::linked::Linked;
+use crate::linked::TensorGroups;
 use crate::passes::{Passes, takes};
 
 /// A block, or the rest of the model.
@@ -31,7 +31,12 @@ pub(super) struct Unit {
 }
 
 /// The units of a step: those of the blocks in order, then the rest. Units without parameters are left out.
-pub(super) fn of(step: &Step, passes: &Passes, found: &Found, gradients: &[Gradient]) -> Vec<Unit> {
+pub(super) fn find(
+    step: &Step,
+    passes: &Passes,
+    found: &BlockAssignment,
+    gradients: &[Gradient],
+) -> Vec<Unit> {
     let whole = found.names.len();
     let mut units = vec![Unit::default(); whole + 1];
     for (unit, name) in units.iter_mut().zip(&found.names) {
@@ -135,7 +140,7 @@ fn functions(
 fn pair(step: &Step, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
     let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
     let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
-    let linked = Linked::of(step, &updates);
+    let linked = TensorGroups::find(step, &updates);
     // A group with several parameters does not identify one.
     let mut owners: FxHashMap<usize, Option<(usize, usize)>> = FxHashMap::default();
     for (at, unit) in units.iter().enumerate() {

@@ -9,9 +9,9 @@ use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use super::hooks;
 use super::shards::{Shards, part_of};
-use super::trained::Trained;
+use super::trained::TrainedParameter;
 use super::units::Unit;
-use crate::linked::Linked;
+use crate::linked::TensorGroups;
 use crate::passes::{Passes, takes};
 
 /// Replacements of whole tensors by parts.
@@ -19,7 +19,7 @@ pub(super) struct Parts {
     /// For the memory of parameters and gradients, the part.
     parts: FxHashMap<StorageId, TensorId>,
     /// Groups of tensors that an optimizer takes together: a parameter, its gradient and its states.
-    linked: Linked,
+    linked: TensorGroups,
     /// For each group, the shapes of its parameter and of the part; `None` where it has several parameters.
     cuts: FxHashMap<usize, Option<Cut>>,
     /// The same by the shape of the parameter, for tensors in no known group.
@@ -34,12 +34,12 @@ struct Cut {
 }
 
 impl Parts {
-    pub fn of(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
+    pub fn find(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
         let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
         let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
         let mut all = Parts {
             parts: FxHashMap::default(),
-            linked: Linked::of(step, &updates),
+            linked: TensorGroups::find(step, &updates),
             cuts: FxHashMap::default(),
             shapes: FxHashMap::default(),
         };
@@ -55,7 +55,7 @@ impl Parts {
             }
             for (at, gradient) in &unit.gradients {
                 let parameter = shards.all[*at].whole;
-                let memory = Trained { parameter, gradient: *gradient }.memory(step);
+                let memory = TrainedParameter { parameter, gradient: *gradient }.memory(step);
                 let known: Vec<StorageId> =
                     memory.into_iter().filter(|storage| !all.parts.contains_key(storage)).collect();
                 all.parts.extend(known.into_iter().map(|storage| (storage, shards.all[*at].gradient)));
@@ -90,13 +90,13 @@ impl Parts {
                 let listed: usize = call.inputs.iter().map(|arg| self.listed(step, arg)).sum();
                 if listed > 0 && step.outermost(op) == op {
                     let hook = if call.outputs.is_empty() { hooks::LIST } else { hooks::NEW_LIST };
-                    patch.script.push((op, hook.of(listed)));
+                    patch.script.push((op, hook.cost(listed)));
                     let longest = call.inputs.iter().map(|arg| self.listed(step, arg)).max();
                     widest = widest.max(longest.unwrap_or(0));
                 }
             }
             if widest > 0 && step.event(root).is_optimizer_step() {
-                patch.script.push((root, hooks::OPTIMIZER.of(widest)));
+                patch.script.push((root, hooks::OPTIMIZER.cost(widest)));
             }
         }
         for tensor in reshaped {

@@ -22,7 +22,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// The ops of a bag, except those in the optimizer.
-    pub fn of(step: &Step, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
+    pub fn find(step: &Step, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
         let mut chain = Chain::default();
         chain.tensors.insert(bag.table);
         for &input in &bag.inputs {

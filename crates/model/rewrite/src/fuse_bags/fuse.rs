@@ -15,11 +15,12 @@ use crate::updates::{self, Updates};
 
 /// The patch, with a description of its savings.
 pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
-    let uses = Uses::of(step);
-    let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
-    let updates = updates::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
+    let uses = Uses::find(step);
+    let chains: Vec<Chain> =
+        bags.iter().map(|bag| Chain::find(step, &uses, bag)).collect::<Result<_, _>>()?;
+    let updates = updates::find(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
     let mut fuse =
-        Fuse { step, bags, grow: Grow::of(step, bags), patch: Patch::new(rule), one: FxHashMap::default() };
+        Fuse { step, bags, grow: Grow::new(step, bags), patch: Patch::new(rule), one: FxHashMap::default() };
     let aligned = fuse.align(&chains, &updates)?;
     fuse.new_tensors(&chains)?;
     fuse.resize(&aligned, &uses, &updates)?;

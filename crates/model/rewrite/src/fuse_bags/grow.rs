@@ -14,7 +14,7 @@ pub(super) struct Grow {
 
 impl Grow {
     /// The sizes of some bags.
-    pub fn of(step: &Step, bags: &[Bag]) -> Grow {
+    pub fn new(step: &Step, bags: &[Bag]) -> Grow {
         let all = |size: &dyn Fn(&Bag) -> i64| bags.iter().map(size).collect::<Vec<_>>();
         let first = |tensor: TensorId| step.tensors[tensor].value.shape.first().copied().unwrap_or(0);
         let sum = |sizes: Vec<i64>| {

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_step::TensorId;
 
 use super::groups::Groups;
-use super::units::{Does, Units};
+use super::units::{DeviceWork, Units};
 
 /// The places of a chain's ops in the forward pass, and of the functions of their gradients; no functions where these contain ops that are not
 /// elementwise.
@@ -20,7 +20,7 @@ pub(super) fn find(units: &Units) -> Vec<Chain> {
     forward.retain(|forward| kernels(units, forward) >= 2);
     let functions = units.functions_of(&forward);
     let chain = |(forward, mut backward): (Vec<usize>, Vec<usize>)| {
-        let other = |&at: &usize| units.backward[at].does == Does::Other;
+        let other = |&at: &usize| units.backward[at].does == DeviceWork::Other;
         if backward.iter().any(other) || escapes(units, &backward) {
             backward.clear();
         }
@@ -31,7 +31,7 @@ pub(super) fn find(units: &Units) -> Vec<Chain> {
 
 fn kernels(units: &Units, forward: &[usize]) -> usize {
     let of = |&at: &usize| {
-        if let Does::Elementwise { kernels, .. } = units.forward[at].does { kernels } else { 0 }
+        if let DeviceWork::Elementwise { kernels, .. } = units.forward[at].does { kernels } else { 0 }
     };
     forward.iter().map(of).sum()
 }
@@ -39,19 +39,19 @@ fn kernels(units: &Units, forward: &[usize]) -> usize {
 /// Connected elementwise ops of the forward pass, in order: each joins the preceding ops whose outputs it takes, as long as no other op in between
 /// takes these.
 fn connected(units: &Units) -> Vec<Vec<usize>> {
-    let mut groups = Groups::of(units.forward.len());
+    let mut groups = Groups::new(units.forward.len());
     let mut writer: FxHashMap<TensorId, usize> = FxHashMap::default();
     // The ops that made each tensor, one per group.
     let mut makers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
     for (at, unit) in units.forward.iter().enumerate() {
-        if let Does::Elementwise { numel, .. } = unit.does {
+        if let DeviceWork::Elementwise { numel, .. } = unit.does {
             groups.add(at);
             let made_by = unit.takes.iter().filter_map(|tensor| writer.get(tensor));
             let made_by =
-                made_by.filter(|maker| matches!(units.forward[**maker].does, Does::Elementwise { .. }));
+                made_by.filter(|maker| matches!(units.forward[**maker].does, DeviceWork::Elementwise { .. }));
             for before in groups.distinct(made_by.copied()) {
                 let first = units.forward[groups.first(before).min(groups.first(at))].does;
-                let alike = matches!(first, Does::Elementwise { numel: other, .. } if other == numel);
+                let alike = matches!(first, DeviceWork::Elementwise { numel: other, .. } if other == numel);
                 if alike {
                     groups.join(before, at);
                 }
@@ -64,7 +64,7 @@ fn connected(units: &Units) -> Vec<Vec<usize>> {
         }
         for &tensor in &unit.gives {
             writer.insert(tensor, at);
-            if let Does::Elementwise { .. } = unit.does {
+            if let DeviceWork::Elementwise { .. } = unit.does {
                 let makers = makers.entry(tensor).or_default();
                 if makers.last().is_none_or(|&maker| !groups.are_one(maker, at)) {
                     makers.push(at);

@@ -8,7 +8,7 @@ use steptime_graph::names::EventName;
 use steptime_step::{Call, NewOp, Patch, Place, TensorId};
 
 use super::chains::Chain;
-use super::units::{Does, Unit, Units};
+use super::units::{DeviceWork, Unit, Units};
 
 /// Name of the kernel.
 const KERNEL: &str = "triton_poi_fused";
@@ -22,16 +22,16 @@ const PYTHON: [f64; 2] = [29.0, 21.0];
 type Tensors = BTreeSet<TensorId>;
 
 /// The patch under construction, chain by chain.
-pub(super) struct Compiled<'u> {
+pub(super) struct ChainPatch<'u> {
     units: &'u Units,
     pub patch: Patch,
     /// Number of fused kernels in the forward and in the backward pass.
     pub kernels: [usize; 2],
 }
 
-impl<'u> Compiled<'u> {
-    pub fn new(units: &'u Units, rule: &'static str) -> Compiled<'u> {
-        Compiled { units, patch: Patch::new(rule), kernels: [0; 2] }
+impl<'u> ChainPatch<'u> {
+    pub fn new(units: &'u Units, rule: &'static str) -> ChainPatch<'u> {
+        ChainPatch { units, patch: Patch::new(rule), kernels: [0; 2] }
     }
 
     pub fn chain(&mut self, chain: &Chain) {
@@ -70,7 +70,7 @@ impl<'u> Compiled<'u> {
         self.patch.insert.push((Place::Before(last.op), region));
         self.patch.remove.extend(members.iter().map(|unit| unit.op));
         let kernels =
-            |unit: &&Unit| if let Does::Elementwise { kernels, .. } = unit.does { kernels } else { 0 };
+            |unit: &&Unit| if let DeviceWork::Elementwise { kernels, .. } = unit.does { kernels } else { 0 };
         self.kernels[pass] += members.iter().map(kernels).sum::<usize>();
     }
 }

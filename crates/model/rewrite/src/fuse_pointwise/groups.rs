@@ -1,6 +1,6 @@
 //! Disjoint groups of ops that are merged (union-find).
 
-use super::units::Does;
+use super::units::DeviceWork;
 
 /// The groups of ops, each identified by any of its ops.
 pub(super) struct Groups {
@@ -22,7 +22,7 @@ struct Group {
 
 impl Groups {
     /// No groups yet, for this number of ops.
-    pub fn of(ops: usize) -> Groups {
+    pub fn new(ops: usize) -> Groups {
         Groups { parent: (0..ops).collect(), groups: (0..ops).map(|_| Group::default()).collect() }
     }
 
@@ -100,9 +100,9 @@ impl Groups {
     }
 
     /// Records that an op takes an output of `maker`; returns whether further takers matter.
-    pub fn taken(&mut self, maker: usize, at: usize, does: Does) -> bool {
+    pub fn taken(&mut self, maker: usize, at: usize, does: DeviceWork) -> bool {
         let group = self.root(maker);
-        if matches!(does, Does::Elementwise { .. }) {
+        if matches!(does, DeviceWork::Elementwise { .. }) {
             if self.root(at) != group && self.groups[group].takers.last() != Some(&at) {
                 self.groups[group].takers.push(at);
             }

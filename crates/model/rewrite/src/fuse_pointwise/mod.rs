@@ -7,7 +7,7 @@ mod units;
 
 use steptime_step::{Patch, Step};
 
-use self::compiled::Compiled;
+use self::compiled::ChainPatch;
 use self::units::Units;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -50,13 +50,13 @@ impl Rule for FusePointwise {
 impl FusePointwise {
     /// Fuses chosen ops of the forward pass only.
     pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
-        let units = Units::of(step, facts, among);
+        let units = Units::find(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {
             let reason = "no two elementwise ops of the forward pass follow one another alone".to_owned();
             return Err(Error::NothingToDo { reason });
         }
-        let mut compiled = Compiled::new(&units, self.name());
+        let mut compiled = ChainPatch::new(&units, self.name());
         chains.iter().for_each(|chain| compiled.chain(chain));
         let [forward, backward] = compiled.kernels;
         let mut patch = compiled.patch;

@@ -12,7 +12,7 @@ use crate::selection::Among;
 
 /// Device work of an outermost op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum DeviceWork {
     /// A number of elementwise kernels over `numel` elements each.
     Elementwise { kernels: usize, numel: u64 },
     /// No device work.
@@ -24,7 +24,7 @@ pub(super) enum Does {
 /// An outermost op.
 pub(super) struct Unit {
     pub op: OpId,
-    pub does: Does,
+    pub does: DeviceWork,
     /// Input tensors from outside, and output tensors.
     pub takes: Vec<TensorId>,
     pub gives: Vec<TensorId>,
@@ -42,7 +42,7 @@ pub(super) struct Units {
 pub(super) struct Takers([FxHashMap<TensorId, Vec<usize>>; 2]);
 
 impl Takers {
-    fn of(passes: [&[Unit]; 2]) -> Takers {
+    fn find(passes: [&[Unit]; 2]) -> Takers {
         Takers(passes.map(|units| {
             let mut takers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
             for (at, unit) in units.iter().enumerate() {
@@ -70,16 +70,16 @@ impl Takers {
 
 impl Units {
     /// The units of a step. Ops of the forward pass that are not in `among` are never part of a chain.
-    pub fn of(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
-        let passes = Passes::of(step);
-        let unit = |op: OpId| Unit::of(step, op, facts);
+    pub fn find(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
+        let passes = Passes::find(step);
+        let unit = |op: OpId| Unit::new(step, op, facts);
         let forward = passes.forward.into_iter().map(|op| match among.has(step, op) {
             true => unit(op),
-            false => Unit { does: Does::Other, ..unit(op) },
+            false => Unit { does: DeviceWork::Other, ..unit(op) },
         });
         let (forward, backward): (Vec<Unit>, Vec<Unit>) =
             (forward.collect(), passes.backward.into_iter().map(unit).collect());
-        let takers = Takers::of([&forward, &backward]);
+        let takers = Takers::find([&forward, &backward]);
         Units { forward, backward, takers }
     }
 
@@ -108,7 +108,7 @@ impl Units {
 }
 
 impl Unit {
-    fn of(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
+    fn new(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
         let (mut takes, mut gives) = (Vec::new(), Vec::new());
         let mut made: FxHashSet<TensorId> = FxHashSet::default();
         for call in calls(step, op) {
@@ -140,23 +140,23 @@ fn reads_nothing(step: &Step, op: OpId, facts: &Facts<'_>) -> bool {
     none && writes
 }
 
-fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> Does {
-    let mut all = Does::Nothing;
+fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> DeviceWork {
+    let mut all = DeviceWork::Nothing;
     for op in step.subtree(op) {
         let Some(lowered) = step.lower(op, facts.ops) else { continue };
         let kernel = match &*lowered {
             Lowering::Kernel(kernel) => &kernel.kernel,
-            Lowering::Unknown(_) if facts.ops.find(&step.ops[op].name).is_some() => return Does::Other,
+            Lowering::Unknown(_) if facts.ops.find(&step.ops[op].name).is_some() => return DeviceWork::Other,
             _ => continue,
         };
-        let Kernel::Elementwise(kernel) = kernel else { return Does::Other };
+        let Kernel::Elementwise(kernel) = kernel else { return DeviceWork::Other };
         all = match all {
-            _ if kernel.work == Work::Random => return Does::Other,
-            Does::Elementwise { kernels, numel } if numel == kernel.numel => {
-                Does::Elementwise { kernels: kernels + 1, numel }
+            _ if kernel.work == Work::Random => return DeviceWork::Other,
+            DeviceWork::Elementwise { kernels, numel } if numel == kernel.numel => {
+                DeviceWork::Elementwise { kernels: kernels + 1, numel }
             }
-            Does::Nothing => Does::Elementwise { kernels: 1, numel: kernel.numel },
-            _ => return Does::Other,
+            DeviceWork::Nothing => DeviceWork::Elementwise { kernels: 1, numel: kernel.numel },
+            _ => return DeviceWork::Other,
         };
     }
     all

@@ -4,25 +4,25 @@ use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, Place, TensorId, Uses};
 
 use super::groups::Group;
-use super::joined::{Joined, list};
+use super::joined::{ResultUse, list};
 use super::trail::{self, maker};
 use super::views::Views;
 use crate::new_ops::function;
 
 /// The gradient `[bags, columns]`, and a backward function to insert before that of the call; `None` where the gradient has an unknown form.
-pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(TensorId, Option<NewOp>)> {
+pub(super) fn build(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(TensorId, Option<NewOp>)> {
     let first = &group.members[0];
     let own = first.trained.as_ref()?.gradient;
     let columns: i64 = group.members.iter().map(|member| member.lookup.width).sum();
     let flat = [first.lookup.bags, columns];
     let comes = match group.joined {
-        Joined::Alone => own,
-        Joined::Stack(..) => {
+        ResultUse::Alone => own,
+        ResultUse::Stack(..) => {
             let root = maker(views.step, uses, own)?;
             views.patch.remove.push(root);
             trail::gradient(views.step, uses, root)?
         }
-        Joined::Cat(op, _) => {
+        ResultUse::Cat(op, _) => {
             let root = maker(views.step, uses, own)?;
             if list(views.step, op)?.len() == group.members.len() {
                 views.patch.remove.push(root);

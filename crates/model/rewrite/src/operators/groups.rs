@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
-use super::joined::{Joined, joined, list};
+use super::joined::{ResultUse, joined, list};
 use super::lookups::{Lookup, described, find};
-use super::trained::{self, Rules, Trained};
+use super::trained::{self, LookupBackward, Rules};
 use crate::updates;
 
 /// First op of a backward pass: it creates the gradient of the loss by itself.
@@ -16,15 +16,15 @@ const BEGINS: &str = "aten::ones_like";
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub lookup: Lookup,
-    pub trained: Option<Trained>,
-    joined: Joined,
+    pub trained: Option<LookupBackward>,
+    joined: ResultUse,
 }
 
 /// Lookups for one call.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub members: Vec<Member>,
-    pub joined: Joined,
+    pub joined: ResultUse,
     /// The operators' name of the optimizer.
     pub optimizer: Option<&'static str>,
     /// The last lookup of the group to run, ...
@@ -37,7 +37,7 @@ pub(super) struct Group {
 
 impl Group {
     /// A group without the positions of its ops.
-    fn new(members: Vec<Member>, joined: Joined, optimizer: Option<&'static str>) -> Group {
+    fn new(members: Vec<Member>, joined: ResultUse, optimizer: Option<&'static str>) -> Group {
         let last = members[0].lookup.op;
         Group { members, joined, optimizer, last, first: None, begins: None }
     }
@@ -48,7 +48,7 @@ impl Group {
     }
 
     /// The trained lookups of the group.
-    pub fn trained(&self) -> impl Iterator<Item = &Trained> {
+    pub fn trained(&self) -> impl Iterator<Item = &LookupBackward> {
         self.members.iter().filter_map(|member| member.trained.as_ref())
     }
 }
@@ -57,18 +57,19 @@ impl Group {
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
 /// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
-pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
-    let uses = Uses::of(step);
+pub(super) fn build(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
+    let uses = Uses::find(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
         let refused = refuses(lookup);
         left.extend(refused.clone());
         refused.is_none()
     });
-    let trained = trained::of(step, &uses, &lookups);
-    let own =
-        |trained: &Option<Trained>| trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default();
-    let updates = updates::of(step, trained.iter().map(own).collect());
+    let trained = trained::find(step, &uses, &lookups);
+    let own = |trained: &Option<LookupBackward>| {
+        trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default()
+    };
+    let updates = updates::find(step, trained.iter().map(own).collect());
     let mut rules = Rules::default();
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for (at, (lookup, trained)) in lookups.into_iter().zip(trained).enumerate() {
@@ -112,7 +113,7 @@ fn in_order(step: &Step, groups: &mut [Group]) {
     for group in groups.iter_mut() {
         let ops = group.members.iter().map(|member| member.lookup.op);
         group.last = ops.max_by_key(place).unwrap_or(group.last);
-        let functions: Vec<OpId> = group.trained().map(Trained::function).collect();
+        let functions: Vec<OpId> = group.trained().map(LookupBackward::function).collect();
         let running = functions.iter().copied().filter(|op| place(op).is_some());
         group.first = running.min_by_key(place).or(functions.first().copied());
         group.begins = begins.get(&step.ops[group.members[0].lookup.op].thread).copied();
@@ -123,10 +124,10 @@ fn in_order(step: &Step, groups: &mut [Group]) {
 fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
     let (lookup, joined) = (&member.lookup, member.joined);
     let (op, dims) = match joined {
-        Joined::Cat(op, _) | Joined::Stack(op, _) => {
+        ResultUse::Cat(op, _) | ResultUse::Stack(op, _) => {
             (Some(op), step.tensors[lookup.result].value.shape.len())
         }
-        Joined::Alone => (None, 0),
+        ResultUse::Alone => (None, 0),
     };
     let dtype = step.tensors[lookup.indices].value.dtype;
     let key = (lookup.bags, lookup.mean, dtype, optimizer, op, dims);
@@ -139,20 +140,20 @@ fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: O
 /// Consecutive lookups of a group, in order. A `stack` needs all of its inputs in the group, or each lookup is alone.
 fn runs(step: &Step, mut group: Group) -> Vec<Group> {
     let place = |member: &Member| match member.joined {
-        Joined::Cat(_, at) | Joined::Stack(_, at) => at,
-        Joined::Alone => 0,
+        ResultUse::Cat(_, at) | ResultUse::Stack(_, at) => at,
+        ResultUse::Alone => 0,
     };
     group.members.sort_by_key(place);
     let all = match group.joined {
-        Joined::Stack(op, _) => list(step, op).map_or(0, <[TensorId]>::len),
+        ResultUse::Stack(op, _) => list(step, op).map_or(0, <[TensorId]>::len),
         _ => 0,
     };
-    let of = |members: Vec<Member>, joined: Joined| Group::new(members, joined, group.optimizer);
+    let of = |members: Vec<Member>, joined: ResultUse| Group::new(members, joined, group.optimizer);
     match group.joined {
-        Joined::Stack(..) if group.members.len() < all => {
-            group.members.into_iter().map(|member| of(vec![member], Joined::Alone)).collect()
+        ResultUse::Stack(..) if group.members.len() < all => {
+            group.members.into_iter().map(|member| of(vec![member], ResultUse::Alone)).collect()
         }
-        Joined::Cat(op, _) => {
+        ResultUse::Cat(op, _) => {
             let mut runs: Vec<Vec<Member>> = Vec::new();
             for member in group.members {
                 match runs.last_mut() {
@@ -165,7 +166,7 @@ fn runs(step: &Step, mut group: Group) -> Vec<Group> {
             runs.into_iter()
                 .map(|run| {
                     let at = place(&run[0]);
-                    of(run, Joined::Cat(op, at))
+                    of(run, ResultUse::Cat(op, at))
                 })
                 .collect()
         }

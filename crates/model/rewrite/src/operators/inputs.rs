@@ -12,13 +12,13 @@ use crate::new_ops::op;
 
 /// Inputs made for earlier calls.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Made {
+pub(super) struct InputCache {
     /// Keys are the joined pieces, or one matrix whose columns they are.
     indices: Vec<(Vec<TensorId>, TensorId)>,
     offsets: Vec<(i64, Dtype, TensorId)>,
 }
 
-impl Made {
+impl InputCache {
     /// Numbers of stored indices and offsets.
     pub fn counts(&self) -> [usize; 2] {
         [self.indices.len(), self.offsets.len()]
@@ -40,12 +40,12 @@ pub(super) struct Inputs {
 }
 
 /// Makes the inputs; `removed` are the ops that took them before.
-pub(super) fn of(
+pub(super) fn build(
     views: &mut Views<'_>,
     uses: &Uses,
     group: &Group,
     removed: &[OpId],
-    made: &mut Made,
+    made: &mut InputCache,
 ) -> Inputs {
     let pieces: Vec<TensorId> = group.members.iter().map(|member| member.lookup.indices).collect();
     let columns = columns(views, uses, &pieces).filter(|_| pieces.len() > 1);
@@ -111,7 +111,13 @@ fn row(views: &mut Views<'_>, tensor: TensorId, ops: &mut Vec<NewOp>) -> TensorI
 }
 
 /// Offsets of all bags, with the end of the last one: copied to the device where a bag's offsets were, else from before the step like the tables.
-fn offsets(views: &mut Views<'_>, uses: &Uses, group: &Group, removed: &[OpId], made: &mut Made) -> TensorId {
+fn offsets(
+    views: &mut Views<'_>,
+    uses: &Uses,
+    group: &Group,
+    removed: &[OpId],
+    made: &mut InputCache,
+) -> TensorId {
     let step = views.step;
     let each: Vec<TensorId> = group.members.iter().filter_map(|member| member.lookup.offsets).collect();
     let count = group.members[0].lookup.bags.saturating_mul(group.members.len() as i64).saturating_add(1);

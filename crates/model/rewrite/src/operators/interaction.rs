@@ -15,7 +15,7 @@ const PLAN: i64 = 1;
 
 /// A patch for each interaction.
 pub(super) fn patches(step: &Step, rule: &'static str) -> Vec<Patch> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let found = step.running().into_iter().filter_map(|op| dot(step, &uses, op));
     found.filter_map(|dot| patch(step, &uses, &dot, rule)).collect()
 }
@@ -38,7 +38,7 @@ fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patc
     views.patch.insert.push((Place::Before(join), own));
     views.patch.remove.extend(&dot.ops);
     if trained {
-        let backward = interaction_backward::of(step, uses, dot)?;
+        let backward = interaction_backward::find(step, uses, dot)?;
         insert(&mut views, dot, &backward);
         backward.bypass(uses, &mut views.patch, step);
     }

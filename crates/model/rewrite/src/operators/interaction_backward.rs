@@ -32,7 +32,7 @@ pub(super) fn is_trained(step: &Step, uses: &Uses, dot: &Dot) -> bool {
 }
 
 /// The functions; `None` where the gradients take an unknown path.
-pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
+pub(super) fn find(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
     let mut functions = vec![product(step, uses, dot)?];
     // From the product back to the incoming gradient of the result.
     let comes = loop {

@@ -3,7 +3,7 @@
 use steptime_step::Step;
 
 use super::calls::Calls;
-use super::fbgemm::Fused;
+use super::fbgemm::FusedTables;
 use super::groups::Group;
 use super::inputs::Inputs;
 use super::lookups::{Lookup, described};
@@ -34,7 +34,7 @@ impl Library {
     ) -> Box<dyn Calls + 'c> {
         match self {
             Library::Steptime => Box::new(Pool { group, inputs }),
-            Library::Fbgemm => Box::new(Fused::of(views, group, inputs)),
+            Library::Fbgemm => Box::new(FusedTables::new(views, group, inputs)),
         }
     }
 

@@ -24,9 +24,9 @@ mod views;
 
 use steptime_step::{Draft, Patch, Step, Uses};
 
-use self::inputs::Made;
+use self::inputs::InputCache;
 use self::library::Library;
-use self::state::Leaving;
+use self::state::OptimizerRemoval;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -108,7 +108,7 @@ struct Lookups {
 }
 
 fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups, Error> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let (mut found, _) = lookups::find(step, &uses);
     found.retain(|lookup| library.refuses(step, lookup).is_none());
     let mut patches = stacked::patches(step, &uses, &found, rule);
@@ -116,9 +116,9 @@ fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups,
     for patch in &patches {
         draft.patch(patch)?;
     }
-    let (groups, mut left) = groups::of(draft.step(), |lookup| library.refuses(draft.step(), lookup));
-    let mut made = Made::default();
-    let mut leaving = Leaving::of(draft.step(), &groups);
+    let (groups, mut left) = groups::build(draft.step(), |lookup| library.refuses(draft.step(), lookup));
+    let mut made = InputCache::default();
+    let mut leaving = OptimizerRemoval::find(draft.step(), &groups);
     for group in &groups {
         let known = made.counts();
         let Some(patch) = one_call::patch(&draft, group, &mut made, &mut leaving, library, rule) else {

@@ -3,9 +3,9 @@
 use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, Step, TensorId};
 
 use super::groups::Group;
-use super::inputs::{self, Made};
+use super::inputs::{self, InputCache};
 use super::library::Library;
-use super::state::{self, Leaving};
+use super::state::{self, OptimizerRemoval};
 use super::views::Views;
 use super::{gradient, results, trail};
 
@@ -13,8 +13,8 @@ use super::{gradient, results, trail};
 pub(super) fn patch(
     draft: &Draft,
     group: &Group,
-    made: &mut Made,
-    leaving: &mut Leaving,
+    made: &mut InputCache,
+    leaving: &mut OptimizerRemoval,
     library: Library,
     rule: &'static str,
 ) -> Option<Patch> {
@@ -22,16 +22,16 @@ pub(super) fn patch(
     let mut views = Views { step, patch: Patch::new(rule) };
     let mut removed: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
     removed.extend(group.trained().flat_map(|trained| trained.roots.iter().copied()));
-    let inputs = inputs::of(&mut views, uses, group, &removed, made);
+    let inputs = inputs::build(&mut views, uses, group, &removed, made);
     let at = Place::Before(group.last);
-    let (pooled, after) = results::of(&mut views, group);
+    let (pooled, after) = results::build(&mut views, group);
     let calls = library.calls(&mut views, group, &inputs);
     let forward = calls.forward(&mut views, pooled);
     for op in inputs.ops.iter().cloned().chain(forward).chain(after) {
         views.patch.insert.push((at, op));
     }
     if let Some(first) = group.first.filter(|_| group.is_updated()) {
-        let (comes, functions) = gradient::of(&mut views, uses, group)?;
+        let (comes, functions) = gradient::build(&mut views, uses, group)?;
         let backward = calls.backward(&mut views, comes);
         views.patch.insert.extend(functions.into_iter().chain(backward).map(|op| (Place::Before(first), op)));
         leaving.leave(&mut views.patch, step, group);

@@ -4,12 +4,12 @@ use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, TensorId};
 
 use super::groups::Group;
-use super::joined::{Joined, list};
+use super::joined::{ResultUse, list};
 use super::lookups::tensor;
 use super::views::Views;
 
 /// The output of the call, `[bags, columns]`, and the op after it.
-pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
+pub(super) fn build(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
     let step = views.step;
     let lookups = || group.members.iter().map(|member| &member.lookup);
     let first = &group.members[0].lookup;
@@ -17,17 +17,17 @@ pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewO
     let is_flat = step.tensors[first.result].value.shape.len() == 2;
     let apart = [first.bags, group.members.len() as i64, first.width];
     match group.joined {
-        Joined::Alone if is_flat => (first.result, None),
-        Joined::Alone => {
+        ResultUse::Alone if is_flat => (first.result, None),
+        ResultUse::Alone => {
             let shape = step.tensors[first.result].value.shape.clone();
             shaped(views, first.table, &flat, &shape, Some(first.result))
         }
-        Joined::Stack(op, _) => {
+        ResultUse::Stack(op, _) => {
             let given = given(views, op);
             views.patch.remove.push(op);
             shaped(views, first.table, &flat, &apart, given)
         }
-        Joined::Cat(op, _) => {
+        ResultUse::Cat(op, _) => {
             // Other lookups of the list may have been merged already.
             let now = list(step, op).unwrap_or_default();
             let at = now.iter().position(|&tensor| tensor == first.result).unwrap_or_default();

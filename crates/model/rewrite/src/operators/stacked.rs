@@ -35,7 +35,7 @@ fn patch(step: &Step, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'st
     }
     let mut views = Views { step, patch: Patch::new(rule) };
     let flat = [bags, count.saturating_mul(width)];
-    if let Some(Backward { root, own, gradients }) = Backward::of(step, uses, stack, &vectors)? {
+    if let Some(Backward { root, own, gradients }) = Backward::find(step, uses, stack, &vectors)? {
         let comes = trail::gradient(step, uses, root)?;
         let (reshape, seen) = views.reshape(comes, &flat);
         let before = function("ViewBackward0", &[comes], vec![reshape]);
@@ -70,7 +70,7 @@ struct Backward {
 
 impl Backward {
     /// The backward of a stack: `Some(None)` without a backward pass, `None` where it has an unknown form.
-    fn of(step: &Step, uses: &Uses, stack: OpId, vectors: &[TensorId]) -> Option<Option<Backward>> {
+    fn find(step: &Step, uses: &Uses, stack: OpId, vectors: &[TensorId]) -> Option<Option<Backward>> {
         let number = step.ops[stack].sequence;
         let is_own =
             |op: &OpId| step.ops[*op].name.starts_with("StackBackward") && !step.event(*op).is_engine();

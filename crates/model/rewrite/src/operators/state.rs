@@ -22,7 +22,7 @@ pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
 }
 
 /// Removes tables from their optimizers, group by group. Lists of tensors are shortened once, after the last group.
-pub(super) struct Leaving {
+pub(super) struct OptimizerRemoval {
     updates: Updates,
     /// For each list of `updates`, the ops inside its op, and the positions of removed tables.
     children: Vec<Vec<OpId>>,
@@ -36,13 +36,13 @@ pub(super) struct Leaving {
     groups: usize,
 }
 
-impl Leaving {
+impl OptimizerRemoval {
     /// The optimizers of a step before any table is removed.
-    pub(super) fn of(step: &Step, groups: &[Group]) -> Leaving {
+    pub(super) fn find(step: &Step, groups: &[Group]) -> OptimizerRemoval {
         let trained = groups.iter().flat_map(Group::trained);
-        let updates = updates::of(step, trained.map(|one| one.own.clone()).collect());
+        let updates = updates::find(step, trained.map(|one| one.own.clone()).collect());
         let children = updates.lists.iter().map(|(op, _)| step.ops[*op].children.clone()).collect();
-        Leaving {
+        OptimizerRemoval {
             children,
             left: vec![FxHashSet::default(); updates.lists.len()],
             updates,

@@ -14,7 +14,7 @@ use crate::updates;
 
 /// The backward pass of one lookup.
 #[derive(Debug, Clone)]
-pub(crate) struct Trained {
+pub(crate) struct LookupBackward {
     /// Its backward function, and the function that accumulates its gradient.
     pub roots: Vec<OpId>,
     /// The incoming gradient.
@@ -27,7 +27,7 @@ pub(crate) struct Trained {
     pub shared: bool,
 }
 
-impl Trained {
+impl LookupBackward {
     /// The backward function.
     pub fn function(&self) -> OpId {
         self.roots[0]
@@ -35,7 +35,7 @@ impl Trained {
 }
 
 /// The backward pass of each lookup, where it has one. Of identical lookups, the last has the first backward op.
-pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
+pub(crate) fn find(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<LookupBackward>> {
     let named = |op: &OpId| {
         let name = &*step.ops[*op].name;
         name == "aten::embedding_backward" || name.starts_with("aten::_embedding_bag_backward")
@@ -45,7 +45,7 @@ pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Tra
         let at = backward.iter().rposition(|&op| belongs(step, op, lookup))?;
         trained(step, lookup, backward.remove(at))
     };
-    let mut all: Vec<Option<Trained>> = lookups.iter().map(one).collect();
+    let mut all: Vec<Option<LookupBackward>> = lookups.iter().map(one).collect();
     for trained in all.iter_mut().flatten() {
         let mut others = trained.made.iter().flat_map(|&made| uses.consumers(made));
         trained.shared = others.any(|&op| {
@@ -69,7 +69,7 @@ fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
         && gradient == Some(lookup.width)
 }
 
-fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
+fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<LookupBackward> {
     let gradient = tensor(&step.ops[op].call.as_deref()?.inputs, 0)?;
     let function = step.outermost(op);
     let mut roots = vec![function];
@@ -83,7 +83,7 @@ fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
     let added =
         added.flat_map(|&own| step.ops[own].children.iter()).filter_map(|&op| step.ops[op].call.as_deref());
     made.extend(added.flat_map(Call::gives));
-    Some(Trained { roots, gradient, own, made, shared: false })
+    Some(LookupBackward { roots, gradient, own, made, shared: false })
 }
 
 /// The rules of optimizers, each read once, with whether there is weight decay.

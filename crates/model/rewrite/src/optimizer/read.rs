@@ -73,7 +73,7 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
                 && ops.len().is_multiple_of(sequence.len())
                 && ops.iter().zip(sequence.iter().cycle()).all(|(&op, call)| step.ops[op].name == call.name);
             if fits {
-                let roles = roles::of(rule, &sequence);
+                let roles = roles::assign(rule, &sequence);
                 let groups = ops.chunks(sequence.len()).map(|chunk| lists(step, chunk, &roles)).collect();
                 return Some(Read { optimizer, groups });
             }

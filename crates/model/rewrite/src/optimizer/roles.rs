@@ -24,7 +24,7 @@ use Role::{Divisor, First, Gradient, Largest, Parameter, Second};
 pub(super) type Roles = (Vec<Role>, Option<Role>);
 
 /// Roles for each op of an update of one parameter, or of one list of them.
-pub(super) fn of(rule: Rule, ops: &[OpCall]) -> Vec<Roles> {
+pub(super) fn assign(rule: Rule, ops: &[OpCall]) -> Vec<Roles> {
     let mut before: Vec<&str> = Vec::new();
     let mut all = Vec::new();
     for (at, op) in ops.iter().enumerate() {

@@ -37,7 +37,7 @@ impl Writer<'_> {
     fn update(&mut self, mut lists: Lists) -> Vec<NewOp> {
         let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
         let sequence = lists::sequence(&self.optimizer, parameters);
-        let roles = roles::of(self.optimizer.rule, &sequence);
+        let roles = roles::assign(self.optimizer.rule, &sequence);
         let mut counts = Counts { step: self.step, patch: self.patch, form: self.optimizer.form, parameters };
         let rule = self.optimizer.rule;
         let adam = matches!(rule, Rule::Adam { .. } | Rule::AdamW { .. });

@@ -24,14 +24,14 @@ pub(super) enum Adopt {
 
 /// The ops of a step, and the op that each backward function differentiates.
 #[derive(Debug)]
-pub(super) struct Near {
+pub(super) struct OpIndex {
     /// Running ops, except collectives and the ops inside them: tensors of other ranks have the samples of those.
     running: Vec<OpId>,
     forward: FxHashMap<i64, OpId>,
 }
 
-impl Near {
-    pub fn of(step: &Step, running: Vec<OpId>) -> Near {
+impl OpIndex {
+    pub fn new(step: &Step, running: Vec<OpId>) -> OpIndex {
         let mut forward = FxHashMap::default();
         for &op in &running {
             let row = &step.ops[op];
@@ -44,7 +44,7 @@ impl Near {
         }
         let collectives = running.iter().filter(|&&op| is_exchange(step, op));
         let apart: FxHashSet<OpId> = collectives.flat_map(|&op| step.subtree(op)).collect();
-        Near { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
+        OpIndex { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
     }
 
     /// The unknown sizes of tensors that follow from tensors of surrounding ops.
@@ -55,7 +55,7 @@ impl Near {
             let open: SmallVec<[TensorId; 4]> = call
                 .takes()
                 .chain(call.gives())
-                .filter(|&tensor| forms.of(tensor).iter().any(Option::is_none))
+                .filter(|&tensor| forms.get(tensor).iter().any(Option::is_none))
                 .collect();
             if open.is_empty() {
                 continue;
@@ -82,10 +82,10 @@ impl Near {
     ) {
         let value = &step.tensors[tensor].value;
         // At this stage unknown sizes do not grow, so all are known.
-        let known = |other: &&TensorId| how == Adopt::Sizes || forms.of(**other).iter().all(Option::is_some);
+        let known = |other: &&TensorId| how == Adopt::Sizes || forms.get(**other).iter().all(Option::is_some);
         let others = || around.iter().filter(known).filter(|&&other| other != tensor);
         let alike = others().filter(|&&other| step.tensors[other].value.shape == value.shape);
-        if let Some(forms) = agreed(alike.map(|&other| forms.of(other))) {
+        if let Some(forms) = agreed(alike.map(|&other| forms.get(other))) {
             return found.extend(all(tensor, &forms));
         }
         // Tensors with an identity are reached by links only.
@@ -106,9 +106,9 @@ impl Near {
         if let Some(forms) = agreed(reshaped) {
             return found.extend(all(tensor, &forms));
         }
-        for (at, &size) in value.shape.iter().enumerate().filter(|&(at, _)| forms.of(tensor)[at].is_none()) {
+        for (at, &size) in value.shape.iter().enumerate().filter(|&(at, _)| forms.get(tensor)[at].is_none()) {
             let sizes = others().flat_map(|&other| {
-                let each = step.tensors[other].value.shape.iter().zip(forms.of(other));
+                let each = step.tensors[other].value.shape.iter().zip(forms.get(other));
                 each.filter(|&(&own, _)| own == size).map(|(_, form)| std::slice::from_ref(form))
             });
             if let Some(forms) = agreed(sizes).filter(|_| size > 1) {
@@ -157,7 +157,7 @@ fn turned(
     tensor: TensorId,
 ) -> Option<SmallVec<[Option<Form>; 5]>> {
     let order = turn(step, other, tensor)?;
-    Some(order.iter().map(|&own| forms.of(other)[own].clone()).collect())
+    Some(order.iter().map(|&own| forms.get(other)[own].clone()).collect())
 }
 
 /// For each dimension of a tensor, the dimension of another with the same size and stride.

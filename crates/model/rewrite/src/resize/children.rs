@@ -7,7 +7,7 @@ use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
 /// The patch that removes and inserts inner calls of ops whose calls change after a resize, which changes only shapes and arguments. Empty where no
 /// calls change.
 pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str) -> Patch {
-    let resized = Resized::by(resize);
+    let resized = ResizedCalls::by(resize);
     let mut patch = Patch::new(rule);
     let mut taken: Option<Uses> = None;
     let mut changed: FxHashMap<OpId, Call> = FxHashMap::default();
@@ -23,7 +23,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
         if removed.is_empty() && added.is_empty() {
             continue;
         }
-        let uses = taken.get_or_insert_with(|| Uses::of(step));
+        let uses = taken.get_or_insert_with(|| Uses::find(step));
         let Some(instead) = instead(step, uses, op, &removed) else { continue };
         for (consumer, from, to) in instead {
             let call = changed.entry(consumer).or_insert_with(|| {
@@ -95,14 +95,14 @@ fn instead(step: &Step, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpI
 }
 
 /// Calls and tensors that a patch changes.
-struct Resized<'p> {
+struct ResizedCalls<'p> {
     calls: FxHashMap<OpId, &'p Call>,
     tensors: FxHashMap<TensorId, &'p steptime_aten::Tensor>,
 }
 
-impl<'p> Resized<'p> {
-    fn by(patch: &'p Patch) -> Resized<'p> {
-        Resized {
+impl<'p> ResizedCalls<'p> {
+    fn by(patch: &'p Patch) -> ResizedCalls<'p> {
+        ResizedCalls {
             calls: patch.change.iter().map(|(op, call)| (*op, call)).collect(),
             tensors: patch.reshape.iter().map(|(tensor, value)| (*tensor, value)).collect(),
         }

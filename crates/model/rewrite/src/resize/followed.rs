@@ -10,17 +10,17 @@ use super::solve::solve;
 
 /// Inputs of a step that depend on the batch, and the dimensions that grow with it.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct BatchPropagation {
     pub(super) seeds: Seeds,
     pub(super) forms: Forms,
     /// Passes whose gradients are accumulated: the batch is divided among them.
     pub(super) passes: u64,
 }
 
-impl Followed {
+impl BatchPropagation {
     /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension
     /// contradict.
-    pub(super) fn of(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Followed {
+    pub(super) fn build(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> BatchPropagation {
         let mut seeds = seeds::find(step, ops, batch, dims);
         let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
         let from = batch / passes;
@@ -29,16 +29,16 @@ impl Followed {
         }
         // Without growing inputs there is nothing to propagate.
         if seeds.dims.is_empty() {
-            return Followed { seeds, forms: Forms::default(), passes };
+            return BatchPropagation { seeds, forms: Forms::default(), passes };
         }
         let forms = solve(step, ops, &seeds, from);
         if forms.astray > 0 && !seeds.ambiguous.is_empty() {
             let others = seeds.others(step, from);
             let found = solve(step, ops, &others, from);
             if found.astray < forms.astray {
-                return Followed { seeds: others, forms: found, passes };
+                return BatchPropagation { seeds: others, forms: found, passes };
             }
         }
-        Followed { seeds, forms, passes }
+        BatchPropagation { seeds, forms, passes }
     }
 }

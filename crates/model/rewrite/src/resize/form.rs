@@ -71,10 +71,10 @@ impl Factor {
 
 impl Form {
     pub fn constant(size: i64) -> Form {
-        Form::of(Factor::constant(size))
+        Form::from_factor(Factor::constant(size))
     }
 
-    pub fn of(factor: Factor) -> Form {
+    pub fn from_factor(factor: Factor) -> Form {
         Form::product(&[factor])
     }
 
@@ -82,7 +82,7 @@ impl Form {
     /// multiple.
     pub fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
         let times = |size: i64| {
-            (from > 0 && size > 0 && size % from == 0).then(|| Form::of(Factor::times(size / from)))
+            (from > 0 && size > 0 && size % from == 0).then(|| Form::from_factor(Factor::times(size / from)))
         };
         let ends = || if shape.len() == 1 && from > 1 { times(shape[at] - 1)?.plus(1) } else { None };
         times(*shape.get(at)?).or_else(ends)
@@ -143,7 +143,7 @@ impl Form {
         }
         let each = parts.iter().map(|part| part.linear());
         let sum = each.reduce(|sum, part| sum?.plus(part?))??;
-        Some(Form::of(sum))
+        Some(Form::from_factor(sum))
     }
 
     /// The size plus a fixed number.
@@ -154,7 +154,7 @@ impl Form {
     /// The difference of two sizes.
     pub fn minus(&self, other: &Form) -> Option<Form> {
         let other = other.linear()?.by(-1)?;
-        Some(Form::of(self.linear()?.plus(other)?))
+        Some(Form::from_factor(self.linear()?.plus(other)?))
     }
 
     /// The size of a number of concatenated copies.
@@ -172,7 +172,7 @@ impl Form {
         }
         let common = gcd(size, of).max(1);
         let share = whole.by(size / common)?;
-        Some(Form::of(share.part(of / common)?))
+        Some(Form::from_factor(share.part(of / common)?))
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn sizes_follow_what_grows() {
-        let samples = Form::of(Factor::times(1));
+        let samples = Form::from_factor(Factor::times(1));
         let tokens = Form::product(&[Factor::times(1), Factor::constant(4), Factor::constant(32)]);
         assert_eq!((samples.size(16), tokens.size(16), tokens.size(64)), (Some(16), Some(2048), Some(8192)));
         let joined = Form::sum(&[&samples, &Form::constant(3)]).unwrap();

@@ -47,7 +47,7 @@ impl Forms {
     }
 
     /// The form of each dimension of a tensor.
-    pub fn of(&self, tensor: TensorId) -> &[Option<Form>] {
+    pub fn get(&self, tensor: TensorId) -> &[Option<Form>] {
         &self.sizes[tensor]
     }
 
@@ -109,7 +109,7 @@ impl Forms {
         let unsure = seeds.unsure.iter().copied().filter(|&tensor| !known(tensor));
         self.guessed = unsure.filter_map(|tensor| Some(Dim { tensor, at: of_its_size(tensor)? })).collect();
         for &dim in &self.guessed {
-            self.sizes[dim.tensor][dim.at] = Some(Form::of(Factor::times(1)));
+            self.sizes[dim.tensor][dim.at] = Some(Form::from_factor(Factor::times(1)));
         }
         !self.guessed.is_empty()
     }

@@ -51,32 +51,32 @@ pub(super) enum Link {
 }
 
 /// Origins of tensors, on which the links of an op depend beside its arguments.
-pub(super) struct Made {
+pub(super) struct TensorOrigins {
     sparse: Sparse,
     joins: Joins,
 }
 
-impl Made {
+impl TensorOrigins {
     /// The origins in a step.
-    pub fn of(step: &Step) -> Made {
-        Made { sparse: Sparse::of(step), joins: Joins::of(step) }
+    pub fn find(step: &Step) -> TensorOrigins {
+        TensorOrigins { sparse: Sparse::find(step), joins: Joins::find(step) }
     }
 }
 
 /// An op with its tensors, by argument.
-struct Seen<'s> {
+struct OpTensors<'s> {
     step: &'s Step,
     op: OpId,
     ids: &'s Call,
     call: &'s OpCall,
     /// The call with named arguments, where the op is known.
     bound: Option<BoundCall<'s>>,
-    made_of: &'s Made,
+    made_of: &'s TensorOrigins,
     links: Vec<Link>,
 }
 
 /// The links that an op makes between its tensors.
-pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link> {
+pub(super) fn find(step: &Step, op: OpId, ops: &OpSet, made_of: &TensorOrigins) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
     // Tensors received from other ranks have the samples of those.
     if is_exchange(step, op) {
@@ -86,7 +86,7 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link
     let composite = inside
         && ops.find(&call.name).is_some()
         && step.lower(op, ops).is_some_and(|lowered| *lowered == Lowering::Children);
-    let mut seen = Seen { step, op, ids, call, bound: ops.bind(call), made_of, links: Vec::new() };
+    let mut seen = OpTensors { step, op, ids, call, bound: ops.bind(call), made_of, links: Vec::new() };
     // The links of an op that calls others are those of the inner ops, unless none was recorded.
     if !(seen.by_name() || composite) {
         seen.by_place_from_the_end();
@@ -102,7 +102,7 @@ pub(super) fn is_exchange(step: &Step, op: OpId) -> bool {
             && step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some()))
 }
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     fn input(&self, arg: usize) -> Option<TensorId> {
         self.ids.inputs.get(arg)?.tensors().first().copied()
     }

@@ -16,7 +16,7 @@ use steptime_aten::OpSet;
 use steptime_step::{Patch, Step, TensorId};
 
 pub use self::dims::BatchDims;
-use self::followed::Followed;
+use self::followed::BatchPropagation;
 use self::forms::Forms;
 pub(crate) use self::seeds::Seeds;
 use self::solve::solve;
@@ -72,10 +72,10 @@ impl Rule for ResizeBatch {
         if self.to == from {
             return Ok(Vec::new());
         }
-        let follow = || Followed::of(step, facts.ops, from, &self.dims);
+        let follow = || BatchPropagation::build(step, facts.ops, from, &self.dims);
         let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
         let own = if known.is_none() { Some(follow()) } else { None };
-        let Some(Followed { seeds, forms, passes }) =
+        let Some(BatchPropagation { seeds, forms, passes }) =
             known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
         else {
             return Err(Error::NoBatchDim { batch: from });

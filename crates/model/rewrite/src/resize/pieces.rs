@@ -15,9 +15,9 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub fn of(step: &Step) -> Pieces {
+    pub fn find(step: &Step) -> Pieces {
         let mut of: FxHashMap<(TensorId, i64), Vec<(i64, TensorId)>> = FxHashMap::default();
-        for piece in step.running().into_iter().filter_map(|op| Piece::of(step, op)) {
+        for piece in step.running().into_iter().filter_map(|op| Piece::find(step, op)) {
             let known = of.entry((piece.whole, piece.dim)).or_default();
             if !known.iter().any(|(start, _)| *start == piece.start) {
                 known.push((piece.start, piece.tensor));
@@ -32,7 +32,7 @@ impl Pieces {
         if CUTS.contains(&&*step.ops[op].name) {
             return cut(step, op, call, more);
         }
-        let Some(piece) = Piece::of(step, op) else { return };
+        let Some(piece) = Piece::find(step, op) else { return };
         let before = self.of[&(piece.whole, piece.dim)].iter().filter(|(start, _)| *start < piece.start);
         let moved: i64 = before.map(|&(_, tensor)| more(tensor, piece.dim)).sum();
         let grown = more(piece.tensor, piece.dim) * piece.by;
@@ -77,7 +77,7 @@ struct Piece {
 }
 
 impl Piece {
-    fn of(step: &Step, op: OpId) -> Option<Piece> {
+    fn find(step: &Step, op: OpId) -> Option<Piece> {
         let row = &step.ops[op];
         let (_, is_length) = PIECES.iter().find(|(name, _)| *name == row.name)?;
         let call = row.call.as_deref()?;

@@ -28,7 +28,7 @@ pub(crate) struct Seeds {
 
 impl Seeds {
     /// Some dimensions of a model; no tensors are kept.
-    pub fn of(dims: Vec<(TensorId, usize)>) -> Seeds {
+    pub fn new(dims: Vec<(TensorId, usize)>) -> Seeds {
         let kept = FxHashSet::default();
         Seeds { dims, kept, unsure: Vec::new(), ambiguous: Vec::new(), samples: false }
     }
@@ -87,10 +87,10 @@ pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
 /// Finds inputs that grow with the batch: tensors from before the step, or created by the script without inputs, that the step does not keep. The
 /// first dimension of the batch size is chosen. Other sizes may follow from these.
 pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let kept = kept(step, ops, &uses);
     let samples = i64::try_from(batch).unwrap_or(i64::MAX);
-    let mut seeds = Seeds { kept, samples: true, ..Seeds::of(Vec::new()) };
+    let mut seeds = Seeds { kept, samples: true, ..Seeds::new(Vec::new()) };
     let mut inputs: Vec<TensorId> = Vec::new();
     for tensor in step.tensors.keys() {
         let is_input = match uses.producer(tensor) {

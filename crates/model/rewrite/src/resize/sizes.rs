@@ -19,13 +19,13 @@ pub(super) fn patch(
     let mut patch = Patch::new(rule);
     for (id, tensor) in step.tensors.iter_enumerated() {
         if forms.grows(id) {
-            let value = resized(&tensor.value, forms.of(id), to);
+            let value = resized(&tensor.value, forms.get(id), to);
             let value = value.ok_or_else(|| Error::TooLarge { op: taker(step, id) })?;
             patch.reshape.push((id, value));
         }
     }
     let new = |id: TensorId| patch.reshape.binary_search_by_key(&id, |(id, _)| *id).ok();
-    let pieces = Pieces::of(step);
+    let pieces = Pieces::find(step);
     let more = |tensor: TensorId, dim: i64| {
         let old = step.tensors[tensor].value.size(dim);
         new(tensor).map_or(0, |at| patch.reshape[at].1.size(dim) - old)
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn grown(tensor: &Tensor, factors: &[Option<Factor>], to: u64) -> Option<Tensor> {
-        let forms: Vec<Option<Form>> = factors.iter().map(|factor| factor.map(Form::of)).collect();
+        let forms: Vec<Option<Form>> = factors.iter().map(|factor| factor.map(Form::from_factor)).collect();
         resized(tensor, &forms, to)
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_dimension_grows() {
-        let part = Form::of(Factor::times(1)).plus(36).unwrap();
+        let part = Form::from_factor(Factor::times(1)).plus(36).unwrap();
         let tensor = Tensor::contiguous(&[2048, 100], F32);
         let larger = resized(&tensor, &[None, Some(part.clone())], 128).unwrap();
         assert_eq!((larger.shape.as_slice(), larger.strides.as_slice()), (&[2048, 164][..], &[164, 1][..]));

@@ -3,19 +3,19 @@
 use steptime_aten::OpSet;
 use steptime_step::Step;
 
-use super::adopt::{Adopt, Near};
+use super::adopt::{Adopt, OpIndex};
 use super::form::Form;
 use super::forms::{Forms, Trust};
-use super::links::{self, Dim, Link, Made};
+use super::links::{self, Dim, Link, TensorOrigins};
 use super::seeds::Seeds;
 
 /// Propagates the seeds through all ops; `from` is the recorded growing size.
 pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
     let mut forms = Forms::new(step, from);
-    let made = Made::of(step);
+    let made = TensorOrigins::find(step);
     let running = step.running();
-    let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &made)).collect();
-    let near = Near::of(step, running);
+    let links: Vec<Link> = running.iter().flat_map(|&op| links::find(step, op, ops, &made)).collect();
+    let near = OpIndex::new(step, running);
     forms.seed(step, seeds);
     close(&mut forms, step, &links, &near, seeds);
     if seeds.samples {
@@ -51,7 +51,7 @@ fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
 }
 
 /// Follows links, and adopts sizes of similar tensors, until nothing changes.
-fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
+fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &OpIndex, seeds: &Seeds) {
     loop {
         follow(forms, step, links, seeds);
         forms.usual = true;

@@ -69,7 +69,7 @@ impl SetSize {
         facts: &Facts<'_>,
     ) -> Result<Vec<Patch>, Error> {
         let dims = targets.iter().flat_map(|target| target.dims.clone()).collect();
-        let seeds = Seeds::of(dims);
+        let seeds = Seeds::new(dims);
         let mut patches = scale(step, facts.ops, self.name(), &seeds, [from, self.to])?;
         if let Some(patch) = patches.first_mut() {
             let names: Vec<&str> = targets.iter().take(4).map(|target| &*target.name).collect();

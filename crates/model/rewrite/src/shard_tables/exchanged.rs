@@ -4,7 +4,7 @@ use steptime_aten::{Arg, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
 use steptime_step::{NewOp, Patch, Step, TensorId};
 
-use crate::exchange::{Exchanged, flat};
+use crate::exchange::{NewCollective, flat};
 use crate::new_ops::{ints, op};
 
 /// Ops that join vectors, exchange them, and split the result.
@@ -54,7 +54,7 @@ impl Exchange<'_, '_> {
         };
         let received = self.tensor(flat(self.samples * columns, self.dtype));
         self.ops.push(op("aten::new_empty", vec![ints(&[self.samples * columns])], received));
-        self.ops.push(Exchanged { kind, ranks: self.ranks, sent, received, beside: None }.op());
+        self.ops.push(NewCollective { kind, ranks: self.ranks, sent, received, beside: None }.op());
         self.view(received, &[self.samples, columns])
     }
 

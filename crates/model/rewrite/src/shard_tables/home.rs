@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::LookedUp;
+use super::PlacedTable;
 use crate::error::Error;
 
 /// Placement of a table.
@@ -18,7 +18,7 @@ pub enum TableHome {
 
 /// A rank's part of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Own {
+pub(super) enum RankPart {
     Whole,
     /// Number of columns.
     Columns(i64),
@@ -28,14 +28,14 @@ pub(super) enum Own {
 
 impl TableHome {
     /// A rank's part; `None` where it has none, or every rank has the whole table.
-    pub(super) fn on(&self, rank: u32) -> Option<Own> {
+    pub(super) fn on(&self, rank: u32) -> Option<RankPart> {
         match self {
             TableHome::Everywhere => None,
             TableHome::Columns(parts) => {
                 let (_, columns) = parts.iter().find(|(on, _)| *on == rank)?;
-                Some(if parts.len() == 1 { Own::Whole } else { Own::Columns(*columns) })
+                Some(if parts.len() == 1 { RankPart::Whole } else { RankPart::Columns(*columns) })
             }
-            TableHome::Rows(rows) => rows.get(rank as usize).copied().map(Own::Rows),
+            TableHome::Rows(rows) => rows.get(rank as usize).copied().map(RankPart::Rows),
         }
     }
 
@@ -70,7 +70,7 @@ impl TableHome {
     ///
     /// # Errors
     /// Where it names an unknown rank or a rank twice, or does not place the whole table.
-    pub(super) fn check(&self, table: usize, size: &LookedUp, ranks: u32) -> Result<(), Error> {
+    pub(super) fn check(&self, table: usize, size: &PlacedTable, ranks: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Home { table, what });
         let whole = |parts: i64, all: i64, what: &str| {
             let text = || format!("has {parts} {what} on all ranks together, but {all} as recorded");

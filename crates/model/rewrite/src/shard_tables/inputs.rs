@@ -11,8 +11,8 @@ use crate::operators::trail::maker;
 ///
 /// # Errors
 /// Where one of them is also taken by other ops.
-pub(super) fn of_tables(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
-    let uses = Uses::of(step);
+pub(super) fn find(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
+    let uses = Uses::find(step);
     let tables: Vec<Table> = super::tables::find(step);
     let sent = |table: &&Table| uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op));
     let mut found = FxHashSet::default();

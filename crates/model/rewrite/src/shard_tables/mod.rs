@@ -11,9 +11,9 @@ mod tables;
 
 use steptime_step::{Patch, Step};
 
-use self::home::Own;
+use self::home::RankPart;
 pub use self::home::TableHome;
-use self::placed::Placed;
+use self::placed::TablePatch;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::passes::Passes;
@@ -39,7 +39,7 @@ pub struct ShardTables {
 
 /// A looked-up table, with the properties that plans use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LookedUp {
+pub struct PlacedTable {
     /// Number of rows.
     pub rows: i64,
     /// Number of columns.
@@ -52,7 +52,7 @@ pub struct LookedUp {
 
 /// The looked-up tables of a step that a plan can place, in order.
 #[must_use]
-pub fn tables(step: &Step) -> Vec<LookedUp> {
+pub fn tables(step: &Step) -> Vec<PlacedTable> {
     tables::find(step).iter().map(|table| table.looked_up(step)).collect()
 }
 
@@ -69,9 +69,9 @@ impl ShardTables {
                 Ok(SetSize { path, to: to.max(1) as u64 })
             };
             let changes = match own {
-                Own::Whole => Vec::new(),
-                Own::Columns(columns) => vec![size("columns", columns)?],
-                Own::Rows(rows) => {
+                RankPart::Whole => Vec::new(),
+                RankPart::Columns(columns) => vec![size("columns", columns)?],
+                RankPart::Rows(rows) => {
                     let each = tables::lookups_of_a_bag(step, at).unwrap_or(1);
                     vec![size("rows", rows)?, size("lookups", home.lookups(self.rank, each))?]
                 }
@@ -100,7 +100,7 @@ impl ShardTables {
             if to == from {
                 continue;
             }
-            let looked_up = inputs::of_tables(step)?;
+            let looked_up = inputs::find(step)?;
             let seeds =
                 resize::find(step, facts.ops, from).only(|tensor| looked_up.contains(&tensor) == of_tables);
             if seeds.dims.is_empty() && seeds.unsure.is_empty() {
@@ -139,7 +139,7 @@ impl Rule for ShardTables {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        if Passes::of(step).are_several(step) {
+        if Passes::find(step).are_several(step) {
             let reason = "gradients are accumulated over several backward passes, and how tables are looked up in each is not known: place the \
                           tables of the step of one batch"
                 .to_owned();
@@ -155,7 +155,7 @@ impl Rule for ShardTables {
         let from = facts.batch.ok_or(Error::NoBatch)?;
         let mut now = step.clone();
         let mut patches = Vec::new();
-        let Placed { patch, apart } = placed::patch(step, self, &tables)?;
+        let TablePatch { patch, apart } = placed::patch(step, self, &tables)?;
         now.apply(&patch, facts.ops)?;
         patches.push(patch);
         self.cut(&mut now, facts, &mut patches)?;

@@ -14,7 +14,7 @@ use crate::updates::{self, without};
 use crate::words::counted;
 
 /// The change, and the gradients that stay on their rank.
-pub(super) struct Placed {
+pub(super) struct TablePatch {
     pub patch: Patch,
     /// Functions that accumulate gradients of tables that are not averaged.
     pub apart: FxHashSet<OpId>,
@@ -31,8 +31,8 @@ struct Spread<'t> {
     by_rows: bool,
 }
 
-pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result<Placed, Error> {
-    let uses = Uses::of(step);
+pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result<TablePatch, Error> {
+    let uses = Uses::find(step);
     let spread: Vec<Spread<'_>> = tables
         .iter()
         .zip(&rule.homes)
@@ -117,7 +117,7 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
         .chain(copies.map(|(table, _)| table))
         .filter_map(adds_up)
         .collect();
-    Ok(Placed { patch, apart })
+    Ok(TablePatch { patch, apart })
 }
 
 /// Removes ops for tables of other ranks, except those that other ops need.
@@ -136,7 +136,7 @@ fn remove(
         let own = table.trained.as_ref().map(|trained| trained.own.clone());
         own.unwrap_or_else(|| std::iter::once(table.lookup.table).collect())
     });
-    let updates = updates::of(step, sets.collect());
+    let updates = updates::find(step, sets.collect());
     for one in &foreign {
         gone.extend(updates.alone[one.at].iter().copied());
     }

@@ -2,22 +2,22 @@
 
 use steptime_step::{OpId, Step, TensorId, Uses};
 
-use super::LookedUp;
+use super::PlacedTable;
 use crate::operators::lookups::{self, Lookup};
-use crate::operators::trained::{self, Trained};
+use crate::operators::trained::{self, LookupBackward};
 
 /// A table that is looked up once in a step.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     pub lookup: Lookup,
-    pub trained: Option<Trained>,
+    pub trained: Option<LookupBackward>,
 }
 
 /// The tables of a step, in the order of lookup.
 pub(super) fn find(step: &Step) -> Vec<Table> {
-    let uses = Uses::of(step);
+    let uses = Uses::find(step);
     let lookups = lookups::each(step);
-    let trained = trained::of(step, &uses, &lookups);
+    let trained = trained::find(step, &uses, &lookups);
     lookups.into_iter().zip(trained).map(|(lookup, trained)| Table { lookup, trained }).collect()
 }
 
@@ -33,15 +33,15 @@ impl Table {
         std::iter::once(self.lookup.op).chain(trained.iter().copied())
     }
 
-    pub fn looked_up(&self, step: &Step) -> LookedUp {
+    pub fn looked_up(&self, step: &Step) -> PlacedTable {
         let table = &step.tensors[self.lookup.table].value;
-        let gradient = |trained: &Trained| {
+        let gradient = |trained: &LookupBackward| {
             trained
                 .own
                 .iter()
                 .any(|&tensor| tensor != self.lookup.table && step.tensors[tensor].value.is_sparse())
         };
-        LookedUp {
+        PlacedTable {
             rows: table.size(0),
             columns: table.size(1),
             lookups: step.tensors[self.lookup.indices].value.numel() as i64,

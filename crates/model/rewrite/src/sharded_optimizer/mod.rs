@@ -11,7 +11,7 @@ use steptime_step::{Patch, Place, Step, TensorId};
 use self::share::Share;
 use crate::data_parallel::{self, DataParallel};
 use crate::error::Error;
-use crate::exchange::{Exchanged, free_stream, wait};
+use crate::exchange::{NewCollective, free_stream, wait};
 use crate::fully_sharded::trained;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -32,7 +32,8 @@ impl ShardedOptimizer {
         let stream = free_stream(step);
         for &parameter in parameters {
             let (kind, ranks) = (CollectiveKind::Broadcast, self.dense.ranks);
-            let sent = Exchanged { kind, ranks, sent: parameter, received: parameter, beside: Some(stream) };
+            let sent =
+                NewCollective { kind, ranks, sent: parameter, received: parameter, beside: Some(stream) };
             patch.insert.push((Place::LastIn(update), sent.op()));
         }
         patch.insert.extend(parameters.iter().map(|_| (Place::LastIn(update), wait(stream))));
@@ -74,7 +75,7 @@ impl Rule for ShardedOptimizer {
         }
         let gradients = data_parallel::gradients_of(step, &FxHashSet::default())?;
         let parameters = trained(step, &gradients)?;
-        let share = Share::of(step, &parameters, self.dense.ranks);
+        let share = Share::assign(step, &parameters, self.dense.ranks);
         let update = share.update(step, self.name());
         let mut now = step.applied(&update, facts.ops)?;
         let mut patches = vec![update];

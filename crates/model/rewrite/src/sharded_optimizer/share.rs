@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use super::is_update;
-use crate::fully_sharded::Trained;
+use crate::fully_sharded::TrainedParameter;
 use crate::linked::{lists, longest};
 use crate::updates::{self, without};
 
@@ -24,7 +24,7 @@ pub(super) struct Share {
 
 impl Share {
     /// Assigns parameters to ranks: the largest first, each to the rank with the fewest bytes so far.
-    pub fn of(step: &Step, parameters: &[Trained], ranks: u32) -> Share {
+    pub fn assign(step: &Step, parameters: &[TrainedParameter], ranks: u32) -> Share {
         let bytes = |at: usize| step.tensors[parameters[at].parameter].value.bytes();
         let mut order: Vec<usize> = (0..parameters.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(bytes(at)));
@@ -44,7 +44,7 @@ impl Share {
     /// The optimizer without the parameters of other ranks.
     pub fn update(&self, step: &Step, rule: &'static str) -> Patch {
         let mut patch = Patch::new(rule);
-        let updates = updates::of(step, self.memory.clone());
+        let updates = updates::find(step, self.memory.clone());
         let mut gone: Vec<OpId> = Vec::new();
         let others = updates.alone.iter().zip(&self.own).filter(|(_, own)| !**own);
         gone.extend(others.flat_map(|(alone, _)| alone));

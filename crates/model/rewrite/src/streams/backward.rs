@@ -20,7 +20,7 @@ pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
     let of = |function: OpId| {
         let number = step.subtree(function).into_iter().find_map(|op| step.ops[op].sequence);
         let known = number.and_then(|number| numbered.get(&number)).copied();
-        let stream = known.unwrap_or_else(|| of_tensors(takes(step, function), &made));
+        let stream = known.unwrap_or_else(|| only_stream(takes(step, function), &made));
         made.extend(gives(step, function).into_iter().map(|tensor| (tensor, stream)));
         stream
     };
@@ -28,7 +28,7 @@ pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
 }
 
 /// The only stream other than 0 that makes an input of a function; 0 where there is none, or several.
-fn of_tensors(taken: Vec<TensorId>, made: &FxHashMap<TensorId, u32>) -> u32 {
+fn only_stream(taken: Vec<TensorId>, made: &FxHashMap<TensorId, u32>) -> u32 {
     let mut beside = taken.iter().filter_map(|tensor| made.get(tensor)).copied().filter(|&stream| stream > 0);
     let first = beside.next().unwrap_or(0);
     if beside.all(|stream| stream == first) { first } else { 0 }

@@ -24,7 +24,7 @@ struct Join {
 
 /// The branches of all joins that are worth it, on at most `streams` streams; a unit is in at most one of them.
 pub(super) fn find(units: &Units<'_>, streams: usize) -> Vec<Branch> {
-    let above = Above::of(units);
+    let above = Ancestors::find(units);
     let joins = (0..units.passes.forward.len()).filter(|&at| units.needs[at].len() > 1);
     let mut joins: Vec<Join> = joins.filter_map(|at| join(units, &above, at, streams)).collect();
     // The largest saving first; of equal ones the first.
@@ -43,7 +43,7 @@ pub(super) fn find(units: &Units<'_>, streams: usize) -> Vec<Branch> {
 }
 
 /// The branches that meet in a unit; `None` where they save too little.
-fn join(units: &Units<'_>, above: &Above, at: usize, streams: usize) -> Option<Join> {
+fn join(units: &Units<'_>, above: &Ancestors, at: usize, streams: usize) -> Option<Join> {
     let needs = &units.needs[at];
     let mut reached = vec![0_u32; at];
     for &need in needs {
@@ -76,14 +76,14 @@ fn join(units: &Units<'_>, above: &Above, at: usize, streams: usize) -> Option<J
 }
 
 /// For each unit, the set of all units that it depends on, directly or not, and itself: as bits.
-struct Above {
+struct Ancestors {
     rows: Vec<Vec<u64>>,
     /// Units that stay on the main stream: copies between host and device, and their dependencies.
     stays: Vec<bool>,
 }
 
-impl Above {
-    fn of(units: &Units<'_>) -> Above {
+impl Ancestors {
+    fn find(units: &Units<'_>) -> Ancestors {
         let mut rows: Vec<Vec<u64>> = Vec::with_capacity(units.passes.forward.len());
         for (at, needs) in units.needs.iter().enumerate() {
             let mut row = vec![0; at / 64 + 1];
@@ -93,7 +93,7 @@ impl Above {
             }
             rows.push(row);
         }
-        let mut above = Above { rows, stays: vec![false; units.passes.forward.len()] };
+        let mut above = Ancestors { rows, stays: vec![false; units.passes.forward.len()] };
         let mut stays = vec![false; units.passes.forward.len()];
         for at in (0..units.passes.forward.len()).filter(|&at| units.weights[at].is_none()) {
             above.each(at, |unit| stays[unit] = true);

@@ -4,7 +4,7 @@ use steptime_step::Patch;
 use steptime_step::Step;
 
 use super::units::Units;
-use super::{Moved, moved, nothing, refused};
+use super::{StreamMoves, moved, nothing, refused};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::selection::Selection;
@@ -13,12 +13,12 @@ use crate::words::counted;
 
 /// Runs some ops of the forward pass on a second stream, with the functions that differentiate them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnStream {
+pub struct SecondStream {
     /// The ops.
     pub ops: Vec<Selection>,
 }
 
-impl Rule for OnStream {
+impl Rule for SecondStream {
     fn name(&self) -> &'static str {
         "on-stream"
     }
@@ -37,7 +37,7 @@ impl Rule for OnStream {
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let chosen = Selection::find(&self.ops, step, facts)?;
-        let units = Units::of(step, facts.ops);
+        let units = Units::find(step, facts.ops);
         refused(&units)?;
         let touched = |unit| chosen.iter().any(|&op| step.is_within(op, unit) || step.is_within(unit, op));
         let each = units.passes.forward.iter().zip(&units.weights);
@@ -50,7 +50,7 @@ impl Rule for OnStream {
                     .to_owned(),
             ));
         }
-        let Moved { mut patch, backward, waits } = moved(self.name(), &units, &forward);
+        let StreamMoves { mut patch, backward, waits } = moved(self.name(), &units, &forward);
         let functions = backward.iter().filter(|&&stream| stream > 0).count();
         patch.why = format!(
             "{} of the forward pass and {} of the backward pass go to a stream of their own; streams wait for one another {}",

@@ -9,7 +9,7 @@ mod waits;
 use steptime_step::{Patch, Step};
 
 use self::branches::Branch;
-pub use self::chosen::OnStream;
+pub use self::chosen::SecondStream;
 use self::units::Units;
 use self::waits::Waits;
 use crate::error::Error;
@@ -48,7 +48,7 @@ impl Rule for Streams {
         if !(2..=MOST).contains(&self.count) {
             return Err(Error::Streams { asked: self.count, most: MOST });
         }
-        let units = Units::of(step, facts.ops);
+        let units = Units::find(step, facts.ops);
         refused(&units)?;
         let branches = branches::find(&units, self.count);
         let mut forward = vec![0; units.passes.forward.len()];
@@ -62,14 +62,14 @@ impl Rule for Streams {
                 units.passes.forward.len()
             )));
         }
-        let Moved { mut patch, backward, waits } = moved(self.name(), &units, &forward);
+        let StreamMoves { mut patch, backward, waits } = moved(self.name(), &units, &forward);
         patch.why = why(&units, &branches, &backward, waits);
         Ok(vec![patch])
     }
 }
 
 /// Result of moving units of the forward pass to streams.
-struct Moved {
+struct StreamMoves {
     patch: Patch,
     /// The streams of the backward functions.
     backward: Vec<u32>,
@@ -77,7 +77,7 @@ struct Moved {
     waits: usize,
 }
 
-fn moved(rule: &'static str, units: &Units<'_>, forward: &[u32]) -> Moved {
+fn moved(rule: &'static str, units: &Units<'_>, forward: &[u32]) -> StreamMoves {
     let backward = backward::streams(units, forward);
     let used = forward.iter().max().map_or(1, |&last| last + 1);
     let mut patch = Patch::new(rule);
@@ -88,7 +88,7 @@ fn moved(rule: &'static str, units: &Units<'_>, forward: &[u32]) -> Moved {
     moves.for_each(|(&op, &stream)| waits.unit(op, stream));
     waits.join(used);
     let waits = waits.count;
-    Moved { patch, backward, waits }
+    StreamMoves { patch, backward, waits }
 }
 
 /// Checks that the step has no other streams, and that its tensors and the order of its ops are known.

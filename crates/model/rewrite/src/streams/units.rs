@@ -23,10 +23,10 @@ pub(super) struct Units<'s> {
 }
 
 impl<'s> Units<'s> {
-    pub fn of(step: &'s Step, ops: &OpSet) -> Units<'s> {
-        let passes = Passes::of(step);
+    pub fn find(step: &'s Step, ops: &OpSet) -> Units<'s> {
+        let passes = Passes::find(step);
         let forward = &passes.forward;
-        let mut known = Known::default();
+        let mut known = LastWriters::default();
         let needs = forward.iter().enumerate().map(|(at, &op)| known.needs(step, op, at)).collect();
         let weights = forward.iter().map(|&op| weight(step, op, ops)).collect();
         Units { step, needs, weights, passes }
@@ -48,12 +48,12 @@ impl<'s> Units<'s> {
 
 /// For each tensor, the last unit that made it or wrote to its memory.
 #[derive(Default)]
-struct Known {
+struct LastWriters {
     made: FxHashMap<TensorId, usize>,
     written: FxHashMap<StorageId, usize>,
 }
 
-impl Known {
+impl LastWriters {
     /// Earlier units that a unit depends on; records its outputs.
     fn needs(&mut self, step: &Step, unit: OpId, at: usize) -> Vec<usize> {
         let mut needs = Vec::new();

@@ -38,7 +38,7 @@ impl<'u, 's> Waits<'u, 's> {
         Waits {
             units,
             patch,
-            makers: Uses::of(units.step),
+            makers: Uses::find(units.step),
             order: Vec::new(),
             made: FxHashMap::default(),
             written: FxHashMap::default(),

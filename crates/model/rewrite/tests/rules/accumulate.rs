@@ -106,7 +106,7 @@ fn gradients_are_held_once() {
     let example = open("resnet50_32");
     let peak = |rule: &Accumulate| {
         let step = example.after(rule).expect("it applies");
-        Peak::of(&step, &schedule(&step, &example.step, &example.graph, &example.ops), Some(9)).total()
+        Peak::find(&step, &schedule(&step, &example.step, &example.graph, &example.ops), Some(9)).total()
     };
     let [one, two, three] = [1, 2, 3].map(|batches| peak(&Accumulate { batches }));
     // The parameters are 102 MB.

@@ -60,7 +60,7 @@ fn activations_shrink_and_the_model_does_not() {
     let example = open("resnet50_32");
     let peak = |step: &Step| {
         let scheduled = schedule(step, &example.step, &example.graph, &example.ops);
-        Peak::of(step, &scheduled, Some(9)).total()
+        Peak::find(step, &scheduled, Some(9)).total()
     };
     let [before, one, each] = [
         peak(&example.step),

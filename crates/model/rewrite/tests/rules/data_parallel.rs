@@ -6,14 +6,14 @@ use common::{Example, counts, named, open, takes};
 use steptime_aten::Dtype;
 use steptime_graph::{Collective, CollectiveKind, StepGraph};
 use steptime_rewrite::{DataParallel, Error, Facts, Rule, apply};
-use steptime_step::{Scheduled, Step, schedule};
+use steptime_step::{ScheduledStep, Step, schedule};
 
 /// Recorded elements of each averaged bucket, for torchvision's ResNet-50 with PyTorch 2.11 on an H200.
 const BUCKETS: [u64; 5] = [2_049_000, 7_875_584, 6_563_840, 6_637_568, 2_431_040];
 /// Recorded elements of buffers from the first rank: running statistics, and their numbers of batches.
 const BUFFERS: [u64; 2] = [53_120, 53];
 
-fn scheduled(example: &Example, rule: DataParallel) -> (Step, Scheduled) {
+fn scheduled(example: &Example, rule: DataParallel) -> (Step, ScheduledStep) {
     let step = example.after(&rule).expect("it applies");
     let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
     assert_eq!(scheduled.circle(), None);
@@ -27,7 +27,7 @@ fn collectives(graph: &StepGraph) -> Vec<&Collective> {
 #[test]
 fn gradients_are_averaged_in_the_buckets_that_were_recorded() {
     let example = open("resnet50_32");
-    let (step, after) = scheduled(&example, DataParallel::of(8));
+    let (step, after) = scheduled(&example, DataParallel::new(8));
     let of =
         |kind| collectives(&after.graph).into_iter().filter(move |own| own.kind == kind).collect::<Vec<_>>();
     let sums = of(CollectiveKind::AllReduce);
@@ -53,7 +53,7 @@ fn gradients_are_averaged_in_the_buckets_that_were_recorded() {
 #[test]
 fn averages_run_beside_the_backward_pass() {
     let example = open("resnet50_32");
-    let (_, after) = scheduled(&example, DataParallel::of(2));
+    let (_, after) = scheduled(&example, DataParallel::new(2));
     let graph = &after.graph;
     let main = example.graph.activities.iter().next().expect("an activity").stream;
     let exchanged: Vec<_> = graph
@@ -74,7 +74,7 @@ fn averages_run_beside_the_backward_pass() {
 #[test]
 fn the_rest_is_carried_over() {
     let example = open("resnet50_32");
-    let (_, after) = scheduled(&example, DataParallel::of(8));
+    let (_, after) = scheduled(&example, DataParallel::new(8));
     let kept = after.carried.activities.iter().flatten().count();
     assert_eq!(kept, example.graph.activities.len());
 }
@@ -82,10 +82,10 @@ fn the_rest_is_carried_over() {
 #[test]
 fn views_are_not_copied_back_and_bf16_is_half_as_much() {
     let example = open("resnet50_32");
-    let (views, _) = scheduled(&example, DataParallel { views: true, ..DataParallel::of(8) });
+    let (views, _) = scheduled(&example, DataParallel { views: true, ..DataParallel::new(8) });
     assert!(named(&views, "torch.distributed.ddp.reducer::copy_bucket_to_grad").is_empty());
     assert_eq!(named(&views, "torch::distributed::reducer::mul_out").len(), 161);
-    let (sent, after) = scheduled(&example, DataParallel { send: Some(Dtype::Bf16), ..DataParallel::of(8) });
+    let (sent, after) = scheduled(&example, DataParallel { send: Some(Dtype::Bf16), ..DataParallel::new(8) });
     let sums: Vec<u64> = collectives(&after.graph)
         .into_iter()
         .filter(|own| own.kind == CollectiveKind::AllReduce)
@@ -99,20 +99,20 @@ fn views_are_not_copied_back_and_bf16_is_half_as_much() {
 #[test]
 fn buckets_are_as_large_as_is_said() {
     let example = open("resnet50_32");
-    let (_, after) = scheduled(&example, DataParallel { bucket: Some(1 << 40), ..DataParallel::of(8) });
+    let (_, after) = scheduled(&example, DataParallel { bucket: Some(1 << 40), ..DataParallel::new(8) });
     let sums = collectives(&after.graph).into_iter().filter(|own| own.kind == CollectiveKind::AllReduce);
     assert_eq!(sums.map(|own| own.sent.0 / 4).collect::<Vec<_>>(), [BUCKETS.iter().sum::<u64>()]);
 }
 
 #[test]
 fn what_cannot_be_averaged_is_refused() {
-    let sparse = open("dlrm_default_2048").after(&DataParallel::of(4)).unwrap_err();
+    let sparse = open("dlrm_default_2048").after(&DataParallel::new(4)).unwrap_err();
     assert!(matches!(sparse, Error::SparseAveraged { .. }), "{sparse}");
     assert!(sparse.to_string().contains("place the tables"), "{sparse}");
     let example = open("resnet50_32");
-    assert_eq!(example.after(&DataParallel::of(0)).unwrap_err(), Error::Ranks);
+    assert_eq!(example.after(&DataParallel::new(0)).unwrap_err(), Error::Ranks);
     let mut twice = example.step.clone();
-    let rule: &dyn Rule = &DataParallel::of(4);
+    let rule: &dyn Rule = &DataParallel::new(4);
     let facts = Facts::new(&example.ops, None);
     apply(&mut twice, &[rule], &facts).expect("it applies");
     let refused = apply(&mut twice, &[rule], &facts).unwrap_err();

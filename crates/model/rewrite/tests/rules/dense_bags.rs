@@ -19,7 +19,7 @@ impl Two {
             storage: None,
             recorded: None,
             made: false,
-            until: steptime_step::Until::LastUse,
+            until: steptime_step::LifetimeEnd::LastUse,
         };
         self.step.tensors.push_and_get_key(tensor)
     }

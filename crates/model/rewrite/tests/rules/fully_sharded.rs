@@ -33,14 +33,14 @@ impl Lone {
             ExecutionGraph::new(opened.recordings[0].execution.as_ref().expect("an execution trace"));
         let tree = OpTree::from_execution(&execution);
         let ops = OpSet::standard();
-        let derived = derive::of_tree(&tree, &ops).expect("ops");
+        let derived = derive::from_tree(&tree, &ops).expect("ops");
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let calls = Meta::read_of(&folder).map(|meta| meta.modules).unwrap_or_default();
         let sequence = |op: steptime_graph::OpId| step.ops[steptime_step::OpId(op.0)].sequence;
-        let modules = Modules::of(&derived.graph, sequence, &calls);
+        let modules = Modules::build(&derived.graph, sequence, &calls);
         Lone { graph: derived.graph, step, modules, ops }
     }
 
@@ -52,7 +52,7 @@ impl Lone {
     }
 
     fn peak(&self, step: &Step) -> Peak {
-        Peak::of(step, &schedule(step, &self.step, &self.graph, &self.ops), Some(9))
+        Peak::find(step, &schedule(step, &self.step, &self.graph, &self.ops), Some(9))
     }
 }
 
@@ -61,7 +61,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn each_block() -> FullySharded {
-    FullySharded { blocks: Blocks::Modules(vec!["Sequential.*".to_owned()]), ..FullySharded::of(8) }
+    FullySharded { blocks: Blocks::Modules(vec!["Sequential.*".to_owned()]), ..FullySharded::new(8) }
 }
 
 fn sharded() -> (Lone, Step) {
@@ -191,7 +191,7 @@ fn memory_goes_down_by_what_is_sharded() {
 fn blocks_by_depth_and_by_what_is_called_most_often() {
     let lone = Lone::open("perceptron");
     let gathers = |blocks: Blocks| {
-        let step = lone.after(&[&FullySharded { blocks, ..FullySharded::of(8) }]).expect("it applies");
+        let step = lone.after(&[&FullySharded { blocks, ..FullySharded::new(8) }]).expect("it applies");
         counts(&step)["c10d::_allgather_base_"]
     };
     assert_eq!(gathers(Blocks::Depth(1)), 18);
@@ -204,10 +204,13 @@ fn blocks_by_depth_and_by_what_is_called_most_often() {
 fn where_it_does_not_apply_it_says_why() {
     let lone = Lone::open("perceptron");
     let reason = |step: Result<Step, Error>| step.expect_err("it does not apply").to_string();
-    assert!(reason(Lone::open("perceptron_fsdp").after(&[&FullySharded::of(8)])).contains("sharded already"));
-    let no_module = FullySharded { blocks: Blocks::Modules(vec!["Net.*".to_owned()]), ..FullySharded::of(8) };
+    assert!(
+        reason(Lone::open("perceptron_fsdp").after(&[&FullySharded::new(8)])).contains("sharded already")
+    );
+    let no_module =
+        FullySharded { blocks: Blocks::Modules(vec!["Net.*".to_owned()]), ..FullySharded::new(8) };
     assert!(reason(lone.after(&[&no_module])).contains("no module matches"));
-    assert!(matches!(lone.after(&[&FullySharded::of(0)]), Err(Error::Ranks)));
+    assert!(matches!(lone.after(&[&FullySharded::new(0)]), Err(Error::Ranks)));
     // Each batch gathers its parameters, independent of the order of rules.
     let gathers = |step: &Step| counts(step)["c10d::_allgather_base_"];
     let once = lone.after(&[&each_block()]).expect("it applies");
@@ -215,13 +218,13 @@ fn where_it_does_not_apply_it_says_why() {
     assert_eq!(gathers(&twice), 2 * gathers(&once));
     // Tables with sparse gradients; modules that were not recorded.
     let tables = open("dlrm_default_2048");
-    assert!(matches!(tables.after(&FullySharded::of(8)), Err(Error::SparseAveraged { .. })));
+    assert!(matches!(tables.after(&FullySharded::new(8)), Err(Error::SparseAveraged { .. })));
     assert!(matches!(open("resnet50_32").after(&no_module), Err(Error::NoModules)));
 }
 
 #[test]
 fn without_modules_blocks_are_what_comes_again() {
-    let step = open("resnet50_32").after(&FullySharded::of(8)).expect("it applies");
+    let step = open("resnet50_32").after(&FullySharded::new(8)).expect("it applies");
     // Per stage of ResNet-50 the blocks after the first: each gathered twice, the rest once.
     let blocks = named(&step, "RegisterPostBackwardFunction").len();
     assert!((10..=14).contains(&blocks), "{blocks}");

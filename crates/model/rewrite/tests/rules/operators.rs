@@ -131,7 +131,7 @@ fn who_uses_tensors_is_kept_up_patch_by_patch() {
         let mut draft = Draft::from_step(&example.step);
         for patch in &patches {
             draft.patch(patch).expect("its ops are there");
-            let uses = Uses::of(draft.step());
+            let uses = Uses::find(draft.step());
             for tensor in draft.step().tensors.keys() {
                 assert_eq!(draft.uses().producer(tensor), uses.producer(tensor), "{tensor:?} in {name}");
                 assert_eq!(draft.uses().consumers(tensor), uses.consumers(tensor), "{tensor:?} in {name}");

@@ -20,10 +20,10 @@ fn open(name: &str) -> Step {
     let execution = opened.recordings[0].execution.as_ref().expect("an execution trace");
     let execution = ExecutionGraph::new(execution);
     let tree = OpTree::from_execution(&execution);
-    let derived = derive::of_tree(&tree, &OpSet::standard()).expect("ops");
+    let derived = derive::from_tree(&tree, &OpSet::standard()).expect("ops");
     let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
     let call = |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-    Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
+    Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
 }
 
 /// Number of running ops by name.

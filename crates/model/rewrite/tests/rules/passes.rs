@@ -59,7 +59,7 @@ fn the_last_of_several_batches_averages_gradients() {
         let running = step.running();
         running.iter().map(|&op| &step.ops[op]).filter(is).count()
     };
-    let ddp = DataParallel::of(4);
+    let ddp = DataParallel::new(4);
     assert!(averaged(&[&ddp]) > 10);
     assert_eq!(averaged(&[&TWO, &ddp]), averaged(&[&ddp]));
 }
@@ -103,7 +103,7 @@ fn as_many_batches_as_make_no_sense_are_refused() {
 
 #[test]
 fn every_changed_step_is_written_in_every_format() {
-    let ddp = DataParallel::of(4);
+    let ddp = DataParallel::new(4);
     let checkpoint = Checkpoint::default();
     for (name, rules) in [
         ("words", [&TWO as &dyn Rule].as_slice()),
@@ -134,7 +134,7 @@ fn parameters_of_one_shape_are_shared_out() {
             lists.filter_map(|op| step.ops[op].call.as_deref()).map(|call| call.inputs[0].tensors().len());
         lengths.collect::<Vec<usize>>()
     };
-    let dense = DataParallel::of(2);
+    let dense = DataParallel::new(2);
     let step = before.after(&[&ShardedOptimizer { dense }]).expect("it applies");
     let (was, now) = (listed(&before.step), listed(&step));
     assert_eq!((was.len(), now.len()), (1, 1));

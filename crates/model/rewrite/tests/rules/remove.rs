@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{counts, named, open, takes};
-use steptime_rewrite::{Error, OnStream, Remove, Selection};
+use steptime_rewrite::{Error, Remove, SecondStream, Selection};
 use steptime_step::schedule;
 
 fn chosen(text: &str) -> Vec<Selection> {
@@ -51,7 +51,7 @@ fn gradients_of_parameters_that_are_not_used_are_not_added_up() {
 #[test]
 fn chosen_ops_go_beside_the_others() {
     let example = open("dlrm_default_2048");
-    let step = example.after(&OnStream { ops: chosen("aten::embedding_bag") }).expect("it applies");
+    let step = example.after(&SecondStream { ops: chosen("aten::embedding_bag") }).expect("it applies");
     let moved = step.running().into_iter().filter(|&op| step.ops[op].stream == 1 && step.outermost(op) == op);
     let moved: Vec<&str> = moved.map(|op| &*step.ops[op].name).collect();
     let of = |name: &str| moved.iter().filter(|other| **other == name).count();
@@ -67,6 +67,6 @@ fn what_is_not_there_is_said() {
     assert!(matches!(refused(chosen("aten::embedding*")), Error::NoSuchOp { .. }));
     assert!(matches!(refused(vec![Selection::Numbered(u32::MAX)]), Error::NoSuchOp { .. }));
     assert!(matches!(refused(chosen("*")), Error::NothingToDo { .. }));
-    let on_host = example.after(&OnStream { ops: chosen("aten::_local_scalar_dense,Optimizer*") });
+    let on_host = example.after(&SecondStream { ops: chosen("aten::_local_scalar_dense,Optimizer*") });
     assert!(matches!(on_host, Err(Error::NothingToDo { .. } | Error::NoSuchOp { .. })), "{on_host:?}");
 }

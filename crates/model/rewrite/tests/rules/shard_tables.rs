@@ -5,7 +5,7 @@ use crate::common;
 use common::{Example, counts, named, open, takes};
 use steptime_graph::{Collective, CollectiveKind};
 use steptime_rewrite::{DataParallel, Error, Facts, ShardTables, TableHome, applied, tables};
-use steptime_step::{Scheduled, Step, schedule};
+use steptime_step::{ScheduledStep, Step, schedule};
 
 /// Eight tables of 1,000,000 x 64, with ten lookups in each for each of 2,048 samples.
 const BATCH: u64 = 2048;
@@ -22,10 +22,10 @@ fn in_turn(ranks: u32) -> Vec<TableHome> {
 }
 
 fn rule(homes: Vec<TableHome>, rank: u32, ranks: u32, batch: Option<u64>) -> ShardTables {
-    ShardTables { homes, rank, dense: DataParallel::of(ranks), batch, copies_apart: false }
+    ShardTables { homes, rank, dense: DataParallel::new(ranks), batch, copies_apart: false }
 }
 
-fn apply(example: &Example, rule: &ShardTables) -> Result<(Step, Scheduled), Error> {
+fn apply(example: &Example, rule: &ShardTables) -> Result<(Step, ScheduledStep), Error> {
     let facts = Facts::new(&example.ops, Some(BATCH));
     let (step, _) = applied(&example.step, &[rule], &facts).map_err(|refused| refused.source)?;
     let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
@@ -33,7 +33,7 @@ fn apply(example: &Example, rule: &ShardTables) -> Result<(Step, Scheduled), Err
     Ok((step, scheduled))
 }
 
-fn moved(after: &Scheduled, kind: CollectiveKind) -> Vec<[u64; 2]> {
+fn moved(after: &ScheduledStep, kind: CollectiveKind) -> Vec<[u64; 2]> {
     let graph = &after.graph;
     let all = graph.activities.iter().filter_map(|row| Some(&graph.collectives[row.collective?]));
     all.filter(|own: &&Collective| own.kind == kind).map(|own| [own.sent.0, own.received.0]).collect()

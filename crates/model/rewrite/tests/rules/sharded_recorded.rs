@@ -19,7 +19,7 @@ fn blocks() -> Blocks {
 }
 
 fn peak(of: &Recorded, step: &Step) -> Peak {
-    Peak::of(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
+    Peak::find(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
 /// Elements of the first list of the last update of parameters.
@@ -33,7 +33,7 @@ fn updated(step: &Step) -> i64 {
 #[test]
 fn named_blocks_are_sharded_as_the_script_shards_them() {
     let (before, after) = (Recorded::open("blocks"), Recorded::open("blocks_sharded"));
-    let rule = FullySharded { blocks: blocks(), ..FullySharded::of(8) };
+    let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
     assert_eq!(other(&now, &recorded), [""; 0], "what the rule gives, and what was recorded");
@@ -47,7 +47,7 @@ fn named_blocks_are_sharded_as_the_script_shards_them() {
 #[test]
 fn numbers_of_the_forward_pass_are_no_parameters() {
     let before = Recorded::open("blocks");
-    let changed = before.after(&[&FullySharded::of(8)]).expect("it applies");
+    let changed = before.after(&[&FullySharded::new(8)]).expect("it applies");
     assert_eq!((updated(&before.step), updated(&changed)), (ALL, PART));
 }
 
@@ -69,7 +69,7 @@ fn a_recorded_rank_updates_its_parts_and_holds_the_whole_for_a_while() {
 fn the_model_alone_is_gathered_once() {
     let before = Recorded::open("blocks");
     let gathers = |blocks: Blocks| {
-        let step = before.after(&[&FullySharded { blocks, ..FullySharded::of(8) }]).expect("it applies");
+        let step = before.after(&[&FullySharded { blocks, ..FullySharded::new(8) }]).expect("it applies");
         counts(&step)["c10d::_allgather_base_"]
     };
     assert_eq!(gathers(Blocks::Whole), 1);
@@ -98,7 +98,7 @@ fn named_blocks_are_computed_again() {
 #[test]
 fn copies_over_lists_bring_as_many_numbers_as_recorded() {
     let before = Recorded::open("blocks");
-    let rule = FullySharded { blocks: blocks(), ..FullySharded::of(8) };
+    let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let listed = |step: &Step| -> i64 {
         let copies = step.running().into_iter().filter(|&op| step.ops[op].name == "aten::_to_copy");

@@ -12,7 +12,7 @@ pub(super) struct Unrecorded {
 }
 
 impl Unrecorded {
-    pub(super) fn of(graph: &StepGraph, timeline: &Timeline) -> Unrecorded {
+    pub(super) fn find(graph: &StepGraph, timeline: &Timeline) -> Unrecorded {
         let mut launches = Vec::new();
         if graph.coverage.launches_lost > 0 {
             let lost =

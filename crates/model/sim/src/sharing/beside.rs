@@ -28,11 +28,11 @@ const MANY: f64 = 3.0;
 #[must_use]
 pub fn beside<'d>(demand: &Demand, stay: impl IntoIterator<Item = &'d Demand>, multiprocessors: u32) -> f64 {
     let all = f64::from(multiprocessors.max(1));
-    let mut room = Room::of(all);
+    let mut room = Room::new(all);
     for (at, other) in stay.into_iter().enumerate() {
         room.place(at, other, other.blocks.min(all));
     }
-    let (alone, left) = (Room::of(all).places(demand), room.places(demand));
+    let (alone, left) = (Room::new(all).places(demand), room.places(demand));
     let [whole, rest] = [&alone, &left].map(|places| capacity(places));
     if rest < 1.0 {
         return f64::INFINITY;

@@ -53,19 +53,19 @@ struct Kernel<Id> {
 
 /// Kernels that run at once, in the order in which they began.
 #[derive(Debug, Clone)]
-pub struct Running<Id> {
+pub struct RunningKernels<Id> {
     multiprocessors: f64,
     kernels: Vec<Kernel<Id>>,
     rates: Vec<f64>,
     now: Nanos,
 }
 
-impl<Id: Copy> Running<Id> {
+impl<Id: Copy> RunningKernels<Id> {
     /// Creates an empty set, before all times.
     #[must_use]
-    pub fn on(multiprocessors: u32) -> Running<Id> {
+    pub fn on(multiprocessors: u32) -> RunningKernels<Id> {
         let multiprocessors = f64::from(multiprocessors.max(1));
-        Running { multiprocessors, kernels: Vec::new(), rates: Vec::new(), now: Nanos(i64::MIN / 4) }
+        RunningKernels { multiprocessors, kernels: Vec::new(), rates: Vec::new(), now: Nanos(i64::MIN / 4) }
     }
 
     /// Returns the time up to which all changes are known.
@@ -74,7 +74,7 @@ impl<Id: Copy> Running<Id> {
         self.now
     }
 
-    /// Begins a kernel with the duration `alone`, at a time between [`Running::now`] and the next change.
+    /// Begins a kernel with the duration `alone`, at a time between [`RunningKernels::now`] and the next change.
     pub fn begin(&mut self, id: Id, at: Nanos, alone: Nanos, demand: Demand) {
         self.advance(at);
         let left = alone.0 as f64;
@@ -130,7 +130,7 @@ impl<Id: Copy> Running<Id> {
             self.rates = vec![1.0];
             return;
         }
-        let mut room = Room::of(self.multiprocessors);
+        let mut room = Room::new(self.multiprocessors);
         let mut order: Vec<usize> = (0..self.kernels.len()).collect();
         order.sort_by(|&one, &other| self.kernels[one].before(&self.kernels[other]));
         let mut placed = vec![0.0; self.kernels.len()];

@@ -21,7 +21,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Creates the room of free multiprocessors.
-    pub fn of(multiprocessors: f64) -> Room {
+    pub fn new(multiprocessors: f64) -> Room {
         Room { groups: vec![Group { count: multiprocessors, free: [1.0; 4], blocks: Vec::new() }] }
     }
 

@@ -30,7 +30,8 @@ pub fn path(graphs: &[&StepGraph], job: &Job, world: &WorldTimeline) -> Vec<Pass
     else {
         return Vec::new();
     };
-    let meets: Vec<_> = graphs.iter().enumerate().map(|(rank, graph)| job.of_rank(rank, graph)).collect();
+    let meets: Vec<_> =
+        graphs.iter().enumerate().map(|(rank, graph)| job.rendezvous_of_rank(rank, graph)).collect();
     let stop = to - world.period;
     let mut shift = Nanos::ZERO;
     let mut path = Vec::new();

@@ -85,7 +85,7 @@ impl Parts {
 
     /// Returns the parts of one rank of a simulated world, in one period.
     #[must_use]
-    pub fn of(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
+    pub fn measure(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
         let timeline = &world.ranks[rank];
         let begin = timeline.starts.iter().copied().min().unwrap_or(Nanos::ZERO);
         let meets = let_go(world, job, rank, graph);
@@ -127,7 +127,7 @@ fn let_go(
         let place = job.rendezvous[at].members.iter().position(|member| member.rank == rank)?;
         Some(world.rendezvous[at].let_go(place) - world.offsets[rank])
     };
-    job.of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
+    job.rendezvous_of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
 }
 
 impl std::ops::Add for Parts {

@@ -44,7 +44,7 @@ impl Launch {
             registers: self.registers,
             shared_memory: self.shared,
         };
-        Demand::of(&shape, &Multiprocessor::of([9, 0]), 0.0)
+        Demand::from_launch(&shape, &Multiprocessor::from_capability([9, 0]), 0.0)
     }
 }
 
@@ -78,7 +78,7 @@ fn kernels_take_as_much_longer_as_measured() {
 fn a_product_on_all_multiprocessors_takes_two_waves() {
     let launch = |blocks: u32, threads: u32, registers: u32| {
         let shape = LaunchShape { grid: [blocks, 1, 1], block: [threads, 1, 1], registers, shared_memory: 0 };
-        Demand::of(&shape, &Multiprocessor::of([9, 0]), 0.0)
+        Demand::from_launch(&shape, &Multiprocessor::from_capability([9, 0]), 0.0)
     };
     // 640 threads of 96 registers leave no room for a block of the product, and 108 of 132 multiprocessors.
     let collective = launch(24, 640, 96);

@@ -28,7 +28,7 @@ fn a_host_bound_step_lasts_as_long_as_the_host() {
     // The first mark, the op's beginning, is at zero; the launch ends 15 later; the kernel needs 2 to start.
     assert_eq!((timeline.starts.raw[0], timeline.ends.raw[0]), (us(17.0), us(22.0)));
     assert_eq!((timeline.active(), timeline.idle()), (us(5.0), us(95.0)));
-    let idle = Idle::of(&graph, &timeline);
+    let idle = Idle::measure(&graph, &timeline);
     assert_eq!(idle.get(IdleCause::Host), us(95.0));
 }
 
@@ -41,7 +41,7 @@ fn a_device_bound_step_lasts_as_long_as_the_device() {
     priced.host.gaps.raw[0] = us(30.0);
     let timeline = Timeline::simulate(&priced);
     assert_eq!(timeline.period, us(151.0), "150 of the kernel and 1 between queued kernels");
-    let idle = Idle::of(&graph, &timeline);
+    let idle = Idle::measure(&graph, &timeline);
     assert_eq!((idle.get(IdleCause::Queue), idle.get(IdleCause::Host)), (us(1.0), us(0.0)));
     let path = path(&graph, &timeline);
     assert!(path.iter().any(|s| s.place == Place::Device(ActivityId(0))));
@@ -153,7 +153,7 @@ fn a_synchronisation_waits_for_its_stream() {
     assert_eq!(timeline.period, us(200.0));
     let path = path(&graph, &timeline);
     assert!(path.iter().any(|s| s.place == Place::Return(sync.end)));
-    let slack = Slack::of(&graph, &timeline);
+    let slack = Slack::measure(&graph, &timeline);
     assert_eq!(slack.activities.raw[0], us(0.0));
 }
 

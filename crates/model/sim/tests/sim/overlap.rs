@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use steptime_cost::{Demand, Multiprocessor};
-use steptime_sim::sharing::Running;
+use steptime_sim::sharing::RunningKernels;
 use steptime_trace::{LaunchShape, Nanos};
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
             shared_memory: kernel.shared,
         };
         let memory = branch.bytes / (total * scale * REACHED);
-        let demand = Demand::of(&launch, &Multiprocessor::of([9, 0]), memory);
+        let demand = Demand::from_launch(&launch, &Multiprocessor::from_capability([9, 0]), memory);
         (Nanos::from_micros_f64(kernel.us * scale), demand)
     };
     let once: Vec<_> = branch.kernels.iter().map(kernel).collect();
@@ -79,7 +79,7 @@ fn chain(branch: &Branch, alone_ms: f64) -> (Vec<(Nanos, Demand)>, Nanos) {
 
 /// End of two branches that begin together, ms.
 fn side_by_side(branches: [(Vec<(Nanos, Demand)>, Nanos); 2], multiprocessors: u32) -> f64 {
-    let mut running = Running::on(multiprocessors);
+    let mut running = RunningKernels::on(multiprocessors);
     let mut next = [0; 2];
     let mut ready = [Some(Nanos::ZERO); 2];
     loop {

@@ -32,7 +32,7 @@ fn rank(launch: f64, dense: f64) -> StepGraph {
 
 fn simulate(ranks: &[PricedGraph<'_>], moving: f64) -> Result<(Job, WorldTimeline), Hang> {
     let numbered: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| rank.graph)).collect();
-    let job = Job::of(&numbered).expect("collectives that match");
+    let job = Job::from_ranks(&numbered).expect("collectives that match");
     let moving: TiVec<RendezvousId, Nanos> = vec![us(moving); job.rendezvous.len()].into();
     let world = WorldTimeline::simulate(ranks, Meetings { job: &job, moving: &moving })?;
     Ok((job, world))
@@ -54,7 +54,7 @@ fn an_exchange_beside_the_dense_part_costs_nothing() {
     assert_eq!((met.arrivals.clone(), met.let_go(0)), (vec![us(32.0), us(62.0)], us(62.0)));
     assert_eq!(world.ranks[0].ends[EXCHANGE], us(112.0));
     assert_eq!((world.ranks[0].starts[DENSE], world.ranks[1].starts[DENSE]), (us(40.0), us(70.0)));
-    let parts = Parts::of(&world, &job, 0, &early);
+    let parts = Parts::measure(&world, &job, 0, &early);
     // From 62 to 112 data moves; of these the dense part of the early rank, 40 to 80, hides 18.
     assert_eq!((parts.computes, parts.hidden, parts.moves), (us(40.0), us(18.0), us(32.0)));
     assert_eq!((parts.waits, parts.waits_beside), (us(8.0), us(22.0)));

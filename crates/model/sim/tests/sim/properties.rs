@@ -146,7 +146,7 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(path.iter().map(|s| s.to - s.from).sum::<Nanos>(), timeline.period);
 
-    let idle = Idle::of(graph, timeline);
+    let idle = Idle::measure(graph, timeline);
     let parts: Nanos = idle.iter().map(|(_, part)| part).sum();
     // If one stream still works on the step before while another has begun this one, the union of a step's
     // own activities is not the device's active time.
@@ -159,7 +159,7 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
     prop_assert!(parts <= timeline.period);
     prop_assert!(idle.iter().all(|(_, part)| part >= Nanos::ZERO), "{idle:?}");
 
-    let slack = Slack::of(graph, timeline);
+    let slack = Slack::measure(graph, timeline);
     prop_assert!(slack.marks.iter().chain(&slack.activities).all(|&s| s >= Nanos::ZERO && s <= end));
 
     let costs = breakdown::by_op(graph, timeline, &path);

@@ -81,8 +81,12 @@ fn exercise_with(json: &[u8], profile: &HostProfile) {
         let _ = host.slowness_of(&graph, &ProfilerCost::PROFILED);
         let priced = PricedGraph::measured(&graph, host);
         let timeline = Timeline::simulate(&priced);
-        let _ =
-            (timeline.active(), timeline.idle(), Idle::of(&graph, &timeline), Slack::of(&graph, &timeline));
+        let _ = (
+            timeline.active(),
+            timeline.idle(),
+            Idle::measure(&graph, &timeline),
+            Slack::measure(&graph, &timeline),
+        );
         let path = critical::path(&graph, &timeline);
         let _ = breakdown::by_op(&graph, &timeline, &path);
         let _ = breakdown::by_phase(&graph, &timeline);

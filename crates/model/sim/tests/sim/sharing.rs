@@ -5,7 +5,7 @@ use crate::support;
 use steptime_cost::{Demand, Demands};
 use steptime_graph::{ActivityId, StepGraph};
 use steptime_sim::Timeline;
-use steptime_sim::sharing::Running;
+use steptime_sim::sharing::RunningKernels;
 use steptime_trace::Nanos;
 use support::{Step, priced};
 
@@ -120,7 +120,7 @@ fn work_is_never_done_faster_than_alone() {
     let demands = [blocks(30.0), blocks(130.0), Demand { memory: 0.7, ..blocks(80.0) }, blocks(1000.0)];
     for one in demands {
         for other in demands {
-            let mut running = Running::on(ALL);
+            let mut running = RunningKernels::on(ALL);
             running.begin(0, us(0.0), us(70.0), one);
             running.begin(1, us(5.0), us(90.0), other);
             let mut ends = [Nanos::ZERO; 2];

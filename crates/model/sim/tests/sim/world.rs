@@ -27,7 +27,7 @@ fn rank(launch: f64, runs: f64) -> StepGraph {
 fn simulate(ranks: &[PricedGraph<'_>]) -> Result<(Job, WorldTimeline), Hang> {
     let graphs: Vec<&StepGraph> = ranks.iter().map(|rank| rank.graph).collect();
     let numbered: Vec<(u32, &StepGraph)> = (0..).zip(graphs.iter().copied()).collect();
-    let job = Job::of(&numbered).expect("collectives that match");
+    let job = Job::from_ranks(&numbered).expect("collectives that match");
     let moving: TiVec<RendezvousId, Nanos> =
         job.moving(&graphs).into_iter().map(|time| time.expect("a recorded time")).collect();
     let world = WorldTimeline::simulate(ranks, Meetings { job: &job, moving: &moving })?;
@@ -49,17 +49,17 @@ fn the_last_rank_decides_and_the_others_wait() {
     for rank in &world.ranks {
         assert_eq!(rank.ends.raw[1], us(132.0), "all leave together");
     }
-    let parts = Parts::of(&world, &job, 0, &early);
+    let parts = Parts::measure(&world, &job, 0, &early);
     assert_eq!((parts.computes, parts.waits, parts.moves), (us(10.0), us(60.0), us(20.0)));
     assert_eq!(parts.computes + parts.waits + parts.moves + parts.idles, world.period);
-    assert_eq!(Parts::of(&world, &job, 1, &late).waits, Nanos::ZERO);
+    assert_eq!(Parts::measure(&world, &job, 1, &late).waits, Nanos::ZERO);
 }
 
 #[test]
 fn what_moves_is_the_shortest_part() {
     let (early, late) = (rank(50.0, 80.0), rank(110.0, 20.0));
     let graphs = [&early, &late];
-    let job = Job::of(&[(0, &early), (1, &late)]).expect("a job");
+    let job = Job::from_ranks(&[(0, &early), (1, &late)]).expect("a job");
     let steps = Job::common_steps(&graphs);
     assert_eq!(steps.len(), 3);
     let met = job.met(RendezvousId(0), &graphs, &steps[0]).expect("recorded");
@@ -120,7 +120,7 @@ fn alike_ranks_take_as_long_as_one() {
 #[test]
 fn the_recorded_steps_are_replayed() {
     let (early, late) = (rank(50.0, 80.0), rank(110.0, 20.0));
-    let job = Job::of(&[(0, &early), (1, &late)]).expect("a job");
+    let job = Job::from_ranks(&[(0, &early), (1, &late)]).expect("a job");
     let replay =
         replay_recorded(&[priced(&early), priced(&late)], &job).expect("no hang").expect("three steps");
     assert_eq!((replay.simulated, replay.measured), (us(200.0), us(200.0)));
@@ -152,10 +152,10 @@ fn collectives_that_do_not_match_are_named() {
         ops.iter().enumerate().fold(step, add).recorded(200.0)
     };
     let (sum, exchange, twice) = (of(&["allreduce"]), of(&["all_to_allv"]), of(&["allreduce", "allreduce"]));
-    let differ = Job::of(&[(0, &sum), (3, &exchange)]).expect_err("other collectives");
+    let differ = Job::from_ranks(&[(0, &sum), (3, &exchange)]).expect_err("other collectives");
     assert!(matches!(&differ, Mismatch::Differ { nth: 1, ranks: [0, 3], .. }), "{differ}");
     assert!(differ.to_string().contains("rank 3 all_to_all of 1024 bytes"), "{differ}");
-    let missing = Job::of(&[(0, &sum), (1, &twice)]).expect_err("one more");
+    let missing = Job::from_ranks(&[(0, &sum), (1, &twice)]).expect_err("one more");
     assert!(matches!(missing, Mismatch::Missing { counts: [1, 2], .. }), "{missing}");
 }
 

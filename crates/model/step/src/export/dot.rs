@@ -20,7 +20,7 @@ const COLOURS: [&str; 8] =
     ["#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5"];
 
 /// Edges, each drawn once with all of its tensors.
-type Drawn = FxHashMap<(OpId, OpId), Vec<TensorId>>;
+type DrawnEdges = FxHashMap<(OpId, OpId), Vec<TensorId>>;
 
 struct Picture<'s> {
     export: &'s Export<'s>,
@@ -145,8 +145,8 @@ impl Picture<'_> {
 
     fn tensors(&mut self) -> io::Result<()> {
         let step = self.export.step;
-        let mut drawn = Drawn::default();
-        for edge in edges::data(step, &Uses::of(step)) {
+        let mut drawn = DrawnEdges::default();
+        for edge in edges::data(step, &Uses::find(step)) {
             if let (Some(from), Some(to)) = (self.node[edge.from], self.node[edge.to])
                 && from != to
             {

@@ -56,10 +56,10 @@ const USER: u8 = 7;
 /// Where the trace is not the one that the step was made with.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     let begins = order::begins(export);
-    let ends = Ends::of(export.step, &begins);
-    let values = Values::of(export);
-    let identities = Identities::of(export, &values, &begins, &ends);
-    let ids = NodeIds::of(export, &begins, identities.first_free());
+    let ends = Ends::find(export.step, &begins);
+    let values = Values::new(export);
+    let identities = Identities::assign(export, &values, &begins, &ends);
+    let ids = NodeIds::assign(export, &begins, identities.first_free());
     let file = File { export, values, identities, ids };
     write!(out, "{{\"schema\": \"{SCHEMA}\", \"pid\": 0, \"time\": \"\", \"start_ts\": 0,\n\"nodes\": [")?;
     for thread in export.step.threads.keys() {
@@ -86,7 +86,7 @@ struct Ends<'s> {
 }
 
 impl<'s> Ends<'s> {
-    fn of(step: &'s Step, begins: &[OpId]) -> Ends<'s> {
+    fn find(step: &'s Step, begins: &[OpId]) -> Ends<'s> {
         let mut last: TiVec<OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for &op in begins {
             for around in step.around(op) {
@@ -111,7 +111,7 @@ struct NodeIds {
 }
 
 impl NodeIds {
-    fn of(export: &Export<'_>, begins: &[OpId], free: u64) -> NodeIds {
+    fn assign(export: &Export<'_>, begins: &[OpId], free: u64) -> NodeIds {
         let step = export.step;
         let tids = tids(export);
         let kept = export.trace.and_then(|trace| Some((trace, kept(trace, step, begins, &tids)?)));
@@ -207,7 +207,7 @@ impl File<'_> {
             None if row.call.is_none() && mentions_backward(&row.name) => BACKWARD,
             None => 0,
         };
-        let name = |of: fn(&steptime_graph::execution::Noted) -> steptime_trace::NameId| {
+        let name = |of: fn(&steptime_graph::execution::NodeAttributes) -> steptime_trace::NameId| {
             noted.map_or("", |(trace, noted)| trace.name(of(noted)))
         };
         let noted = noted.map(|(_, noted)| noted);
@@ -220,7 +220,7 @@ impl File<'_> {
             scope,
             thread: self.ids.tids[row.thread],
             forward_thread: noted.map_or(0, |noted| noted.forward_thread),
-            schema: schemas::of(self.export, op).into_owned(),
+            schema: schemas::find(self.export, op).into_owned(),
             kernel_backend: name(|noted| noted.kernel_backend).to_owned(),
             kernel_file: name(|noted| noted.kernel_file).to_owned(),
         };

@@ -37,7 +37,7 @@ pub const SCHEMA: u32 = 1;
 /// # Errors
 /// Where the output cannot be written.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
-    let (step, uses) = (export.step, Uses::of(export.step));
+    let (step, uses) = (export.step, Uses::find(export.step));
     let running = step.running();
     let name = serde_json::to_string(export.name)?;
     write!(out, "{{\"format\": \"steptime-step\", \"schema\": {SCHEMA}, \"name\": {name},\n\"threads\": ")?;

@@ -6,7 +6,7 @@ use steptime_graph::TiVec;
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
-use super::within::Within;
+use super::within::EnclosingFunctions;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -48,10 +48,10 @@ impl Kind {
 }
 
 /// The kind of each piece.
-pub(super) fn of(
+pub(super) fn find(
     step: &Step,
     order: &Order,
-    within: &TiVec<OpId, Within>,
+    within: &TiVec<OpId, EnclosingFunctions>,
     pieces: &Pieces,
     lives: &[Option<Life>],
 ) -> Vec<Kind> {
@@ -63,7 +63,7 @@ pub(super) fn of(
     let older = |piece: usize| lives[piece].is_some_and(|life| life.made.is_none());
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
-        let Within { stepping, adding, fused, reducing } = within[op];
+        let EnclosingFunctions { stepping, adding, fused, reducing } = within[op];
         let name = &step.ops[op].name;
         for (at, argument) in call.inputs.iter().enumerate() {
             let pieces = argument.tensors().iter().flat_map(|&tensor| pieces.all(tensor));

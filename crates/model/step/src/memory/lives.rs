@@ -7,7 +7,7 @@ use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use super::sparse::PARTS;
-use super::within::Within;
+use super::within::EnclosingFunctions;
 use crate::call::Call;
 use crate::ids::OpId;
 use crate::step::Step;
@@ -20,10 +20,10 @@ const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFun
 const COMPILED_KERNEL: &str = "triton_";
 
 /// The lifetime of each piece, from its uses alone; `None` without uses.
-pub(super) fn of(
+pub(super) fn find(
     step: &Step,
     order: &Order,
-    (running, within): (&[OpId], &TiVec<OpId, Within>),
+    (running, within): (&[OpId], &TiVec<OpId, EnclosingFunctions>),
     pieces: &Pieces,
 ) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; pieces.bytes.len()];

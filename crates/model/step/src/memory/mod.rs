@@ -20,7 +20,7 @@ pub use self::over::{Moment, over};
 
 use self::pieces::Pieces;
 use crate::ids::OpId;
-use crate::schedule::Scheduled;
+use crate::schedule::ScheduledStep;
 use crate::step::Step;
 
 /// For each piece, whether it is copied for the next step and therefore exists twice.
@@ -45,7 +45,7 @@ impl Peak {
     /// The peak of a step. `scheduled` is its schedule, before any of it is captured; `capability` is the major version of the GPU's compute
     /// capability, where known.
     #[must_use]
-    pub fn of(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Peak {
+    pub fn find(step: &Step, scheduled: &ScheduledStep, capability: Option<u32>) -> Peak {
         let mut most = Peak::default();
         most.bytes[Kind::Workspace as usize] = workspace::bytes(step, &step.running(), capability);
         for moment in over(step, scheduled, capability) {

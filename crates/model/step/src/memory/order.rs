@@ -3,7 +3,7 @@
 use steptime_graph::{MarkKind, TiVec};
 
 use crate::ids::OpId;
-use crate::schedule::Scheduled;
+use crate::schedule::ScheduledStep;
 use crate::step::Step;
 
 /// Begins and ends of ops, as places in one order of all host events. An op that does not run has none.
@@ -20,7 +20,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(step: &Step, scheduled: &Scheduled) -> Order {
+    pub(super) fn new(step: &Step, scheduled: &ScheduledStep) -> Order {
         let graph = &scheduled.graph;
         let mut order = Order {
             spans: vec![None; step.ops.len()].into(),

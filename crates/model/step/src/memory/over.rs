@@ -4,9 +4,9 @@ use super::order::Order;
 use super::pieces::Pieces;
 use super::{Kind, Peak, copied_ahead, kinds, lives, sharded, within, workspace};
 use crate::ids::OpId;
-use crate::schedule::Scheduled;
+use crate::schedule::ScheduledStep;
 use crate::step::Step;
-use crate::tensors::Until;
+use crate::tensors::LifetimeEnd;
 
 /// Memory use of tensors from one moment to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +19,16 @@ pub struct Moment {
     pub needs: Peak,
 }
 
-/// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::of`].
+/// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::find`].
 #[must_use]
-pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<Moment> {
-    let order = Order::of(step, scheduled);
-    let pieces = Pieces::of(step, &order.ended);
+pub fn over(step: &Step, scheduled: &ScheduledStep, capability: Option<u32>) -> Vec<Moment> {
+    let order = Order::new(step, scheduled);
+    let pieces = Pieces::find(step, &order.ended);
     let running = step.running();
-    let within = within::of(step, &running, &order);
-    let mut lives = lives::of(step, &order, (&running, &within), &pieces);
+    let within = within::find(step, &running, &order);
+    let mut lives = lives::find(step, &order, (&running, &within), &pieces);
     sharded::keep(step, &order, &running, &pieces, &mut lives);
-    let kinds = kinds::of(step, &order, &within, &pieces, &lives);
+    let kinds = kinds::find(step, &order, &within, &pieces, &lives);
     let ahead = copied_ahead(step, &running, &pieces);
     let zeroed = lives::zeroed(step, &order);
     // Begins and ends of lifetimes, by place.
@@ -53,9 +53,9 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
                 None => lives_in(made, usize::MAX),
             },
             (Some(made), _) => match pieces.until[piece] {
-                Until::LastUse => lives_in(made, life.last),
-                Until::EndOfStep => lives_in(made, usize::MAX),
-                Until::NextStep => {
+                LifetimeEnd::LastUse => lives_in(made, life.last),
+                LifetimeEnd::EndOfStep => lives_in(made, usize::MAX),
+                LifetimeEnd::NextStep => {
                     lives_in(0, made + 1);
                     lives_in(made, usize::MAX);
                 }

@@ -9,7 +9,7 @@ use steptime_graph::execution::StorageId;
 use super::sparse::Sparse;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
-use crate::tensors::{Tensor, Until};
+use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Allocation granularity of PyTorch's allocator, bytes.
 const GRAIN: u64 = 512;
@@ -31,13 +31,13 @@ pub(super) struct Pieces {
     /// Whether each piece was made within the recorded step, possibly by an op that no longer runs.
     pub made: Vec<bool>,
     /// End of the lifetime of each piece.
-    pub until: Vec<Until>,
+    pub until: Vec<LifetimeEnd>,
 }
 
 impl Pieces {
     /// The pieces of a step; `ended` are its ops, those inside another before it.
-    pub(super) fn of(step: &Step, ended: &[OpId]) -> Pieces {
-        let sparse = Sparse::of(step, ended);
+    pub(super) fn find(step: &Step, ended: &[OpId]) -> Pieces {
+        let sparse = Sparse::find(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
         let mut pieces = Pieces {
             of: TiVec::new(),
@@ -76,7 +76,7 @@ impl Pieces {
         if piece == next {
             self.bytes.push(0);
             self.made.push(false);
-            self.until.push(Until::LastUse);
+            self.until.push(LifetimeEnd::LastUse);
         }
         self.bytes[piece] = self.bytes[piece].max(bytes);
         self.made[piece] |= row.made;
@@ -111,7 +111,13 @@ mod tests {
 
     fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
         let value = Value::strided(shape, strides, Dtype::F32);
-        Tensor { value, storage: storage.map(StorageId), recorded: None, made: false, until: Until::LastUse }
+        Tensor {
+            value,
+            storage: storage.map(StorageId),
+            recorded: None,
+            made: false,
+            until: LifetimeEnd::LastUse,
+        }
     }
 
     #[test]
@@ -122,7 +128,7 @@ mod tests {
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[0, 9], &[9, 1], Some(8)));
-        let pieces = Pieces::of(&step, &[]);
+        let pieces = Pieces::find(&step, &[]);
         let of: Vec<Vec<usize>> = step.tensors.keys().map(|tensor| pieces.all(tensor).collect()).collect();
         assert_eq!(of, [[0], [0], [1], [2], [3]]);
         assert_eq!(pieces.bytes, [4096, 512, 512, 0]);
@@ -140,6 +146,6 @@ mod tests {
         assert!(extent(&huge.value) > 1 << 60);
         let mut step = Step::default();
         step.tensors.push(huge);
-        assert!(Pieces::of(&step, &[]).bytes[0] > 1 << 60);
+        assert!(Pieces::find(&step, &[]).bytes[0] > 1 << 60);
     }
 }

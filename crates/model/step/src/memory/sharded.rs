@@ -26,7 +26,7 @@ const TOGETHER: &str = "fsdp::chunk_cat";
 const LAST: usize = 3;
 
 /// A function of FSDP.
-struct Called<'s> {
+struct FsdpFunction<'s> {
     op: OpId,
     name: &'s str,
     /// Name of the block; empty for the whole model.
@@ -45,7 +45,7 @@ pub(super) fn keep(
     pieces: &Pieces,
     lives: &mut [Option<Life>],
 ) {
-    let mut all: Vec<Called<'_>> = running.iter().filter_map(|&op| called(step, order, op)).collect();
+    let mut all: Vec<FsdpFunction<'_>> = running.iter().filter_map(|&op| called(step, order, op)).collect();
     all.sort_by_key(|one| one.begin);
     for (at, one) in all.iter().enumerate() {
         let later = &all[at + 1..];
@@ -72,14 +72,14 @@ pub(super) fn keep(
     }
 }
 
-fn called<'s>(step: &'s Step, order: &Order, op: OpId) -> Option<Called<'s>> {
+fn called<'s>(step: &'s Step, order: &Order, op: OpId) -> Option<FsdpFunction<'s>> {
     let row = &step.ops[op];
     let name = row.name.strip_prefix(FSDP)?;
     let [begin, end] = order.spans[op]?;
     let (name, block) = name.split_once(BLOCK[0]).unwrap_or((name, ""));
     let around = row.parent.and_then(|around| step.ops[around].name.strip_prefix(FSDP));
     let forward = around.is_some_and(|around| around.starts_with(FORWARD));
-    Some(Called { op, name, block: block.strip_suffix(BLOCK[1]).unwrap_or(block), forward, begin, end })
+    Some(FsdpFunction { op, name, block: block.strip_suffix(BLOCK[1]).unwrap_or(block), forward, begin, end })
 }
 
 /// Tensors of an argument of ops of some name inside another op.

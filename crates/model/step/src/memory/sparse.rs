@@ -31,7 +31,7 @@ pub(super) struct Sparse {
 
 impl Sparse {
     /// The sparse tensors of a step; `ended` are its ops, those inside another before it.
-    pub fn of(step: &Step, ended: &[OpId]) -> Sparse {
+    pub fn find(step: &Step, ended: &[OpId]) -> Sparse {
         let mut sparse = Sparse::default();
         for &op in ended {
             if let Some(call) = step.ops[op].call.as_deref() {

@@ -14,7 +14,7 @@ const REDUCING: &str = "FSDP::post_backward_reduce";
 
 /// Functions that an op is, or is inside of.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Within {
+pub(super) struct EnclosingFunctions {
     /// An optimizer's update of the parameters.
     pub stepping: bool,
     /// A function that accumulates a gradient into that of a parameter.
@@ -26,8 +26,9 @@ pub(super) struct Within {
 }
 
 /// The enclosing functions of each op, by one walk from the outermost ops inwards.
-pub(super) fn of(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Within> {
-    let mut within: TiVec<OpId, Within> = vec![Within::default(); step.ops.len()].into();
+pub(super) fn find(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, EnclosingFunctions> {
+    let mut within: TiVec<OpId, EnclosingFunctions> =
+        vec![EnclosingFunctions::default(); step.ops.len()].into();
     let begins = |op: OpId| order.spans[op].map(|[begin, _]| begin);
     let is_accumulation = |op: &OpId| step.event(*op).is_accumulation();
     let accumulated: Vec<usize> =
@@ -43,7 +44,7 @@ pub(super) fn of(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Wi
             }
             _ => row.parent.map_or(usize::MAX, |parent| updates[parent]),
         };
-        within[op] = Within {
+        within[op] = EnclosingFunctions {
             stepping: begins(op).is_some_and(|begin| begin >= updates[op]),
             adding: around.adding || event.is_accumulation(),
             reducing: around.reducing || row.name.starts_with(REDUCING),

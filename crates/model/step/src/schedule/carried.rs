@@ -5,7 +5,7 @@ use steptime_graph::{ActivityId, Blocking, CallId, MarkId, StepGraph, StreamDepe
 
 /// For each row of a scheduled graph, its row in the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct ReusedRows {
     /// Recorded mark, independent of the mark before it.
     pub marks: TiVec<MarkId, Option<MarkId>>,
     /// Whether the host time before a mark is the recorded one: the mark before it is the recorded one, too.
@@ -18,15 +18,15 @@ pub struct Carried {
     pub activities: TiVec<ActivityId, Option<ActivityId>>,
 }
 
-impl Carried {
+impl ReusedRows {
     /// Composition with the mapping `beneath`, where `self` is carried over from a step that was itself scheduled.
     #[must_use]
-    pub fn over(&self, beneath: &Carried) -> Carried {
+    pub fn over(&self, beneath: &ReusedRows) -> ReusedRows {
         let mark = |at: &Option<MarkId>| at.and_then(|at| beneath.marks[at]);
         let gap = |(&here, at): (&bool, &Option<MarkId>)| here && at.is_some_and(|at| beneath.gaps[at]);
         let like =
             |(&here, at): (&bool, &Option<MarkId>)| at.filter(|_| here).and_then(|at| beneath.like[at]);
-        Carried {
+        ReusedRows {
             like: self.gaps.iter().zip(&self.marks).map(like).collect(),
             marks: self.marks.iter().map(mark).collect(),
             gaps: self.gaps.iter().zip(&self.marks).map(gap).collect(),

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_graph::{CallId, HostThreadId, Mark, MarkId, MarkKind, OpId, StepGraph, TiVec};
 
-use super::Carried;
+use super::ReusedRows;
 
 /// An item inside an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub(super) fn of(graph: &StepGraph) -> Items {
+    pub(super) fn from_graph(graph: &StepGraph) -> Items {
         let mut items = Items {
             of_op: vec![Vec::new(); graph.ops.len()].into(),
             of_thread: vec![Vec::new(); graph.threads.len()].into(),
@@ -60,7 +60,7 @@ pub(super) fn find(items: &[Item], op: OpId) -> Option<usize> {
 /// Adds a mark; its wait is set by [`link`].
 pub(crate) fn push(
     graph: &mut StepGraph,
-    carried: &mut Carried,
+    carried: &mut ReusedRows,
     kind: MarkKind,
     thread: HostThreadId,
     recorded: Option<MarkId>,
@@ -80,7 +80,7 @@ pub(crate) fn push(
 pub(crate) fn link(
     graph: &mut StepGraph,
     base: &StepGraph,
-    carried: &mut Carried,
+    carried: &mut ReusedRows,
     stands: &FxHashMap<MarkId, MarkId>,
     put_in: &impl Fn(OpId) -> bool,
 ) {

@@ -14,14 +14,14 @@ pub(super) enum OwnCalls {
     /// The recorded calls.
     AsRecorded,
     /// The recorded calls, with other bytes and kinds of wait.
-    Adjusted(Vec<Planned>),
+    Adjusted(Vec<PlannedCall>),
     /// New calls, which differ from the recorded ones or have none.
-    Anew(Vec<Planned>),
+    Anew(Vec<PlannedCall>),
 }
 
 /// A call of the runtime.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Planned {
+pub(super) struct PlannedCall {
     pub api: &'static str,
     /// Number of inner ops that finish before it.
     pub after_children: usize,
@@ -34,16 +34,16 @@ pub(super) struct Planned {
 /// Calls that make a stream wait for another.
 const EVENT: [&str; 2] = ["cudaEventRecordWithFlags", "cudaStreamWaitEvent"];
 
-impl Planned {
-    fn without_work(api: &'static str) -> Planned {
+impl PlannedCall {
+    fn without_work(api: &'static str) -> PlannedCall {
         let blocking = Blocking::Never;
-        Planned { api, after_children: 0, work: None, blocking, blocks_otherwise: None }
+        PlannedCall { api, after_children: 0, work: None, blocking, blocks_otherwise: None }
     }
 }
 
-impl From<RuntimeCall> for Planned {
-    fn from(call: RuntimeCall) -> Planned {
-        Planned {
+impl From<RuntimeCall> for PlannedCall {
+    fn from(call: RuntimeCall) -> PlannedCall {
+        PlannedCall {
             api: call.api,
             after_children: call.after_children,
             work: call.work,
@@ -54,7 +54,7 @@ impl From<RuntimeCall> for Planned {
 }
 
 /// The calls of an op itself. `before` is the step of the recording.
-pub(super) fn of(
+pub(super) fn own_calls(
     step: &Step,
     before: &Step,
     base: &StepGraph,
@@ -63,23 +63,23 @@ pub(super) fn of(
     set: &OpSet,
 ) -> OwnCalls {
     if let Some(again) = step.ops[op].again {
-        return of(step, before, base, items, again, set);
+        return own_calls(step, before, base, items, again, set);
     }
     if let Some(exchanged) = exchanged(step, op) {
-        return OwnCalls::Anew(exchanged.into_iter().map(Planned::from).collect());
+        return OwnCalls::Anew(exchanged.into_iter().map(PlannedCall::from).collect());
     }
     if step.ops[op].waits.is_some() {
-        return OwnCalls::Anew(EVENT.map(Planned::without_work).into());
+        return OwnCalls::Anew(EVENT.map(PlannedCall::without_work).into());
     }
     match step.ops[op].origin {
         Origin::Recorded(_) => OwnCalls::AsRecorded,
-        Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, set)),
+        Origin::Inserted(_) => OwnCalls::Anew(plan_call(step, op, set)),
         Origin::Changed(recorded, _) => {
             let made: Vec<_> = items.calls(recorded).map(|call| &base.calls[call]).collect();
-            let now = of_call(step, op, set);
+            let now = plan_call(step, op, set);
             let names = made.iter().map(|call| base.names.get(call.api));
             if names.eq(now.iter().map(|call| call.api)) {
-                let adjusted = made.iter().zip(now).map(|(made, planned)| Planned {
+                let adjusted = made.iter().zip(now).map(|(made, planned)| PlannedCall {
                     blocks_otherwise: otherwise(made.blocking, planned.blocking),
                     ..planned
                 });
@@ -88,7 +88,7 @@ pub(super) fn of(
             // Derived calls are only the usual ones: an op that made others will again, unless its recorded launches match the derived number and
             // that number changes.
             let seen = made.iter().filter(|call| call.kind.launches()).count();
-            let was = of_call(before, OpId::of(recorded), set);
+            let was = plan_call(before, OpId::from_recorded(recorded), set);
             let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
             let waited = made.iter().any(|call| waits(call.blocking));
             let waits_as_known = waited == any_waits(&was);
@@ -122,12 +122,12 @@ fn waits(blocking: Blocking) -> bool {
     matches!(blocking, Blocking::Streams(_) | Blocking::Activity(_))
 }
 
-fn any_waits(planned: &[Planned]) -> bool {
+fn any_waits(planned: &[PlannedCall]) -> bool {
     planned.iter().any(|call| waits(call.blocking))
 }
 
 /// Number of calls that launch work on the device.
-fn launches(planned: &[Planned]) -> usize {
+fn launches(planned: &[PlannedCall]) -> usize {
     planned.iter().filter(|call| call.work.is_some()).count()
 }
 
@@ -138,7 +138,7 @@ fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
     changes.then_some(is)
 }
 
-fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
+fn plan_call(step: &Step, op: OpId, set: &OpSet) -> Vec<PlannedCall> {
     let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
@@ -148,10 +148,12 @@ fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
         return Vec::new();
     }
     match &*lowered {
-        Lowering::Kernel(kernel) => calls::of(call, kernel, &names).into_iter().map(Planned::from).collect(),
+        Lowering::Kernel(kernel) => {
+            calls::derive(call, kernel, &names).into_iter().map(PlannedCall::from).collect()
+        }
         // The ops inside an unknown op launch its kernels.
         Lowering::Unknown(kernel) if children.is_empty() => {
-            calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
+            calls::derive(call, kernel, &names).into_iter().map(PlannedCall::from).collect()
         }
         _ => Vec::new(),
     }

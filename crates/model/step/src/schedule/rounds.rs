@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_graph::{ActivityId, Blocking, Call, HostThreadId, MarkId, StepGraph};
 
-use super::Carried;
+use super::ReusedRows;
 use super::marks::still_there;
 
 /// For each round after the first, the marks that repeat those of the recording.
@@ -23,7 +23,7 @@ impl Rounds {
     }
 
     /// Copies the hand-offs of repeated ops. Marks that followed them on a thread now follow the last round, and a round begins where these did.
-    pub(super) fn link(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried) {
+    pub(super) fn link(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut ReusedRows) {
         let Some(last) = self.now.last() else { return };
         for to in graph.marks.keys() {
             let (row, was) = (graph.marks[to], carried.marks[to]);
@@ -61,7 +61,7 @@ impl Rounds {
 
     /// Moves a hand-off at the end of the first round to the end of the last round. In between, each round of its own thread takes over, after the
     /// same time.
-    fn after_all(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried, to: MarkId) {
+    fn after_all(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut ReusedRows, to: MarkId) {
         let mut from = graph.marks[to].after;
         let Some(was) = carried.marks[from] else { return };
         for round in &self.now {

@@ -2,21 +2,21 @@
 
 use steptime_graph::{MarkId, StepGraph, TiVec};
 
-use super::carried::Carried;
+use super::carried::ReusedRows;
 use crate::ids::OpId;
 
 /// A scheduled step.
 #[derive(Debug, Clone)]
-pub struct Scheduled {
+pub struct ScheduledStep {
     /// The graph, without samples.
     pub graph: StepGraph,
     /// For each op of the graph, the op of the step.
     pub ops: TiVec<steptime_graph::OpId, OpId>,
     /// Mapping to recorded rows.
-    pub carried: Carried,
+    pub carried: ReusedRows,
 }
 
-impl Scheduled {
+impl ScheduledStep {
     /// An op at which the threads wait for one another; `None` where all of them reach their ends.
     #[must_use]
     pub fn circle(&self) -> Option<&str> {

@@ -8,16 +8,16 @@ use crate::ids::OpId;
 use crate::step::{Op, Step};
 
 /// Streams in addition to those of the recording.
-pub(super) struct Others {
+pub(super) struct ExtraStreams {
     /// Stream of copies for the next step; `None` where there are none.
     pub ahead: Option<StreamId>,
     /// Streams to which rules moved ops: number 1 first.
     beside: Vec<StreamId>,
 }
 
-impl Others {
+impl ExtraStreams {
     /// Adds the streams that a step needs.
-    pub fn of(step: &Step, graph: &mut StepGraph) -> Others {
+    pub fn add_to(step: &Step, graph: &mut StepGraph) -> ExtraStreams {
         let device = graph.streams.first().map_or(0, |stream| stream.device);
         let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
         let mut stream = last;
@@ -28,7 +28,7 @@ impl Others {
         let running = step.running();
         let ahead = running.iter().any(|&op| step.ops[op].ahead).then(&mut add);
         let most = running.iter().map(|&op| step.ops[op].stream).max().unwrap_or(0);
-        Others { ahead, beside: (0..most).map(|_| add()).collect() }
+        ExtraStreams { ahead, beside: (0..most).map(|_| add()).collect() }
     }
 
     /// The stream to which an op was moved; `None` for one that stays.

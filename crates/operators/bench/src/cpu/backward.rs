@@ -20,7 +20,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "The backward pass of bags, fused with each optimizer",
     sizes: "as bag, once for each optimizer",
     keys: &[("T", 8), ("E", 100_000), ("D", 64), ("B", BATCH), ("L", 10)],
-    run: |context, sizes| case(context, "", &Shape::of(sizes)?),
+    run: |context, sizes| case(context, "", &Shape::read(sizes)?),
     usual,
 };
 

@@ -14,7 +14,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Embedding bags over many tables",
     sizes: "T tables of E rows and D columns, B bags of L lookups",
     keys: &[("T", 8), ("E", 1_000_000), ("D", 64), ("B", BATCH), ("L", 10)],
-    run: |context, sizes| case(context, "", &Shape::of(sizes)?),
+    run: |context, sizes| case(context, "", &Shape::read(sizes)?),
     usual,
 };
 

@@ -6,7 +6,7 @@ use steptime_ops::Cpu;
 
 use super::Settings;
 use super::limits::Limits;
-use super::report::{Measured, Report, Row};
+use super::report::{Measurement, Report, Row};
 use crate::sizes::Sizes;
 use crate::{Error, Init};
 
@@ -126,7 +126,7 @@ impl Context {
         Ok(())
     }
 
-    fn measured(&mut self, work: &Work, Times(mut times): Times) -> Result<Measured, Error> {
+    fn measured(&mut self, work: &Work, Times(mut times): Times) -> Result<Measurement, Error> {
         times.sort_unstable();
         let [best, median] = [times[0], times[times.len() / 2]].map(|time| time.as_secs_f64().max(1e-9));
         let touched = (work.sequential as usize).saturating_add(work.table_bytes);
@@ -144,7 +144,7 @@ impl Context {
             "sequential"
         };
         let limit = arithmetic.max(sequential + random);
-        Ok(Measured {
+        Ok(Measurement {
             median_ms: median * 1e3,
             best_ms: best * 1e3,
             calls: times.len(),

@@ -22,7 +22,7 @@ pub struct Shape {
 impl Shape {
     /// Reads `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory. The check comes before the list of tables is
     /// made, which may itself be too long.
-    pub fn of(sizes: &Sizes) -> Result<Shape, Error> {
+    pub fn read(sizes: &Sizes) -> Result<Shape, Error> {
         let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));
         check_room_for(&[tables, rows], tables, [dim, bags, lookups], 0)?;
         Ok(Shape { rows: vec![rows; tables], dim, bags, lookups })
@@ -150,7 +150,7 @@ mod tests {
         let most = u32::MAX as usize;
         let of = |sizes: [usize; 5]| {
             let [tables, rows, dim, bags, lookups] = sizes;
-            Shape::of(&Sizes::new([("T", tables), ("E", rows), ("D", dim), ("B", bags), ("L", lookups)]))
+            Shape::read(&Sizes::new([("T", tables), ("E", rows), ("D", dim), ("B", bags), ("L", lookups)]))
         };
         assert_eq!(of([3, 10, 2, 4, 5]).unwrap_or_else(|_| panic!("it fits")).rows, [10; 3]);
         // Products of these sizes wrap around in 64 bits.

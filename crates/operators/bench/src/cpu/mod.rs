@@ -15,7 +15,7 @@ mod transpose;
 
 use steptime_ops::Cpu;
 
-pub use self::report::{Limits, Measured, RandomRows, Report, Row, Sequential};
+pub use self::report::{Limits, Measurement, RandomRows, Report, Row, Sequential};
 
 use self::context::Context;
 use crate::benchmark::Plan;

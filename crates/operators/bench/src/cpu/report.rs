@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Wrong;
+use crate::WrongResult;
 
 /// Largest difference from the reference that counts as correct.
 const TOLERANCE: f64 = 1e-4;
@@ -76,14 +76,14 @@ pub struct Row {
     pub unfused_intensity: Option<f64>,
     /// Absent where times were not measured.
     #[serde(flatten)]
-    pub measured: Option<Measured>,
+    pub measured: Option<Measurement>,
     /// The largest difference from the reference, relative to values above 1; absent where results were not verified.
     pub largest_error: Option<f64>,
 }
 
 /// The time of one op at one size.
 #[derive(Debug, Serialize)]
-pub struct Measured {
+pub struct Measurement {
     /// The median of the calls.
     pub median_ms: f64,
     /// The fastest call.
@@ -105,10 +105,10 @@ pub struct Measured {
 impl Report {
     /// Returns the first result that is too far from its reference.
     #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
+    pub fn wrong(&self) -> Option<WrongResult> {
         self.cases.iter().find_map(|row| {
             let difference = row.largest_error.filter(|&error| error > TOLERANCE)?;
-            Some(Wrong { case: format!("{} {} of {}", row.op, row.pass, row.shape), difference })
+            Some(WrongResult { case: format!("{} {} of {}", row.op, row.pass, row.shape), difference })
         })
     }
 }

@@ -41,7 +41,7 @@ fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Dra
     let columns = tables.columns();
     let mut gradient = Buffer::<f32>::uninit(context.device(), shape.bags * columns)?;
     randomize(&stream, &mut gradient.as_mut(), 7)?;
-    let sizes = Sizes::of(&lookups[0], columns);
+    let sizes = Sizes::from_lookups(&lookups[0], columns);
     for (name, rule) in [
         ("SGD", RowRule::SGD),
         ("row-wise Adagrad", RowRule::ROW_WISE_ADAGRAD),
@@ -89,7 +89,7 @@ fn verify(
     rule: RowRule,
 ) -> Result<f64, Error> {
     let (lookups, columns) = (batches.lookups()?[0], tables.columns());
-    let sizes = Sizes::of(&lookups, columns);
+    let sizes = Sizes::from_lookups(&lookups, columns);
     let payload = Payload::needed(tables, false);
     let mut grouping = Grouping::new(stream, tables, sizes, shape.of_table(), payload)?;
     let settings = RowSettings::new(rule, VERIFIED_RATE);

@@ -37,7 +37,8 @@ fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Dra
     let lookups = batches.lookups()?;
     let columns = tables.columns();
     let mut out = Buffer::<f32>::uninit(context.device(), shape.bags * columns)?;
-    let mut forward = Forward::new(context.device(), tables, Sizes::of(&lookups[0], columns), Bounds::Error)?;
+    let mut forward =
+        Forward::new(context.device(), tables, Sizes::from_lookups(&lookups[0], columns), Bounds::Error)?;
     let row = shape.element.row_bytes(shape.dim);
     let case = Case {
         op: "bag",

@@ -6,7 +6,7 @@ use steptime_cuda::geometry::Geometry;
 use steptime_cuda::{Buffer, Device, Stream, median_time, nvrtc_version, randomize, replay_time};
 
 use super::draw::Draw;
-use super::report::{Measured, Report, Row};
+use super::report::{Measurement, Report, Row};
 use crate::Error;
 use crate::sizes::check_room;
 
@@ -52,7 +52,7 @@ pub struct Case {
 
 /// Difference of a result from its reference, and its tolerance.
 #[derive(Debug, Clone, Copy)]
-pub struct Verified {
+pub struct Verification {
     largest_error: f64,
     tolerance: f64,
 }
@@ -86,8 +86,8 @@ impl Context {
         &self,
         tolerance: f64,
         check: impl FnOnce(&Stream) -> Result<f64, Error>,
-    ) -> Result<Option<Verified>, Error> {
-        let verified = |largest_error| Verified { largest_error, tolerance };
+    ) -> Result<Option<Verification>, Error> {
+        let verified = |largest_error| Verification { largest_error, tolerance };
         if self.verify { check(&self.stream).map(verified).map(Some) } else { Ok(None) }
     }
 
@@ -95,7 +95,7 @@ impl Context {
     pub fn add(
         &mut self,
         case: Case,
-        verified: Option<Verified>,
+        verified: Option<Verification>,
         work: impl FnMut(&Stream, usize) -> Result<(), steptime_cuda::Error>,
     ) -> Result<(), Error> {
         let measured = self.copy_tb_s.map(|copy| measure(&self.stream, &case, copy, work)).transpose()?;
@@ -138,13 +138,13 @@ fn measure(
     case: &Case,
     copy_tb_s: f64,
     mut work: impl FnMut(&Stream, usize) -> Result<(), steptime_cuda::Error>,
-) -> Result<Measured, Error> {
+) -> Result<Measurement, Error> {
     let call = median_time(stream, CALLS, &mut work)?;
     let [calls, replays] = REPLAYS;
     let replay = replay_time(stream, calls, replays, &mut work)?;
     let us = |time: Duration| time.as_secs_f64() * 1e6;
     let tb_s = case.bytes as f64 / us(call) / 1e6;
-    Ok(Measured {
+    Ok(Measurement {
         call_us: us(call),
         replay_us: us(replay),
         tb_s,

@@ -15,7 +15,7 @@ pub enum Draw {
 
 impl Draw {
     /// Converts a given distribution.
-    pub fn of(init: Init) -> Result<Draw, Error> {
+    pub fn from_init(init: Init) -> Result<Draw, Error> {
         match init {
             Init::Uniform => Ok(Draw::Uniform),
             Init::Zipf(exponent) if exponent > 1.0 => Ok(Draw::Zipf(exponent)),

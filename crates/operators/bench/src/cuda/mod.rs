@@ -16,7 +16,7 @@ mod transpose;
 
 use steptime_cuda::Device;
 
-pub use self::report::{Measured, Report, Row};
+pub use self::report::{Measurement, Report, Row};
 
 use self::context::Context;
 use self::draw::Draw;
@@ -70,7 +70,7 @@ pub fn run(
     typed: Option<&TypedSizes>,
     progress: impl FnMut(usize, usize),
 ) -> Result<Report, Error> {
-    let draw = settings.init.map(Draw::of).transpose()?;
+    let draw = settings.init.map(Draw::from_init).transpose()?;
     let plan = Plan::new(chosen, typed)?;
     let device = Device::open(settings.gpu)?;
     let mut context = Context::new(&device, draw, settings.verify, settings.time)?;

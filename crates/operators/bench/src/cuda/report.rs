@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Wrong;
+use crate::WrongResult;
 
 /// Report of a run on a GPU.
 #[derive(Debug, Serialize)]
@@ -34,7 +34,7 @@ pub struct Row {
     pub bytes: u64,
     /// Absent where times were not measured.
     #[serde(flatten)]
-    pub measured: Option<Measured>,
+    pub measured: Option<Measurement>,
     /// Share of lanes that load something.
     pub busy_lanes: f64,
     /// Launch geometry of the kernels.
@@ -48,7 +48,7 @@ pub struct Row {
 
 /// The time of one op at one size.
 #[derive(Debug, Serialize)]
-pub struct Measured {
+pub struct Measurement {
     /// The median of single calls, launch included.
     pub call_us: f64,
     /// The median within a replayed graph.
@@ -64,12 +64,12 @@ pub struct Measured {
 impl Report {
     /// Returns the first result that is too far from its reference.
     #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
+    pub fn wrong(&self) -> Option<WrongResult> {
         self.cases.iter().find_map(|row| {
             let difference = row.largest_error.filter(|&error| error > row.tolerance.unwrap_or(0.0))?;
             let size =
                 if row.name.is_empty() { row.shape.clone() } else { format!("{}: {}", row.name, row.shape) };
-            Some(Wrong { case: format!("{} of {size}", row.op), difference })
+            Some(WrongResult { case: format!("{} of {size}", row.op), difference })
         })
     }
 }

@@ -24,7 +24,7 @@ pub struct Batch<'a> {
 
 /// A requested batch: the addresses of its lookups, and its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct BatchRequest {
     indices: u64,
     offsets: u64,
     pub(super) lookups: usize,
@@ -33,13 +33,13 @@ pub(super) struct Asked {
     pub(super) place: usize,
 }
 
-impl Asked {
-    pub(super) fn new(lookups: &Lookups<'_>, number: u32, place: usize) -> Asked {
+impl BatchRequest {
+    pub(super) fn new(lookups: &Lookups<'_>, number: u32, place: usize) -> BatchRequest {
         let (indices, offsets) = (lookups.indices().address(), lookups.offsets().address());
-        Asked { indices, offsets, lookups: lookups.len(), number, place }
+        BatchRequest { indices, offsets, lookups: lookups.len(), number, place }
     }
 
     pub(super) fn is(&self, lookups: &Lookups<'_>) -> bool {
-        *self == Asked::new(lookups, self.number, self.place)
+        *self == BatchRequest::new(lookups, self.number, self.place)
     }
 }

@@ -36,7 +36,7 @@ mod write_back;
 
 use steptime_ops::embedding::{Bounds, Pooling, Report};
 
-use batch::Asked;
+use batch::BatchRequest;
 pub use batch::{Access, Batch};
 pub use host::HostTable;
 pub use policy::{Policy, Sets, WAYS};
@@ -91,8 +91,8 @@ pub struct RowCache {
     planned: Event,
     ready: Event,
     number: u32,
-    pending: Option<Asked>,
-    current: Option<Asked>,
+    pending: Option<BatchRequest>,
+    current: Option<BatchRequest>,
     statistics: Statistics,
 }
 
@@ -183,7 +183,7 @@ impl RowCache {
         self.wanted.as_mut().fill_bytes(&self.stream, 0)?;
         self.stream.record(&self.ready)?;
         self.number = number;
-        self.pending = Some(Asked::new(lookups, number, place));
+        self.pending = Some(BatchRequest::new(lookups, number, place));
         Ok(())
     }
 

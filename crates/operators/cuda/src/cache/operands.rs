@@ -14,7 +14,7 @@ impl RowCache {
     }
 
     pub(super) fn check(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
-        let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        let given = Sizes { stride: self.sizes.stride, ..Sizes::from_lookups(lookups, 0) };
         let made = Sizes { lookups: given.lookups, ..self.sizes };
         let offsets = steptime_ops::embedding::Lookups::offset_count(self.hosts.len(), self.sizes.bags)?;
         if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != offsets {

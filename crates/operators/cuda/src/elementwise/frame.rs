@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use steptime_tensor::{Joined, Layout};
+use steptime_tensor::{JoinedLayouts, Layout};
 
 /// The operands' common shape, with as few dimensions as the strides allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Frame {
 impl Frame {
     /// Joins layouts of one shape.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
-        let Joined { mut shape, mut strides } = Joined::new(layouts);
+        let JoinedLayouts { mut shape, mut strides } = JoinedLayouts::new(layouts);
         if shape.is_empty() {
             shape.push(1);
             strides.iter_mut().for_each(|strides| strides.push(1));

@@ -60,7 +60,7 @@ impl Forward {
         lookups: &Lookups<'_>,
         out: &mut SliceMut<'_, f32>,
     ) -> Result<(), Error> {
-        let sizes = Sizes::of(lookups, self.sizes.stride);
+        let sizes = Sizes::from_lookups(lookups, self.sizes.stride);
         self.check_shape(tables, &sizes, lookups.offsets().len(), out)?;
         let entries: Vec<Entry> = tables
             .iter()

@@ -41,7 +41,7 @@ impl Kind {
     fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes, multiprocessors: u32) -> Kind {
         let table = tables.table(at);
         let (dim, element, pooling) = (table.dim(), table.element(), tables.pooling(at));
-        let lanes = Lanes::of_bags(&layout(dim, element, table.align()));
+        let lanes = Lanes::for_bags(&layout(dim, element, table.align()));
         let bags = tables.len() * sizes.bags;
         let streams = Streams::new(&lanes, bags, sizes.lookups, multiprocessors);
         let streams = if element.is_quantized() {

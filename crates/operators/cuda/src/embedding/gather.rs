@@ -10,37 +10,37 @@ use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 
 /// Row numbers of a gather.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted<'a> {
+pub enum GatherRows<'a> {
     /// Row `n` of the output is row `indices[n]`.
     Indices(Ints<'a>),
     /// Pairs sorted by row: the row in the upper half, its place in the output in the lower half.
     Sorted(Slice<'a, u64>),
 }
 
-impl<'a> From<Ints<'a>> for Wanted<'a> {
-    fn from(indices: Ints<'a>) -> Wanted<'a> {
-        Wanted::Indices(indices)
+impl<'a> From<Ints<'a>> for GatherRows<'a> {
+    fn from(indices: Ints<'a>) -> GatherRows<'a> {
+        GatherRows::Indices(indices)
     }
 }
 
-impl<'a> From<Slice<'a, u64>> for Wanted<'a> {
-    fn from(pairs: Slice<'a, u64>) -> Wanted<'a> {
-        Wanted::Sorted(pairs)
+impl<'a> From<Slice<'a, u64>> for GatherRows<'a> {
+    fn from(pairs: Slice<'a, u64>) -> GatherRows<'a> {
+        GatherRows::Sorted(pairs)
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> GatherRows<'a> {
     fn len(self) -> usize {
         match self {
-            Wanted::Indices(indices) => indices.len(),
-            Wanted::Sorted(pairs) => pairs.len(),
+            GatherRows::Indices(indices) => indices.len(),
+            GatherRows::Sorted(pairs) => pairs.len(),
         }
     }
 
     fn address(self) -> u64 {
         match self {
-            Wanted::Indices(indices) => indices.address(),
-            Wanted::Sorted(pairs) => pairs.address(),
+            GatherRows::Indices(indices) => indices.address(),
+            GatherRows::Sorted(pairs) => pairs.address(),
         }
     }
 
@@ -50,16 +50,16 @@ impl<'a> Wanted<'a> {
         'a: 'k,
     {
         match self {
-            Wanted::Indices(indices) => indices.read_by(args),
-            Wanted::Sorted(pairs) => args.reads(pairs),
+            GatherRows::Indices(indices) => indices.read_by(args),
+            GatherRows::Sorted(pairs) => args.reads(pairs),
         }
     }
 
     /// Bytes of an index; 0 for pairs.
     fn width(self) -> usize {
         match self {
-            Wanted::Indices(indices) => indices.width(),
-            Wanted::Sorted(_) => 0,
+            GatherRows::Indices(indices) => indices.width(),
+            GatherRows::Sorted(_) => 0,
         }
     }
 }
@@ -111,7 +111,7 @@ impl Gather {
         &self,
         stream: &Stream,
         table: &Table<'_>,
-        wanted: impl Into<Wanted<'a>>,
+        wanted: impl Into<GatherRows<'a>>,
         out: &mut SliceMut<'_, f32>,
     ) -> Result<(), Error> {
         let wanted = wanted.into();
@@ -157,7 +157,7 @@ impl Gather {
         &mut self,
         stream: &Stream,
         table: &Table<'_>,
-        wanted: impl Into<Wanted<'a>>,
+        wanted: impl Into<GatherRows<'a>>,
     ) -> Result<Report, Error> {
         let [bad, first, _] = self.faults.take(stream)?;
         if bad == 0 {
@@ -165,9 +165,9 @@ impl Gather {
         }
         let lookup = first as usize;
         let index = match wanted.into() {
-            Wanted::Indices(indices) => indices.read(stream, lookup..lookup + 1)?[0],
+            GatherRows::Indices(indices) => indices.read(stream, lookup..lookup + 1)?[0],
             // Pairs of rows that do not exist carry the number after the last.
-            Wanted::Sorted(_) => table.rows() as i64,
+            GatherRows::Sorted(_) => table.rows() as i64,
         };
         if self.bounds == Bounds::Error {
             let (name, rows) = (table.name().to_owned(), table.rows());

@@ -205,7 +205,7 @@ impl Grouping {
     }
 
     fn check_sizes(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
-        let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        let given = Sizes { stride: self.sizes.stride, ..Sizes::from_lookups(lookups, 0) };
         let made = Sizes { lookups: given.lookups, weighted: given.weighted, ..self.sizes };
         if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets()? {
             return Err(Error::Unsupported {

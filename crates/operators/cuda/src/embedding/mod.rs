@@ -25,7 +25,7 @@ mod tables;
 
 pub use backward::RowOptimizer;
 pub use bag::Forward;
-pub use gather::{Gather, Wanted};
+pub use gather::{Gather, GatherRows};
 pub use gather_plan::GatherOrder;
 pub use group::Grouping;
 pub use lookups::{Ints, Lookups, OwnedLookups};

@@ -40,7 +40,7 @@ pub(super) struct Sources {
 /// Partition of the blocks of `update_rows`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-pub(super) struct Dealt {
+pub(super) struct BlockPartition {
     /// Number of blocks for the chunks of a span.
     pub(super) chunks: u32,
     /// Number of windows of a span; not 0.
@@ -49,7 +49,7 @@ pub(super) struct Dealt {
     pub(super) windows: u32,
 }
 
-impl Dealt {
+impl BlockPartition {
     /// Number of blocks: one for each window, and those for the chunks of each span.
     pub(super) fn blocks(&self) -> u32 {
         self.windows.div_ceil(self.span.max(1)) * self.chunks + self.windows

@@ -5,7 +5,7 @@ use steptime_ops::embedding::backward::{Rounding, RowRule};
 use steptime_ops::embedding::{Element, Pooling};
 
 use super::group_kernels::GROUPED;
-use super::row_device::Dealt;
+use super::row_device::BlockPartition;
 use super::{Ints, Payload, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
@@ -173,7 +173,7 @@ impl RowKind {
     }
 
     /// Partition of the blocks, and the grids of `update_rows` and `update_runs`.
-    pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (Dealt, Grid, Grid) {
+    pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (BlockPartition, Grid, Grid) {
         let windows = windows as u32;
         let lanes = self.lanes.lanes as u32;
         let groups = WINDOW as u32 / lanes;
@@ -183,7 +183,7 @@ impl RowKind {
             (SPAN, SPAN.div_ceil(2 * groups))
         };
         // A block looks at one window per lane.
-        let dealt = Dealt { chunks: chunks.max(span.div_ceil(32)), span, windows };
+        let dealt = BlockPartition { chunks: chunks.max(span.div_ceil(32)), span, windows };
         let runs = (windows * WINDOW as u32 / self.short() as u32).div_ceil(128 / lanes);
         let runs = Grid::line(runs.clamp(1, self.runs().blocks * multiprocessors), 128);
         (dealt, Grid::line(dealt.blocks(), WINDOW as u32), runs)
@@ -277,7 +277,7 @@ mod tests {
     fn every_window_has_its_blocks() {
         let kind = RowKind::new(&tables(128, Element::F32, 512), 0, &sizes(128));
         for windows in [1, 7, 858, 16_400, 1_000_000] {
-            let (Dealt { chunks, span, .. }, rows, runs) = kind.grids(windows, 132);
+            let (BlockPartition { chunks, span, .. }, rows, runs) = kind.grids(windows, 132);
             assert!(chunks * 32 >= span && runs.blocks[0] >= 1);
             assert_eq!(rows.blocks[0], (windows as u32).div_ceil(span) * chunks + windows as u32);
         }

@@ -22,7 +22,7 @@ pub struct Sizes {
 impl Sizes {
     /// The sizes of these lookups, with an output whose rows are `stride` elements apart.
     #[must_use]
-    pub fn of(lookups: &Lookups<'_>, stride: usize) -> Sizes {
+    pub fn from_lookups(lookups: &Lookups<'_>, stride: usize) -> Sizes {
         Sizes {
             bags: lookups.bags(),
             lookups: lookups.len(),

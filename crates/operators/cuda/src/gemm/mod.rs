@@ -12,7 +12,7 @@ use std::ptr::from_ref;
 
 use cudarc::cublaslt::result;
 use cudarc::cublaslt::sys::{
-    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as OfLibrary,
+    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as CublasLtEpilogue,
     cublasLtMatmulDescAttributes_t as OfProduct, cublasLtMatmulPreferenceAttributes_t as Wish,
     cudaDataType_t as Data,
 };
@@ -48,12 +48,12 @@ pub struct Epilogue {
 }
 
 impl Epilogue {
-    fn of_library(self) -> Result<OfLibrary, Error> {
+    fn to_cublaslt(self) -> Result<CublasLtEpilogue, Error> {
         Ok(match (self.bias, self.activation) {
-            (false, Activation::Identity) => OfLibrary::CUBLASLT_EPILOGUE_DEFAULT,
-            (true, Activation::Identity) => OfLibrary::CUBLASLT_EPILOGUE_BIAS,
-            (false, Activation::Relu) => OfLibrary::CUBLASLT_EPILOGUE_RELU,
-            (true, Activation::Relu) => OfLibrary::CUBLASLT_EPILOGUE_RELU_BIAS,
+            (false, Activation::Identity) => CublasLtEpilogue::CUBLASLT_EPILOGUE_DEFAULT,
+            (true, Activation::Identity) => CublasLtEpilogue::CUBLASLT_EPILOGUE_BIAS,
+            (false, Activation::Relu) => CublasLtEpilogue::CUBLASLT_EPILOGUE_RELU,
+            (true, Activation::Relu) => CublasLtEpilogue::CUBLASLT_EPILOGUE_RELU_BIAS,
             (_, other) => {
                 return Err(Error::Unsupported {
                     what: format!("a product with {other:?} behind it"),
@@ -110,7 +110,7 @@ impl<T: Factor> Gemm<T> {
     /// An invalid shape, an activation that is not supported, no memory, or no algorithm.
     pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T>, Error> {
         shape.check()?;
-        let of_library = epilogue.of_library()?;
+        let of_library = epilogue.to_cublaslt()?;
         let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", T::NAME));
         let device = blas.device();
         device.bind()?;
@@ -276,6 +276,6 @@ mod tests {
     #[test]
     fn what_cublaslt_does_not_do_is_refused() {
         let epilogue = Epilogue { bias: true, activation: Activation::Sigmoid };
-        assert!(epilogue.of_library().unwrap_err().to_string().contains("elementwise"));
+        assert!(epilogue.to_cublaslt().unwrap_err().to_string().contains("elementwise"));
     }
 }

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use steptime_ops::rearrange::RearrangeError;
-use steptime_tensor::{Joined, Layout};
+use steptime_tensor::{JoinedLayouts, Layout};
 
 pub use self::concat::Concat;
 use self::plane::Plane;
@@ -28,7 +28,7 @@ use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
 /// The two layouts of a copy, the input first, with as few dimensions as possible, in the output's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plan {
-    joined: Joined,
+    joined: JoinedLayouts,
     offsets: [usize; 2],
     /// Bytes of an element.
     size: usize,
@@ -58,7 +58,7 @@ impl Plan {
         let [from, to] = layouts;
         let (from, to) = (from?, to?);
         let offsets = [from.offset(), to.offset()];
-        Ok(Plan { joined: Joined::new(&[from, to]), offsets, size })
+        Ok(Plan { joined: JoinedLayouts::new(&[from, to]), offsets, size })
     }
 }
 

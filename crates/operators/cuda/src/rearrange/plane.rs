@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use steptime_tensor::Joined;
+use steptime_tensor::JoinedLayouts;
 
 use super::Plan;
 use crate::Source;
@@ -20,7 +20,7 @@ pub(super) struct Plane {
 impl Plane {
     /// The plane of these layouts, if there is one that is worth tiles.
     pub(super) fn new(plan: &Plan) -> Option<Plane> {
-        let Joined { shape, strides } = &plan.joined;
+        let JoinedLayouts { shape, strides } = &plan.joined;
         let last = shape.len().checked_sub(1)?;
         let (from, to) = (&strides[0], &strides[1]);
         let long = |axis: usize| (4..1 << 31).contains(&shape[axis]);
@@ -49,7 +49,7 @@ impl Plane {
 
     /// Offsets that are added to the position of a line's first element, in the input or in the output.
     fn steps(&self, operand: usize) -> impl Iterator<Item = usize> {
-        let Plan { joined: Joined { shape, strides }, offsets, .. } = &self.plan;
+        let Plan { joined: JoinedLayouts { shape, strides }, offsets, .. } = &self.plan;
         let along = [self.column, shape.len() - 1][operand];
         let others = (0..shape.len()).filter(move |&axis| axis != along);
         others.map(move |axis| strides[operand][axis]).chain([offsets[operand]])
@@ -79,7 +79,7 @@ impl Plane {
 
     /// Adds the layouts' constants to a source.
     pub(super) fn define(&self, source: Source) -> Source {
-        let Joined { shape, strides } = &self.plan.joined;
+        let JoinedLayouts { shape, strides } = &self.plan.joined;
         let (row, column) = (shape.len() - 1, self.column);
         let mut axes = String::new();
         for axis in (0..row).rev().filter(|&axis| axis != column) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use steptime_tensor::Joined;
+use steptime_tensor::JoinedLayouts;
 
 use super::Plan;
 use crate::geometry::Geometry;
@@ -24,7 +24,7 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn new(plan: &Plan) -> Result<Rows, Error> {
         let mut plan = plan.clone();
-        let Joined { shape, strides } = &mut plan.joined;
+        let JoinedLayouts { shape, strides } = &mut plan.joined;
         if shape.is_empty() {
             shape.push(1);
             strides.iter_mut().for_each(|strides| strides.push(1));
@@ -75,7 +75,7 @@ impl Rows {
     }
 
     pub(super) fn source(&self) -> Source {
-        let Joined { shape, strides } = &self.plan.joined;
+        let JoinedLayouts { shape, strides } = &self.plan.joined;
         // A thread of the last block counts past the end.
         let wide = self.blocks() * THREADS * self.cells() > u32::MAX as usize;
         let suffix = if wide { "ull" } else { "u" };

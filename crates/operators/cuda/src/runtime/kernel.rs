@@ -41,10 +41,10 @@ impl Grid {
 
 /// Code loaded on a device. Clones are the same code.
 #[derive(Debug, Clone)]
-pub struct Module(Arc<Loaded>);
+pub struct Module(Arc<LoadedCode>);
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedCode {
     device: Device,
     module: sys::CUmodule,
     name: &'static str,
@@ -52,9 +52,9 @@ struct Loaded {
 }
 
 // SAFETY: the driver's handles may be used from every thread.
-unsafe impl Send for Loaded {}
+unsafe impl Send for LoadedCode {}
 // SAFETY: as above; nothing changes after loading.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for LoadedCode {}
 
 impl Device {
     /// Compiles a source for this GPU, or takes it from the cache on disk, and loads it.
@@ -74,7 +74,7 @@ impl Module {
         // SAFETY: the cubin is complete: fresh from the compiler, or checked by its hash.
         let module = unsafe { result::module::load_data(build.cubin.as_ptr().cast()) }
             .map_err(Error::driver(format!("loading {}", build.name)))?;
-        Ok(Module(Arc::new(Loaded {
+        Ok(Module(Arc::new(LoadedCode {
             device: device.clone(),
             module,
             name: build.name,
@@ -103,7 +103,7 @@ impl Module {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedCode {
     fn drop(&mut self) {
         // Launches of its kernels may still run. If waiting for them fails, the code stays loaded.
         if self.device.synchronize().is_ok() {

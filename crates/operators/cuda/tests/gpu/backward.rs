@@ -103,7 +103,7 @@ impl OnGpu {
     fn new(stream: &Stream, case: &Case, settings: RowSettings, longest: usize) -> OnGpu {
         let tables = case.tables.try_map(|table| Table::upload(stream, table)).unwrap();
         let lookups = OwnedLookups::upload(stream, &case.lookups()).unwrap();
-        let sizes = Sizes::of(&lookups.view(), case.stride);
+        let sizes = Sizes::from_lookups(&lookups.view(), case.stride);
         let payload = Payload::needed(&tables, sizes.weighted);
         let grouping = Grouping::new(stream, &tables, sizes, longest, payload).unwrap();
         let optimizer = RowOptimizer::new(stream, &tables, &grouping, sizes, settings).unwrap();

@@ -101,7 +101,7 @@ fn compare(stream: &Stream, case: &Case) {
     let columns = on_cpu.columns();
     let gradient: Vec<f32> = (0..BAGS * columns).map(|_| random.value()).collect();
     let most = lookups.iter().map(|lookups| lookups.len()).max().unwrap();
-    let sizes = Sizes { lookups: most, ..Sizes::of(&copies[0].view(), columns) };
+    let sizes = Sizes { lookups: most, ..Sizes::from_lookups(&copies[0].view(), columns) };
     let mut cache =
         RowCache::new(stream, cached(stream, &on_cpu, case.slots), case.policy, bounds, sizes).unwrap();
     let sizes = cache.sizes(columns);
@@ -212,7 +212,7 @@ fn what_does_not_fit_is_said_and_loses_nothing() {
         OwnedLookups::upload(&stream, &ops::Lookups::new(1, &indices, &offsets).unwrap()).unwrap()
     };
     let (first, second, large) = (upload(0..20), upload(20..40), upload(0..40));
-    let sizes = Sizes { lookups: 40, ..Sizes::of(&first.view(), 16) };
+    let sizes = Sizes { lookups: 40, ..Sizes::from_lookups(&first.view(), 16) };
     let mut cache =
         RowCache::new(&stream, cached(&stream, &tables, 32), Policy::Lru, Bounds::Error, sizes).unwrap();
     let text = |error: Error| error.to_string();
@@ -267,7 +267,7 @@ fn times() {
         let batches: Vec<_> = (0..count).map(batch).collect();
         let table = HostTable::zeros(device, "t", [rows, dim], Element::F32).unwrap();
         let cached = CachedTable { table, pooling: Pooling::Sum, slots: 1 << 20 };
-        let sizes = Sizes::of(&batches[0].view(), dim);
+        let sizes = Sizes::from_lookups(&batches[0].view(), dim);
         let mut cache = RowCache::new(&stream, vec![cached], Policy::Lru, Bounds::Error, sizes).unwrap();
         let sizes = cache.sizes(dim);
         let mut grouping = Grouping::new(&stream, cache.tables(), sizes, lookups, Payload::Bag).unwrap();

@@ -94,7 +94,7 @@ fn compare(
     };
     let on_gpu = tables.try_map(|table| Table::upload(stream, table)).unwrap();
     let copies = OwnedLookups::upload(stream, &lookups).unwrap();
-    let sizes = Sizes::of(&copies.view(), stride);
+    let sizes = Sizes::from_lookups(&copies.view(), stride);
     let mut forward = Forward::new(stream.device(), &on_gpu, sizes, bounds).unwrap();
     let mut out = Buffer::from_host(stream, &vec![7.0_f32; rows * stride]).unwrap();
     for _ in 0..2 {
@@ -251,7 +251,8 @@ fn what_is_wrong_is_named() {
         )
         .unwrap();
         let mut out = Buffer::zeros(&stream, 32).unwrap();
-        let mut forward = Forward::new(&device, &on_gpu, Sizes::of(&lookups, 16), Bounds::Error).unwrap();
+        let mut forward =
+            Forward::new(&device, &on_gpu, Sizes::from_lookups(&lookups, 16), Bounds::Error).unwrap();
         forward.run(&stream, &on_gpu, &lookups, &mut out.as_mut()).unwrap();
         let failed = forward.check(&stream, &on_gpu, &lookups);
         // The reported errors are reset.
@@ -296,7 +297,8 @@ fn a_captured_launch_reads_what_is_there_when_it_is_replayed() {
             Ints::I64(on_device.as_ref()),
         )
         .unwrap();
-        let forward = Forward::new(&device, &on_gpu, Sizes::of(&lookups, 32), Bounds::Error).unwrap();
+        let forward =
+            Forward::new(&device, &on_gpu, Sizes::from_lookups(&lookups, 32), Bounds::Error).unwrap();
         let graph =
             Graph::capture(&stream, |stream| forward.run(stream, &on_gpu, &lookups, &mut out.as_mut()));
         (graph.unwrap(), forward)

@@ -35,7 +35,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Index of a pixel's first channel.
-    pub(super) fn of(&self, pixel: usize) -> usize {
+    pub(super) fn offset(&self, pixel: usize) -> usize {
         let [image, row, col] = self.grid.at(pixel);
         self.start + image * self.strides.outer + row * self.strides.row + col * self.strides.col
     }
@@ -60,7 +60,7 @@ mod tests {
             for (outer, row, col) in [(24, 8, 2), (12, 4, 1), (6, 4, 3), (2, 1, 1), (14, 7, 1)] {
                 let strides = Strides { outer, channel: 1, row, col };
                 let places = Places { grid: Grid { size }, start: 5, strides };
-                let all: Vec<_> = (0..places.grid.count()).map(|pixel| places.of(pixel)).collect();
+                let all: Vec<_> = (0..places.grid.count()).map(|pixel| places.offset(pixel)).collect();
                 for from in 0..all.len() {
                     for to in from + 1..=all.len() {
                         let even = all[from..to].windows(2).all(|pair| pair[1] == pair[0] + col);

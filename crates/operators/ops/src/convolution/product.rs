@@ -133,7 +133,7 @@ impl Parts<'_, '_> {
         let (places, last) = (&product.places, product.patches.last);
         let (col, channel) = (places.strides.col, places.strides.channel);
         let innermost = if last { channel } else { col };
-        let place = places.of(pixels.start);
+        let place = places.offset(pixels.start);
         let even = innermost == 1 && places.is_even(pixels.start, pixels.len());
         // SAFETY: the weights are not packed any more, by the caller's promise.
         let packed = unsafe { self.packed.all() };
@@ -164,7 +164,7 @@ impl Parts<'_, '_> {
             }
             let (row, col) = if last { (cols, 1) } else { (1, cols) };
             for (at, pixel) in pixels.clone().enumerate() {
-                let start = places.of(pixel) + first * channel;
+                let start = places.offset(pixel) + first * channel;
                 for lane in 0..count {
                     // SAFETY: this pixel and this lane belong to this part alone.
                     let y = unsafe { &mut self.y.range(start + lane * channel, 1)[0] };

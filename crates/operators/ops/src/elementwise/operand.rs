@@ -1,6 +1,6 @@
 //! All operands as rows and columns, and blocks of them as slices.
 
-use steptime_tensor::{Joined, Layout};
+use steptime_tensor::{JoinedLayouts, Layout};
 
 /// Elements of a block, 8 KiB: large compared with the cost of starting a step, and small enough that a chain's
 /// registers and operands fit the first-level cache.
@@ -64,7 +64,7 @@ impl Place {
 impl Frame {
     /// A frame for layouts of one shape, none of them empty.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
-        let Joined { mut shape, mut strides } = Joined::new(layouts);
+        let JoinedLayouts { mut shape, mut strides } = JoinedLayouts::new(layouts);
         while shape.len() < 2 {
             shape.insert(0, 1);
             strides.iter_mut().for_each(|strides| strides.insert(0, 0));

@@ -147,7 +147,7 @@ fn scatter(output: &Shared<'_, f32>, place: Place, from: &[f32]) {
 
 /// Buffers for the results of a part of the work.
 struct Scratch {
-    inputs: Vec<Copied>,
+    inputs: Vec<InputBlock>,
     /// Registers of the program, and one more for outputs that are not contiguous.
     registers: Vec<Vec<f32>>,
 }
@@ -155,7 +155,7 @@ struct Scratch {
 impl Scratch {
     fn new(program: &Program) -> Scratch {
         Scratch {
-            inputs: (0..program.inputs).map(|_| Copied { values: Vec::new(), place: None }).collect(),
+            inputs: (0..program.inputs).map(|_| InputBlock { values: Vec::new(), place: None }).collect(),
             registers: vec![vec![0.0; BLOCK]; program.registers + 1],
         }
     }
@@ -163,12 +163,12 @@ impl Scratch {
 
 /// A block of an input, copied where its elements are not contiguous; with its source, since a bias is the same for
 /// each block of rows.
-struct Copied {
+struct InputBlock {
     values: Vec<f32>,
     place: Option<Place>,
 }
 
-impl Copied {
+impl InputBlock {
     fn fetch<'a>(&'a mut self, input: &'a Input<'_>, place: Place, outputs: &[Shared<'_, f32>]) -> Arg<'a> {
         match input {
             Input::View(view) if place.is_single() => Arg::All(view.elements()[place.start]),

@@ -35,7 +35,7 @@ impl Buffer {
         }
         let skip = self.skip();
         match &mut self.huge {
-            Some(huge) => &mut huge.of_mut()[skip..skip + len],
+            Some(huge) => &mut huge.as_mut_slice()[skip..skip + len],
             None => &mut self.small[skip..skip + len],
         }
     }
@@ -46,7 +46,7 @@ impl Buffer {
     }
 
     fn all(&self) -> &[f32] {
-        self.huge.as_ref().map_or(&self.small, HugeBuffer::of)
+        self.huge.as_ref().map_or(&self.small, HugeBuffer::as_slice)
     }
 
     /// Number of floats before the first that starts a cache line.

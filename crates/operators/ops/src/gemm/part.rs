@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::buffer::{LINE, lend};
-use super::kernel::{Ahead, FEW_STEPS, Region, Store, Strip, Sweep, Window, sweep};
+use super::kernel::{FEW_STEPS, PrefetchRegions, Region, Store, Strip, Sweep, Window, sweep};
 use super::operands::{Block, Panels, keeps_apart};
 use super::problem::Columns;
 use super::{Activation, Element, MatMut, Plan};
@@ -87,7 +87,12 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         for (row, rows) in tiles(&stage.block, self.columns.cut.m_r) {
             for (col, cols, count) in runs(&self.cols, self.columns.plan.n_r) {
                 let (tiles, store) = self.tiles_from(stage, (row, rows), (col, cols), false, count);
-                sweep(self.columns.cpu.arch(), &tiles, &store, &mut Ahead::new(Region::NONE, Region::NONE));
+                sweep(
+                    self.columns.cpu.arch(),
+                    &tiles,
+                    &store,
+                    &mut PrefetchRegions::new(Region::NONE, Region::NONE),
+                );
             }
         }
     }
@@ -106,7 +111,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                 }
                 _ => Region::NONE,
             };
-            let mut ahead = Ahead::new(b, self.rows_ahead(next, share(next.0.len(), of, index)));
+            let mut ahead = PrefetchRegions::new(b, self.rows_ahead(next, share(next.0.len(), of, index)));
             for (row, rows, count) in runs(&stage.block, cut.m_r) {
                 let (tiles, store) = self.tiles_from(stage, (row, rows), (col, cols), true, count);
                 sweep(cpu.arch(), &tiles, &store, &mut ahead);
@@ -142,7 +147,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                     if !last {
                         tiles.c = sums;
                     }
-                    sweep(cpu.arch(), &tiles, &store, &mut Ahead::new(Region::NONE, Region::NONE));
+                    sweep(cpu.arch(), &tiles, &store, &mut PrefetchRegions::new(Region::NONE, Region::NONE));
                 }
             }
         });

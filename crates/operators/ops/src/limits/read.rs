@@ -18,7 +18,7 @@ type Line = [u64; 8];
 /// The memory is not available.
 pub fn sequential_read(cpu: &Cpu, bytes: usize, repetitions: usize) -> io::Result<Limit> {
     let buffer = filled(bytes)?;
-    let lines: &[Line] = buffer.of();
+    let lines: &[Line] = buffer.as_slice();
     let seconds = best(repetitions, || {
         cpu.run(cpu.threads(), |thread| {
             let own = &lines[crate::cpu::share(lines.len(), cpu.threads(), thread)];
@@ -43,7 +43,7 @@ pub fn sequential_read(cpu: &Cpu, bytes: usize, repetitions: usize) -> io::Resul
 pub fn random_rows(cpu: &Cpu, row_bytes: usize, working_set: usize, repetitions: usize) -> io::Result<Limit> {
     let row_lines = row_bytes.div_ceil(64).max(1);
     let buffer = filled(working_set.max(row_lines * 64))?;
-    let lines: &[Line] = buffer.of();
+    let lines: &[Line] = buffer.as_slice();
     let rows = lines.len() / row_lines;
     // Enough for about a millisecond.
     let lookups = (32 << 20 >> 6) / row_lines.min(1 << 10);
@@ -125,7 +125,7 @@ fn fetch(line: &Line) {
 /// Memory with all pages mapped: pages that were never written all share one page of zeros.
 fn filled(bytes: usize) -> io::Result<HugeBuffer> {
     let mut buffer = HugeBuffer::zeroed(bytes.next_multiple_of(64))?;
-    buffer.of_mut::<u64>().iter_mut().step_by(512).for_each(|word| *word = 1);
+    buffer.as_mut_slice::<u64>().iter_mut().step_by(512).for_each(|word| *word = 1);
     Ok(buffer)
 }
 

@@ -47,7 +47,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn of<T>(plan: &Plan) -> Cut {
+    fn choose<T>(plan: &Plan) -> Cut {
         if let Inner::Transpose { rows, columns } = plan.inner
             && plan.inner_len() * size_of::<T>() > PART_BYTES
         {
@@ -68,7 +68,7 @@ pub(super) fn run<T: Element>(cpu: &Cpu, jobs: &[Job<'_, T>]) {
     let stream = jobs.iter().map(Job::bytes).sum::<usize>() >= STREAM_BYTES;
     let cut: Vec<_> = jobs
         .iter()
-        .filter_map(|job| job.plan.as_ref().map(|plan| (job, plan, Cut::of::<T>(plan))))
+        .filter_map(|job| job.plan.as_ref().map(|plan| (job, plan, Cut::choose::<T>(plan))))
         .scan(0, |next, (job, plan, cut)| {
             let first = *next;
             *next += cut.parts(plan);

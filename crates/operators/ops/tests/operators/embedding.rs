@@ -185,7 +185,7 @@ fn a_large_output_past_the_caches_and_a_table_that_is_fetched_ahead() {
     let mut buffer = steptime_ops::embedding::HugeBuffer::zeros_of::<f32>(bags * 128).unwrap();
     for cpu in machines() {
         for stride in [64, 80, 128] {
-            let out = &mut buffer.of_mut::<f32>()[..bags * stride];
+            let out = &mut buffer.as_mut_slice::<f32>()[..bags * stride];
             out.fill(-1.0);
             forward(&cpu, &tables, &lookups, Bounds::Error, out, stride).unwrap();
             for (bag, out) in out.chunks(stride).enumerate() {

@@ -28,7 +28,7 @@ pub fn kineto_files(path: &Path) -> Result<Vec<KinetoFile>, Error> {
         std::fs::metadata(path).map_err(Error::io(path))?;
         return Ok(loose(vec![path.to_owned()]));
     }
-    let folders = match Layout::of(path, &mut Vec::new())? {
+    let folders = match Layout::read(path, &mut Vec::new())? {
         Layout::Recording(roles) => vec![(path.to_owned(), roles)],
         Layout::Recordings(folders) => folders,
         Layout::Loose(files) => return Ok(loose(files)),

@@ -40,7 +40,7 @@ struct FolderEntries {
 impl Layout {
     /// Inspects a folder, and one level of folders inside. Adds entries that look like a trace by name but are not files to
     /// `ignored`.
-    pub(super) fn of(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Layout, Error> {
+    pub(super) fn read(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Layout, Error> {
         let FolderEntries { mut files, folders, others } = list(folder)?;
         let mut leave_out = |others: Vec<PathBuf>| {
             ignored.extend(others.into_iter().filter(|other| looks_like_trace(other)));

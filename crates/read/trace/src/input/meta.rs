@@ -61,7 +61,7 @@ pub struct Meta {
     /// Implementation of each optimizer step over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
     pub optimizers: Vec<String>,
     /// Lookups of a step, in order.
-    pub lookups: Vec<NotedLookup>,
+    pub lookups: Vec<RecordedLookup>,
     /// Results of the forward pass that the script keeps after the backward pass.
     pub outlives: Vec<KeptResult>,
 }
@@ -83,7 +83,7 @@ pub struct KeptResult {
 
 /// Lookup of the step, as counted by the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotedLookup {
+pub struct RecordedLookup {
     /// Op name, for example `aten::embedding`.
     pub op: String,
     /// Access counts of rows, `counts:90/90,12/30`; empty if not known.
@@ -273,9 +273,9 @@ const LOOKUPS: f64 = 1.0;
 const OUTLIVES: f64 = 1.0;
 
 /// Reads lookups: `{"version": 1, "ops": [["aten::embedding", "counts:90/90"]]}`. Empty for another version.
-fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<NotedLookup>, Fault> {
+fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<RecordedLookup>, Fault> {
     let texts = versioned(cursor, b"ops", LOOKUPS)?.into_iter();
-    let lookup = |[op, counts]: [String; 2]| NotedLookup { op, counts };
+    let lookup = |[op, counts]: [String; 2]| RecordedLookup { op, counts };
     Ok(texts.filter_map(|texts| first(texts).map(lookup)).collect())
 }
 

@@ -67,7 +67,7 @@ pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
             input.recordings = processes(single(path, options)?);
         }
     } else {
-        match Layout::of(path, &mut input.ignored)? {
+        match Layout::read(path, &mut input.ignored)? {
             Layout::Recording(roles) => input.folders(&[(path.to_owned(), roles)], options)?,
             Layout::Recordings(folders) => input.folders(&folders, options)?,
             Layout::Loose(files) => input.loose(&files, options)?,

@@ -32,7 +32,7 @@ pub struct OpInput<'a> {
 impl OpInputs {
     /// Returns the inputs of row `op` of [`crate::HostOps`].
     #[must_use]
-    pub fn of(&self, op: u32) -> Option<OpInput<'_>> {
+    pub fn get(&self, op: u32) -> Option<OpInput<'_>> {
         self.ops.binary_search(&op).ok().map(|index| self.at(index))
     }
 
@@ -82,7 +82,7 @@ impl OpInputs {
     }
 
     /// Returns the inputs of some ops, ascending, under new row numbers.
-    pub(super) fn of_ops(&self, row: impl Fn(u32) -> Option<u32>) -> OpInputs {
+    pub(super) fn select(&self, row: impl Fn(u32) -> Option<u32>) -> OpInputs {
         let mut picked = OpInputs::default();
         for (index, &op) in self.ops.iter().enumerate() {
             let Some(op) = row(op) else { continue };
@@ -130,7 +130,7 @@ impl<'a> OpInput<'a> {
 
     /// Returns the shapes of all tensors of an input: one, or those of its list.
     pub fn tensors(&self, arg: usize) -> impl ExactSizeIterator<Item = &'a [i64]> + use<'a> {
-        self.table.dims.of(self.position(arg))
+        self.table.dims.get(self.position(arg))
     }
 
     /// Whether the input is a list of tensors.
@@ -147,7 +147,7 @@ impl<'a> OpInput<'a> {
 
     /// Returns the strides of all tensors of an input.
     pub fn tensor_strides(&self, arg: usize) -> impl ExactSizeIterator<Item = &'a [i64]> + use<'a> {
-        self.table.strides.of(self.position(arg))
+        self.table.strides.get(self.position(arg))
     }
 
     /// Returns the type: `float` for a tensor of floats, `Scalar`, `TensorList`; empty if not recorded.
@@ -226,7 +226,7 @@ mod tests {
         table.read(4, args, &mut names, &mut notes, 0);
         table.read(9, b"{\"Input Dims\": [[1]]}", &mut names, &mut notes, 0);
         assert!(notes.is_clean());
-        let inputs = table.of(4).map(|inputs| (inputs, inputs.len()));
+        let inputs = table.get(4).map(|inputs| (inputs, inputs.len()));
         let Some((inputs, 4)) = inputs else { panic!("{inputs:?}") };
         assert_eq!(inputs.dims(0), [2, 3]);
         assert_eq!(inputs.strides(0), [3, 1]);
@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(names.get(inputs.dtype(1)), "TensorList");
         assert_eq!(names.get(inputs.concrete(3)), "[1, 2]");
         assert_eq!(inputs.dims(99), [0i64; 0]);
-        assert_eq!(table.of(9).map(|inputs| inputs.dims(0)), Some(&[1][..]));
-        assert!(table.of(5).is_none());
+        assert_eq!(table.get(9).map(|inputs| inputs.dims(0)), Some(&[1][..]));
+        assert!(table.get(5).is_none());
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         table.read(0, br#"{"Input Dims": [[2, x], [1]], "Input type": 7}"#, &mut names, &mut notes, 0);
         table.read(1, br#"{"Input Dims": [[8]], "Input type": ["int", "more"]}"#, &mut names, &mut notes, 0);
         assert!(!notes.is_clean());
-        let last = table.of(1).map(|inputs| (inputs.dims(0), names.get(inputs.dtype(0))));
+        let last = table.get(1).map(|inputs| (inputs.dims(0), names.get(inputs.dtype(0))));
         assert_eq!(last, Some((&[8][..], "int")));
     }
 }

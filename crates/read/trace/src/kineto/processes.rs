@@ -24,7 +24,7 @@ impl Trace {
             return None;
         }
         let owners = self.owners_of_activities(&pids);
-        Some((0..pids.len()).map(|process| self.of_process(pids[process], process, &owners)).collect())
+        Some((0..pids.len()).map(|process| self.select_process(pids[process], process, &owners)).collect())
     }
 
     /// Returns the ids of the processes that marked steps, ascending.
@@ -87,7 +87,7 @@ impl Trace {
     }
 
     /// Returns the rows of one process as a separate trace.
-    fn of_process(&self, pid: i64, process: usize, owners: &[usize]) -> Trace {
+    fn select_process(&self, pid: i64, process: usize, owners: &[usize]) -> Trace {
         let mut builder = Builder::default();
         builder.trace.origin = self.origin;
         builder.trace.names = self.names.clone();
@@ -103,7 +103,7 @@ impl Trace {
             let thread = builder.thread_id(self.threads[op.thread.0 as usize]);
             builder.trace.ops.push(HostOp { thread, ..op });
         }
-        builder.trace.inputs = self.inputs.of_ops(|op| ops.get(&op).copied());
+        builder.trace.inputs = self.inputs.select(|op| ops.get(&op).copied());
         for call in self.calls.rows().filter(|call| is_own(call.thread)) {
             let thread = builder.thread_id(self.threads[call.thread.0 as usize]);
             builder.trace.calls.push(Call { thread, ..call });

@@ -34,7 +34,7 @@ pub(super) struct Op {
 
 impl Range {
     /// Reads the range of a row; `None` for marks, and for ranges that never ended.
-    pub(super) fn of(row: &Row<'_>, texts: &FxHashMap<i64, String>) -> Option<Range> {
+    pub(super) fn from_row(row: &Row<'_>, texts: &FxHashMap<i64, String>) -> Option<Range> {
         let (start, end) = (row.time("start")?, row.time("end")?);
         if row.number("eventType").is_some_and(|kind| !RANGES.contains(&kind)) {
             return None;

@@ -33,7 +33,7 @@ struct Room(Cell<u64>);
 
 impl Room {
     /// Returns the room in a file of `length` bytes: a UTF-16 text is read as UTF-8, which is up to half as long again.
-    fn of(length: u64) -> Room {
+    fn new(length: u64) -> Room {
         Room(Cell::new(length.saturating_mul(2)))
     }
 
@@ -75,7 +75,7 @@ impl Row<'_> {
 
 impl<'c> Tables<'c> {
     /// Returns the tables of a file of `length` bytes. Virtual tables, which have no pages, are excluded.
-    pub(super) fn of(connection: &'c Connection, length: u64) -> Result<Tables<'c>> {
+    pub(super) fn read(connection: &'c Connection, length: u64) -> Result<Tables<'c>> {
         let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
         let mut query = connection.prepare(tables)?;
         let names: Result<BTreeSet<String>> = query.query_map([], |row| row.get(0))?.collect();
@@ -100,7 +100,7 @@ impl<'c> Tables<'c> {
         let mut query =
             self.connection.prepare(&format!("SELECT {wanted} FROM \"{table}\" ORDER BY rowid"))?;
         let columns: BTreeMap<String, usize> = names.into_iter().zip(0..).collect();
-        let (room, mut count) = (Room::of(self.length), 0);
+        let (room, mut count) = (Room::new(self.length), 0);
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             room.take(SHORTEST_ROW);
@@ -168,7 +168,7 @@ mod tests {
              INSERT INTO StringIds VALUES (7, 'gemm', 3);
              CREATE VIRTUAL TABLE NVTX_EVENTS USING fts5(text);",
         );
-        let tables = Tables::of(&connection, 10_000).expect("tables");
+        let tables = Tables::read(&connection, 10_000).expect("tables");
         assert!(!tables.names.contains("NVTX_EVENTS"));
         assert_eq!(tables.columns("StringIds").expect("columns"), ["id", "value", "a \"name"]);
         let mut texts = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
              INSERT INTO StringIds SELECT i, 'text' FROM n;",
         );
-        let read = |length: u64| Tables::of(&connection, length).expect("tables").strings(|_, _| ());
+        let read = |length: u64| Tables::read(&connection, length).expect("tables").strings(|_, _| ());
         assert_eq!(read(10_000), Ok(()));
         let error = read(1_000).expect_err("too many rows").to_string();
         assert!(error.contains("more rows than the file has room for"), "{error}");

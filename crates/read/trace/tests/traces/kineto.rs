@@ -50,13 +50,13 @@ fn new_traces_have_relative_times_and_shapes() {
     assert_eq!(trace.gpu_annotations.len(), 1);
     assert_eq!(trace.overheads.dur, [Nanos(308_180)]);
 
-    let inputs = trace.inputs.of(1).unwrap();
+    let inputs = trace.inputs.get(1).unwrap();
     assert!(inputs.is_list(0) && inputs.len() == 2);
     assert_eq!(inputs.tensors(0).collect::<Vec<_>>(), [&[2048, 64][..], &[2048, 416]]);
     assert_eq!(inputs.tensor_strides(0).collect::<Vec<_>>(), [&[64, 1][..], &[416, 1]]);
     assert_eq!(trace.name(inputs.dtype(0)), "TensorList");
     assert_eq!(trace.name(inputs.concrete(1)), "1");
-    assert!(trace.inputs.of(0).is_none());
+    assert!(trace.inputs.get(0).is_none());
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl<'a> Answer<'a> {
 
 #[cfg(test)]
 mod tests {
-    use steptime_bench::cuda::Measured;
+    use steptime_bench::cuda::Measurement;
 
     use super::*;
 
@@ -93,7 +93,7 @@ mod tests {
                 indices: "uniform".into(),
                 distinct: 0.5,
                 bytes: 2_000_000,
-                measured: timed.then_some(Measured {
+                measured: timed.then_some(Measurement {
                     call_us: 12.34,
                     replay_us: 11.5,
                     tb_s: 1.25,

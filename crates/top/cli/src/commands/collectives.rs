@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::report;
 
 pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
-    let topology = Topology::of(&args.device).map_err(|error| error.to_string())?;
+    let topology = Topology::find(&args.device).map_err(|error| error.to_string())?;
     let topology = match args.gpus_per_node {
         Some(gpus) => topology.in_nodes_of(gpus),
         None => topology,
@@ -45,7 +45,7 @@ fn calls(args: &Collectives) -> Result<Vec<CollectiveCall>, Failure> {
 }
 
 fn kind(op: &str) -> Option<CollectiveKind> {
-    let kind = CollectiveKind::of_operation(op);
+    let kind = CollectiveKind::from_operation(op);
     (kind != CollectiveKind::Other).then_some(kind)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steptime::cost::device::DeviceSpec;
-use steptime::launch::gather_plan::{Launch, Predicted, Problem};
+use steptime::launch::gather_plan::{GatherPrediction, Launch, Problem};
 
 use super::format::percent;
 use super::table::Columns;
@@ -45,7 +45,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(one: Predicted) -> Row {
+    fn new(one: GatherPrediction) -> Row {
         let (order, slice) = match one.launch {
             Launch::Rows => ("rows", None),
             Launch::LookupsFirst { slice } => ("lookups first", Some(slice)),

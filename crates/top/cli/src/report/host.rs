@@ -76,7 +76,7 @@ fn constants(profile: &HostProfile) -> Columns {
 fn copies(profile: &HostProfile) -> String {
     let cost = |bytes: u64| {
         let size = Bytes(bytes);
-        profile.copies.of(size).map(|copy| format!("{size} {}", copy.time))
+        profile.copies.staging(size).map(|copy| format!("{size} {}", copy.time))
     };
     let costs: Vec<String> = [1 << 10, 1 << 14, 1 << 18, 1 << 22].into_iter().filter_map(cost).collect();
     match costs.is_empty() {

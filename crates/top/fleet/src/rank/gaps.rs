@@ -124,7 +124,7 @@ fn cause(trace: &Trace, device: &Device, waits: &[u32], at: usize, began: Nanos)
 /// Returns the calls in which the host may wait for the device, by their beginning.
 fn waits(trace: &Trace) -> Vec<u32> {
     let may_wait = |name: &str| {
-        let kind = ApiKind::of(name);
+        let kind = ApiKind::from_name(name);
         kind.synchronises() || matches!(kind, ApiKind::BlockingCopy | ApiKind::Copy)
     };
     let names: Vec<bool> = trace.names.iter().map(|(_, name)| may_wait(name)).collect();

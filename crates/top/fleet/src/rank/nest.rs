@@ -23,7 +23,8 @@ impl Nest {
     /// If ops nest deeper than the supported depth: each collective visits all ops around its launch.
     pub(super) fn build(trace: &Trace) -> Result<Nest, Error> {
         let (ops, calls) = (&trace.ops, &trace.calls);
-        let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
+        let is_step: Vec<bool> =
+            trace.names.iter().map(|(_, name)| EventName::parse(name).is_step()).collect();
         let mut nest = Nest {
             parents: vec![NONE; ops.len()],
             of_calls: vec![NONE; calls.len()],

@@ -1,7 +1,7 @@
 //! Coverage of a recording: counts of joined and priced events.
 
 use serde::Serialize;
-use steptime_cost::Found;
+use steptime_cost::GapSources;
 use steptime_cost::host::edge::LEVEL_NAMES;
 use steptime_graph::Coverage;
 
@@ -80,7 +80,7 @@ pub struct GapPrices {
 impl GraphCoverage {
     /// Counts a graph; with prices where the host was priced.
     #[must_use]
-    pub fn new(coverage: &Coverage, found: Option<&Found>) -> GraphCoverage {
+    pub fn new(coverage: &Coverage, found: Option<&GapSources>) -> GraphCoverage {
         GraphCoverage {
             host_ops: coverage.host_ops,
             calls: coverage.calls,
@@ -112,7 +112,7 @@ impl GraphCoverage {
 }
 
 impl GapPrices {
-    fn new(found: &Found) -> GapPrices {
+    fn new(found: &GapSources) -> GapPrices {
         GapPrices {
             own: found.own,
             profile: found.profile.iter().sum(),

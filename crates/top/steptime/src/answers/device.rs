@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use steptime_cost::device::families::named;
-use steptime_cost::device::paper::Published;
+use steptime_cost::device::paper::PaperModel;
 use steptime_cost::device::profile::header::FamilyHeader;
 use steptime_cost::device::{DeviceProfile, DeviceSpec};
 
@@ -255,6 +255,6 @@ fn corrected(profile: &DeviceProfile) -> Vec<CorrectionEntry> {
 }
 
 /// Source of the `paper` model of a family.
-fn published(family: &str) -> Published {
-    named(family).map_or(Published::None, |family| family.published())
+fn published(family: &str) -> PaperModel {
+    named(family).map_or(PaperModel::None, |family| family.published())
 }

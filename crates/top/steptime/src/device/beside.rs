@@ -18,21 +18,21 @@ pub(crate) fn beside_collectives(
     if graph.collectives.is_empty() {
         return None;
     }
-    let has = Multiprocessor::of(spec.compute_capability);
+    let has = Multiprocessor::from_capability(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
     for launch in launches {
         for &at in &launch.activities {
             let row = &graph.activities[at];
             if row.kind == ActivityKind::Kernel {
                 let shape = row.launch.unwrap_or_else(|| usual(&launch.call, spec));
-                of[at] = Some(Demand::of(&shape, &has, 0.0));
+                of[at] = Some(Demand::from_launch(&shape, &has, 0.0));
             }
         }
     }
     for (at, row) in graph.activities.iter_enumerated() {
         if let Some(own) = row.collective {
             let shape = row.launch.unwrap_or_else(|| channels(graph.collectives[own].kind, spec));
-            of[at] = Some(Demand::of(&shape, &has, 0.0));
+            of[at] = Some(Demand::from_launch(&shape, &has, 0.0));
         }
     }
     Some(Demands { multiprocessors: spec.multiprocessors, of })

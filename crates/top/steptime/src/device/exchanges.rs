@@ -12,7 +12,7 @@ pub(crate) fn price_alone(graph: &StepGraph, device: &str, durations: &mut TiVec
     if graph.collectives.is_empty() {
         return;
     }
-    let Ok(topology) = Topology::of(device) else { return };
+    let Ok(topology) = Topology::find(device) else { return };
     for (at, activity) in graph.activities.iter_enumerated() {
         if let Some(call) = activity.collective.and_then(|own| call(&graph.collectives[own])) {
             durations[at] = topology.in_step(&call).time;
@@ -34,7 +34,7 @@ pub(crate) fn price_new(
     if graph.activities.iter().all(|activity| new(activity).is_none()) {
         return Ok(());
     }
-    let topology = Topology::of(device).map_err(|source| Error::Network { source })?;
+    let topology = Topology::find(device).map_err(|source| Error::Network { source })?;
     for (at, activity) in graph.activities.iter_enumerated() {
         if let Some(call) = new(activity).and_then(|own| call(&graph.collectives[own])) {
             durations[at] = topology.in_step(&call).time;
@@ -50,7 +50,8 @@ pub(crate) fn times_alone(
     measured: &TiVec<ActivityId, Nanos>,
 ) -> Vec<(ActivityId, Nanos)> {
     let device = graph.device.as_deref().unwrap_or_default();
-    let Some(topology) = (!graph.collectives.is_empty()).then(|| Topology::of(device).ok()).flatten() else {
+    let Some(topology) = (!graph.collectives.is_empty()).then(|| Topology::find(device).ok()).flatten()
+    else {
         return Vec::new();
     };
     let of = |(at, activity): (ActivityId, &steptime_graph::Activity)| {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_graph::StepGraph;
-use steptime_step::{OpId, Step, TensorId, Until};
+use steptime_step::{LifetimeEnd, OpId, Step, TensorId};
 use steptime_trace::KeptResult;
 
 /// Sets the end of life of each kept tensor. An op is found by its name, the shape of its result and its number among such ops; a step with
@@ -16,7 +16,7 @@ pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
     let mut ops: Vec<_> = graph.ops.iter_enumerated().collect();
     ops.sort_by_key(|&(op, row)| (row.phase, op));
     for (op, _) in ops {
-        let Some(call) = step.ops[OpId::of(op)].call.as_deref() else { continue };
+        let Some(call) = step.ops[OpId::from_recorded(op)].call.as_deref() else { continue };
         let name = graph.op_name(op);
         let mut seen: Vec<&[i64]> = Vec::new();
         for tensor in call.gives() {
@@ -29,7 +29,7 @@ pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
     }
     let found = kept.iter().filter_map(|result| {
         let tensors = &given[&(result.op.as_str(), result.shape.as_slice())];
-        let until = if result.until_next { Until::NextStep } else { Until::EndOfStep };
+        let until = if result.until_next { LifetimeEnd::NextStep } else { LifetimeEnd::EndOfStep };
         (tensors.len() == result.count).then(|| tensors.get(result.number).map(|&tensor| (tensor, until)))?
     });
     for (tensor, until) in found.collect::<Vec<_>>() {

@@ -92,7 +92,7 @@ impl Arguments {
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
         let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
-        let mut step = steptime_step::Step::of(graph, self.execution.as_ref(), call, node);
+        let mut step = steptime_step::Step::from_graph(graph, self.execution.as_ref(), call, node);
         kept::mark(&mut step, graph, &self.kept);
         step
     }

@@ -5,7 +5,7 @@ use steptime_aten::kernel::Kernel;
 use steptime_cost::device::Indices;
 use steptime_graph::{OpId, StepGraph, TiVec};
 use steptime_launch::Counts;
-use steptime_trace::NotedLookup;
+use steptime_trace::RecordedLookup;
 
 use super::launch::Launch;
 
@@ -48,10 +48,10 @@ fn in_slices(noted: Indices, kernel: &Kernel) -> Indices {
 impl Lookups {
     /// Reads the lookups noted in a recording.
     #[must_use]
-    pub fn new(noted: &[NotedLookup]) -> Lookups {
+    pub fn new(noted: &[RecordedLookup]) -> Lookups {
         let mut by_name: FxHashMap<String, Vec<Indices>> = FxHashMap::default();
         let mut tables: Vec<Counts> = Vec::new();
-        for NotedLookup { op, counts } in noted {
+        for RecordedLookup { op, counts } in noted {
             let counts = counts.parse::<Counts>().ok();
             if TABLES.contains(&op.as_str()) {
                 tables.extend(counts.clone());

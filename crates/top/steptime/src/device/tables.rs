@@ -133,7 +133,7 @@ const ANOTHER_UNIT: f64 = 50.0;
 /// Fails where the median row is far from the formulas over the specification.
 pub fn plausible(sweep: &Sweep, observations: &[Observation], spec: &DeviceSpec) -> Result<(), Error> {
     let ratio = |row: &Observation| {
-        let formula = families::of(&row.call.kernel).analytic(&row.call, &row.ctx, spec);
+        let formula = families::find(&row.call.kernel).analytic(&row.call, &row.ctx, spec);
         row.time.as_micros() / formula
     };
     let mut ratios: Vec<f64> = observations.iter().map(ratio).filter(|ratio| ratio.is_finite()).collect();

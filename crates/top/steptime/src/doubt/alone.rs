@@ -76,7 +76,7 @@ fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
 /// Whether collectives among the priced GPUs can be priced.
 fn joined(kernels: &Kernels<'_>) -> bool {
     match kernels {
-        Kernels::Device { profile, .. } => Topology::of(&profile.spec.name).is_ok(),
+        Kernels::Device { profile, .. } => Topology::find(&profile.spec.name).is_ok(),
         Kernels::Measured => true,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::f64::consts::LN_2;
 
-use steptime_cost::Guessed;
+use steptime_cost::GuessedCopies;
 use steptime_trace::Nanos;
 
 use super::Doubt;
@@ -12,7 +12,7 @@ const MENTIONED: f64 = 0.01;
 
 /// The doubt of a step with time guessed from the rate of the host's memory, which is known within a
 /// factor of two.
-pub(super) fn doubt(guessed: Guessed, step: Nanos) -> Option<Doubt> {
+pub(super) fn doubt(guessed: GuessedCopies, step: Nanos) -> Option<Doubt> {
     let share = guessed.time.0 as f64 / step.0.max(1) as f64;
     (share >= MENTIONED).then(|| Doubt {
         kind: "copies",
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     fn doubt_of(copies: usize, ms: i64) -> Option<Doubt> {
-        doubt(Guessed { copies, time: Nanos(ms * 1_000_000) }, Nanos(100_000_000))
+        doubt(GuessedCopies { copies, time: Nanos(ms * 1_000_000) }, Nanos(100_000_000))
     }
 
     #[test]

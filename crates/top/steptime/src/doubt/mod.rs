@@ -17,7 +17,7 @@ mod unpriced;
 
 pub(crate) use self::unpriced::without_model;
 
-use steptime_cost::Guessed;
+use steptime_cost::GuessedCopies;
 use steptime_trace::Nanos;
 
 use crate::device::PricedLaunches;
@@ -48,7 +48,7 @@ pub(crate) struct Evidence<'p> {
     /// Launches and their prices, where kernel times come from a device profile.
     pub device: Option<&'p PricedLaunches>,
     /// Copies larger than any in the data of the host profile.
-    pub guessed: Guessed,
+    pub guessed: GuessedCopies,
     /// Time from one step to the next.
     pub step: Nanos,
     /// Replay of the recording, where anything was timed.

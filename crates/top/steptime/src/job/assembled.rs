@@ -59,7 +59,7 @@ impl AssembledJob {
         node: Option<u32>,
     ) -> Result<AssembledJob, Error> {
         let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
-        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
+        let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
         let crew = JobGraphs {
             numbers: graphs.iter().map(|(number, _)| *number).collect(),
             graphs: graphs.iter().map(|(_, graph)| *graph).collect(),

@@ -1,6 +1,6 @@
 //! The collectives of a job's steps as recorded.
 
-use steptime_graph::{Met, RendezvousId, StepId, TiVec, median};
+use steptime_graph::{RendezvousId, RendezvousTimes, StepId, TiVec, median};
 use steptime_trace::Nanos;
 
 use super::JobGraphs;
@@ -20,7 +20,7 @@ pub struct CollectiveMeeting {
 
 /// Every rendezvous of every common step; `None` where a rank's part was not recorded.
 pub(super) struct Meetings {
-    of: Vec<TiVec<RendezvousId, Option<Met>>>,
+    of: Vec<TiVec<RendezvousId, Option<RendezvousTimes>>>,
 }
 
 impl Meetings {
@@ -31,13 +31,13 @@ impl Meetings {
         Meetings { of: common.iter().map(of_step).collect() }
     }
 
-    pub(super) fn at(&self, step: usize, rendezvous: RendezvousId) -> Option<&Met> {
+    pub(super) fn at(&self, step: usize, rendezvous: RendezvousId) -> Option<&RendezvousTimes> {
         self.of.get(step)?[rendezvous].as_ref()
     }
 
     /// Summarises one rendezvous over these steps; `None` where it was recorded in none.
     pub(super) fn over(&self, at: RendezvousId, steps: &[usize]) -> Option<CollectiveMeeting> {
-        let all: Vec<&Met> = steps.iter().filter_map(|&step| self.at(step, at)).collect();
+        let all: Vec<&RendezvousTimes> = steps.iter().filter_map(|&step| self.at(step, at)).collect();
         let members = all.first()?.arrivals.len();
         let waited =
             |place: usize| all.iter().map(|met| met.arrivals[place].waited).sum::<Nanos>() / count(&all);

@@ -95,7 +95,7 @@ impl Collectives {
 
 /// Interconnect of GPUs of a name: with `node` GPUs per node, else with the usual number.
 fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
-    let usual = Topology::of(device).map_err(|source| Error::Network { source })?;
+    let usual = Topology::find(device).map_err(|source| Error::Network { source })?;
     Ok(match node {
         Some(gpus) => usual.in_nodes_of(gpus),
         None => usual,
@@ -284,8 +284,8 @@ impl RankSet {
             let graph = &self.steps[rank].graph;
             let on_path = path.iter().filter(|passage| passage.rank == rank && passage.meets.is_none());
             RankPrediction {
-                parts: Parts::of(world, &self.job, rank, graph),
-                idle: Idle::of(graph, &world.ranks[rank]),
+                parts: Parts::measure(world, &self.job, rank, graph),
+                idle: Idle::measure(graph, &world.ranks[rank]),
                 alone: time_alone(&priced[rank], &self.job, rank, |at| world.rendezvous[at].moving),
                 critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
                 last: lates.iter().filter(|&&late| late == rank).count(),

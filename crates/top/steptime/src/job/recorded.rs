@@ -63,7 +63,7 @@ impl JobGraphs<'_> {
     }
 
     fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> RankRecording {
-        let of = self.job.of_rank(rank, self.graphs[rank]);
+        let of = self.job.rendezvous_of_rank(rank, self.graphs[rank]);
         let sum = chosen
             .iter()
             .map(|&at| parts(self.graphs[rank], rank, &of, common, at, met))

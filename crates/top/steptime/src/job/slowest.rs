@@ -72,7 +72,7 @@ pub(super) fn time_alone(
     moving: impl Fn(RendezvousId) -> Nanos,
 ) -> Nanos {
     let mut own = PricedGraph { demands: None, ..priced.clone() };
-    let of = job.of_rank(rank, priced.graph);
+    let of = job.rendezvous_of_rank(rank, priced.graph);
     for (activity, at) in of.iter_enumerated() {
         if let Some(at) = at {
             own.durations[activity] = moving(*at);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use steptime_eager::Model;
 use steptime_rewrite::{
-    Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, ShardedOptimizer,
+    Blocks, DataParallel, Error as Refusal, FullySharded, Rule, RuleError, ShardTables, ShardedOptimizer,
     TableHome, tables,
 };
 use steptime_trace::Meta;
@@ -72,7 +72,7 @@ impl World<'_> {
     #[must_use]
     pub fn new(ranks: u32) -> World<'static> {
         World {
-            dense: DataParallel::of(ranks),
+            dense: DataParallel::new(ranks),
             keeps: KeptState::All,
             tables: None,
             nodes: None,
@@ -101,7 +101,7 @@ impl World<'_> {
         }
         let of = tables(step);
         let homes = self.tables.clone().or_else(|| {
-            let in_turn = |(at, table): (usize, &steptime_rewrite::LookedUp)| {
+            let in_turn = |(at, table): (usize, &steptime_rewrite::PlacedTable)| {
                 let rank = at as u32 % self.dense.ranks.max(1);
                 TableHome::Columns(vec![(rank, table.columns)])
             };
@@ -183,11 +183,11 @@ impl SpreadInput<'_> {
             let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
                           that keeps all other parameters on each rank"
                 .to_owned();
-            let source = Refused { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
+            let source = RuleError { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
             return Err(Error::Rewrite { path: self.step.path.clone(), source });
         }
         let refused = |reason: String| {
-            let source = Refused { rule: "world", source: Refusal::NothingToDo { reason } };
+            let source = RuleError { rule: "world", source: Refusal::NothingToDo { reason } };
             Error::Rewrite { path: self.step.path.clone(), source }
         };
         if !self.step.graph.collectives.is_empty() {

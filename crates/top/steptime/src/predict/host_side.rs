@@ -38,11 +38,11 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     let (profiler, coupling) = own_constants(process);
     let Ok(profile) = default_host() else { return (HostCosts::own(graph, &profiler, &coupling), None) };
-    let usual = UsualGaps::of(graph, profile);
+    let usual = UsualGaps::find(graph, profile);
     let elasticity = &profile.elasticity;
     let slowness = Slowness::while_profiled(graph, profile, &usual);
     let pulses =
-        recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
+        recorded.meta.as_ref().and_then(|meta| Speed::from_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
     let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
@@ -60,7 +60,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
 pub(crate) fn ordinary_slowness(recorded: &Step) -> Option<f64> {
     let (graph, process) = (&recorded.graph, recorded.process);
     let profile = default_host().ok()?;
-    let usual = UsualGaps::of(graph, profile);
+    let usual = UsualGaps::find(graph, profile);
     let shipped = HostCosts::from_usual(graph, profile, process, &usual);
     shipped.ordinary_slowness_of(graph, profile.profiler_of(process))
 }

@@ -116,7 +116,7 @@ fn typical(slower: Option<f64>, assumed: bool) -> Result<ChosenHost<'static>, Er
 pub fn read_host(path: &Path) -> Result<HostProfile, Error> {
     if path.is_dir() {
         let meta = Meta::read_of(path)?;
-        let probe = Probe::of_numbers(&meta.host_probe, &meta.pulses);
+        let probe = Probe::from_numbers(&meta.host_probe, &meta.pulses);
         let probe = probe.ok_or_else(|| Error::NoProbe { path: path.into() })?;
         return Ok(default_host()?.on(&probe));
     }

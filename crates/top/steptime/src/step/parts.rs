@@ -113,7 +113,7 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
         OpTree::from_execution(&execution)
     };
     let derived =
-        derive::of_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
+        derive::from_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
     let arguments = Arguments::derived(&derived, &tree, execution);
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
 }

@@ -23,7 +23,7 @@ pub(crate) struct Base {
     /// Ops and tensors before any change.
     pub step: edit::Step,
     /// Facts that rules found about these.
-    pub known: steptime_rewrite::Known,
+    pub known: steptime_rewrite::FindingsCache,
     /// Modules that ran its ops.
     pub modules: Modules,
     /// Host times of the unchanged step.
@@ -64,7 +64,7 @@ impl Base {
         Base {
             before,
             step: recorded.arguments.editable(&recorded.graph),
-            known: steptime_rewrite::Known::default(),
+            known: steptime_rewrite::FindingsCache::default(),
             modules: recorded.modules(),
             host,
             slowness,

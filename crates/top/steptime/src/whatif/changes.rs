@@ -3,8 +3,8 @@
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
     Accumulate, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong,
-    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer,
-    PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, Selection, SetSize, Streams, Tf32,
+    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, Operators, Optimizer, PrefetchInputs,
+    Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection, SetSize, Streams, Tf32,
 };
 
 /// Changes of a step, in no order. [`Changes::rules`] returns their rules in the order in which they are applied.
@@ -123,7 +123,7 @@ impl Changes {
             rules.push(Box::new(checkpoint.clone()));
         }
         if !self.on_stream.is_empty() {
-            rules.push(Box::new(OnStream { ops: self.on_stream.clone() }));
+            rules.push(Box::new(SecondStream { ops: self.on_stream.clone() }));
         }
         if let Some(count) = self.streams {
             rules.push(Box::new(Streams { count }));
@@ -132,7 +132,7 @@ impl Changes {
             rules.push(Box::new(Accumulate { batches }));
         }
         if let Some(ranks) = self.data_parallel {
-            rules.push(Box::new(DataParallel::of(ranks)));
+            rules.push(Box::new(DataParallel::new(ranks)));
         }
         if self.cuda_graph {
             rules.push(Box::new(CudaGraph));

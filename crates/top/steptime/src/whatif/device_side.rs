@@ -5,7 +5,7 @@ use steptime_aten::kernel::{Kernel, KernelCall};
 use steptime_cost::Demands;
 use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
 use steptime_graph::{ActivityId, TiVec};
-use steptime_step::{self as edit, Carried, Scheduled};
+use steptime_step::{self as edit, ReusedRows, ScheduledStep};
 use steptime_trace::Nanos;
 
 use super::{Base, ModifiedStep, Pricing, sharing};
@@ -91,7 +91,7 @@ impl DeviceSide {
     }
 
     /// Maps the times to activities that were carried over from the priced ones.
-    fn after_capture(self, carried: &Carried) -> DeviceSide {
+    fn after_capture(self, carried: &ReusedRows) -> DeviceSide {
         let durations = carried.activities.iter();
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
         let asked = |of: &Demands| carried.activities.iter().map(|at| at.and_then(|at| of.of[at])).collect();
@@ -106,7 +106,12 @@ struct ChangedLaunch {
     was: Option<usize>,
 }
 
-fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Scheduled) -> Vec<ChangedLaunch> {
+fn changes(
+    was: &[Launch],
+    now: &[Launch],
+    step: &edit::Step,
+    scheduled: &ScheduledStep,
+) -> Vec<ChangedLaunch> {
     let carried = &scheduled.carried;
     let mut of_activity: FxHashMap<ActivityId, usize> = FxHashMap::default();
     for (at, launch) in was.iter().enumerate() {
@@ -152,7 +157,7 @@ fn scaled(
     base: &Base,
     now: &[Launch],
     changes: &[ChangedLaunch],
-    scheduled: &Scheduled,
+    scheduled: &ScheduledStep,
     profile: &DeviceProfile,
 ) -> DeviceSide {
     let (was, measured) = (&base.launches, &base.measured);

@@ -1,7 +1,7 @@
 //! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
-use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
-use steptime_step::{self as edit, Carried, Scheduled};
+use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, Unchanged};
+use steptime_step::{self as edit, ReusedRows, ScheduledStep};
 
 use super::{Base, settings};
 use crate::device::{self, Launch};
@@ -18,9 +18,9 @@ pub struct ModifiedStep {
     /// Its ops and tensors.
     pub(crate) step: edit::Step,
     /// Schedule of the changed step.
-    pub(crate) scheduled: Scheduled,
+    pub(crate) scheduled: ScheduledStep,
     /// Schedule before capture, and the mapping of its rows to those after; `None` where no CUDA graph launches any of it.
-    pub(super) captured: Option<(Scheduled, Carried)>,
+    pub(super) captured: Option<(ScheduledStep, ReusedRows)>,
     /// Launches of its ops, for the distribution of lookups and the settings in use.
     pub(crate) launches: Vec<Launch>,
     /// Doubts from the rules.
@@ -52,7 +52,7 @@ impl ModifiedStep {
         let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);
         if let (Some(op), Some(rule)) = (flat.circle(), rules.last()) {
             let source = steptime_step::Error::Circle { op: op.to_owned() }.into();
-            let source = Refused { rule: rule.name(), source };
+            let source = RuleError { rule: rule.name(), source };
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
         let (indices, set) = settings(kernels);
@@ -74,8 +74,8 @@ impl ModifiedStep {
         let (scheduled, captured) = if step.ops.iter().any(|op| op.captured) {
             let replayed = edit::captured(&step, &flat);
             let carried = replayed.carried.over(&flat.carried);
-            let Scheduled { graph, ops, carried: through } = replayed;
-            (Scheduled { graph, ops, carried }, Some((flat, through)))
+            let ScheduledStep { graph, ops, carried: through } = replayed;
+            (ScheduledStep { graph, ops, carried }, Some((flat, through)))
         } else {
             (flat, None)
         };
@@ -83,12 +83,12 @@ impl ModifiedStep {
     }
 
     /// Schedule before any of it is captured.
-    pub(crate) fn flat(&self) -> &Scheduled {
+    pub(crate) fn flat(&self) -> &ScheduledStep {
         self.captured.as_ref().map_or(&self.scheduled, |(flat, _)| flat)
     }
 
     /// Mapping of the rows before capture to those after.
-    pub(super) fn after_capture(&self) -> Option<&Carried> {
+    pub(super) fn after_capture(&self) -> Option<&ReusedRows> {
         self.captured.as_ref().map(|(_, through)| through)
     }
 }

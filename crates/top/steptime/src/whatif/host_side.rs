@@ -3,7 +3,7 @@
 
 use steptime_cost::{CapturedDelays, HostCosts, UsualGaps};
 use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
-use steptime_step::Scheduled;
+use steptime_step::ScheduledStep;
 use steptime_trace::{Bytes, Nanos};
 
 use super::{Base, ModifiedStep, Pricing, parameters};
@@ -26,7 +26,7 @@ pub(super) fn price(
     let (graph, costs) = (&scheduled.graph, &base.host);
     let profile = match &pricing.host {
         Host::Profile(profile) => {
-            let usual = UsualGaps::of(graph, profile);
+            let usual = UsualGaps::find(graph, profile);
             return Ok(HostCosts::from_usual(graph, profile, pricing.process, &usual));
         }
         Host::Own | Host::Profiled => default_host()?,
@@ -34,7 +34,7 @@ pub(super) fn price(
     let carried = &scheduled.carried;
     let is_new = carried.gaps.iter().any(|same| !same) || carried.calls.iter().any(Option::is_none);
     let usual = is_new.then(|| {
-        let usual = UsualGaps::of(graph, profile);
+        let usual = UsualGaps::find(graph, profile);
         HostCosts::from_usual(graph, profile, pricing.process, &usual)
     });
     let pace = base.slowness.unwrap_or(1.0);
@@ -90,7 +90,7 @@ pub(super) fn slow(costs: &mut HostCosts, times: f64) -> Result<(), Error> {
 }
 
 /// Delays of captured graphs' parts, for those that are still present.
-fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
+fn captured(scheduled: &ScheduledStep, costs: &HostCosts) -> CapturedDelays {
     let carried = &scheduled.carried;
     let call =
         |was: CallId| carried.calls.iter_enumerated().find(|(_, at)| **at == Some(was)).map(|(at, _)| at);
@@ -106,9 +106,9 @@ fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
 }
 
 /// Scales staged copies of changed size by the profile's ratio.
-fn copies(recorded: &Step, scheduled: &Scheduled, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
+fn copies(recorded: &Step, scheduled: &ScheduledStep, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
     let staging = &default_host()?.copies;
-    let us = |bytes: Bytes| staging.of(bytes).map(|cost| cost.time.as_micros());
+    let us = |bytes: Bytes| staging.staging(bytes).map(|cost| cost.time.as_micros());
     let graph = &scheduled.graph;
     for (at, call) in graph.calls.iter_enumerated() {
         let Some(was) = scheduled.carried.calls[at] else { continue };

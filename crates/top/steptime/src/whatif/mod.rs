@@ -16,7 +16,7 @@ use steptime_cost::Process;
 use steptime_cost::device::Indices;
 use steptime_rewrite::{Audit, Rule};
 use steptime_step::export::Export;
-use steptime_step::{self as edit, Diff, Scheduled};
+use steptime_step::{self as edit, Diff, ScheduledStep};
 use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
@@ -43,9 +43,9 @@ pub struct WhatIf {
     /// The step after the change, as a graph.
     pub step: edit::Step,
     /// Schedule of the changed step.
-    pub scheduled: Scheduled,
+    pub scheduled: ScheduledStep,
     /// Schedule before a CUDA graph captures some of it; `None` where none does.
-    pub uncaptured: Option<Scheduled>,
+    pub uncaptured: Option<ScheduledStep>,
     /// Samples of the step before and after, where the recording or the change gives their number.
     pub samples: [Option<u64>; 2],
     /// Shares of device time after the change: measured, measured and scaled by a model, and priced by a model

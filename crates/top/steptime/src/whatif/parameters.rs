@@ -3,7 +3,7 @@
 use steptime_cost::HostCosts;
 use steptime_graph::names::EventName;
 use steptime_graph::{OpId, StepGraph};
-use steptime_step::{Scheduled, Step};
+use steptime_step::{ScheduledStep, Step};
 use steptime_trace::Nanos;
 
 /// Host time per parameter before the first op of an optimizer's step, relative to that of `zero_grad` for one parameter. Fitted to three
@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 const OF_ZERO_GRAD: f64 = 0.7;
 
 /// Scales the recorded times of optimizers to the current number of parameters.
-pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, costs: &mut HostCosts) {
+pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &ScheduledStep, costs: &mut HostCosts) {
     // Ops of a further batch accumulate into the same gradients.
     let again = |op: OpId| step.ops[scheduled.ops[op]].again.is_some();
     let [was, now] = [parameters(recorded, |_| false), parameters(&scheduled.graph, again)];
@@ -21,7 +21,7 @@ pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, co
     let graph = &scheduled.graph;
     let mut each = 0.0;
     for (op, row) in graph.ops.iter_enumerated().filter(|(op, _)| optimizer(graph, *op)) {
-        let gap = if EventName::of(graph.op_name(op)).is_optimizer_step() {
+        let gap = if EventName::parse(graph.op_name(op)).is_optimizer_step() {
             let less = Nanos::from_micros_f64(each * OF_ZERO_GRAD * (was as f64 - now as f64));
             let first = row.begin.next();
             (first, (costs.gaps[first] - less).max(Nanos::ZERO))
@@ -39,11 +39,11 @@ pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, co
 }
 
 fn optimizer(graph: &StepGraph, op: OpId) -> bool {
-    graph.ops[op].annotation && EventName::of(graph.op_name(op)).is_optimizer()
+    graph.ops[op].annotation && EventName::parse(graph.op_name(op)).is_optimizer()
 }
 
 /// Parameters that get a gradient.
 fn parameters(graph: &StepGraph, again: impl Fn(OpId) -> bool) -> usize {
-    let gets = |&op: &OpId| EventName::of(graph.op_name(op)).is_accumulation() && !again(op);
+    let gets = |&op: &OpId| EventName::parse(graph.op_name(op)).is_accumulation() && !again(op);
     graph.ops.keys().filter(gets).count()
 }

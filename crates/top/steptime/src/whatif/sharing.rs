@@ -32,7 +32,7 @@ pub(super) fn demands(
         let of = graph.activities.keys().map(|at| is_kernel(at).then_some(all)).collect();
         return Some((Demands { multiprocessors: 1, of }, OF_ESTIMATE));
     };
-    let has = Multiprocessor::of(spec.compute_capability);
+    let has = Multiprocessor::from_capability(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
     let (mut known, mut estimated) = (0.0, 0.0);
     // An op that a library spreads over streams of its own was measured in that way.
@@ -55,14 +55,14 @@ pub(super) fn demands(
             let shape = graph.activities[at].launch.filter(|_| as_recorded);
             *if shape.is_some() { &mut known } else { &mut estimated } += durations[at].as_micros();
             let shape = shape.unwrap_or_else(|| usual(&launch.call, spec));
-            of[at] = Some(Demand::of(&shape, &has, memory));
+            of[at] = Some(Demand::from_launch(&shape, &has, memory));
         }
     }
     // Kernels without a known op occupy the whole GPU.
     for at in graph.activities.keys().filter(|at| is_kernel(*at) && !together.contains(at)) {
         of[at].get_or_insert_with(|| {
             let shape = graph.activities[at].launch.unwrap_or(whole(spec));
-            Demand::of(&shape, &has, 1.0)
+            Demand::from_launch(&shape, &has, 1.0)
         });
     }
     let share = estimated / f64::max(known + estimated, f64::MIN_POSITIVE);

@@ -37,7 +37,7 @@ fn products_are_narrow_and_parameters_are_not() {
         for (op, call) in of("aten::convolution_backward") {
             assert!(call.takes().chain(call.gives()).all(narrow), "{name}: {:?}", step.call(op));
         }
-        let uses = Uses::of(&step);
+        let uses = Uses::find(&step);
         let old = step.tensors.keys().filter(|&tensor| uses.producer(tensor).is_none());
         let added = recorded.arguments.editable(&recorded.graph).tensors.len();
         assert_eq!(old.filter(|&tensor| usize::from(tensor) < added && narrow(tensor)).count(), 0, "{name}");
@@ -52,7 +52,7 @@ fn parameters_are_cast_once_there_and_once_back() {
     for (name, parameters, casts) in [("dlrm_default_2048", 12, 32), ("resnet50_32", 55, 113)] {
         let recorded = whole(name);
         let step = changed(&recorded);
-        let uses = Uses::of(&step);
+        let uses = Uses::find(&step);
         let of = |op: &edit::OpId| {
             let row = &step.ops[*op];
             row.name == "aten::_to_copy" && matches!(row.origin, Origin::Inserted("bf16"))

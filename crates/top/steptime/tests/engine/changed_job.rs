@@ -32,7 +32,7 @@ fn spread(rules: &[&dyn Rule], copies_apart: bool) -> Spread {
     // Ranks 2 and 3 have only the last table, which is on every rank.
     let on = |rank| TableHome::Columns(vec![(rank, 32)]);
     let world = World {
-        dense: DataParallel { bucket: Some(1 << 30), ..DataParallel::of(4) },
+        dense: DataParallel { bucket: Some(1 << 30), ..DataParallel::new(4) },
         tables: Some(vec![on(0), on(1), TableHome::Everywhere]),
         copies_apart,
         after: rules,

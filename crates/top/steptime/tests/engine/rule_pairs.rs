@@ -33,7 +33,7 @@ fn rules() -> Vec<Box<dyn Rule>> {
         Box::new(Checkpoint::default()),
         Box::new(Streams { count: 2 }),
         Box::new(Accumulate { batches: 2 }),
-        Box::new(DataParallel::of(8)),
+        Box::new(DataParallel::new(8)),
     ]);
     rules
 }
@@ -113,7 +113,7 @@ fn after(
     recorded: &Step,
     base: &edit::Step,
     rules: &[&dyn Rule],
-) -> Result<(edit::Step, Vec<Audit>), rewrite::Refused> {
+) -> Result<(edit::Step, Vec<Audit>), rewrite::RuleError> {
     let modules = recorded.modules();
     let facts = Facts { modules: Some(&modules), ..Facts::new(&recorded.ops, recorded.batch()) };
     rewrite::applied(base, rules, &facts)

@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -20,7 +20,7 @@ pub(super) struct Attentions;
 const QUERIES: f64 = 64.0;
 /// Widest head whose gradient the memory-efficient kernels keep in registers.
 const WIDEST: u64 = 128;
-/// Ratio of their rate in 16 bits with wider heads to that with others: median of 11,863 calls on one H100 (`benches/sweeps/wide_heads`).
+/// Ratio of their rate in 16 bits with wider heads to that with others: median of 11,863 calls on one H100 (`lab/sweeps/wide_heads`).
 const WIDE: f64 = 0.35;
 
 struct Model {
@@ -32,7 +32,7 @@ struct Model {
 }
 
 fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let backward = kernel.pass == Pass::Backward;
     let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
@@ -120,8 +120,8 @@ impl Family for Attentions {
         "ln_flops_by_sm" => ln_ratio(call.flops as f64, processors),
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     features! {

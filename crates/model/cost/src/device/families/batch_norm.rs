@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
@@ -22,7 +22,7 @@ struct Model {
 }
 
 fn model(kernel: &BatchNorm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let channels = (kernel.channels as f64).max(1.0);
     let backward = kernel.pass == Pass::Backward;
@@ -84,8 +84,8 @@ impl Family for BatchNorms {
         "ln_fed" => ln(model.fed_us * 1e3),
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

@@ -6,7 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, sector_waste};
@@ -26,7 +26,7 @@ struct Model {
 }
 
 fn model(concat: &Concat, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let least = concat.least_bytes as f64;
     let waste = if concat.outer > 1 { sector_waste(least.min(2048.0)) } else { 1.0 };
     let element = (call.dtype.size() as f64).max(1.0);
@@ -70,8 +70,8 @@ impl Family for Concats {
         "ln_input_bytes_by_sm" => ln_ratio(each, f64::from(spec.multiprocessors)),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     features! {

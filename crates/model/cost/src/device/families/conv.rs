@@ -1,11 +1,11 @@
 //! Convolutions and their gradients, as products of matrices that are never written down.
 
-use steptime_aten::kernel::Conv;
+use steptime_aten::kernel;
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -14,7 +14,7 @@ use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 use super::times::{instructions_us, overlap};
 
-pub(super) struct Convolutions;
+pub(super) struct Conv;
 
 struct Model {
     traffic: Traffic,
@@ -41,7 +41,7 @@ fn padded(channels: f64, tensor: bool) -> f64 {
 }
 
 /// Products of the computed passes: forward, or gradients of input and weight.
-fn passes(conv: &Conv, call: &KernelCall, tensor: bool) -> [Option<Shape>; 2] {
+fn passes(conv: &kernel::Conv, call: &KernelCall, tensor: bool) -> [Option<Shape>; 2] {
     let groups = (conv.groups as f64).max(1.0);
     let element = call.dtype.size() as f64;
     let input = padded(conv.channels_in as f64 / groups, tensor);
@@ -68,12 +68,12 @@ fn passes(conv: &Conv, call: &KernelCall, tensor: bool) -> [Option<Shape>; 2] {
 }
 
 /// Whether each channel has its own filter: such kernels multiply without matrices.
-fn depthwise(conv: &Conv) -> bool {
+fn depthwise(conv: &kernel::Conv) -> bool {
     conv.groups > 1 && conv.groups == conv.channels_in
 }
 
-fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn model(conv: &kernel::Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let tensor = on_tensor_cores(conv.precision, spec) && !depthwise(conv);
     let all = passes(conv, call, tensor);
     let empty = Shape { batch: 1.0, m: 1.0, n: 1.0, k: 1.0, element: 4.0, precision: conv.precision };
@@ -107,7 +107,7 @@ fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
 }
 
 /// Time of a product per image, its positions by its channels, µs.
-fn images_us(conv: &Conv, call: &KernelCall, spec: &DeviceSpec) -> f64 {
+fn images_us(conv: &kernel::Conv, call: &KernelCall, spec: &DeviceSpec) -> f64 {
     let groups = conv.groups.max(1);
     let shape = Shape {
         batch: conv.batch as f64 * groups as f64,
@@ -128,7 +128,7 @@ fn unsplit_us(shape: &Shape, spec: &DeviceSpec) -> f64 {
     waves * shape.k / kind.step * kind.step_us
 }
 
-impl Family for Convolutions {
+impl Family for Conv {
     fn name(&self) -> &'static str {
         "convolution"
     }
@@ -201,8 +201,8 @@ impl Family for Convolutions {
         "w32x32" => waves[9],
     }
 
-    fn published(&self) -> Published {
-        Published::Network
+    fn published(&self) -> PaperModel {
+        PaperModel::Network
     }
 
     features! {

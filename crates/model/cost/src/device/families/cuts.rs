@@ -8,7 +8,7 @@ use steptime_aten::{KernelCall, Role};
 
 use crate::device::constants::Cuts;
 use crate::device::context::{Context, Setting};
-use crate::device::family::{Specified, Worth};
+use crate::device::family::{SpecEstimate, Worth};
 use crate::device::spec::DeviceSpec;
 
 use super::memory::has_two_caches;
@@ -41,7 +41,12 @@ const STEP: f64 = 32.0;
 
 /// Time of a product of 16-bit numbers whose rows can be read in whole vectors; `None` for shapes and architectures
 /// outside of the fit.
-pub(super) fn narrow(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+pub(super) fn narrow(
+    gemm: &Gemm,
+    call: &KernelCall,
+    ctx: &Context,
+    spec: &DeviceSpec,
+) -> Option<SpecEstimate> {
     let is_narrow = matches!(gemm.precision, Precision::Bf16 | Precision::F16) && call.dtype.size() == 2;
     let constants = &spec.constants;
     let (cuts, cluster) = match spec.compute_capability {
@@ -58,7 +63,7 @@ pub(super) fn narrow(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &Devic
             tiles(cuts, cluster).map(|tile| machine.tile_us(gemm, &tile)).fold(f64::INFINITY, f64::min);
         let us = cuts.kernel_cycles / spec.clock_mhz + least;
         let short = if ctx.setting == Setting::Step { SHORT_US / us } else { 0.0 };
-        Specified {
+        SpecEstimate {
             us,
             share: 1.0 / (1.0 + short * short),
             worth: Some(Worth { own: cuts.own, shared: cuts.shared }),

@@ -1,10 +1,10 @@
 //! Elementwise kernels.
 
-use steptime_aten::kernel::{Elementwise, Layout, Work};
+use steptime_aten::kernel::{self, Layout, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
+use crate::device::family::{Family, SpecEstimate};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
@@ -13,7 +13,7 @@ use super::opcode::opcode;
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 use super::times::{instructions_us, last_wave, overlap};
 
-pub(super) struct Pointwise;
+pub(super) struct Elementwise;
 
 /// Instructions per element, with loads, stores and the loop.
 pub(super) fn instructions(work: Work, dtype: Dtype) -> f64 {
@@ -49,8 +49,8 @@ struct Model {
     total_us: f64,
 }
 
-fn model(kernel: &Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn model(kernel: &kernel::Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let element = call.dtype.size() as f64;
     let (extra, waste_in, waste_out) = match kernel.layout {
         Layout::Vectorized => (0.0, 1.0, 1.0),
@@ -71,7 +71,7 @@ fn model(kernel: &Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSp
     Model { traffic, waste_in, waste_out, compute_us, total_us }
 }
 
-impl Family for Pointwise {
+impl Family for Elementwise {
     fn name(&self) -> &'static str {
         "elementwise"
     }
@@ -112,7 +112,7 @@ impl Family for Pointwise {
 
     features! {
         own more_names, more(self, call, _ctx, _spec, out) {
-            let Kernel::Elementwise(Elementwise { layout: Layout::Strided { steps, .. }, .. }) = &call.kernel
+            let Kernel::Elementwise(kernel::Elementwise { layout: Layout::Strided { steps, .. }, .. }) = &call.kernel
             else {
                 return super::blank_more(self, out);
             };
@@ -130,11 +130,12 @@ impl Family for Pointwise {
 
     fn kind(&self, call: &KernelCall) -> &'static str {
         match &call.kernel {
-            Kernel::Elementwise(Elementwise { layout: Layout::Vectorized, .. }) => "",
-            Kernel::Elementwise(Elementwise { layout: Layout::Dense, .. }) => "dense",
-            Kernel::Elementwise(Elementwise { layout: Layout::Strided { broadcast: true, .. }, .. }) => {
-                "broadcast"
-            }
+            Kernel::Elementwise(kernel::Elementwise { layout: Layout::Vectorized, .. }) => "",
+            Kernel::Elementwise(kernel::Elementwise { layout: Layout::Dense, .. }) => "dense",
+            Kernel::Elementwise(kernel::Elementwise {
+                layout: Layout::Strided { broadcast: true, .. },
+                ..
+            }) => "broadcast",
             _ => "strided",
         }
     }
@@ -146,16 +147,16 @@ impl Family for Pointwise {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Elementwise(kernel) = &call.kernel else { return None };
         let floats = matches!(call.dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16);
         if !floats || matches!(kernel.layout, Layout::Strided { .. }) || kernel.work == Work::Random {
             return None;
         }
         // All of them are bound by memory, even those of many instructions.
-        let traffic = Traffic::of(call, ctx, spec);
+        let traffic = Traffic::from_call(call, ctx, spec);
         let us = spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0);
-        Some(Specified::of_memory(us, call, spec))
+        Some(SpecEstimate::by_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

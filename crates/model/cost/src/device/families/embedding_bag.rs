@@ -6,7 +6,7 @@ use steptime_launch::Indices;
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -124,8 +124,8 @@ impl Family for Bags {
         "padding_share" => padding,
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -138,7 +138,7 @@ impl Family for Bags {
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
         match &call.kernel {
             Kernel::EmbeddingBag(bag) if bag.pass == Pass::Forward => {
-                Some(embedding::forward(&embedding::Batched::of_bag(bag), spec))
+                Some(embedding::forward(&embedding::Batched::from_bag(bag), spec))
             }
             _ => None,
         }

@@ -1,11 +1,11 @@
 //! Matrix products.
 
-use steptime_aten::kernel::{Epilogue, Gemm, Precision};
+use steptime_aten::kernel::{self, Epilogue, Precision};
 use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
-use crate::device::paper::Published;
+use crate::device::family::{Family, SpecEstimate};
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::cuts;
@@ -14,7 +14,7 @@ use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 use super::times::{instructions_us, overlap};
 
-pub(super) struct Products;
+pub(super) struct Gemm;
 
 struct Model {
     traffic: Traffic,
@@ -26,7 +26,7 @@ struct Model {
     total_us: f64,
 }
 
-fn shape(gemm: &Gemm, call: &KernelCall) -> Shape {
+fn shape(gemm: &kernel::Gemm, call: &KernelCall) -> Shape {
     Shape {
         batch: gemm.batch as f64,
         m: gemm.m as f64,
@@ -38,17 +38,17 @@ fn shape(gemm: &Gemm, call: &KernelCall) -> Shape {
 }
 
 /// Number of contiguous elements at 16-byte boundaries in every row of both factors, as a power of two.
-fn alignment(gemm: &Gemm) -> f32 {
+fn alignment(gemm: &kernel::Gemm) -> f32 {
     halvings(gemm.lda, 4).min(halvings(gemm.ldb, 4))
 }
 
 /// Whether one of the sides is a vector, so that each element of the other is used once.
-fn vector(gemm: &Gemm) -> bool {
+fn vector(gemm: &kernel::Gemm) -> bool {
     gemm.m == 1 || gemm.n == 1
 }
 
-fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn model(gemm: &kernel::Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let shape = shape(gemm, call);
     let mut cut = best(&shape, spec);
     let aligned = match gemm.precision {
@@ -71,7 +71,7 @@ fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     Model { traffic, cut, shape, penalty, memory_us, total_us }
 }
 
-impl Family for Products {
+impl Family for Gemm {
     fn name(&self) -> &'static str {
         "gemm"
     }
@@ -126,8 +126,8 @@ impl Family for Products {
         "w32x32" => waves[9],
     }
 
-    fn published(&self) -> Published {
-        Published::Network
+    fn published(&self) -> PaperModel {
+        PaperModel::Network
     }
 
     features! {
@@ -151,7 +151,7 @@ impl Family for Products {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Gemm(gemm) = &call.kernel else { return None };
         if vector(gemm) {
             return None;
@@ -167,11 +167,11 @@ impl Family for Products {
         let turns = (tiles / f64::from(spec.multiprocessors)).ceil();
         let one = 2.0 * rows * columns * (gemm.k as f64 + TILE_ENDS);
         let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
-        let memory_us = spec.dram_us(Traffic::of(call, ctx, spec).dram());
-        let formula = Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
+        let memory_us = spec.dram_us(Traffic::from_call(call, ctx, spec).dram());
+        let formula = SpecEstimate::by_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
         // Tiles that are mostly empty were not observed: a library has other tiles for them.
         let full = gemm.batch as f64 * gemm.m as f64 * gemm.n as f64 / (tiles * rows * columns).max(1.0);
-        Some(Specified { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
+        Some(SpecEstimate { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn batches_take_whole_tiles_where_the_library_takes_one_whatever_the_shape() {
         let call = |batch, n| {
-            let gemm = Gemm {
+            let gemm = kernel::Gemm {
                 batch,
                 m: 1024,
                 n,
@@ -247,7 +247,7 @@ mod tests {
         };
         let us = |call: &KernelCall, capability| {
             let spec = DeviceSpec { compute_capability: capability, ..h200() };
-            Products.specified(call, &Context::cold(call), &spec).map(|formula| formula.us)
+            Gemm.specified(call, &Context::cold(call), &spec).map(|formula| formula.us)
         };
         let (full, little_more) = (us(&call(64, 128), [8, 0]).unwrap(), us(&call(64, 129), [8, 0]).unwrap());
         assert!((1.9..2.1).contains(&(little_more / full)), "{full} {little_more}");

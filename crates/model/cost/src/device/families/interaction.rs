@@ -7,7 +7,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::constants;
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
@@ -70,7 +70,7 @@ fn shared_bytes(shape: &Interaction) -> f64 {
 }
 
 fn model(shape: &Interaction, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let mut traffic = Traffic::of(call, ctx, spec);
+    let mut traffic = Traffic::from_call(call, ctx, spec);
     traffic.dram_written = written_through(traffic.written, call.footprint() as f64, spec);
     let constants = &spec.constants.interaction;
     let alone = constants.alone;
@@ -110,8 +110,8 @@ impl Family for Interactions {
         "shared_share" => model.shared_share as f32,
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

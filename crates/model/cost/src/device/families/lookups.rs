@@ -102,7 +102,7 @@ pub(super) fn local_traffic(
     table: usize,
     elements: f64,
 ) -> TableTraffic {
-    let whole = Traffic::of(call, ctx, spec);
+    let whole = Traffic::from_call(call, ctx, spec);
     let own = call.operands.get(table).map_or(0.0, |operand| operand.bytes as f64);
     let updated = call.operands.get(table).is_some_and(|operand| operand.role != Role::Read);
     let read = whole.read + elements * SECTOR;

@@ -14,7 +14,7 @@ use super::shared::{features, flag, ln, push_shared};
 pub(super) struct Losses;
 
 fn model(loss: &Loss, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
-    let mut traffic = Traffic::of(call, ctx, spec);
+    let mut traffic = Traffic::from_call(call, ctx, spec);
     let rows = loss.rows as f64 * (loss.spatial as f64).max(1.0);
     if loss.pass == Pass::Forward {
         // One element of each row is read.

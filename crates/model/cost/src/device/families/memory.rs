@@ -37,7 +37,7 @@ pub(in crate::device) struct Traffic {
 
 impl Traffic {
     /// Traffic of a kernel that touches each byte of its operands once.
-    pub fn of(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Traffic {
+    pub fn from_call(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Traffic {
         let (mut read, mut written, mut found) = (0.0, 0.0, 0.0);
         for (at, operand) in call.operands.iter().enumerate() {
             let bytes = operand.bytes as f64;

@@ -50,10 +50,10 @@ use super::family::Family;
 
 /// All families.
 pub const ALL: [&dyn Family; 28] = [
-    &gemm::Products,
-    &conv::Convolutions,
+    &gemm::Gemm,
+    &conv::Conv,
     &attention::Attentions,
-    &rnn::Recurrent,
+    &rnn::Rnn,
     &interaction::Interactions,
     &embedding_bag::Bags,
     &table_batched::BatchedTables,
@@ -61,9 +61,9 @@ pub const ALL: [&dyn Family; 28] = [
     &gather::Gathers,
     &tiled_gather::TiledGathers,
     &scatter::Scatters,
-    &elementwise::Pointwise,
+    &elementwise::Elementwise,
     &reduce::Reductions,
-    &sort::Scans,
+    &sort::Sort,
     &sort::Sorts,
     &softmax::Softmaxes,
     &norm::Norms,
@@ -82,12 +82,12 @@ pub const ALL: [&dyn Family; 28] = [
 
 /// Returns the family of a kernel.
 #[must_use]
-pub fn of(kernel: &Kernel) -> &'static dyn Family {
+pub fn find(kernel: &Kernel) -> &'static dyn Family {
     match kernel {
-        Kernel::Gemm(_) => &gemm::Products,
-        Kernel::Conv(_) => &conv::Convolutions,
+        Kernel::Gemm(_) => &gemm::Gemm,
+        Kernel::Conv(_) => &conv::Conv,
         Kernel::Attention(_) => &attention::Attentions,
-        Kernel::Rnn(_) => &rnn::Recurrent,
+        Kernel::Rnn(_) => &rnn::Rnn,
         Kernel::Interaction(_) => &interaction::Interactions,
         Kernel::SparseProduct(_) => &sparse_product::SparseProducts,
         Kernel::EmbeddingBag(_) => &embedding_bag::Bags,
@@ -97,9 +97,9 @@ pub fn of(kernel: &Kernel) -> &'static dyn Family {
         Kernel::TiledGather(_) => &tiled_gather::TiledGathers,
         Kernel::Scatter(_) => &scatter::Scatters,
         Kernel::Coalesce(_) => &coalesce::Coalesced,
-        Kernel::Elementwise(_) => &elementwise::Pointwise,
+        Kernel::Elementwise(_) => &elementwise::Elementwise,
         Kernel::Reduce(_) => &reduce::Reductions,
-        Kernel::Scan(_) => &sort::Scans,
+        Kernel::Scan(_) => &sort::Sort,
         Kernel::Sort(_) => &sort::Sorts,
         Kernel::Softmax(_) => &softmax::Softmaxes,
         Kernel::Norm(_) => &norm::Norms,

@@ -24,7 +24,7 @@ struct Model {
 }
 
 fn model(kernel: &MultiTensor, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let launches = f64::from(call.launches.max(1));
     // A block goes through its chunk alone, and a launch waits for its longest.

@@ -4,8 +4,8 @@ use steptime_aten::kernel::{Norm, NormKind, Pass};
 use steptime_aten::{Kernel, KernelCall, Slot};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
-use crate::device::paper::Published;
+use crate::device::family::{Family, SpecEstimate};
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
@@ -21,7 +21,7 @@ const MANY_ROWS: u64 = 64 << 10;
 const NARROW: u64 = 32 * 66;
 
 fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let backward = kernel.pass == Pass::Backward;
     let work = Rows {
         rows: kernel.rows as f64,
@@ -81,19 +81,19 @@ impl Family for Norms {
         "align" => halvings(kernel.length, 3),
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Norm(norm) = &call.kernel else { return None };
         let vectors = norm.kind == NormKind::Layer && norm.length.is_multiple_of(4);
-        let traffic = Traffic::of(call, ctx, spec);
+        let traffic = Traffic::from_call(call, ctx, spec);
         if norm.pass != Pass::Forward || !vectors {
             return None;
         }
         let us = read_again::layer_norm_us(norm, call.dtype, &traffic, spec)?;
-        Some(Specified::of_memory(us, call, spec))
+        Some(SpecEstimate::by_memory(us, call, spec))
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     features! {

@@ -37,7 +37,7 @@ impl Family for Plain {
 
     features! {
         shared feature_names, features(self, call, ctx, spec, out) {
-            let traffic = Traffic::of(call, ctx, spec);
+            let traffic = Traffic::from_call(call, ctx, spec);
             push_shared(call, ctx, &traffic, us(call, &traffic, spec), out);
         }
         "align" => halvings(call.operands.first().map_or(0, |operand| operand.bytes), 9),
@@ -45,7 +45,7 @@ impl Family for Plain {
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
-        us(call, &Traffic::of(call, ctx, spec), spec)
+        us(call, &Traffic::from_call(call, ctx, spec), spec)
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

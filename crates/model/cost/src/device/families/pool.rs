@@ -25,7 +25,7 @@ struct Model {
 }
 
 fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let backward = pool.pass == Pass::Backward;
     // Each thread makes one output: in the forward pass it goes through its window, in the backward pass through the windows it was in.
     let made = if backward { area(pool.input) } else { area(pool.output) } * pool.planes as f64;

@@ -93,7 +93,7 @@ impl Row {
     fn us(&self, traffic: &Traffic, spec: &DeviceSpec) -> f64 {
         let constants = &spec.constants.rows;
         let processors = f64::from(spec.multiprocessors);
-        let processor = Multiprocessor::of(spec.compute_capability);
+        let processor = Multiprocessor::from_capability(spec.compute_capability);
         let blocks = f64::from(processor.blocks_of(self.threads));
         let room = self.held * spec.l2.effective_bytes as f64;
         let missed = 1.0 - 1.0 / (1.0 + (processors * blocks * self.bytes / room).powi(4));

@@ -102,7 +102,7 @@ struct Model {
 }
 
 fn model(kernel: &Reduce, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let element = call.dtype.size() as f64;
     let launch = launch(kernel, spec);
     let elements = kernel.outer as f64 * kernel.inner as f64 * kernel.reduced as f64;

@@ -1,11 +1,11 @@
 //! Recurrent networks by cuDNN.
 
-use steptime_aten::kernel::{Pass, Rnn};
+use steptime_aten::kernel::{self, Pass};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -14,7 +14,7 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Shape, best};
 use super::times::overlap;
 
-pub(super) struct Recurrent;
+pub(super) struct Rnn;
 
 struct Model {
     traffic: Traffic,
@@ -23,8 +23,8 @@ struct Model {
     total_us: f64,
 }
 
-fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn model(rnn: &kernel::Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let (gates, hidden) = (rnn.gates.max(1) as f64, rnn.hidden.max(1) as f64);
     let (steps, batch) = (rnn.steps.max(1) as f64, rnn.batch.max(1) as f64);
     let (layers, directions) = (rnn.layers.max(1) as f64, rnn.directions.max(1) as f64);
@@ -53,7 +53,7 @@ fn model(rnn: &Rnn, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mode
     Model { traffic, step_us, inputs_us, total_us }
 }
 
-impl Family for Recurrent {
+impl Family for Rnn {
     fn name(&self) -> &'static str {
         "rnn"
     }
@@ -81,8 +81,8 @@ impl Family for Recurrent {
         "ln_state_by_sm" => ln_ratio(rnn.batch as f64 * rnn.hidden as f64, f64::from(spec.multiprocessors)),
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

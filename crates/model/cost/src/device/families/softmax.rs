@@ -4,7 +4,7 @@ use steptime_aten::kernel::{Pass, Softmax};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::{Family, Specified};
+use crate::device::family::{Family, SpecEstimate};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
@@ -16,7 +16,7 @@ use super::shared::{features, flag, ln, ln_ratio, push_shared};
 pub(super) struct Softmaxes;
 
 fn model(kernel: &Softmax, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
-    let traffic = Traffic::of(call, ctx, spec);
+    let traffic = Traffic::from_call(call, ctx, spec);
     let length = kernel.length as f64;
     let backward = kernel.pass == Pass::Backward;
     let again = match (length <= WARP_ROW, backward) {
@@ -113,12 +113,12 @@ impl Family for Softmaxes {
         }
     }
 
-    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<SpecEstimate> {
         let Kernel::Softmax(softmax) = &call.kernel else { return None };
         if softmax.pass == Pass::Backward || softmax.stride > 1 {
             return None;
         }
-        let traffic = Traffic::of(call, ctx, spec);
+        let traffic = Traffic::from_call(call, ctx, spec);
         let us = if softmax.length as f64 <= WARP_ROW {
             spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0)
         } else if softmax.again {
@@ -126,7 +126,7 @@ impl Family for Softmaxes {
         } else {
             return None;
         };
-        Some(Specified::of_memory(us, call, spec))
+        Some(SpecEstimate::by_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

@@ -1,11 +1,11 @@
 //! Sorting, unique, top-k; and running sums, which move data once where sorts move it once per digit.
 
-use steptime_aten::kernel::Sort;
+use steptime_aten::kernel;
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, sector_waste, sm_rate};
@@ -17,7 +17,7 @@ use super::times::{instructions_us, overlap};
 pub(super) struct Sorts;
 
 /// Running sums.
-pub(super) struct Scans;
+pub(super) struct Sort;
 
 /// Bits of a key per pass of a radix sort.
 const DIGIT_BITS: f64 = 8.0;
@@ -45,8 +45,8 @@ struct Model {
     total_us: f64,
 }
 
-fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn sort(kernel: &kernel::Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
     let launches = f64::from(call.launches.max(1)) * spec.launch.floor_us;
@@ -74,8 +74,8 @@ fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
     Model { traffic, passes, total_us }
 }
 
-fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
-    let traffic = Traffic::of(call, ctx, spec);
+fn scan(kernel: &kernel::Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::from_call(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
     let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
     let element = call.dtype.size() as f64;
@@ -99,7 +99,7 @@ fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
 
 // Both families have the same features.
 features! {
-    free NAMES, push(kernel: &Sort, model: &Model, call: &KernelCall, ctx: &Context, spec: &DeviceSpec; out) {
+    free NAMES, push(kernel: &kernel::Sort, model: &Model, call: &KernelCall, ctx: &Context, spec: &DeviceSpec; out) {
         push_shared(call, ctx, &model.traffic, model.total_us, out);
         let (rows, length) = (kernel.rows as f64, kernel.length as f64);
     }
@@ -132,8 +132,8 @@ impl Family for Sorts {
         }
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -144,7 +144,7 @@ impl Family for Sorts {
     }
 }
 
-impl Family for Scans {
+impl Family for Sort {
     fn name(&self) -> &'static str {
         "scan"
     }
@@ -160,8 +160,8 @@ impl Family for Scans {
         }
     }
 
-    fn published(&self) -> Published {
-        Published::None
+    fn published(&self) -> PaperModel {
+        PaperModel::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

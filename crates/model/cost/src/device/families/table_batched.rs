@@ -5,7 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -126,8 +126,8 @@ impl Family for BatchedTables {
         "ln_bags_by_sm" => ln_ratio(bags, f64::from(spec.multiprocessors)),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -141,7 +141,7 @@ impl Family for BatchedTables {
         let Kernel::TableBatched(tables) = &call.kernel else {
             return None;
         };
-        let batched = embedding::Batched::of_tables(tables);
+        let batched = embedding::Batched::from_tables(tables);
         Some(match tables.pass {
             Pass::Forward => embedding::forward(&batched, spec),
             Pass::Backward => embedding::backward(&batched, spec),

@@ -8,10 +8,10 @@ use steptime_aten::{Kernel, KernelCall};
 use steptime_launch::Indices;
 
 use super::fixture::{call, h200, near, shipped};
-use super::{ALL, named, of};
+use super::{ALL, find, named};
 use crate::device::context::Context;
 use crate::device::learn::sizes::sizes;
-use crate::device::paper::{self, Published};
+use crate::device::paper::{self, PaperModel};
 use calls::{bag, batched, calls, conv, elementwise, gemm};
 
 /// Profiles that consist of a specification only.
@@ -20,7 +20,7 @@ const SHIPPED: [&str; 6] = ["v100", "p100", "titan-xp", "a100", "h100", "l4"];
 #[test]
 fn every_family_is_listed_and_found() {
     for one in calls(1 << 20) {
-        let family = of(&one.kernel);
+        let family = find(&one.kernel);
         assert_eq!(family.name(), one.kernel.family());
         assert!(named(family.name()).is_some());
     }
@@ -36,7 +36,7 @@ fn features_are_as_many_as_their_names_and_finite() {
     let spec = h200();
     for size in [0, 1, 13, 4096, 1 << 24, 1 << 40] {
         for one in calls(size) {
-            let family = of(&one.kernel);
+            let family = find(&one.kernel);
             for ctx in [Context::cold(&one), Context::warm(&one)] {
                 let mut row = Vec::new();
                 family.features(&one, &ctx, &spec, &mut row);
@@ -81,7 +81,7 @@ fn times_respect_the_floor_and_grow_with_size() {
         for power in (10..30).step_by(2) {
             let times: Vec<f64> = calls(1 << power)
                 .iter()
-                .map(|one| of(&one.kernel).analytic(one, &Context::cold(one), &spec))
+                .map(|one| find(&one.kernel).analytic(one, &Context::cold(one), &spec))
                 .collect();
             for (at, time) in times.iter().enumerate() {
                 let name = calls(1)[at].kernel.family();
@@ -104,7 +104,7 @@ fn times_respect_the_floor_and_grow_with_size() {
 fn warm_operands_never_cost_more() {
     let spec = h200();
     for one in calls(1 << 20) {
-        let family = of(&one.kernel);
+        let family = find(&one.kernel);
         let cold = family.analytic(&one, &Context::cold(&one), &spec);
         let warm = family.analytic(&one, &Context::warm(&one), &spec);
         assert!(warm <= cold * 1.001, "{}: {warm} warm, {cold} cold", family.name());
@@ -115,7 +115,7 @@ fn warm_operands_never_cost_more() {
 #[test]
 fn anchors_on_an_h200() {
     let spec = h200();
-    let price = |one: &KernelCall, ctx: &Context| of(&one.kernel).analytic(one, ctx, &spec);
+    let price = |one: &KernelCall, ctx: &Context| find(&one.kernel).analytic(one, ctx, &spec);
     let clamp = elementwise("clamp_min", 1, 2 << 20);
     near(price(&clamp, &Context::warm(&clamp)), 3.7, 0.15);
     let add = elementwise("add", 2, 17_700_000 / 12);
@@ -132,7 +132,7 @@ fn embedding_bags_on_an_h200() {
     let spec = h200();
     let price = |tables: f64, one: &KernelCall, indices: Indices| {
         let ctx = Context::cold(one).with_indices(indices);
-        tables * of(&one.kernel).analytic(one, &ctx, &spec)
+        tables * find(&one.kernel).analytic(one, &ctx, &spec)
     };
     let large = bag(1_000_000, 128, 8192, 32);
     near(price(16.0, &large, Indices::Uniform), 1309.0, 0.5);
@@ -146,7 +146,7 @@ fn embedding_bags_on_an_h200() {
 fn published_formulas_know_what_they_cover() {
     let spec = h200();
     for one in calls(1 << 22) {
-        let paper = of(&one.kernel).paper(&one, &Context::cold(&one), &spec);
+        let paper = find(&one.kernel).paper(&one, &Context::cold(&one), &spec);
         let covered = !matches!(
             one.kernel,
             Kernel::Gemm(_)
@@ -171,17 +171,17 @@ fn the_paper_model_is_what_it_is_said_to_be() {
     let spec = h200();
     let context = Context::default();
     for call in calls(1 << 22) {
-        let family = of(&call.kernel);
+        let family = find(&call.kernel);
         let (found, roofline) = (family.paper(&call, &context, &spec), paper::roofline(&call, &spec));
         let name = family.name();
         match family.published() {
-            Published::Roofline => assert_eq!(found, Some(roofline), "{name}"),
-            Published::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
-            Published::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
+            PaperModel::Roofline => assert_eq!(found, Some(roofline), "{name}"),
+            PaperModel::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
+            PaperModel::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
             // Only the forward pass of a single bag has one.
-            Published::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
+            PaperModel::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
             // For almost no work all formulas give the shortest possible time.
-            Published::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
+            PaperModel::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
         }
     }
 }
@@ -189,7 +189,7 @@ fn the_paper_model_is_what_it_is_said_to_be() {
 #[test]
 fn devices_rank_as_they_should() {
     let time =
-        |name: &str, one: &KernelCall| of(&one.kernel).analytic(one, &Context::cold(one), &shipped(name));
+        |name: &str, one: &KernelCall| find(&one.kernel).analytic(one, &Context::cold(one), &shipped(name));
     for one in [elementwise("add", 2, 1 << 26), gemm(8192, 4096, 4096), conv(64)] {
         let times = ["p100", "v100", "a100", "h100"].map(|name| time(name, &one));
         assert!(times.windows(2).all(|pair| pair[1] < pair[0]), "{}: {times:?}", one.kernel.family());

@@ -13,7 +13,7 @@ pub(super) fn instructions_us(count: f64, spec: &DeviceSpec) -> f64 {
 /// for
 /// floats, so twice as many instructions are issued.
 pub(super) fn mixed_us(count: f64, spec: &DeviceSpec) -> f64 {
-    let processor = Multiprocessor::of(spec.compute_capability);
+    let processor = Multiprocessor::from_capability(spec.compute_capability);
     instructions_us(count, spec) * f64::from(processor.lanes) / f64::from(processor.issued)
 }
 

@@ -6,7 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
@@ -31,7 +31,7 @@ impl Family for Transfers {
             let Kernel::Transfer(transfer) = &call.kernel else {
                 return super::blank(self, out);
             };
-            push_shared(call, ctx, &Traffic::of(call, ctx, spec), us(transfer, spec), out);
+            push_shared(call, ctx, &Traffic::from_call(call, ctx, spec), us(transfer, spec), out);
         }
         "to_host" => flag(transfer.direction == Direction::ToHost),
         "pinned" => flag(transfer.pinned),
@@ -40,8 +40,8 @@ impl Family for Transfers {
         "align" => halvings(transfer.bytes, 6),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::error::FitError;
-use super::stage::{HeldOut, Row};
+use super::stage::{HeldOutPart, Row};
 use super::{FitOptions, by_family, stage};
 use crate::device::error::Error;
 use crate::device::observation::Observation;
@@ -14,7 +14,7 @@ use crate::device::profile::{DeviceProfile, FamilyModels};
 
 /// A GPU with measured kernels.
 #[derive(Debug, Clone, Copy)]
-pub struct Elsewhere<'a> {
+pub struct MeasuredGpu<'a> {
     /// Its specification, with the models transferred to it.
     pub profile: &'a DeviceProfile,
     /// Measured calls.
@@ -28,14 +28,14 @@ pub struct Elsewhere<'a> {
 ///
 /// Those of [`fit`](super::fit).
 pub fn fit_across(
-    gpus: &[Elsewhere<'_>],
+    gpus: &[MeasuredGpu<'_>],
     lender: &DeviceProfile,
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
     // The stages correct models, without the formulas next to them.
     let models: Vec<DeviceProfile> = gpus.iter().map(|gpu| gpu.profile.clone().without_formulas()).collect();
     let mut by_family_of_all: BTreeMap<&'static str, Vec<Row>> = BTreeMap::new();
-    for ((gpu, Elsewhere { profile, rows }), models) in (0..).zip(gpus).zip(&models) {
+    for ((gpu, MeasuredGpu { profile, rows }), models) in (0..).zip(gpus).zip(&models) {
         for (family, rows) in by_family(rows)? {
             let row = |of| Row { of, profile: models, gpu, formula: profile.formula(of) };
             let rows = rows.into_iter().map(row);
@@ -47,7 +47,7 @@ pub fn fit_across(
     let fitted: Vec<Result<_, FitError>> = by_family_of_all
         .par_iter()
         .map(|(&name, rows)| {
-            let fitted = stage::fit(rows, HeldOut::Gpus, options)
+            let fitted = stage::fit(rows, HeldOutPart::Gpus, options)
                 .map_err(|source| FitError::Family { family: name.to_owned(), source });
             let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             (options.progress)(name, count, of);

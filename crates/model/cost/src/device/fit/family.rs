@@ -55,7 +55,7 @@ impl Rows {
     fn new(observations: &[&Observation], spec: &DeviceSpec, options: &FitOptions) -> Rows {
         let groups = groups(observations);
         let columns =
-            observations.first().map_or(0, |row| families::of(&row.call.kernel).feature_names().len());
+            observations.first().map_or(0, |row| families::find(&row.call.kernel).feature_names().len());
         let folds = Folds::new(&groups, options.folds, options.seed);
         let folds = if groups.len() > ROWS_FOR_ONE_FOLD { folds.holding(1) } else { folds };
         let mut rows = Rows {
@@ -69,7 +69,7 @@ impl Rows {
             folds,
         };
         for Observation { call, ctx, time, .. } in observations {
-            let family = families::of(&call.kernel);
+            let family = families::find(&call.kernel);
             rows.table.push(|out| family.features(call, ctx, spec, out));
             rows.sizes.push(sizes(call));
             rows.variants.push(variant(call));
@@ -116,7 +116,7 @@ impl Rows {
             }
         }
         let enough = residuals.into_iter().filter(|(_, residuals)| residuals.len() >= ROWS_FOR_A_SCORE);
-        enough.filter_map(|(variant, all)| Some((variant.to_owned(), Score::of_residuals(&all)?))).collect()
+        enough.filter_map(|(variant, all)| Some((variant.to_owned(), Score::from_residuals(&all)?))).collect()
     }
 
     /// Returns held-out predictions of the calibrated formula, and with trees.
@@ -142,10 +142,10 @@ pub fn fit(
     options: &FitOptions,
 ) -> Result<FamilyFit, LearnError> {
     let first = observations.first().ok_or(LearnError::NoRows)?;
-    let family = families::of(&first.call.kernel);
+    let family = families::find(&first.call.kernel);
     let rows = Rows::new(observations, spec, options);
     let Candidates { calibration, trees, network, held_out } = Candidates::fit(&rows, options)?;
-    let Judged { best, scores, intervals } = Judged::of(&rows, &held_out, options)?;
+    let HeldOutQuality { best, scores, intervals } = HeldOutQuality::measure(&rows, &held_out, options)?;
     let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
     let mut told = BTreeMap::new();
     let mut models = FamilyModels { trees, ..FamilyModels::default() };
@@ -220,19 +220,19 @@ impl Candidates {
 }
 
 /// Quality of models on held-out rows.
-struct Judged {
+struct HeldOutQuality {
     /// Kind with the least mean error, among those that cover every row.
     best: ModelKind,
     scores: BTreeMap<ModelKind, Score>,
     intervals: BTreeMap<ModelKind, Interval>,
 }
 
-impl Judged {
-    fn of(
+impl HeldOutQuality {
+    fn measure(
         rows: &Rows,
         held_out: &BTreeMap<ModelKind, Vec<f64>>,
         options: &FitOptions,
-    ) -> Result<Judged, LearnError> {
+    ) -> Result<HeldOutQuality, LearnError> {
         let held = rows.folds.held_out();
         let unseen = rows.table.select(&held);
         let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
@@ -246,7 +246,7 @@ impl Judged {
             .collect();
         let scores: BTreeMap<ModelKind, Score> = residuals
             .iter()
-            .filter_map(|(&kind, residuals)| Some((kind, Score::of_residuals(residuals)?)))
+            .filter_map(|(&kind, residuals)| Some((kind, Score::from_residuals(residuals)?)))
             .collect();
         let complete = scores.iter().filter(|(_, score)| score.rows == held.len());
         let best = complete
@@ -257,7 +257,7 @@ impl Judged {
             let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
             intervals.insert(kind, Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?);
         }
-        Ok(Judged { best, scores, intervals })
+        Ok(HeldOutQuality { best, scores, intervals })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steptime_trace::Nanos;
 
 use crate::device::families;
-use crate::device::family::Specified;
+use crate::device::family::SpecEstimate;
 use crate::device::learn::score::quantile;
 use crate::device::observation::Observation;
 use crate::device::spec::DeviceSpec;
@@ -21,8 +21,8 @@ const MOST_US: f64 = 60.0;
 pub fn without_host(rows: &mut [&mut Observation], spec: &DeviceSpec) {
     let mut left: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows.iter() {
-        let family = families::of(&row.call.kernel);
-        if let Some(Specified { us, .. }) = family.specified(&row.call, &row.ctx, spec) {
+        let family = families::find(&row.call.kernel);
+        if let Some(SpecEstimate { us, .. }) = family.specified(&row.call, &row.ctx, spec) {
             let measured = row.time.as_micros();
             left.entry(row.op.clone()).or_default().push((measured, measured - us));
         }

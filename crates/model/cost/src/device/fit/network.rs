@@ -53,7 +53,7 @@ pub fn fit(
         let target: Vec<f64> = learn.iter().map(|&at| target[at]).collect();
         Network::train(&table.select(&learn), &target, training, seed)
     };
-    let fold_of: Vec<u32> = rows.iter().map(|&row| u32::from(folds.of(row))).collect();
+    let fold_of: Vec<u32> = rows.iter().map(|&row| u32::from(folds.fold(row))).collect();
     let folds = Folds::new(&fold_of, folds.count(), seed);
     let (learn, held_out) = folds.split(0);
     let mut best: Option<(f64, Training)> = None;
@@ -66,7 +66,7 @@ pub fn fit(
             let network = train(&learn, &training);
             let residuals: Vec<f64> =
                 held_out.iter().map(|&at| target[at] - network.predict(table.row(at))).collect();
-            Score::of_residuals(&residuals).map_or(f64::INFINITY, |score| score.mean)
+            Score::from_residuals(&residuals).map_or(f64::INFINITY, |score| score.mean)
         };
         if best.is_none_or(|(least, _)| error < least) {
             best = Some((error, training));

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::error::FitError;
 use super::peaks::f8_tflop_s;
-use super::stage::{HeldOut, Row};
+use super::stage::{HeldOutPart, Row};
 use super::{FitOptions, by_family, family, stage};
 use crate::device::error::Error;
 use crate::device::observation::Observation;
@@ -46,7 +46,7 @@ pub fn fit_onto(
                 Some(_) => {
                     let rows: Vec<Row> =
                         rows.iter().map(|of| Row { of, profile: &profile, gpu: 0, formula: None }).collect();
-                    stage::fit(&rows, HeldOut::Cases, options)
+                    stage::fit(&rows, HeldOutPart::Cases, options)
                         .map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }
                 None => family::fit(rows, &spec, options).map(|fitted| Fit::Family(Box::new(fitted))),
@@ -97,7 +97,7 @@ fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
     let Some(lent) = profile.lent.clone() else { return profile.into_families() };
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
         let told = lent.layer.families.iter().find(|told| told.name == header.name);
-        let stages = lent.layer.of(&header.name).to_vec();
+        let stages = lent.layer.family(&header.name).to_vec();
         told.map(|told| (told.clone(), FamilyModels { stages, ..FamilyModels::default() })).unwrap_or_else(
             || {
                 let header =

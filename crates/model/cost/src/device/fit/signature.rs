@@ -51,7 +51,7 @@ pub fn groups(observations: &[&Observation]) -> Vec<u32> {
         }
     }
     let group = |&(case, signature): &(usize, u64)| {
-        apart.get(&signature).copied().unwrap_or_else(|| sets.of(case) as u32)
+        apart.get(&signature).copied().unwrap_or_else(|| sets.root(case) as u32)
     };
     rows.iter().map(group).collect()
 }
@@ -83,7 +83,7 @@ impl Sets {
         Sets { parent: (0..count).collect(), size: vec![1; count] }
     }
 
-    fn of(&self, mut at: usize) -> usize {
+    fn root(&self, mut at: usize) -> usize {
         while self.parent[at] != at {
             at = self.parent[at];
         }
@@ -92,7 +92,7 @@ impl Sets {
 
     /// Joins all of them, unless more than `most` would come together. Returns whether they are now together.
     fn join(&mut self, members: &[usize], most: usize) -> bool {
-        let mut roots: Vec<usize> = members.iter().map(|&member| self.of(member)).collect();
+        let mut roots: Vec<usize> = members.iter().map(|&member| self.root(member)).collect();
         roots.sort_unstable();
         roots.dedup();
         let total: usize = roots.iter().map(|&root| self.size[root]).sum();

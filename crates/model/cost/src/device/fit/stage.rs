@@ -9,7 +9,7 @@ use super::signature::groups;
 use crate::device::context::{Context, Setting};
 use crate::device::estimate::Estimate;
 use crate::device::families;
-use crate::device::family::{Family, Specified};
+use crate::device::family::{Family, SpecEstimate};
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
@@ -45,14 +45,14 @@ pub struct Row<'a> {
     /// Number of its GPU.
     pub gpu: u32,
     /// Estimate by a formula of the specification next to the profile's transferred models.
-    pub formula: Option<Specified>,
+    pub formula: Option<SpecEstimate>,
 }
 
 impl Row<'_> {
     /// Logarithm of measured over predicted, from that over the models' price. A formula with its own half-widths does not change that of the
     /// models.
     fn beside_formula(&self, of_models: f64) -> f64 {
-        let Some(Specified { us, share, worth: None }) = self.formula else { return of_models };
+        let Some(SpecEstimate { us, share, worth: None }) = self.formula else { return of_models };
         let of_formula = (self.of.time.as_micros() / us.max(1e-3)).ln();
         share * of_formula + (1.0 - share) * of_models
     }
@@ -60,7 +60,7 @@ impl Row<'_> {
 
 /// Part that is held out to judge a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldOut {
+pub enum HeldOutPart {
     /// Cases of the swept GPU.
     Cases,
     /// Each GPU in turn, with all of its rows.
@@ -73,28 +73,28 @@ const GPUS_OF_A_KIND: usize = 3;
 /// Learns a correction of the profiles' prices from the rows of a family; `None` if they are too few.
 pub fn fit(
     rows: &[Row<'_>],
-    held_out: HeldOut,
+    held_out: HeldOutPart,
     options: &FitOptions,
 ) -> Result<Option<StageFit>, LearnError> {
     let Some(first) = rows.first() else { return Ok(None) };
-    let family = families::of(&first.of.call.kernel);
+    let family = families::find(&first.of.call.kernel);
     let (rows, kinds) = judged(rows, held_out, |row| stage::kind_of(family, &row.of.call));
     if rows.is_empty() {
         return Ok(None);
     }
-    let left = Left::of(&rows, family);
+    let left = StageResiduals::measure(&rows, family);
     let observations: Vec<&Observation> = rows.iter().map(|row| row.of).collect();
     let gpus: Vec<u32> = rows.iter().map(|row| row.gpu).collect();
     let folds = match held_out {
-        HeldOut::Cases => Folds::new(&groups(&observations), options.folds, options.seed),
-        HeldOut::Gpus => Folds::new(&gpus, u8::MAX, options.seed),
+        HeldOutPart::Cases => Folds::new(&groups(&observations), options.folds, options.seed),
+        HeldOutPart::Gpus => Folds::new(&gpus, u8::MAX, options.seed),
     };
     if folds.count() < 3 {
         return Ok(None);
     }
     let boosting = match held_out {
-        HeldOut::Cases => boosting(rows.len(), options.seed),
-        HeldOut::Gpus => BoostOptions { seed: options.seed, ..FOR_OTHERS },
+        HeldOutPart::Cases => boosting(rows.len(), options.seed),
+        HeldOutPart::Gpus => BoostOptions { seed: options.seed, ..FOR_OTHERS },
     };
     let weights = weights(&gpus);
     let (corrections, trees) = rayon::join(
@@ -124,15 +124,15 @@ pub fn fit(
     let groups: Vec<String> = rows
         .iter()
         .map(|row| match held_out {
-            HeldOut::Cases => variant(&row.of.call),
-            HeldOut::Gpus => row.gpu.to_string(),
+            HeldOutPart::Cases => variant(&row.of.call),
+            HeldOutPart::Gpus => row.gpu.to_string(),
         })
         .collect();
     let names: Vec<&str> = groups.iter().map(String::as_str).collect();
     let interval = Interval::fit(&left.table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
     let in_steps = rows.iter().any(|row| row.of.ctx.setting == Setting::Step);
-    let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or(LearnError::NoScore);
+    let score = |residuals: &[f64]| Score::from_residuals(residuals).ok_or(LearnError::NoScore);
     let header = StageHeader {
         rows: rows.len(),
         cases: rows.iter().map(|row| (row.gpu, row.of.case)).collect::<BTreeSet<(u32, u32)>>().len(),
@@ -169,13 +169,13 @@ fn priced(rows: &[Row<'_>], contexts: impl Fn(&Context) -> Context) -> Vec<Estim
 }
 
 /// Residuals of rows after the profiles: the features for a correction, and logarithms of measured over predicted.
-struct Left {
+struct StageResiduals {
     table: Table,
     logs: Vec<f64>,
 }
 
-impl Left {
-    fn of(rows: &[Row<'_>], family: &dyn Family) -> Left {
+impl StageResiduals {
+    fn measure(rows: &[Row<'_>], family: &dyn Family) -> StageResiduals {
         let before = priced(rows, Context::clone);
         let mut table = Table::new(stage::names(family).count());
         for (row, before) in rows.iter().zip(&before) {
@@ -186,7 +186,7 @@ impl Left {
         let pairs = rows.iter().zip(&before);
         let logs =
             pairs.map(|(row, before)| over(row.of.time.as_micros(), before.time.as_micros())).collect();
-        Left { table, logs }
+        StageResiduals { table, logs }
     }
 
     /// Learns trees that correct the residuals of some rows.
@@ -226,7 +226,7 @@ fn by_step(rows: &[Row<'_>]) -> [f64; 2] {
 /// are not learnt from either.
 fn judged<'o>(
     rows: &[Row<'o>],
-    held_out: HeldOut,
+    held_out: HeldOutPart,
     kind: impl Fn(&Row<'o>) -> String,
 ) -> (Vec<Row<'o>>, BTreeMap<String, Vec<usize>>) {
     let kinds = kinds(rows, held_out, kind);
@@ -241,7 +241,7 @@ fn judged<'o>(
 /// Returns the rows of each kind that has enough of them, from enough cases or GPUs.
 fn kinds<'o>(
     rows: &[Row<'o>],
-    held_out: HeldOut,
+    held_out: HeldOutPart,
     kind: impl Fn(&Row<'o>) -> String,
 ) -> BTreeMap<String, Vec<usize>> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -251,7 +251,7 @@ fn kinds<'o>(
     let enough = |at: &[usize]| {
         let cases: BTreeSet<(u32, u32)> = at.iter().map(|&row| (rows[row].gpu, rows[row].of.case)).collect();
         let gpus: BTreeSet<u32> = at.iter().map(|&row| rows[row].gpu).collect();
-        let known = held_out == HeldOut::Cases || gpus.len() >= GPUS_OF_A_KIND;
+        let known = held_out == HeldOutPart::Cases || gpus.len() >= GPUS_OF_A_KIND;
         at.len() >= ROWS_OF_A_KIND && cases.len() >= CASES_OF_A_KIND && known
     };
     kinds.retain(|_, rows| enough(rows));

@@ -7,7 +7,7 @@ use forust_ml::tree::Tree;
 
 use super::error::LearnError;
 use super::table::Table;
-use super::trees::{Grown, Trees};
+use super::trees::{GrownNode, Trees};
 
 /// Options of boosting.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,12 +118,12 @@ fn booster(table: &Table, options: &BoostOptions) -> GradientBooster {
     booster
 }
 
-fn nodes(tree: &Tree) -> Vec<Grown> {
+fn nodes(tree: &Tree) -> Vec<GrownNode> {
     let nodes = tree.nodes.iter().map(|node| {
         if node.is_leaf {
-            Grown::Leaf(node.weight_value)
+            GrownNode::Leaf(node.weight_value)
         } else {
-            Grown::Split {
+            GrownNode::Split {
                 feature: node.split_feature as u16,
                 threshold: node.split_value as f32,
                 children: [node.left_child, node.right_child],

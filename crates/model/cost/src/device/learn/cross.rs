@@ -51,7 +51,7 @@ impl Folds {
 
     /// Returns the fold in which a row is held out.
     #[must_use]
-    pub fn of(&self, row: usize) -> u8 {
+    pub fn fold(&self, row: usize) -> u8 {
         self.of_row[row]
     }
 
@@ -103,7 +103,7 @@ mod tests {
         let folds = Folds::new(&cases, 5, 7);
         assert_eq!(folds.count(), 5);
         for row in 0..600 {
-            assert_eq!(folds.of(row), folds.of(row / 6 * 6));
+            assert_eq!(folds.fold(row), folds.fold(row / 6 * 6));
         }
         for fold in 0..5 {
             assert_eq!(folds.split(fold).1.len(), 120);

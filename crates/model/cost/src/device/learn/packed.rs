@@ -11,7 +11,7 @@ const SIGN: u16 = 1 << 15;
 
 /// Trees level by level, one byte and one number per node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Packed {
+pub struct PackedTrees {
     /// Start value of every row.
     pub base: f32,
     /// Unit of leaves.
@@ -27,7 +27,7 @@ pub struct Packed {
 
 /// Packs trees.
 #[must_use]
-pub fn pack(trees: &Trees) -> Packed {
+pub fn pack(trees: &Trees) -> PackedTrees {
     let mut thresholds: Vec<Vec<f32>> = vec![Vec::new(); trees.features];
     // Number of thresholds of its feature before each column.
     let mut before = Vec::with_capacity(trees.columns.len());
@@ -45,7 +45,7 @@ pub fn pack(trees: &Trees) -> Packed {
         (trees.columns[column].feature, number as u16)
     };
     let (features, values) = trees.nodes.iter().zip(&trees.leaves).map(number).unzip();
-    Packed {
+    PackedTrees {
         base: trees.base,
         step: trees.step,
         trees: trees.roots.len() as u32,
@@ -60,7 +60,7 @@ pub fn pack(trees: &Trees) -> Packed {
 /// # Errors
 ///
 /// The first inconsistency.
-pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
+pub fn unpack(packed: &PackedTrees) -> Result<Trees, TreesError> {
     if !(packed.base.is_finite() && packed.step.is_finite() && packed.step > 0.0) {
         return Err(TreesError::Scale);
     }
@@ -69,7 +69,7 @@ pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
             return Err(TreesError::Threshold);
         }
     }
-    let (columns, places) = Places::of(&packed.thresholds)?;
+    let (columns, places) = Places::from_thresholds(&packed.thresholds)?;
     let mut counts = [0; 256];
     counts.iter_mut().zip(&packed.thresholds).for_each(|(count, thresholds)| *count = thresholds.len());
     counts[usize::from(LEAF)] = usize::MAX;
@@ -123,20 +123,20 @@ fn join(nodes: &mut [Node]) -> Result<(u16, u16), TreesError> {
 #[cfg(test)]
 mod tests {
     use super::super::table::Table;
-    use super::super::trees::Grown;
+    use super::super::trees::GrownNode;
     use super::*;
 
     fn example() -> Trees {
-        let split = |feature, threshold, children| Grown::Split { feature, threshold, children };
+        let split = |feature, threshold, children| GrownNode::Split { feature, threshold, children };
         let one = vec![
             split(0, 1.5, [1, 4]),
             split(1, -2.0, [2, 3]),
-            Grown::Leaf(0.25),
-            Grown::Leaf(-0.1),
-            Grown::Leaf(0.07),
+            GrownNode::Leaf(0.25),
+            GrownNode::Leaf(-0.1),
+            GrownNode::Leaf(0.07),
         ];
-        let other = vec![split(1, 3.0, [2, 1]), Grown::Leaf(-0.3), Grown::Leaf(0.3)];
-        Trees::new(1.0, 2, &[one, other, vec![Grown::Leaf(0.01)]]).unwrap()
+        let other = vec![split(1, 3.0, [2, 1]), GrownNode::Leaf(-0.3), GrownNode::Leaf(0.3)];
+        Trees::new(1.0, 2, &[one, other, vec![GrownNode::Leaf(0.01)]]).unwrap()
     }
 
     #[test]
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn more_thresholds_than_a_byte_counts_come_back_too() {
         let one = |at: u16| {
-            let split = Grown::Split { feature: at % 2, threshold: f32::from(at / 2), children: [1, 2] };
-            vec![split, Grown::Leaf(0.0), Grown::Leaf(f32::from(at))]
+            let split = GrownNode::Split { feature: at % 2, threshold: f32::from(at / 2), children: [1, 2] };
+            vec![split, GrownNode::Leaf(0.0), GrownNode::Leaf(f32::from(at))]
         };
         let grown: Vec<_> = (0..1400).map(one).collect();
         let trees = Trees::new(0.0, 2, &grown).unwrap();
@@ -167,14 +167,14 @@ mod tests {
             assert!((sum - expected).abs() <= 1e-3 * expected, "{row:?}: {sum}, not {expected}");
         }
         let many =
-            (0..u16::MAX).map(|at| Grown::Split { feature: 0, threshold: at.into(), children: [0, 0] });
+            (0..u16::MAX).map(|at| GrownNode::Split { feature: 0, threshold: at.into(), children: [0, 0] });
         assert_eq!(Trees::new(0.0, 1, &[many.collect()]), Err(TreesError::Thresholds));
     }
 
     #[test]
     fn damage_is_refused() {
         let good = pack(&example());
-        let breaks: [fn(&mut Packed); 8] = [
+        let breaks: [fn(&mut PackedTrees); 8] = [
             |p| p.trees += 1,
             |p| p.trees -= 1,
             |p| p.features[0] = 9,

@@ -24,7 +24,7 @@ pub struct Score {
 impl Score {
     /// Computes the score from logarithms of measured over predicted.
     #[must_use]
-    pub fn of_residuals(residuals: &[f64]) -> Option<Score> {
+    pub fn from_residuals(residuals: &[f64]) -> Option<Score> {
         let mut errors: Vec<f64> =
             residuals.iter().filter(|r| r.is_finite()).map(|r| ((-r).exp() - 1.0).abs()).collect();
         if errors.is_empty() {
@@ -63,13 +63,13 @@ mod tests {
     fn errors_are_relative_to_what_was_measured() {
         // Predicted 110, 80 and 100 of 100 measured.
         let residuals = [(100f64 / 110.0).ln(), (100f64 / 80.0).ln(), 0.0, f64::NAN];
-        let score = Score::of_residuals(&residuals).unwrap();
+        let score = Score::from_residuals(&residuals).unwrap();
         assert_eq!(score.rows, 3);
         assert!((score.mean - 0.1).abs() < 1e-12);
         assert!((score.p90 - 0.2).abs() < 1e-12);
         assert!((score.gmae - (0.1f64 * 0.2 * 1e-4).cbrt()).abs() < 1e-12);
         assert!((score.bias - ((1.1f64 * 0.8).cbrt() - 1.0)).abs() < 1e-12);
-        assert_eq!(Score::of_residuals(&[]), None);
+        assert_eq!(Score::from_residuals(&[]), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(super) struct Places([u8; 256]);
 
 impl Places {
     /// Returns the columns of these thresholds of each feature, in ascending order and each once, and the first column of each.
-    pub(super) fn of(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
+    pub(super) fn from_thresholds(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
         let mut columns = Vec::new();
         let mut places = Places([0; 256]);
         for (feature, thresholds) in thresholds.iter().enumerate() {
@@ -107,7 +107,7 @@ pub(super) struct Root {
 
 /// A node of a grown tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Grown {
+pub enum GrownNode {
     /// Values of a feature below the threshold go to the first child, others to the second.
     Split {
         feature: u16,
@@ -141,13 +141,13 @@ impl Trees {
     ///
     /// A child that does not exist, has two parents or is its own ancestor; a feature that does not exist; a tree of
     /// more than 65,535 nodes; more thresholds than the format can number.
-    pub fn new(base: f32, features: usize, grown: &[Vec<Grown>]) -> Result<Trees, TreesError> {
+    pub fn new(base: f32, features: usize, grown: &[Vec<GrownNode>]) -> Result<Trees, TreesError> {
         let mut largest = 0f32;
         let mut thresholds = vec![Vec::new(); features];
         for node in grown.iter().flatten() {
             match *node {
-                Grown::Leaf(value) => largest = largest.max(value.abs()),
-                Grown::Split { feature, threshold, .. } => {
+                GrownNode::Leaf(value) => largest = largest.max(value.abs()),
+                GrownNode::Split { feature, threshold, .. } => {
                     let of = thresholds.get_mut(usize::from(feature)).filter(|_| threshold.is_finite());
                     of.ok_or(TreesError::NoFeature)?.push(threshold);
                 }
@@ -157,7 +157,7 @@ impl Trees {
             values.sort_by(f32::total_cmp);
             values.dedup();
         }
-        let (columns, places) = Places::of(&thresholds)?;
+        let (columns, places) = Places::from_thresholds(&thresholds)?;
         let step = (largest / 32_767.0).max(FINEST);
         let mut trees = Trees { step, columns, ..Trees::constant(base, features) };
         for tree in grown {
@@ -167,20 +167,25 @@ impl Trees {
     }
 
     /// Adds a tree, level by level.
-    fn plant(&mut self, tree: &[Grown], thresholds: &[Vec<f32>], places: &Places) -> Result<(), TreesError> {
+    fn plant(
+        &mut self,
+        tree: &[GrownNode],
+        thresholds: &[Vec<f32>],
+        places: &Places,
+    ) -> Result<(), TreesError> {
         let start = self.nodes.len() as u32;
         let mut queue = vec![(0usize, 0u16)];
         let mut depth = 0;
         let mut here = 0;
         while let Some(&(at, level)) = queue.get(here) {
             match *tree.get(at).ok_or(TreesError::NoChild)? {
-                Grown::Leaf(value) => {
+                GrownNode::Leaf(value) => {
                     self.nodes.push(Node { below: here as u16, ..Node::leaf() });
                     let steps = (value / self.step).round().clamp(-32_767.0, 32_767.0);
                     self.leaves.push(steps as i16);
                     depth = depth.max(level);
                 }
-                Grown::Split { feature, threshold, children } => {
+                GrownNode::Split { feature, threshold, children } => {
                     let below = queue.len();
                     queue.extend(children.map(|child| (child, level + 1)));
                     if queue.len() > tree.len().min(usize::from(u16::MAX)) {
@@ -288,18 +293,18 @@ fn descend<const ROWS: usize>(
 mod tests {
     use super::*;
 
-    fn split(feature: u16, threshold: f32, children: [usize; 2]) -> Grown {
-        Grown::Split { feature, threshold, children }
+    fn split(feature: u16, threshold: f32, children: [usize; 2]) -> GrownNode {
+        GrownNode::Split { feature, threshold, children }
     }
 
     #[test]
     fn a_row_goes_where_its_values_send_it() {
         let tree = vec![
             split(0, 1.0, [1, 2]),
-            Grown::Leaf(-1.0),
+            GrownNode::Leaf(-1.0),
             split(1, 5.0, [3, 4]),
-            Grown::Leaf(1.0),
-            Grown::Leaf(0.5),
+            GrownNode::Leaf(1.0),
+            GrownNode::Leaf(0.5),
         ];
         let trees = Trees::new(10.0, 2, &[tree.clone(), tree]).unwrap();
         let mut table = Table::new(2);
@@ -313,9 +318,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_tree_is_refused() {
-        let cycle = vec![split(0, 0.0, [0, 1]), Grown::Leaf(0.0)];
-        let missing = vec![split(0, 0.0, [1, 2]), Grown::Leaf(0.0)];
-        let feature = vec![split(7, 0.0, [1, 2]), Grown::Leaf(0.0), Grown::Leaf(0.0)];
+        let cycle = vec![split(0, 0.0, [0, 1]), GrownNode::Leaf(0.0)];
+        let missing = vec![split(0, 0.0, [1, 2]), GrownNode::Leaf(0.0)];
+        let feature = vec![split(7, 0.0, [1, 2]), GrownNode::Leaf(0.0), GrownNode::Leaf(0.0)];
         for tree in [cycle, missing, feature, vec![]] {
             assert!(Trees::new(0.0, 2, &[tree]).is_err());
         }
@@ -323,7 +328,7 @@ mod tests {
 
     #[test]
     fn rows_of_too_few_features_do_not_panic() {
-        let tree = vec![split(1, 1.0, [1, 2]), Grown::Leaf(-1.0), Grown::Leaf(1.0)];
+        let tree = vec![split(1, 1.0, [1, 2]), GrownNode::Leaf(-1.0), GrownNode::Leaf(1.0)];
         let mut table = Table::new(1);
         table.push(|out| out.push(3.0));
         assert_eq!(Trees::new(2.0, 2, &[tree]).unwrap().predict(&table), [2.0]);

@@ -45,7 +45,7 @@ fn sectors(numbers: f64) -> f64 {
 impl Batched {
     /// Creates it for one table.
     #[must_use]
-    pub fn of_bag(bag: &EmbeddingBag) -> Batched {
+    pub fn from_bag(bag: &EmbeddingBag) -> Batched {
         Batched {
             tables: 1.0,
             rows: (bag.rows as f64).max(1.0),
@@ -57,22 +57,22 @@ impl Batched {
 
     /// Creates it for many tables; all get the mean size.
     #[must_use]
-    pub fn of_tables(tables: &TableBatched) -> Batched {
+    pub fn from_tables(tables: &TableBatched) -> Batched {
         let sizes = [tables.tables, tables.rows, tables.dims, tables.batch, tables.lookups];
-        Batched::of_mean(sizes.map(|size| size as f64))
+        Batched::from_totals(sizes.map(|size| size as f64))
     }
 
     /// Creates it for tables of any sizes, all with the mean size.
     #[must_use]
-    pub fn of_fused(bags: &FusedBags) -> Batched {
+    pub fn from_fused(bags: &FusedBags) -> Batched {
         let rows = bags.tables.iter().map(|table| table.rows as f64).sum();
         let [tables, dims, batch, lookups] =
             [bags.tables.len() as u64, bags.dims(), bags.bags, bags.lookups].map(|size| size as f64);
-        Batched::of_mean([tables, rows, dims, batch, lookups])
+        Batched::from_totals([tables, rows, dims, batch, lookups])
     }
 
     /// Creates it from tables, rows and columns of all of them, bags per table, and lookups of all.
-    fn of_mean([tables, rows, dims, batch, lookups]: [f64; 5]) -> Batched {
+    fn from_totals([tables, rows, dims, batch, lookups]: [f64; 5]) -> Batched {
         let (tables, batch) = (tables.max(1.0), batch.max(1.0));
         Batched {
             tables,

@@ -14,7 +14,7 @@ use super::spec::DeviceSpec;
 /// Kind of a family's `paper` model. The paper has a formula for three kinds of kernels, learns four, and uses the
 /// roofline for the rest; kernels that it does not name get the roofline here, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Published {
+pub enum PaperModel {
     /// A formula of the paper's authors.
     Formula,
     /// A network as in the paper, but with less training: on 6,000 rows at most, the better of two of the 280 that they tried.
@@ -25,15 +25,15 @@ pub enum Published {
     None,
 }
 
-impl Published {
+impl PaperModel {
     /// Returns a short description.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Published::Formula => "the paper's formula",
-            Published::Network => "a network as the paper's, of 6,000 rows",
-            Published::Roofline => "the roofline",
-            Published::None => "our formula, for want of a published one",
+            PaperModel::Formula => "the paper's formula",
+            PaperModel::Network => "a network as the paper's, of 6,000 rows",
+            PaperModel::Roofline => "the roofline",
+            PaperModel::None => "our formula, for want of a published one",
         }
     }
 }

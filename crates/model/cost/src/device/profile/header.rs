@@ -132,7 +132,7 @@ pub struct IntervalScore {
 impl Header {
     /// Makes the header of a profile with a specification alone.
     #[must_use]
-    pub fn of_spec(name: &str, device: DeviceSpec, unfitted: Spread) -> Header {
+    pub fn from_spec(name: &str, device: DeviceSpec, unfitted: Spread) -> Header {
         let name = name.to_owned();
         Header {
             version: VERSION,

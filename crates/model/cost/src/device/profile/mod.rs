@@ -23,7 +23,7 @@ use super::learn::descent::Network;
 use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
 use super::stage::{self, Stage};
-use super::transfer::Lent;
+use super::transfer::TransferredModels;
 use error::ModelsError;
 use header::{FamilyHeader, Header, Spread, VERSION};
 
@@ -40,7 +40,7 @@ pub struct DeviceProfile {
     /// Profile whose models its stages correct, if it has no models of its own.
     pub onto: Option<String>,
     /// Data of models transferred from another GPU, with their accuracy on this one.
-    pub lent: Option<Box<Lent>>,
+    pub lent: Option<Box<TransferredModels>>,
     families: Vec<FamilyHeader>,
     models: Vec<FamilyModels>,
     place: FxHashMap<String, usize>,

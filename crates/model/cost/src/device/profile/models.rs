@@ -8,7 +8,7 @@ use super::error::ModelsError;
 use crate::device::learn::conformal::Interval;
 use crate::device::learn::descent::Network;
 use crate::device::learn::mlp::{Dense, Mlp};
-use crate::device::learn::packed::{self, Packed};
+use crate::device::learn::packed::{self, PackedTrees};
 use crate::device::learn::trees::Trees;
 use crate::device::stage::{Kind, Stage};
 
@@ -98,7 +98,7 @@ fn read_trees(from: &mut Reader) -> Result<Trees, ModelsError> {
     let features = from.bytes(nodes)?.to_vec();
     let (low, high) = (from.bytes(nodes)?, from.bytes(nodes)?);
     let values = low.iter().zip(high).map(|(&low, &high)| u16::from_le_bytes([low, high])).collect();
-    Ok(packed::unpack(&Packed { base: head[0], step: head[1], trees, thresholds, features, values })?)
+    Ok(packed::unpack(&PackedTrees { base: head[0], step: head[1], trees, thresholds, features, values })?)
 }
 
 fn write_network(out: &mut Writer, network: &Network) {

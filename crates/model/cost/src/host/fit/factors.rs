@@ -89,7 +89,7 @@ impl Factors {
     pub(super) fn weights(&self) -> Vec<f64> {
         let warmth = &self.warmth;
         let sums = ratios(self.keys.len(), &self.recordings, |_, &(key, class, _)| {
-            (key as usize, 0.0, warmth.of(class))
+            (key as usize, 0.0, warmth.factor(class))
         });
         sums.into_iter().map(|(_, weight)| weight).collect()
     }
@@ -98,7 +98,7 @@ impl Factors {
     fn set_base(&mut self, keys: usize) {
         let warmth = &self.warmth;
         let sums = ratios(keys, &self.recordings, |recording, &(key, class, us)| {
-            (key as usize, us, warmth.of(class) * recording.slowness)
+            (key as usize, us, warmth.factor(class) * recording.slowness)
         });
         self.base = sums.iter().map(|&(us, weight)| if weight > 0.0 { us / weight } else { 0.0 }).collect();
     }
@@ -130,7 +130,7 @@ impl Factors {
             .map(|recording| {
                 let (measured, expected) =
                     recording.gaps.iter().fold((0.0, 0.0), |sum, &(key, class, us)| {
-                        (sum.0 + us, sum.1 + base[key as usize] * warmth.of(class))
+                        (sum.0 + us, sum.1 + base[key as usize] * warmth.factor(class))
                     });
                 if expected > 0.0 { measured / expected } else { 1.0 }
             })
@@ -145,7 +145,7 @@ impl Factors {
 /// Returns the gaps of a recording, with their warmth.
 fn observe(recording: &Training<'_>, profiler: &ProfilerCost, keys: &mut Keys) -> RecordingGaps {
     let graph = recording.graph;
-    let edges = Edges::of_graph(graph);
+    let edges = Edges::from_graph(graph);
     let classes = warmth::classes(graph, &edges);
     let common: Vec<u32> = edges.keys().map(|key| keys.place(key)).collect();
     let gaps = own::gaps(graph, profiler)

@@ -18,7 +18,7 @@ const PYTHON: [f64; 2] = [7.0, 44.0];
 const BACKWARD: f64 = 11.0;
 
 /// All tables of a group as one, with the module's other tensors.
-pub(super) struct Fused<'c> {
+pub(super) struct FusedTables<'c> {
     group: &'c Group,
     indices: TensorId,
     offsets: TensorId,
@@ -38,9 +38,9 @@ pub(super) struct Fused<'c> {
     steps_there: TensorId,
 }
 
-impl<'c> Fused<'c> {
+impl<'c> FusedTables<'c> {
     /// The tensors for a group's tables.
-    pub fn of(views: &mut Views<'_>, group: &'c Group, inputs: &Inputs) -> Fused<'c> {
+    pub fn new(views: &mut Views<'_>, group: &'c Group, inputs: &Inputs) -> FusedTables<'c> {
         let count = group.members.len() as i64;
         let elements = group.members.iter().map(|each| views.value(each.lookup.table).numel() as i64);
         let elements: i64 = elements.fold(0, i64::saturating_add);
@@ -53,7 +53,7 @@ impl<'c> Fused<'c> {
             views.patch.tensor(views.step, Tensor { device: Device::Cpu, ..Tensor::contiguous(shape, dtype) })
         });
         let mut on_device = |shape: &[i64], dtype| tensor(views, shape, dtype);
-        Fused {
+        FusedTables {
             group,
             indices: inputs.indices,
             offsets: inputs.offsets,
@@ -94,7 +94,7 @@ impl<'c> Fused<'c> {
     }
 }
 
-impl Calls for Fused<'_> {
+impl Calls for FusedTables<'_> {
     /// Checks indices, then looks them up.
     fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp> {
         let warning = views.tensor(&[1], self.indices);

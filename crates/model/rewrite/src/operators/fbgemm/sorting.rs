@@ -3,14 +3,14 @@
 use steptime_aten::{Arg, Dtype};
 use steptime_step::NewOp;
 
-use super::{Fused, like, tensor, zeroed};
+use super::{FusedTables, like, tensor, zeroed};
 use crate::new_ops::{ints, op};
 use crate::operators::views::Views;
 
 /// Lookups of one row per block in the reduction.
 const BLOCK: i64 = 1024;
 
-impl Fused<'_> {
+impl FusedTables<'_> {
     /// Ops that allocate memory to sort `count` indices, and to reduce gradients of frequently looked-up rows.
     pub(super) fn sorting(&self, views: &mut Views<'_>, count: i64) -> Vec<NewOp> {
         let keys = [Dtype::I32, Dtype::I32, Dtype::I64, Dtype::I64].map(|dtype| {

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_batch_of_one_goes_where_nothing_is_fixed() {
         // Positions, samples, heads and columns: samples are merged either with positions or with columns.
-        let forms = [fixed(6), BATCH, fixed(2), fixed(4)].map(Form::of);
+        let forms = [fixed(6), BATCH, fixed(2), fixed(4)].map(Form::from_factor);
         let from: Vec<Size<'_>> =
             forms.iter().map(|form| Size { is: form.size(1).unwrap(), form: Some(form) }).collect();
         let regroup = Regroup { from: 1, lenient: false, open: None, usual: false };
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_stays_so() {
-        let batch = Form::of(BATCH);
+        let batch = Form::from_factor(BATCH);
         let from = [Size { is: 16, form: Some(&batch) }, Size { is: 8, form: None }];
         let strict = Regroup { from: 16, lenient: false, open: None, usual: true };
         assert_eq!(strict.forms(&from, &not_known(&[16, 2, 4])), [Some(batch.clone()), None, None]);

@@ -1,8 +1,8 @@
 //! Links by the name of an op.
 
-use super::{Link, Seen};
+use super::{Link, OpTensors};
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Adds the links for the op's name; returns whether the name is known.
     pub(super) fn by_name(&mut self) -> bool {
         let name = self.call.name.strip_prefix("aten::").unwrap_or(&self.call.name).to_owned();

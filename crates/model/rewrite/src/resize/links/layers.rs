@@ -2,9 +2,9 @@
 
 use steptime_step::TensorId;
 
-use super::Seen;
+use super::OpTensors;
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Statistics have fewer dimensions than the data: the leading ones are equal. A tensor of a single dimension is a weight or a statistic per
     /// channel.
     pub(super) fn by_leading(&mut self, channel: Option<isize>) {

@@ -3,9 +3,9 @@
 use steptime_aten::Arg;
 use steptime_step::TensorId;
 
-use super::{Dim, Link, Seen};
+use super::{Dim, Link, OpTensors};
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     pub(super) fn embedding(&mut self) {
         let (weight, indices, out) = (self.input(0), self.input(1), self.output(0));
         self.leading(indices, out);

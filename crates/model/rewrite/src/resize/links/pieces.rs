@@ -2,9 +2,9 @@
 
 use steptime_step::TensorId;
 
-use super::{Link, Seen};
+use super::{Link, OpTensors};
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// One part of a dimension.
     pub(super) fn cut(&mut self) {
         let (dim, start) = (self.call.int_at(1).unwrap_or(0), self.call.int_at(2).unwrap_or(0));

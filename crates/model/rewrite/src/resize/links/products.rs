@@ -2,9 +2,9 @@
 
 use steptime_step::TensorId;
 
-use super::{Link, Seen};
+use super::{Link, OpTensors};
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     pub(super) fn product(&mut self, name: &str) {
         let first = usize::from(name.contains("add"));
         let (a, b, out) = (self.input(first), self.input(first + 1), self.output(0));

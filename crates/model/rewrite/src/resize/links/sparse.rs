@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
-use super::Seen;
+use super::OpTensors;
 
 /// Indices and values of each sparse tensor.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(super) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// The sparse tensors made in a step.
-    pub fn of(step: &Step) -> Sparse {
+    pub fn find(step: &Step) -> Sparse {
         let mut made = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];
@@ -28,7 +28,7 @@ impl Sparse {
     }
 }
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Indices and values of the op's sparse argument.
     pub(super) fn made(&self) -> Option<(TensorId, TensorId)> {
         let x = self.input(0)?;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
-use super::{Link, Seen};
+use super::{Link, OpTensors};
 
 /// The parts of each concatenated tensor.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(super) struct Joins(FxHashMap<TensorId, Vec<TensorId>>);
 
 impl Joins {
     /// The concatenated tensors of a step.
-    pub fn of(step: &Step) -> Joins {
+    pub fn find(step: &Step) -> Joins {
         let mut joined = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];
@@ -25,7 +25,7 @@ impl Joins {
     }
 }
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// Links each part to the width of a row, where a view divides a concatenated dimension into as many rows as there were parts.
     pub(super) fn rows_of_parts(&mut self) {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };

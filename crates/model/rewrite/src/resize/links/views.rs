@@ -3,9 +3,9 @@
 use steptime_aten::Arg;
 use steptime_step::TensorId;
 
-use super::{Dim, Link, Seen};
+use super::{Dim, Link, OpTensors};
 
-impl Seen<'_> {
+impl OpTensors<'_> {
     /// The same elements in another shape.
     pub(super) fn reshaped(&mut self) {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };

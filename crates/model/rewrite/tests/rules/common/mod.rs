@@ -27,7 +27,7 @@ pub fn open(name: &str) -> Example {
     let joined = join_step(&execution, &graph);
     let node = |op: steptime_graph::OpId| joined.op_to_node[op];
     let call = |op: steptime_graph::OpId| node(op).map(|node| from_execution::op_call(&execution, node));
-    let step = Step::of(&graph, Some(&execution), call, node);
+    let step = Step::from_graph(&graph, Some(&execution), call, node);
     Example { graph, step, ops: OpSet::standard() }
 }
 

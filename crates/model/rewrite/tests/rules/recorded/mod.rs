@@ -31,13 +31,13 @@ impl Recorded {
         let execution = ExecutionGraph::new(recording.execution.as_ref().expect("an execution trace"));
         let ops = OpSet::standard();
         let tree = retarget::to_cuda(&execution, &ops, &meta).tree;
-        let derived = derive::of_tree(&tree, &ops).expect("ops");
+        let derived = derive::from_tree(&tree, &ops).expect("ops");
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::of(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let sequence = |op| Some(execution.nodes.noted[of_op(op).origin?.index()].sequence);
-        let modules = Modules::of(&derived.graph, sequence, &meta.modules);
+        let modules = Modules::build(&derived.graph, sequence, &meta.modules);
         Recorded { step, ops, graph: derived.graph, execution, meta, modules }
     }
 

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
-use super::values::{Object, Values, Which, Written};
+use super::values::{Object, TensorRef, ValueText, Values};
 use super::{Ends, free};
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
@@ -15,7 +15,7 @@ use crate::step::Step;
 pub(super) struct Identities {
     objects: FxHashMap<Object, u64>,
     storages: FxHashMap<Memory, u64>,
-    known: Known,
+    known: RecordedStorages,
     /// The first unused number.
     free: u64,
 }
@@ -29,12 +29,12 @@ enum Memory {
 }
 
 /// The memory of recorded tensors. A rule numbers its own after these.
-struct Known(FxHashSet<StorageId>);
+struct RecordedStorages(FxHashSet<StorageId>);
 
-impl Known {
-    fn of(step: &Step) -> Known {
+impl RecordedStorages {
+    fn from_step(step: &Step) -> RecordedStorages {
         let recorded = step.tensors.iter().filter(|row| row.recorded.is_some());
-        Known(recorded.filter_map(|row| row.storage).collect())
+        RecordedStorages(recorded.filter_map(|row| row.storage).collect())
     }
 
     fn memory(&self, step: &Step, tensor: TensorId) -> Memory {
@@ -83,10 +83,10 @@ impl<T: Copy + Eq + Hash> Lives<T> {
 }
 
 impl Identities {
-    pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
+    pub fn assign(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |object: Object| Some(trace?.tensors.get(object.recorded?).raw_id);
-        let known = Known::of(step);
+        let known = RecordedStorages::from_step(step);
         let memory = |tensor: TensorId| known.memory(step, tensor);
         let address = |memory: Memory| match memory {
             Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
@@ -94,9 +94,9 @@ impl Identities {
         };
         let (mut objects, mut storages) = (Lives::new(), Lives::new());
         let mut seen: FxHashSet<Object> = FxHashSet::default();
-        let mut see = |args: &[Written]| {
-            for which in args.iter().flat_map(Written::tensors) {
-                if let Which::Step(object) = which {
+        let mut see = |args: &[ValueText]| {
+            for which in args.iter().flat_map(ValueText::tensors) {
+                if let TensorRef::Step(object) = which {
                     let tensor = object.tensor;
                     seen.insert(object);
                     objects.see(object, raw(object));
@@ -143,7 +143,7 @@ impl Identities {
     }
 
     /// The numbers of a tensor that only the trace has.
-    pub fn of_recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
+    pub fn recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
         let row = trace.tensors.get(tensor);
         [row.raw_id, trace.tensors.storage(row.storage).address]
     }

@@ -9,15 +9,15 @@ pub(super) struct Node<'s> {
     pub name: &'s str,
     #[serde(rename = "ctrl_deps")]
     pub parent: u64,
-    pub inputs: Described,
-    pub outputs: Described,
+    pub inputs: ValueLists,
+    pub outputs: ValueLists,
     #[serde(rename = "attrs")]
     pub attributes: Vec<Attribute>,
 }
 
 /// Inputs or outputs, as parallel lists.
 #[derive(Serialize, Default)]
-pub(super) struct Described {
+pub(super) struct ValueLists {
     pub values: Vec<Value>,
     pub shapes: Vec<Value>,
     pub types: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct Attributes {
 impl<'s> Node<'s> {
     /// A node without inputs and outputs.
     pub fn label(id: u64, name: &'s str, parent: u64, attributes: Attributes) -> Node<'s> {
-        let (inputs, outputs) = (Described::default(), Described::default());
+        let (inputs, outputs) = (ValueLists::default(), ValueLists::default());
         Node { id, name, parent, inputs, outputs, attributes: attributes.list() }
     }
 }

@@ -9,7 +9,7 @@ use crate::ids::{OpId, TensorId};
 
 /// The recorded schema of an op, or of the op that it repeats; else PyTorch's declaration; else one made from its arguments and results. Empty for
 /// functions and annotations.
-pub(super) fn of<'s>(export: &Export<'s>, op: OpId) -> Cow<'s, str> {
+pub(super) fn find<'s>(export: &Export<'s>, op: OpId) -> Cow<'s, str> {
     let (step, row) = (export.step, &export.step.ops[op]);
     let recorded = export.trace.zip(order::node(step, op));
     if let Some((trace, node)) = recorded.filter(|(trace, node)| trace.node_name(*node) == row.name) {

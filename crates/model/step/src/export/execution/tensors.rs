@@ -6,8 +6,8 @@ use steptime_graph::execution::{self, ExecutionGraph};
 
 use super::super::Export;
 use super::identities::Identities;
-use super::node::Described;
-use super::values::{Which, Written};
+use super::node::ValueLists;
+use super::values::{TensorRef, ValueText};
 
 /// One value with its description.
 struct Item {
@@ -18,8 +18,8 @@ struct Item {
 }
 
 /// Inputs or outputs of an op.
-pub(super) fn written(export: &Export<'_>, identities: &Identities, args: &[Written]) -> Described {
-    let mut all = Described::default();
+pub(super) fn written(export: &Export<'_>, identities: &Identities, args: &[ValueText]) -> ValueLists {
+    let mut all = ValueLists::default();
     for arg in args {
         let Item { value, shape, kind, strides } = item(export, identities, arg);
         all.values.push(value);
@@ -30,7 +30,7 @@ pub(super) fn written(export: &Export<'_>, identities: &Identities, args: &[Writ
     all
 }
 
-fn item(export: &Export<'_>, identities: &Identities, arg: &Written) -> Item {
+fn item(export: &Export<'_>, identities: &Identities, arg: &ValueText) -> Item {
     let plain = |value: Value, kind: &str| Item {
         value,
         shape: json!([]),
@@ -38,14 +38,14 @@ fn item(export: &Export<'_>, identities: &Identities, arg: &Written) -> Item {
         strides: json!([]),
     };
     match arg {
-        Written::None => plain(json!("<None>"), "None"),
-        Written::Bool(value) => plain(json!(value), "Bool"),
-        Written::Int(value) => plain(json!(value), "Int"),
-        Written::Float(value) => plain(float(*value), "Double"),
-        Written::Text(text) => plain(json!(text), "String"),
-        Written::Device(name) => plain(json!(name), "Device"),
-        Written::Tensor(which) => tensor(export, identities, *which),
-        Written::List(items) => {
+        ValueText::None => plain(json!("<None>"), "None"),
+        ValueText::Bool(value) => plain(json!(value), "Bool"),
+        ValueText::Int(value) => plain(json!(value), "Int"),
+        ValueText::Float(value) => plain(float(*value), "Double"),
+        ValueText::Text(text) => plain(json!(text), "String"),
+        ValueText::Device(name) => plain(json!(name), "Device"),
+        ValueText::Tensor(which) => tensor(export, identities, *which),
+        ValueText::List(items) => {
             let items: Vec<Item> = items.iter().map(|arg| item(export, identities, arg)).collect();
             let kinds: Vec<&str> = items.iter().map(|item| &*item.kind).collect();
             Item {
@@ -68,13 +68,13 @@ fn float(value: f64) -> Value {
     }
 }
 
-fn tensor(export: &Export<'_>, identities: &Identities, which: Which) -> Item {
+fn tensor(export: &Export<'_>, identities: &Identities, which: TensorRef) -> Item {
     match (which, export.trace) {
-        (Which::Trace(id), Some(trace)) => as_recorded(trace, id, Identities::of_recorded(trace, id)),
-        (Which::Trace(_), None) => {
+        (TensorRef::Trace(id), Some(trace)) => as_recorded(trace, id, Identities::recorded(trace, id)),
+        (TensorRef::Trace(_), None) => {
             Item { value: json!("<None>"), shape: json!([]), kind: "None".to_owned(), strides: json!([]) }
         }
-        (Which::Step(object), trace) => {
+        (TensorRef::Step(object), trace) => {
             let row = &export.step.tensors[object.tensor];
             let numbers = identities.of_object(export, object);
             let was = trace.zip(object.recorded);

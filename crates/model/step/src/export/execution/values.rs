@@ -11,20 +11,20 @@ use crate::step::Step;
 
 /// One argument or result.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Written {
+pub(super) enum ValueText {
     None,
     Bool(bool),
     Int(i64),
     Float(f64),
     Text(String),
     Device(String),
-    Tensor(Which),
-    List(Vec<Written>),
+    Tensor(TensorRef),
+    List(Vec<ValueText>),
 }
 
 /// A tensor: of the step, or one that only the trace has, for example of an unknown type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Which {
+pub(super) enum TensorRef {
     Step(Object),
     Trace(execution::TensorId),
 }
@@ -44,19 +44,19 @@ pub(super) struct Values<'s> {
     rows: FxHashMap<(execution::TensorId, Device), TensorId>,
 }
 
-impl Written {
+impl ValueText {
     /// The tensors that it is or contains.
-    pub fn tensors(&self) -> Vec<Which> {
+    pub fn tensors(&self) -> Vec<TensorRef> {
         match self {
-            Written::Tensor(which) => vec![*which],
-            Written::List(items) => items.iter().flat_map(Written::tensors).collect(),
+            ValueText::Tensor(which) => vec![*which],
+            ValueText::List(items) => items.iter().flat_map(ValueText::tensors).collect(),
             _ => Vec::new(),
         }
     }
 }
 
 impl<'s> Values<'s> {
-    pub fn of(export: &Export<'s>) -> Values<'s> {
+    pub fn new(export: &Export<'s>) -> Values<'s> {
         let (step, trace) = (export.step, export.trace);
         let known = step.tensors.iter_enumerated();
         let rows = known.filter_map(|(at, row)| Some(((row.recorded?, row.value.device), at))).collect();
@@ -64,7 +64,7 @@ impl<'s> Values<'s> {
     }
 
     /// Inputs and outputs of an op.
-    pub fn of_op(&self, op: OpId) -> [Vec<Written>; 2] {
+    pub fn of_op(&self, op: OpId) -> [Vec<ValueText>; 2] {
         let row = &self.step.ops[op];
         // A repetition has other tensors, and the other arguments as recorded.
         let node = self.trace.zip(super::order::node(self.step, op));
@@ -81,7 +81,7 @@ impl<'s> Values<'s> {
         [self.args(&call.inputs, inputs), self.args(&call.outputs, outputs)]
     }
 
-    fn args(&self, args: &[Arg<TensorId>], recorded: &[Recorded]) -> Vec<Written> {
+    fn args(&self, args: &[Arg<TensorId>], recorded: &[Recorded]) -> Vec<ValueText> {
         let onto_itself =
             matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
         let each = args.iter().enumerate().map(|(at, arg)| match recorded.get(at) {
@@ -106,14 +106,14 @@ impl<'s> Values<'s> {
     }
 
     /// An argument in its recorded form, with its current tensors.
-    fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> Written {
+    fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> ValueText {
         match (arg, was) {
             (Arg::Tensor(tensor), Recorded::Tensor(id)) => self.object(*tensor, Some(id)),
             (Arg::Tensor(tensor), _) => self.object(*tensor, None),
             (Arg::Tensors(list), Recorded::TensorList(range)) => {
                 let was = self.trace.map_or(&[][..], |trace| trace.args.tensor_list(range));
                 let each = list.iter().zip(was);
-                Written::List(each.map(|(&tensor, &id)| self.object(tensor, Some(id))).collect())
+                ValueText::List(each.map(|(&tensor, &id)| self.object(tensor, Some(id))).collect())
             }
             (Arg::Tensors(list), Recorded::List(range)) => {
                 let was = self.trace.map_or(&[][..], |trace| trace.args.get(range));
@@ -121,17 +121,17 @@ impl<'s> Values<'s> {
                     Recorded::Tensor(id) => self.object(*tensor, Some(*id)),
                     _ => self.recorded(*was),
                 };
-                Written::List(list.iter().zip(was).map(item).collect())
+                ValueText::List(list.iter().zip(was).map(item).collect())
             }
             (Arg::Tensors(list), _) => {
-                Written::List(list.iter().map(|&tensor| self.object(tensor, None)).collect())
+                ValueText::List(list.iter().map(|&tensor| self.object(tensor, None)).collect())
             }
             _ => self.recorded(was),
         }
     }
 
     /// A tensor of the step in place of `was` of the trace: as that object, if both are the same tensor.
-    fn object(&self, tensor: TensorId, was: Option<execution::TensorId>) -> Written {
+    fn object(&self, tensor: TensorId, was: Option<execution::TensorId>) -> ValueText {
         let row = &self.step.tensors[tensor];
         let is_same = |trace: &ExecutionGraph, id: execution::TensorId| {
             let has_own_row = self.rows.contains_key(&(id, row.value.device));
@@ -142,40 +142,40 @@ impl<'s> Values<'s> {
         };
         let same = self.trace.zip(was).filter(|(trace, id)| is_same(trace, *id));
         let recorded = same.map(|(_, id)| id).or(row.recorded);
-        Written::Tensor(Which::Step(Object { tensor, recorded }))
+        ValueText::Tensor(TensorRef::Step(Object { tensor, recorded }))
     }
 
     /// An argument as recorded.
-    fn recorded(&self, arg: Recorded) -> Written {
-        let Some(trace) = self.trace else { return Written::None };
+    fn recorded(&self, arg: Recorded) -> ValueText {
+        let Some(trace) = self.trace else { return ValueText::None };
         match arg {
-            Recorded::None | Recorded::Unknown => Written::None,
-            Recorded::Scalar(Scalar::Bool(value)) => Written::Bool(value),
-            Recorded::Scalar(Scalar::Int(value)) => Written::Int(value),
-            Recorded::Scalar(Scalar::Float(value)) => Written::Float(value),
-            Recorded::Str(name) => Written::Text(trace.name(name).to_owned()),
-            Recorded::Device(name) => Written::Device(trace.name(name).to_owned()),
-            Recorded::Tensor(id) => Written::Tensor(self.which(trace, id)),
+            Recorded::None | Recorded::Unknown => ValueText::None,
+            Recorded::Scalar(Scalar::Bool(value)) => ValueText::Bool(value),
+            Recorded::Scalar(Scalar::Int(value)) => ValueText::Int(value),
+            Recorded::Scalar(Scalar::Float(value)) => ValueText::Float(value),
+            Recorded::Str(name) => ValueText::Text(trace.name(name).to_owned()),
+            Recorded::Device(name) => ValueText::Device(trace.name(name).to_owned()),
+            Recorded::Tensor(id) => ValueText::Tensor(self.which(trace, id)),
             Recorded::TensorList(range) => {
                 let all = trace.args.tensor_list(range).iter();
-                Written::List(all.map(|&id| Written::Tensor(self.which(trace, id))).collect())
+                ValueText::List(all.map(|&id| ValueText::Tensor(self.which(trace, id))).collect())
             }
             Recorded::List(range) => {
-                Written::List(trace.args.get(range).iter().map(|&arg| self.recorded(arg)).collect())
+                ValueText::List(trace.args.get(range).iter().map(|&arg| self.recorded(arg)).collect())
             }
         }
     }
 
-    fn which(&self, trace: &ExecutionGraph, id: execution::TensorId) -> Which {
+    fn which(&self, trace: &ExecutionGraph, id: execution::TensorId) -> TensorRef {
         let read = from_execution::tensor(trace, id);
         let row = read.and_then(|read| self.rows.get(&(id, read.device)));
-        row.map_or(Which::Trace(id), |&tensor| Which::Step(Object { tensor, recorded: Some(id) }))
+        row.map_or(TensorRef::Trace(id), |&tensor| TensorRef::Step(Object { tensor, recorded: Some(id) }))
     }
 
     /// An argument that was not recorded.
-    fn changed(&self, arg: &Arg<TensorId>) -> Written {
+    fn changed(&self, arg: &Arg<TensorId>) -> ValueText {
         match arg {
-            Arg::None => Written::None,
+            Arg::None => ValueText::None,
             Arg::Tensor(tensor) => self.object(*tensor, None),
             Arg::Tensors(list) => {
                 // A placeholder of a missing tensor has no device.
@@ -184,18 +184,18 @@ impl<'s> Values<'s> {
                     value.device == Device::Unknown && value.numel() == 0
                 };
                 let one = |tensor: &TensorId| match missing(tensor) {
-                    true => Written::None,
+                    true => ValueText::None,
                     false => self.object(*tensor, None),
                 };
-                Written::List(list.iter().map(one).collect())
+                ValueText::List(list.iter().map(one).collect())
             }
-            Arg::Bool(value) => Written::Bool(*value),
-            Arg::Int(value) => Written::Int(*value),
-            Arg::Float(value) => Written::Float(*value),
-            Arg::Ints(list) => Written::List(list.iter().copied().map(Written::Int).collect()),
-            Arg::Floats(list) => Written::List(list.iter().copied().map(Written::Float).collect()),
-            Arg::Text(text) if text == "cpu" || text.starts_with("cuda") => Written::Device(text.clone()),
-            Arg::Text(text) => Written::Text(text.clone()),
+            Arg::Bool(value) => ValueText::Bool(*value),
+            Arg::Int(value) => ValueText::Int(*value),
+            Arg::Float(value) => ValueText::Float(*value),
+            Arg::Ints(list) => ValueText::List(list.iter().copied().map(ValueText::Int).collect()),
+            Arg::Floats(list) => ValueText::List(list.iter().copied().map(ValueText::Float).collect()),
+            Arg::Text(text) if text == "cpu" || text.starts_with("cuda") => ValueText::Device(text.clone()),
+            Arg::Text(text) => ValueText::Text(text.clone()),
         }
     }
 }

@@ -79,7 +79,7 @@ impl RowOptimizer {
                 return Err(changed(format!("table {at} of another type, alignment or pooling")));
             }
         }
-        let sizes = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        let sizes = Sizes { stride: self.sizes.stride, ..Sizes::from_lookups(lookups, 0) };
         if (Sizes { lookups: sizes.lookups, ..self.sizes }) != sizes {
             return Err(changed(format!("{sizes:?} for {:?}", self.sizes)));
         }

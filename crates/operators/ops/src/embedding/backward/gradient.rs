@@ -2,7 +2,7 @@
 
 use super::super::group::{Grouping, Groups};
 use super::super::{Bounds, EmbeddingError, Lookups, Pooling, Tables};
-use super::sum::{Receives, Sums};
+use super::sum::{GradientSource, Sums};
 use super::{BackwardError, winners};
 use crate::Cpu;
 
@@ -105,7 +105,7 @@ impl Factors {
                 stride: gradient.stride,
                 column: if pooled { tables.column(table) } else { 0 },
                 dim,
-                receives: if pooled { Receives::Bag } else { Receives::Place(places.start) },
+                receives: if pooled { GradientSource::Bag } else { GradientSource::Place(places.start) },
                 weights: lookups.weights().map(|weights| &weights[places]),
                 means: (pooling == Pooling::Mean).then(|| &self.means[table][..]),
                 winners: (pooling == Pooling::Max).then(|| &winners[table][..]),

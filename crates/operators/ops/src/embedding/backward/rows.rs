@@ -142,7 +142,7 @@ impl<T: Weight> Kernel for Part<'_, T> {
                 fetched += 1;
             }
             let row = lookups.row(start);
-            let (gradient, factor) = sums.of(s, group, job.partials, &mut sum);
+            let (gradient, factor) = sums.gradient(s, group, job.partials, &mut sum);
             let (rounding, step) = job.rounding;
             let dice = Dice::new(rounding, step, job.table, row);
             // SAFETY: a group has one row, and no two groups have the same: keys are sorted by row, and change together

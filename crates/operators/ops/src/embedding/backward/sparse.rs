@@ -79,7 +79,7 @@ impl Kernel for &mut Part<'_> {
             if place < end {
                 self.sums.prefetch(place);
             }
-            let (gradient, factor) = self.sums.of(s, group, self.partials, &mut sum);
+            let (gradient, factor) = self.sums.gradient(s, group, self.partials, &mut sum);
             for (value, gradient) in values.iter_mut().zip(gradient) {
                 *value = gradient * factor;
             }

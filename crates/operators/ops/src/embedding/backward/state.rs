@@ -54,7 +54,7 @@ impl State {
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        &self.buffer.of::<f32>()[row * self.pitch..][..self.width]
+        &self.buffer.as_slice::<f32>()[row * self.pitch..][..self.width]
     }
 
     /// The mutable state of a row, for restoring a checkpoint.
@@ -65,11 +65,11 @@ impl State {
     #[must_use]
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        &mut self.buffer.of_mut::<f32>()[row * self.pitch..][..self.width]
+        &mut self.buffer.as_mut_slice::<f32>()[row * self.pitch..][..self.width]
     }
 
     /// All values.
     pub(super) fn values_mut(&mut self) -> &mut [f32] {
-        self.buffer.of_mut()
+        self.buffer.as_mut_slice()
     }
 }

@@ -17,7 +17,7 @@ pub(super) const LONG: usize = 256;
 
 /// Source of a lookup's gradient.
 #[derive(Clone, Copy)]
-pub(super) enum Receives {
+pub(super) enum GradientSource {
     /// Row `bag` of the gradients.
     Bag,
     /// Row `start + position`.
@@ -32,7 +32,7 @@ pub(super) struct Sums<'a> {
     pub(super) column: usize,
     /// Number of columns, D.
     pub(super) dim: usize,
-    pub(super) receives: Receives,
+    pub(super) receives: GradientSource,
     /// A factor for each position.
     pub(super) weights: Option<&'a [f32]>,
     /// A factor for each bag.
@@ -48,8 +48,8 @@ impl<'a> Sums<'a> {
     #[inline(always)]
     fn received(&self, place: usize) -> &'a [f32] {
         let row = match self.receives {
-            Receives::Bag => self.groups.bag(place),
-            Receives::Place(start) => start + self.groups.position(place),
+            GradientSource::Bag => self.groups.bag(place),
+            GradientSource::Place(start) => start + self.groups.position(place),
         };
         &self.gradient[row * self.stride + self.column..][..self.dim]
     }
@@ -69,7 +69,7 @@ impl<'a> Sums<'a> {
 
     /// Returns the gradient of a distinct row, and a factor still to be applied.
     #[inline(always)]
-    pub(super) fn of<'b, S: Simd>(
+    pub(super) fn gradient<'b, S: Simd>(
         &'b self,
         s: S,
         group: usize,

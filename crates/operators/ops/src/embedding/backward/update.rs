@@ -42,7 +42,7 @@ impl Numbers {
     #[inline(always)]
     pub(super) fn change<S: Simd>(&self, s: S, p: &mut [f32], state: &mut [f32], g: &[f32], factor: f32) {
         let dim = p.len();
-        let with = With { factor: s.splat(factor), decay: s.splat(self.decay) };
+        let with = UpdateFactors { factor: s.splat(factor), decay: s.splat(self.decay) };
         let (lr, keep) = (s.splat(self.lr), s.splat(self.keep));
         match self.rule {
             RowRule::Sgd { momentum: 0.0 } => {
@@ -96,12 +96,12 @@ impl Numbers {
 
 /// The factor of a stored gradient, and the factor of the weights that is added.
 #[derive(Clone, Copy)]
-struct With<V> {
+struct UpdateFactors<V> {
     factor: V,
     decay: V,
 }
 
-impl<V: Copy> With<V> {
+impl<V: Copy> UpdateFactors<V> {
     /// Returns the gradient for the rule.
     #[inline(always)]
     fn decay<S: Simd<V = V>>(self, s: S, p: V, g: V) -> V {

@@ -26,7 +26,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// A slice of these columns of a table, the first of which is even.
-    pub(super) fn of(table: &Table<'_>, columns: Range<usize>) -> Slice {
+    pub(super) fn new(table: &Table<'_>, columns: Range<usize>) -> Slice {
         let (column, columns) = (columns.start, columns.len());
         let (byte, bytes) = match table.element() {
             Element::F32 => (column * 4, columns * 4),
@@ -58,7 +58,7 @@ impl Slice {
                 left if left > 8 => left.div_ceil(2),
                 left => left,
             };
-            let slice = Slice::of(table, column..(column + vectors * lanes).min(range.end));
+            let slice = Slice::new(table, column..(column + vectors * lanes).min(range.end));
             column += slice.columns;
             Some(slice)
         })
@@ -75,7 +75,7 @@ pub(in crate::embedding) struct Bags<'a> {
 
 impl<'a> Bags<'a> {
     /// The bags of one table of several.
-    pub(in crate::embedding) fn of(lookups: &Lookups<'a>, table: usize) -> Bags<'a> {
+    pub(in crate::embedding) fn from_lookups(lookups: &Lookups<'a>, table: usize) -> Bags<'a> {
         let first = table * lookups.bags();
         let offsets = lookups.offsets().slice(first..first + lookups.bags() + 1);
         Bags { indices: lookups.indices(), offsets: Some(offsets), weights: lookups.weights() }

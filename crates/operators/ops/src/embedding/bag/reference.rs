@@ -21,7 +21,7 @@ pub fn forward_reference(
     let mut report = Report::default();
     for (table, rows) in tables.iter().enumerate() {
         lookups.report(tables, table, 0..lookups.bags(), bounds, &mut report)?;
-        let source = Bags::of(lookups, table);
+        let source = Bags::from_lookups(lookups, table);
         for bag in 0..lookups.bags() {
             let out = &mut out[bag * stride + tables.column(table)..][..rows.dim()];
             pool(rows, tables.pooling(table), &source, bag, bounds, out);
@@ -37,7 +37,7 @@ pub fn forward_reference(
 /// No other code holds the columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool_chunk(chunk: &Chunk<'_>, bounds: Bounds, out: Output<'_>) {
     let mut whole = vec![0.0; chunk.table.dim()];
-    let slice = Slice::of(chunk.table, chunk.columns.clone());
+    let slice = Slice::new(chunk.table, chunk.columns.clone());
     for bag in chunk.bags.clone() {
         // SAFETY: by the caller's promise.
         let out = unsafe { out.row(bag, slice) };

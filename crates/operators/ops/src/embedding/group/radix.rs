@@ -33,12 +33,12 @@ impl Layout {
 pub(super) struct Scratch {
     keys: Vec<u64>,
     counts: Vec<u32>,
-    pub(super) kept: Kept,
+    pub(super) kept: SortScratch,
 }
 
 /// Memory that a sort on all threads keeps.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct SortScratch {
     /// The first row of each range but the first.
     pub(super) splitters: Vec<u64>,
     /// The range of each position.
@@ -146,12 +146,12 @@ trait Keys {
 }
 
 /// Keys made from lookups.
-struct Unsorted<'a> {
+struct UnsortedKeys<'a> {
     source: &'a Source<'a>,
     layout: &'a Layout,
 }
 
-impl Keys for Unsorted<'_> {
+impl Keys for UnsortedKeys<'_> {
     #[inline(always)]
     fn each(&self, mut work: impl FnMut(u64)) {
         let (layout, bags) = (self.layout, self.source.bags());
@@ -160,9 +160,9 @@ impl Keys for Unsorted<'_> {
 }
 
 /// Keys sorted by lower digits.
-struct Sorted<'a>(&'a [u64]);
+struct SortedKeys<'a>(&'a [u64]);
 
-impl Keys for Sorted<'_> {
+impl Keys for SortedKeys<'_> {
     #[inline(always)]
     fn each(&self, work: impl FnMut(u64)) {
         self.0.iter().copied().for_each(work);
@@ -178,7 +178,7 @@ struct Digit {
 
 impl Digit {
     #[inline(always)]
-    fn of(self, key: u64) -> usize {
+    fn extract(self, key: u64) -> usize {
         key.checked_shr(self.shift).unwrap_or(0) as usize & ((1 << self.bits) - 1)
     }
 }
@@ -187,13 +187,13 @@ impl Digit {
 fn pass(from: &impl Keys, digit: Digit, counts: &mut Vec<u32>, to: &mut [u64]) -> usize {
     counts.clear();
     counts.resize(1 << digit.bits, 0);
-    from.each(|key| counts[digit.of(key)] += 1);
+    from.each(|key| counts[digit.extract(key)] += 1);
     let mut next = 0;
     for count in counts.iter_mut() {
         next += std::mem::replace(count, next);
     }
     from.each(|key| {
-        let count = &mut counts[digit.of(key)];
+        let count = &mut counts[digit.extract(key)];
         to[*count as usize] = key;
         *count += 1;
     });
@@ -207,11 +207,11 @@ pub(super) fn sort(source: &Source<'_>, layout: &Layout, keys: &mut Vec<u64>, sc
     keys.resize(lookups, 0);
     scratch.keys.resize(lookups, 0);
     let low = layout.shift();
-    let unsorted = Unsorted { source, layout };
+    let unsorted = UnsortedKeys { source, layout };
     let total = pass(&unsorted, Digit { shift: low, bits }, &mut scratch.counts, keys);
     for at in 1..layout.row_bits.div_ceil(bits) {
         let digit = Digit { shift: low + at * bits, bits };
-        pass(&Sorted(&keys[..total]), digit, &mut scratch.counts, &mut scratch.keys);
+        pass(&SortedKeys(&keys[..total]), digit, &mut scratch.counts, &mut scratch.keys);
         std::mem::swap(keys, &mut scratch.keys);
     }
     keys.truncate(total);

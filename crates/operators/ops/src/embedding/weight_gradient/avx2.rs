@@ -16,16 +16,16 @@ const BYTES_AHEAD: usize = 4096;
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn products(_: Avx2, work: &Work<'_>, out: &mut [f32]) {
     match work.table.element() {
-        Element::F32 => of::<F32>(work, out),
-        Element::F16 => of::<F16>(work, out),
-        Element::Bf16 => of::<BF16>(work, out),
-        Element::Int8(_) => of::<INT8>(work, out),
-        Element::Int4(_) => of::<INT4>(work, out),
+        Element::F32 => fill::<F32>(work, out),
+        Element::F16 => fill::<F16>(work, out),
+        Element::Bf16 => fill::<BF16>(work, out),
+        Element::Int8(_) => fill::<INT8>(work, out),
+        Element::Int4(_) => fill::<INT4>(work, out),
     }
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn of<const E: u8>(work: &Work<'_>, out: &mut [f32]) {
+fn fill<const E: u8>(work: &Work<'_>, out: &mut [f32]) {
     let (table, indices) = (work.table, work.lookups.indices);
     let ahead = (BYTES_AHEAD / table.pitch()).clamp(1, 64);
     let mut out = out.iter_mut();

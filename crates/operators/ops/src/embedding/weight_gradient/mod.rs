@@ -60,7 +60,7 @@ pub fn weight_gradient(
         let work = Work {
             table: tables.table(*at),
             mean: tables.pooling(*at) == Pooling::Mean,
-            lookups: Bags::of(lookups, *at),
+            lookups: Bags::from_lookups(lookups, *at),
             bags: bags.clone(),
             bounds,
             grad: grad.get(tables.column(*at)..).unwrap_or_default(),

@@ -23,7 +23,7 @@ pub fn weight_gradient_reference(
         lookups.report(tables, at, bags.clone(), bounds, &mut report)?;
         let mean = tables.pooling(at) == Pooling::Mean;
         let grad = grad.get(tables.column(at)..).unwrap_or_default();
-        let work = Work { table, mean, lookups: Bags::of(lookups, at), bags, bounds, grad, stride };
+        let work = Work { table, mean, lookups: Bags::from_lookups(lookups, at), bags, bounds, grad, stride };
         products(&work, &mut out[lookups.table(at)]);
     }
     Ok(report)

@@ -26,17 +26,17 @@ impl Region {
 }
 
 /// Two regions to prefetch, one after the other. They are never read, so they may be at any address.
-pub(crate) struct Ahead {
+pub(crate) struct PrefetchRegions {
     at: *const f32,
     end: *const f32,
     now: Region,
     then: Region,
 }
 
-impl Ahead {
+impl PrefetchRegions {
     /// Prefetches `first`, then `second`.
-    pub(crate) fn new(first: Region, second: Region) -> Ahead {
-        let mut ahead = Ahead { at: first.start, end: first.start, now: first, then: second };
+    pub(crate) fn new(first: Region, second: Region) -> PrefetchRegions {
+        let mut ahead = PrefetchRegions { at: first.start, end: first.start, now: first, then: second };
         ahead.enter();
         ahead
     }
@@ -76,11 +76,11 @@ mod tests {
         let data = [0.0_f32; 400];
         let place = |at: usize| data.as_ptr().wrapping_add(at);
         let first = Region { start: place(0), rows: 2, len: 40, stride: 100 };
-        let mut ahead = Ahead::new(first, Region::run(place(300), 32));
+        let mut ahead = PrefetchRegions::new(first, Region::run(place(300), 32));
         for expected in [0, 32, 100, 132, 300] {
             assert_eq!(ahead.next(), place(expected));
         }
-        let mut only = Ahead::new(Region::NONE, Region::run(place(5), 1));
+        let mut only = PrefetchRegions::new(Region::NONE, Region::run(place(5), 1));
         assert_eq!(only.next(), place(5));
     }
 }

@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Ahead, Store, Sweep};
+use super::{PrefetchRegions, Store, Sweep};
 use crate::arch::Avx512;
 
 const LANES: usize = 16;
@@ -25,7 +25,7 @@ const WIDE: usize = 3;
 /// For each tile, `a` holds its rows and `b` its columns for `k` steps, the lanes of `b` next to each other; all tiles
 /// are inside of the window, and there is a bias for each column or none.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut Ahead) {
+pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut PrefetchRegions) {
     let masked = !sweep.cols.is_multiple_of(LANES);
     let by_row = sweep.a.lane_stride != 1;
     macro_rules! choose {
@@ -67,7 +67,7 @@ pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut 
 unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: bool>(
     sweep: &Sweep,
     store: &Store,
-    ahead: &mut Ahead,
+    ahead: &mut PrefetchRegions,
 ) {
     let last: __mmask16 = 0xFFFF >> (V * LANES - sweep.cols);
     let (k, a_lane, a_step, b_step) =

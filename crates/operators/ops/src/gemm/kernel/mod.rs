@@ -17,7 +17,7 @@ mod transpose;
 mod widen;
 mod window;
 
-pub(crate) use ahead::{Ahead, Region};
+pub(crate) use ahead::{PrefetchRegions, Region};
 pub(crate) use copy::{Across, copy_lanes};
 pub(crate) use sweep::Sweep;
 pub(crate) use transpose::transpose;
@@ -150,7 +150,7 @@ pub(crate) fn tile(
         Arch::Avx512(_) => {
             let tiles =
                 Sweep { k, count: 1, rows, cols, down: true, a, a_next: 0, b, b_next: 0, c: *c, sums: None };
-            sweep(arch, &tiles, store, &mut Ahead::new(Region::NONE, Region::NONE));
+            sweep(arch, &tiles, store, &mut PrefetchRegions::new(Region::NONE, Region::NONE));
         }
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves that the processor has NEON; sizes were checked above.
@@ -165,7 +165,7 @@ pub(crate) fn tile(
 /// # Panics
 ///
 /// A tile is larger than the registers, a strip is too short, or a tile leaves the window.
-pub(crate) fn sweep(arch: Arch, tiles: &Sweep<'_, '_>, store: &Store, ahead: &mut Ahead) {
+pub(crate) fn sweep(arch: Arch, tiles: &Sweep<'_, '_>, store: &Store, ahead: &mut PrefetchRegions) {
     if tiles.count == 0 {
         return;
     }

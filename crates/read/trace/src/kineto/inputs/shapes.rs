@@ -29,7 +29,7 @@ impl Shapes {
         self.inputs.resize(len, Input::default());
     }
 
-    pub(super) fn of(&self, input: usize) -> impl ExactSizeIterator<Item = &[i64]> + use<'_> {
+    pub(super) fn get(&self, input: usize) -> impl ExactSizeIterator<Item = &[i64]> + use<'_> {
         let Input { first, end, .. } = self.inputs.get(input).copied().unwrap_or_default();
         let numbers = |&(first, end): &(u32, u32)| &self.numbers[first as usize..end as usize];
         self.tensors[first as usize..end as usize].iter().map(numbers)
@@ -96,7 +96,7 @@ impl Shapes {
     pub(super) fn extend_from(&mut self, other: &Shapes, inputs: std::ops::Range<usize>) {
         for input in inputs {
             let first = self.tensors.len() as u32;
-            for numbers in other.of(input) {
+            for numbers in other.get(input) {
                 let begin = self.numbers.len() as u32;
                 self.numbers.extend(numbers);
                 self.tensors.push((begin, self.numbers.len() as u32));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steptime::answers::CorrectionEntry;
 use steptime::aten::OpSet;
-use steptime::cost::device::{DeviceProfile, Elsewhere, FitOptions, Observation, fit_across, without_host};
+use steptime::cost::device::{DeviceProfile, FitOptions, MeasuredGpu, Observation, fit_across, without_host};
 use steptime::sweep::{self, Sweep};
 
 use super::{Failure, read_tables};
@@ -74,8 +74,8 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
         };
         profiles.push((profile, rows));
     }
-    let elsewhere: Vec<Elsewhere> =
-        profiles.iter().map(|(profile, rows)| Elsewhere { profile, rows }).collect();
+    let elsewhere: Vec<MeasuredGpu> =
+        profiles.iter().map(|(profile, rows)| MeasuredGpu { profile, rows }).collect();
     let progress = Progress::families();
     let options = FitOptions {
         seed: wanted.seed,

@@ -93,7 +93,7 @@ fn keeps(typed: &Typed) -> Result<KeptState, Failure> {
 /// Reads the placement of the step's tables from a plan.
 fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let found = tables(asked.unchanged());
-    let size = |table: &steptime::rewrite::LookedUp| TableSize {
+    let size = |table: &steptime::rewrite::PlacedTable| TableSize {
         rows: table.rows,
         columns: table.columns,
         lookups: 1,

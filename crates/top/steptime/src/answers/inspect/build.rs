@@ -83,7 +83,7 @@ fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<JobRecordin
         return Ok(None);
     }
     ranks.sort_by_key(|&(rank, _)| rank);
-    let job = Job::of(&ranks)?;
+    let job = Job::from_ranks(&ranks)?;
     let (numbers, graphs) = ranks.into_iter().unzip();
     Ok(JobRecordingReport::from_crew(&JobGraphs { numbers, graphs, job: &job }))
 }

@@ -97,7 +97,7 @@ impl JobRecordingReport {
             clock_ahead_us: of.ahead.0 as f64 / 1e3,
         };
         let device = crew.graphs.first().and_then(|graph| graph.device.as_deref());
-        let topology = device.and_then(|device| Topology::of(device).ok());
+        let topology = device.and_then(|device| Topology::find(device).ok());
         let collective = |met: &crate::job::CollectiveMeeting| RecordedCollective {
             what: CollectiveEntry::new(numbers, &crew.job.rendezvous[met.at]),
             moves_ms: ms(met.moving),

@@ -12,7 +12,7 @@ use crate::device::families::memory::{SECTOR, Traffic};
 use crate::device::families::streams::streams_us;
 use crate::device::spec::DeviceSpec;
 
-use super::{Alike, Model, alike, others};
+use super::{EqualTables, Model, alike, others};
 use crate::device::families::times::overlap;
 
 /// Lookups per window, and per chunk of a long row.
@@ -126,7 +126,7 @@ struct Waits {
 }
 
 /// Tables grouped by their number of columns.
-fn kinds(tables: &[Alike]) -> Vec<Kind> {
+fn kinds(tables: &[EqualTables]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for one in tables {
         let longest = one.popularity.largest_share() * one.lookups;
@@ -179,7 +179,7 @@ pub(super) fn model(
 fn moved(
     bags: &FusedBags,
     optimizer: RowOptimizer,
-    tables: &[Alike],
+    tables: &[EqualTables],
     others: [f64; 2],
     spec: &DeviceSpec,
 ) -> Model {
@@ -190,7 +190,7 @@ fn moved(
     let pairs = bags.lookups as f64 * if bags.weighted { 16.0 } else { 8.0 };
     let [mut near, mut dram_read] = others.map(|bytes| pairs + bytes);
     let (mut near_written, mut dram_written) = (0.0, 0.0);
-    for Alike { table, count, lookups, length, popularity, resident } in tables {
+    for EqualTables { table, count, lookups, length, popularity, resident } in tables {
         let (row, state_row) = (table.row_bytes as f64, (table.dim * 4) as f64);
         let distinct = popularity.distinct(*lookups);
         // A row of state with one float more ends between two sectors.

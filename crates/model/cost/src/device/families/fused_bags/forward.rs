@@ -13,7 +13,7 @@ use crate::device::families::memory::Traffic;
 use crate::device::families::streams::{streams_us, written_through};
 use crate::device::spec::DeviceSpec;
 
-use super::{Alike, Model, alike, lanes, others};
+use super::{EqualTables, Model, alike, lanes, others};
 use crate::device::families::times::{instructions_us, overlap};
 
 /// Warps that a multiprocessor holds.
@@ -34,7 +34,7 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
     let (of, memory) = (&spec.constants.fused_bags, &spec.constants.memory);
     let mut found = Model { kinds: 1.0, ..Model::default() };
     let (mut near, mut work, mut warps, mut chain_us) = (0.0, 0.0, 0.0, 0.0f64);
-    for Alike { table, count, lookups, length, popularity, resident } in alike(bags, call, ctx, spec) {
+    for EqualTables { table, count, lookups, length, popularity, resident } in alike(bags, call, ctx, spec) {
         let row = moved_row(table.row_bytes as f64);
         let pooled = table.dim as f64 * 4.0 / length.max(1.0);
         let all = Lookups { lookups, ..in_rows(table.rows, 0, table.row_bytes as f64, pooled) };

@@ -12,7 +12,7 @@ use steptime_launch::{Lanes, Popularity, RowLayout, Streams};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
-use crate::device::paper::Published;
+use crate::device::paper::PaperModel;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -23,7 +23,7 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 pub(super) struct Fused;
 
 /// Tables of one size, each of which has the same share of the lookups.
-struct Alike {
+struct EqualTables {
     table: FusedTable,
     /// Number of these tables.
     count: f64,
@@ -64,7 +64,7 @@ struct Model {
 }
 
 /// Tables grouped by size, in the order in which each size comes first.
-fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<Alike> {
+fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<EqualTables> {
     let list = u16::from(bags.update.is_some());
     let mut resident = vec![0.0; bags.tables.len()];
     for (at, operand) in call.operands.iter().enumerate() {
@@ -76,14 +76,14 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
         }
     }
     let lookups = bags.lookups as f64 / (bags.tables.len() as f64).max(1.0);
-    let mut sizes: Vec<Alike> = Vec::new();
+    let mut sizes: Vec<EqualTables> = Vec::new();
     for (&table, resident) in bags.tables.iter().zip(resident) {
         match sizes.iter_mut().find(|one| one.table == table) {
             Some(known) => {
                 known.resident += (resident - known.resident) / (known.count + 1.0);
                 known.count += 1.0;
             }
-            None => sizes.push(Alike {
+            None => sizes.push(EqualTables {
                 table,
                 count: 1.0,
                 lookups,
@@ -102,7 +102,7 @@ fn lanes(table: &FusedTable, bags: &FusedBags, spec: &DeviceSpec) -> (Lanes, Str
     let header = if bits <= 8 { 4 } else { 0 };
     let payload = row.saturating_sub(header);
     let align = 1 << row.trailing_zeros().min(4);
-    let lanes = Lanes::of_bags(&RowLayout { dim: table.dim as usize, bits, header, payload, align });
+    let lanes = Lanes::for_bags(&RowLayout { dim: table.dim as usize, bits, header, payload, align });
     let all = (bags.bags as usize).saturating_mul(bags.tables.len());
     let streams = Streams::new(&lanes, all, bags.lookups as usize, spec.multiprocessors);
     (lanes, streams)
@@ -211,8 +211,8 @@ impl Family for Fused {
         "ln_turns" => ln(turns),
     }
 
-    fn published(&self) -> Published {
-        Published::Formula
+    fn published(&self) -> PaperModel {
+        PaperModel::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -226,7 +226,7 @@ impl Family for Fused {
         let Kernel::FusedBags(bags) = &call.kernel else {
             return None;
         };
-        let batched = embedding::Batched::of_fused(bags);
+        let batched = embedding::Batched::from_fused(bags);
         Some(match bags.update {
             None => embedding::forward(&batched, spec),
             Some(_) => embedding::backward(&batched, spec),
