@@ -24,9 +24,6 @@ GROUND = "steptime-launch"
 """The crate that lies below all floors: operators launch by it, models predict by it. It depends on none of ours."""
 
 KNOWN: dict[str, list[set[str]]] = {
-    # A step's graph holds its collectives, which are read from the execution trace too; the join of the two graphs is in
-    # `execution`.
-    "crates/model/graph": [{"collectives", "execution", "graph", "samples", "steps", "tables", "witness"}],
     # A rule is given the step's cached findings, and those of the batch rule are of its own type.
     "crates/model/rewrite": [{"known", "resize", "rule"}],
 }

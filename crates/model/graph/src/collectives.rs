@@ -1,7 +1,6 @@
 //! Collectives of a step, as one rank of the job records them.
 
 pub(crate) mod arguments;
-pub(crate) mod requested;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +11,7 @@ use steptime_trace::{
 };
 use typed_index_collections::{TiSlice, TiVec};
 
-use crate::execution::NodeId;
-
-use crate::ids::{ActivityId, CollectiveId, OpId};
+use crate::ids::{ActivityId, CollectiveId, NodeId, OpId};
 use crate::names::CollectiveKind;
 use crate::names::collective::element_bytes;
 use crate::tables::{Activity, Call, Op, OpOrigin};

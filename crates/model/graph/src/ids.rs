@@ -20,12 +20,21 @@ ids! {
     /// Recorded step: a row of [`StepGraph::steps`](crate::StepGraph::steps), a column of
     /// [`Samples`](crate::Samples).
     StepId;
+    /// Node, by its position in id order, which is also its row in [`ExecutionTrace::nodes`](steptime_trace::ExecutionTrace::nodes).
+    NodeId;
     /// Op of a timing trace: a row of [`Trace::ops`](steptime_trace::Trace::ops).
     TraceOp;
     /// Call of a timing trace: a row of [`Trace::calls`](steptime_trace::Trace::calls).
     TraceCall;
     /// Activity of a timing trace: a row of [`Trace::activities`](steptime_trace::Trace::activities).
     TraceActivity;
+}
+
+impl NodeId {
+    /// Returns the node at an index; the reader counts in `u32` too.
+    pub(crate) fn at(index: usize) -> NodeId {
+        NodeId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
 }
 
 impl HostThreadId {

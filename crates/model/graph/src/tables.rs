@@ -2,8 +2,9 @@
 
 use steptime_trace::{ActivityKind, Bytes, LaunchShape, NameId, Nanos, StreamId};
 
-use crate::execution::NodeId;
-use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
+use crate::ids::{
+    ActivityId, CallId, CollectiveId, HostThreadId, MarkId, NodeId, OpId, TraceActivity, TraceOp,
+};
 use crate::names::ApiKind;
 
 /// Role of a host thread.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steptime_trace::{Bytes, ExecutionTrace, Value};
 
 use super::{Collective, Group};
-use crate::execution::NodeId;
+use crate::ids::NodeId;
 use crate::names::{COLLECTIVE_NOTE, CollectiveKind};
 
 /// Operation of notes that wait.

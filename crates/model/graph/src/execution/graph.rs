@@ -1,5 +1,7 @@
 //! Graph of one execution trace.
 
+mod requested;
+
 use super::args::{ArgRange, Args};
 use super::dependencies::Dependencies;
 use super::ids::{NodeId, TensorId};
@@ -86,7 +88,7 @@ impl ExecutionGraph {
             inputs,
             outputs,
         };
-        let requested = collectives::requested::find(trace, &graph);
+        let requested = requested::find(trace, &graph);
         graph.collectives.extend(requested);
         graph
     }

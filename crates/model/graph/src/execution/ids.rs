@@ -1,16 +1,6 @@
 //! Ids of nodes, tensors and storages.
 
-steptime_trace::ids! {
-    /// Node, by its position in id order, which is also its row in [`ExecutionTrace::nodes`](steptime_trace::ExecutionTrace::nodes).
-    NodeId;
-}
-
-impl NodeId {
-    /// Returns the node at an index; the reader counts in `u32` too.
-    pub(crate) fn at(index: usize) -> NodeId {
-        NodeId(u32::try_from(index).unwrap_or(u32::MAX))
-    }
-}
+pub use crate::ids::NodeId;
 
 /// Tensor from creation to end of life; its address may be reused by others later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,8 +2,9 @@
 
 use steptime_trace::{Bytes, ExecutionTrace, ProcessGroup};
 
-use super::{Collective, Group};
-use crate::execution::{ExecutionGraph, NodeId};
+use super::ExecutionGraph;
+use crate::collectives::{Collective, Group};
+use crate::ids::NodeId;
 use crate::names::{CollectiveKind, PROCESS_GROUP};
 
 /// Returns the collectives of ops that contain no note. The arguments do not name the group: its size is known only if the trace lists
