@@ -23,10 +23,7 @@ FLOORS = ["testing", "read", "operators", "model", "plan", "top"]
 GROUND = "steptime-launch"
 """The crate that lies below all floors: operators launch by it, models predict by it. It depends on none of ours."""
 
-KNOWN: dict[str, list[set[str]]] = {
-    # A rule is given the step's cached findings, and those of the batch rule are of its own type.
-    "crates/model/rewrite": [{"known", "resize", "rule"}],
-}
+KNOWN: dict[str, list[set[str]]] = {}
 """Circles of the top modules of a crate that remain, each with the reason."""
 
 PATH = re.compile(r"(?<![\w:$])(?:crate|self|super)(?:::\w+)+")

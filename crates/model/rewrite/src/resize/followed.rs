@@ -18,9 +18,14 @@ pub(crate) struct BatchPropagation {
 }
 
 impl BatchPropagation {
+    /// Whether any dimension of an input grows with the batch.
+    pub(crate) fn grows(&self) -> bool {
+        !self.seeds.dims.is_empty()
+    }
+
     /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension
     /// contradict.
-    pub(super) fn build(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> BatchPropagation {
+    pub(crate) fn build(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> BatchPropagation {
         let mut seeds = seeds::find(step, ops, batch, dims);
         let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
         let from = batch / passes;

@@ -21,81 +21,31 @@ use self::forms::Forms;
 pub(crate) use self::seeds::Seeds;
 use self::solve::solve;
 use crate::error::Error;
-use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
 
-/// Changes the batch size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResizeBatch {
-    /// Samples in the batch.
-    pub to: u64,
-    /// Recorded samples, where the recording does not have them.
-    pub from: Option<u64>,
-    /// Dimensions that grow.
-    pub dims: BatchDims,
-}
-
-impl ResizeBatch {
-    /// A batch of this number of samples; the dimensions that grow with it are inferred.
-    #[must_use]
-    pub fn to(samples: u64) -> ResizeBatch {
-        ResizeBatch { to: samples, from: None, dims: BatchDims::Inferred }
+/// The patches that change a batch of one size to another, as found to propagate.
+pub(crate) fn resize(
+    step: &Step,
+    ops: &OpSet,
+    rule: &'static str,
+    found: &BatchPropagation,
+    [from, to]: [u64; 2],
+) -> Result<Vec<Patch>, Error> {
+    let BatchPropagation { seeds, forms, passes } = found;
+    if !to.is_multiple_of(*passes) {
+        return Err(Error::Passes { batch: to, passes: *passes });
     }
-}
-
-impl Rule for ResizeBatch {
-    fn name(&self) -> &'static str {
-        "batch"
-    }
-
-    fn stage(&self) -> Stage {
-        Stage::Batch
-    }
-
-    fn effort(&self) -> &'static str {
-        "one number"
-    }
-
-    fn risk(&self) -> &'static str {
-        "the learning rate must follow"
-    }
-
-    fn samples(&self, _: Option<u64>) -> Option<u64> {
-        Some(self.to)
-    }
-
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let from = self.from.or(facts.batch).ok_or(Error::NoBatch)?;
-        if self.to == 0 || from == 0 {
-            return Err(Error::Batch(self.to));
-        }
-        if self.to == from {
-            return Ok(Vec::new());
-        }
-        let follow = || BatchPropagation::build(step, facts.ops, from, &self.dims);
-        let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
-        let own = if known.is_none() { Some(follow()) } else { None };
-        let Some(BatchPropagation { seeds, forms, passes }) =
-            known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
-        else {
-            return Err(Error::NoBatchDim { batch: from });
-        };
-        if !self.to.is_multiple_of(*passes) {
-            return Err(Error::Passes { batch: self.to, passes: *passes });
-        }
-        let (from, to) = (from / passes, self.to / passes);
-        let mut patches = scaled(step, facts.ops, self.name(), forms, to)?;
-        let Some(patch) = patches.first_mut() else { return Ok(patches) };
-        let dims: usize = patch.reshape.len();
-        patch.why = format!(
-            "batch {from} to {to}: {} of {} tensors grow with it, from {}",
-            dims,
-            step.tensors.len(),
-            seeds::shapes(step, &seeds.dims)
-        );
-        patch.doubts = doubts(step, seeds, forms, from);
-        Ok(patches)
-    }
+    let (from, to) = (from / passes, to / passes);
+    let mut patches = scaled(step, ops, rule, forms, to)?;
+    let Some(patch) = patches.first_mut() else { return Ok(patches) };
+    let dims: usize = patch.reshape.len();
+    patch.why = format!(
+        "batch {from} to {to}: {} of {} tensors grow with it, from {}",
+        dims,
+        step.tensors.len(),
+        seeds::shapes(step, &seeds.dims)
+    );
+    patch.doubts = doubts(step, seeds, forms, from);
+    Ok(patches)
 }
 
 /// Doubts about the batch: dimensions inferred from sizes alone.
