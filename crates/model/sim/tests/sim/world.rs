@@ -62,7 +62,7 @@ fn what_moves_is_the_shortest_part() {
     let job = Job::from_ranks(&[(0, &early), (1, &late)]).expect("a job");
     let steps = Job::common_steps(&graphs);
     assert_eq!(steps.len(), 3);
-    let met = job.met(RendezvousId(0), &graphs, &steps[0]).expect("recorded");
+    let met = job.rendezvous_times(RendezvousId(0), &graphs, &steps[0]).expect("recorded");
     assert_eq!((met.moving, met.last()), (us(20.0), 1));
     assert_eq!(met.arrivals[0].waited, us(60.0));
 }
