@@ -36,7 +36,7 @@ pub(super) struct InputCopies {
 /// Finds the tensors to copy: those that the script moves to its device with `to`; otherwise those that look like a batch.
 pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputCopies {
     let loading = inside(tree, is_loader);
-    let mut search = Search::new(trace, kept(trace, tree));
+    let mut search = Search::new(trace, persistent_storages(trace, tree));
     let mut copied = InputCopies::default();
     for (at, node) in tree.nodes.iter().enumerate() {
         let Some(origin) = node.origin else { continue };
@@ -130,7 +130,7 @@ fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
 }
 
 /// Returns the storages that the step keeps: those that an optimizer works on, and a norm's running statistics.
-fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
+fn persistent_storages(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     let mut kept = BTreeSet::new();
     for (node, inside) in tree.nodes.iter().zip(optimizing(tree)) {
         let Some(origin) = node.origin else { continue };
