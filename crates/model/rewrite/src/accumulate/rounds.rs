@@ -36,7 +36,7 @@ impl<'s> Rounds<'s> {
             let mut again = Vec::with_capacity(thread.len());
             for &root in thread {
                 self.ops += step.subtree(root).len();
-                let copy = NewOp::again(step, root, &mut |id| names.of_again(id, &mut self.patch));
+                let copy = NewOp::repeat(step, root, &mut |id| names.of_again(id, &mut self.patch));
                 again.push(self.adding(copy, &kept).in_round(round));
             }
             // Each copy is inserted right after the last op: the last inserted one comes first.

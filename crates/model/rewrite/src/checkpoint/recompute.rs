@@ -49,7 +49,7 @@ impl<'f> Recompute<'f> {
         let remade = remade.map(|(storage, _)| *storage).collect();
         let mut names = Names::new(forward.step, roots, remade, self.next_storage);
         for &root in roots {
-            let again = NewOp::again(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
+            let again = NewOp::repeat(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
             self.patch.insert.push((Place::Before(before), again));
             self.ops += forward.step.subtree(root).len();
         }

@@ -39,7 +39,7 @@ fn named_blocks_are_sharded_as_the_script_shards_them() {
     assert_eq!(other(&now, &recorded), [""; 0], "what the rule gives, and what was recorded");
     let [now, recorded] = [peak(&before, &changed), peak(&after, &after.step)];
     for kind in MemoryKind::ALL {
-        assert_eq!(now.of_kind(kind), recorded.of_kind(kind), "{kind:?}");
+        assert_eq!(now.bytes_of(kind), recorded.bytes_of(kind), "{kind:?}");
     }
 }
 
@@ -59,10 +59,10 @@ fn a_recorded_rank_updates_its_parts_and_holds_the_whole_for_a_while() {
     // Each of 15 tensors has blocks of 512 bytes.
     for (kind, times) in [(MemoryKind::Parameters, 1), (MemoryKind::Optimizer, 2)] {
         let bytes = (4 * times * PART) as u64;
-        assert!((bytes..bytes + 15 * 512 * times as u64).contains(&peak.of_kind(kind)), "{kind:?}");
+        assert!((bytes..bytes + 15 * 512 * times as u64).contains(&peak.bytes_of(kind)), "{kind:?}");
     }
     let all = (4 * ALL) as u64;
-    assert!(peak.of_kind(MemoryKind::Activations) > all, "{}", peak.of_kind(MemoryKind::Activations));
+    assert!(peak.bytes_of(MemoryKind::Activations) > all, "{}", peak.bytes_of(MemoryKind::Activations));
 }
 
 #[test]

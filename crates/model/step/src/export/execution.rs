@@ -114,7 +114,7 @@ impl NodeIds {
     fn assign(export: &Export<'_>, begins: &[OpId], free: u64) -> NodeIds {
         let step = export.step;
         let tids = tids(export);
-        let kept = export.trace.and_then(|trace| Some((trace, kept(trace, step, begins, &tids)?)));
+        let kept = export.trace.and_then(|trace| Some((trace, recorded_ids(trace, step, begins, &tids)?)));
         let (of_op, of_thread): (FxHashMap<OpId, u64>, TiVec<HostThreadId, u64>) = match kept {
             Some((trace, threads)) => {
                 let id = |op: OpId| Some((op, trace.nodes.id[step.ops[op].node?.index()]));
@@ -142,7 +142,7 @@ impl NodeIds {
 }
 
 /// The ids of the threads, where all nodes can keep theirs: each was recorded, and they increase in the order of begins.
-fn kept(
+fn recorded_ids(
     trace: &ExecutionGraph,
     step: &Step,
     begins: &[OpId],
@@ -224,7 +224,7 @@ impl File<'_> {
             kernel_backend: name(|noted| noted.kernel_backend).to_owned(),
             kernel_file: name(|noted| noted.kernel_file).to_owned(),
         };
-        let [inputs, outputs] = self.values.of_op(op);
+        let [inputs, outputs] = self.values.op(op);
         Node {
             id: self.ids.of_op.get(&op).map_or(0, |id| *id),
             name: &row.name,
