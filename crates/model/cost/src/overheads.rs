@@ -69,7 +69,7 @@ struct Span {
 impl Overheads {
     /// Collects the overheads of all steps, with the profiler's measured cost subtracted gap by gap.
     pub fn measured(graph: &StepGraph, profiler: &ProfilerCost) -> Overheads {
-        Overheads::collect(graph, &Correction::Measured(profiler.of_gaps(graph)))
+        Overheads::collect(graph, &Correction::Measured(profiler.gap_costs(graph)))
     }
 
     /// Collects them in the published way: 2 µs subtracted per host event, 4 µs per device event.

@@ -113,7 +113,7 @@ impl DeviceProfile {
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =
-            calls.iter().map(|(call, ctx)| Some(call.parts()?.map(|part| ctx.of_part(part)))).collect();
+            calls.iter().map(|(call, ctx)| Some(call.parts()?.map(|part| ctx.for_part(part)))).collect();
         let mut whole = Vec::with_capacity(calls.len());
         for (&given, split) in calls.iter().zip(&split) {
             match split {
@@ -167,7 +167,7 @@ impl DeviceProfile {
     }
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
-        let Some(lent) = &self.lent else { return self.price_by_models(group, choice, &self.spec) };
+        let Some(lent) = &self.transferred else { return self.price_by_models(group, choice, &self.spec) };
         let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
             estimates.into_iter().map(|estimate| lent.widened(estimate)).collect()
         };

@@ -65,9 +65,11 @@ pub fn fit_onto(
         1 + (1..).take_while(|at| sweep.keys().any(|key| key.starts_with(&format!("later{at}_")))).count();
     sweep.extend(later.into_iter().map(|(key, value)| (format!("later{number}_{key}"), value)));
     let (device, unfitted) = (spec, profile.unfitted.clone());
-    let onto = profile.lent.as_ref().map(|lent| lent.from.clone());
-    let mut families: BTreeMap<String, _> =
-        kept(profile).into_iter().map(|(header, models)| (header.name.clone(), (header, models))).collect();
+    let onto = profile.transferred.as_ref().map(|lent| lent.from.clone());
+    let mut families: BTreeMap<String, _> = own_parts(profile)
+        .into_iter()
+        .map(|(header, models)| (header.name.clone(), (header, models)))
+        .collect();
     for fitted in fitted {
         match fitted {
             Fit::Family(fitted) => {
@@ -93,8 +95,8 @@ pub fn fit_onto(
 }
 
 /// A profile's own parts: all of it; for transferred models, their headers, and the stages of this GPU's own sweeps.
-fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
-    let Some(lent) = profile.lent.clone() else { return profile.into_families() };
+fn own_parts(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
+    let Some(lent) = profile.transferred.clone() else { return profile.into_families() };
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
         let told = lent.layer.families.iter().find(|told| told.name == header.name);
         let stages = lent.layer.family(&header.name).to_vec();
