@@ -125,8 +125,8 @@ impl Tables {
     }
 
     /// The same tables, with pooled rows returned table by table.
-    pub(super) fn apart(self) -> Tables {
-        Tables { spread: self.spread.map(Spread::apart), ..self }
+    pub(super) fn separate(self) -> Tables {
+        Tables { spread: self.spread.map(Spread::separate), ..self }
     }
 
     /// The widths of the tables' rows.

@@ -93,7 +93,7 @@ impl Part {
 
     /// Number of its rows in the GPU's memory.
     #[must_use]
-    pub fn held(&self) -> i64 {
+    pub fn rows_on_gpu(&self) -> i64 {
         self.cache.map_or(self.size[0], |cache| cache.rows)
     }
 }

@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
     let list = std::slice::from_ref(bucket);
     let asked = inputs![list, Input::None, Input::None, Input::None, true, -1_i64];
-    let told = told(CollectiveKind::AllReduce, "allreduce", [bucket.numel(); 2]);
+    let told = attributes(CollectiveKind::AllReduce, "allreduce", [bucket.numel(); 2]);
     run(e, asked, told, &Input::Tensors(list), None);
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     let asked = inputs![list, Input::None, 0_i64, 0_i64, true, -1_i64];
     let told = CollectiveAttributes {
         dtype: x.dtype,
-        ..told(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2])
+        ..attributes(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2])
     };
     run(e, asked, told, &Input::Tensors(list), None);
 }
@@ -50,7 +50,7 @@ fn exchanged(e: &mut Eager, function: &str, x: &Tensor, sent: &[i64], received: 
 fn exchanged_in(e: &mut Eager, x: &Tensor, sent: &[i64], received: &[i64]) -> Tensor {
     let result = fill::new_empty(e, x, &[received.iter().sum()]);
     let asked = inputs![&result, x, Input::None, received, sent, false, -1_i64];
-    let told = told(CollectiveKind::AllToAll, "all_to_allv", [x.numel(), result.numel()]);
+    let told = attributes(CollectiveKind::AllToAll, "all_to_allv", [x.numel(), result.numel()]);
     run(e, asked, told, &Input::Tensor(x), Some([sent, received]));
     result
 }
@@ -61,7 +61,8 @@ pub(crate) fn reduce_scatter(e: &mut Eager, x: &Tensor, ranks: i64) -> Tensor {
     let result = e.node("ReduceScatter", OP, inputs![x], |e| {
         let result = fill::new_empty(e, x, &shape);
         let asked = inputs![&result, x, Input::None, Input::None, false, -1_i64];
-        let told = told(CollectiveKind::ReduceScatter, "_reduce_scatter_base", [x.numel(), result.numel()]);
+        let told =
+            attributes(CollectiveKind::ReduceScatter, "_reduce_scatter_base", [x.numel(), result.numel()]);
         run(e, asked, told, &Input::Tensor(x), None);
         result
     });
@@ -74,7 +75,7 @@ fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
     let x = &crate::ops::views::contiguous_of(e, x);
     let result = fill::new_empty(e, x, whole);
     let asked = inputs![&result, x, Input::None, false, -1_i64];
-    let told = told(CollectiveKind::AllGather, "_allgather_base", [x.numel(), result.numel()]);
+    let told = attributes(CollectiveKind::AllGather, "_allgather_base", [x.numel(), result.numel()]);
     run(e, asked, told, &Input::Tensor(x), None);
     result
 }
@@ -88,7 +89,7 @@ struct CollectiveAttributes {
     dtype: Dtype,
 }
 
-fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> CollectiveAttributes {
+fn attributes(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> CollectiveAttributes {
     CollectiveAttributes { kind, operation, elements, dtype: Dtype::F32 }
 }
 
