@@ -37,7 +37,7 @@ mod state;
 
 pub use bound::bound;
 pub use memory::{DoesNotFit, MemoryPlace};
-pub use near::near;
+pub use near::neighbours;
 pub use problem::{Cut, Load, Plan, Problem, Table, TablePlacement, Way};
 use state::State;
 
