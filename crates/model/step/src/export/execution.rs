@@ -56,7 +56,7 @@ const USER: u8 = 7;
 /// Where the trace is not the one that the step was made with.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     let begins = order::begins(export);
-    let ends = Ends::find(export.step, &begins);
+    let ends = OpEnds::find(export.step, &begins);
     let values = Values::new(export);
     let identities = Identities::assign(export, &values, &begins, &ends);
     let ids = NodeIds::assign(export, &begins, identities.first_free());
@@ -79,21 +79,21 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
 }
 
 /// Ops that end once an op has begun: the op itself where it has no ops inside, and those around it of which it is the last.
-struct Ends<'s> {
+struct OpEnds<'s> {
     step: &'s Step,
     /// For each op, the last to begin inside it.
     last: TiVec<OpId, Option<OpId>>,
 }
 
-impl<'s> Ends<'s> {
-    fn find(step: &'s Step, begins: &[OpId]) -> Ends<'s> {
+impl<'s> OpEnds<'s> {
+    fn find(step: &'s Step, begins: &[OpId]) -> OpEnds<'s> {
         let mut last: TiVec<OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for &op in begins {
             for around in step.around(op) {
                 last[around] = Some(op);
             }
         }
-        Ends { step, last }
+        OpEnds { step, last }
     }
 
     fn after(&self, begun: OpId) -> impl Iterator<Item = OpId> {

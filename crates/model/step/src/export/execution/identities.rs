@@ -7,7 +7,7 @@ use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
 use super::values::{Object, TensorRef, ValueText, Values};
-use super::{Ends, free};
+use super::{OpEnds, free};
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -83,7 +83,12 @@ impl<T: Copy + Eq + Hash> Lives<T> {
 }
 
 impl Identities {
-    pub fn assign(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
+    pub fn assign(
+        export: &Export<'_>,
+        values: &Values<'_>,
+        begins: &[OpId],
+        ends: &OpEnds<'_>,
+    ) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |object: Object| Some(trace?.tensors.get(object.recorded?).raw_id);
         let known = RecordedStorages::from_step(step);
