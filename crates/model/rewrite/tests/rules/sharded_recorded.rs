@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 use crate::recorded;
 
-use recorded::{Recorded, counts, launches, other};
+use recorded::{RecordedStep, counts, launches, other};
 use steptime_aten::Arg;
 use steptime_rewrite::{Blocks, Checkpoint, Error, FullySharded};
 use steptime_step::{MemoryKind, Peak, Step, schedule};
@@ -18,7 +18,7 @@ fn blocks() -> Blocks {
     "module:Blocks.down.*,module:Blocks.up.*".parse().expect("two paths")
 }
 
-fn peak(of: &Recorded, step: &Step) -> Peak {
+fn peak(of: &RecordedStep, step: &Step) -> Peak {
     Peak::find(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
@@ -32,7 +32,7 @@ fn updated(step: &Step) -> i64 {
 
 #[test]
 fn named_blocks_are_sharded_as_the_script_shards_them() {
-    let (before, after) = (Recorded::open("blocks"), Recorded::open("blocks_sharded"));
+    let (before, after) = (RecordedStep::open("blocks"), RecordedStep::open("blocks_sharded"));
     let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
@@ -46,14 +46,14 @@ fn named_blocks_are_sharded_as_the_script_shards_them() {
 /// The memory of scalars in the forward pass is reused by scalars in the optimizer's step.
 #[test]
 fn numbers_of_the_forward_pass_are_no_parameters() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let changed = before.after(&[&FullySharded::new(8)]).expect("it applies");
     assert_eq!((updated(&before.step), updated(&changed)), (ALL, PART));
 }
 
 #[test]
 fn a_recorded_rank_updates_its_parts_and_holds_the_whole_for_a_while() {
-    let after = Recorded::open("blocks_sharded");
+    let after = RecordedStep::open("blocks_sharded");
     assert_eq!(updated(&after.step), PART);
     let peak = peak(&after, &after.step);
     // Each of 15 tensors has blocks of 512 bytes.
@@ -67,7 +67,7 @@ fn a_recorded_rank_updates_its_parts_and_holds_the_whole_for_a_while() {
 
 #[test]
 fn the_model_alone_is_gathered_once() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let gathers = |blocks: Blocks| {
         let step = before.after(&[&FullySharded { blocks, ..FullySharded::new(8) }]).expect("it applies");
         counts(&step)["c10d::_allgather_base_"]
@@ -78,7 +78,7 @@ fn the_model_alone_is_gathered_once() {
 
 #[test]
 fn named_blocks_are_computed_again() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let rule = |blocks| Checkpoint { segments: None, blocks };
     let Err(Error::NothingToDo { reason }) = before.after(&[&rule(Blocks::Repeated)]) else {
         panic!("none follows another")
@@ -97,7 +97,7 @@ fn named_blocks_are_computed_again() {
 
 #[test]
 fn copies_over_lists_bring_as_many_numbers_as_recorded() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let listed = |step: &Step| -> i64 {
@@ -111,5 +111,5 @@ fn copies_over_lists_bring_as_many_numbers_as_recorded() {
         counts.sum()
     };
     assert!(listed(&changed) > 0);
-    assert_eq!(listed(&changed), listed(&Recorded::open("blocks_sharded").step));
+    assert_eq!(listed(&changed), listed(&RecordedStep::open("blocks_sharded").step));
 }
