@@ -123,7 +123,7 @@ impl Overheads {
     }
 
     /// Returns all samples of one kind, for any name.
-    pub fn of_kind(&self, kind: Overhead) -> Vec<Nanos> {
+    pub fn samples_of_kind(&self, kind: Overhead) -> Vec<Nanos> {
         self.samples.iter().filter(|((k, _), _)| *k == kind).flat_map(|(_, t)| t.iter().copied()).collect()
     }
 
@@ -141,7 +141,7 @@ impl Overheads {
 
     /// Returns the same for all samples of a kind.
     pub fn published_mean_of_kind(&self, kind: Overhead) -> Nanos {
-        mean_within_iqr(&self.of_kind(kind))
+        mean_within_iqr(&self.samples_of_kind(kind))
     }
 }
 
