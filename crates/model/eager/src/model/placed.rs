@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{Description, Table};
-use super::parallel::{Cache, Cutting, Home, Parallel, Part};
+use super::parallel::{Cache, Home, Parallel, Part, Sharding};
 use crate::error::Problem;
 
 /// Maximum number of GPUs of a job.
@@ -74,8 +74,8 @@ impl Description {
                     own(part.size, [over, wanted], part.offset[1] == 0, cache_numbers(part));
                 }
                 match cutting {
-                    Cutting::Rows if part.gpu > 0 => {}
-                    Cutting::Rows => added.push((-1, at, 0, table.columns, 1)),
+                    Sharding::Rows if part.gpu > 0 => {}
+                    Sharding::Rows => added.push((-1, at, 0, table.columns, 1)),
                     _ => moved.push((i64::from(part.gpu), at, part.offset[1], part.size[1], over)),
                 }
             }

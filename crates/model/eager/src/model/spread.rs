@@ -8,7 +8,7 @@
 use steptime_aten::Dtype;
 
 use super::file::{Description, Table};
-use super::parallel::{Cutting, Home, Part};
+use super::parallel::{Home, Part, Sharding};
 use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
@@ -73,7 +73,7 @@ impl Spread {
             };
             match &homes[number] {
                 Home::Everywhere => copied.push(whole),
-                home @ Home::Parts(parts) if home.cutting(of.gpus()) == Cutting::Rows => {
+                home @ Home::Parts(parts) if home.cutting(of.gpus()) == Sharding::Rows => {
                     let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
                     let rows = own.map_or(1, |part| part.rows_on_gpu().max(1));
                     let lookups = own.map_or(0, |part| part.lookups(all, table.rows));
@@ -111,7 +111,7 @@ impl Spread {
     }
 
     /// The pieces of a rank, in the order of lookups.
-    pub(super) fn of_rank(&self, rank: i64) -> impl Iterator<Item = Piece> {
+    pub(super) fn pieces_on(&self, rank: i64) -> impl Iterator<Item = Piece> {
         let own: Vec<Piece> = self.moved.iter().filter(|piece| piece.gpu == Some(rank)).copied().collect();
         own.into_iter().chain(self.added.clone()).chain(self.copied.clone())
     }
