@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""PyTorch for a machine without a GPU, from the wheel that everyone gets: `python3 .ci/cpu-torch.py FOLDER`.
+"""Installs PyTorch for a machine without a GPU, from PyPI's wheel: `python3 .ci/cpu_torch.py FOLDER`.
 
-The wheel of PyTorch on PyPI wants two gigabytes of CUDA's libraries beside it before it loads, though on a CPU none of
-their functions is ever called for. This installs PyTorch and what it needs in Python, and for each library that is
-missing one of the same name, whose functions all answer "no device" (error 100 of CUDA). It needs a C compiler.
+PyTorch's wheel on PyPI needs two gigabytes of CUDA libraries to load, although on a CPU none of their functions is
+called. This script installs PyTorch and its Python dependencies, and in place of each missing library a stub of the
+same name, whose functions all return "no device" (error 100 of CUDA). It needs a C compiler.
 Prints the folder to put on LD_LIBRARY_PATH.
 """
 
@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 TORCH = "torch==2.11.0"
-# What PyTorch and the tests need in Python.
+# Python dependencies of PyTorch and of the tests.
 BESIDE = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy", "pyarrow", "pytest", "mypy"]
-# What reads our tables, watches loops, runs notebooks.
+# Readers of tables, trainers, and runners of notebooks.
 BESIDE += ["pandas", "polars", "duckdb", "matplotlib", "nbclient", "ipykernel", "transformers", "psutil", "pyyaml", "tqdm", "packaging"]
-# The same, which would bring CUDA's libraries along.
+# More of them, whose own dependencies would install CUDA's libraries.
 ALONE = ["lightning", "lightning-utilities", "torchmetrics", "accelerate"]
-# Those that the system has, and those that are only opened where there is a GPU.
+# Libraries of the system, and libraries that are only opened with a GPU.
 THERE = re.compile(r"lib(c|m|dl|rt|gcc_s|stdc\+\+|pthread|gomp|cuda|nvrtc|cusolver)\.so|ld-linux")
 
 
@@ -39,7 +39,7 @@ def install(folder):
 
 
 def wanted(library):
-    """The libraries that one needs, and the functions it takes from others: name and version."""
+    """Libraries that a library needs, and functions that it imports: name and version."""
     needs = re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-dW", str(library)))
     taken = re.findall(r"UND (\S+)@(\S+)", run("readelf", "--dyn-syms", "-W", str(library)))
     bare = re.findall(r"UND ([A-Za-z]\w+)$", run("readelf", "--dyn-syms", "-W", str(library)), re.MULTILINE)
@@ -47,14 +47,14 @@ def wanted(library):
 
 
 def answer(name):
-    """A function of CUDA where there is no device."""
+    """C code of a stub for a function of CUDA, as on a machine without a device."""
     if "String" in name or "GetErrorName" in name:
         return f'const char* {name}(void) {{ return "no CUDA on this machine"; }}\n'
     return f"long {name}(void) {{ return 100; }}\n"
 
 
 def stand_ins(libraries, place):
-    """Makes what is missing beside the libraries; functions of no version go into the first."""
+    """Makes stubs of the missing libraries; functions without a version go into the first one."""
     place.mkdir(exist_ok=True)
     here = {library.name for library in libraries}
     missing, bare, versions = [], set(), {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that docs/src/dependencies.md names each crate that the Cargo.toml files depend on, with its users and a reason.
+"""Checks that docs/src/dependencies.md lists each external crate of the Cargo.toml files, with its users and a reason.
 
-With `--write` it brings the table up to date, but for the reasons of new crates. Uses the standard library only.
+With `--write` it updates the table, except for the reasons of new crates. Uses the standard library only.
 """
 
 import re
@@ -20,7 +20,7 @@ OURS = "steptime"
 
 
 def needed() -> dict:
-    """The users of each crate of others, those that only test with it with a star."""
+    """Users of each external crate; those that use it only in tests have a star."""
     found: dict = {}
     for path in MANIFESTS:
         manifest = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def needed() -> dict:
                 for name in part.get(kind, {}):
                     if name != OURS and not name.startswith(OURS + "-"):
                         found.setdefault(name, set()).add(user + star)
-    # Who uses a crate needs no star beside for its tests.
+    # A crate that uses a dependency outside tests has no second entry with a star.
     return {
         name: {user for user in users if not user.endswith("*") or user[:-1] not in users}
         for name, users in found.items()
@@ -38,13 +38,13 @@ def needed() -> dict:
 
 
 def told() -> dict:
-    """The rows of the table: the users of each crate, and its reason."""
+    """Rows of the table: users of each crate, and its reason."""
     rows = re.findall(r"^\| ([\w-]+) \| ([^|]+) \| ([^|]*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     return {name: (set(users.split(", ")), reason.strip()) for name, users, reason in rows if name != "crate"}
 
 
 def write() -> None:
-    """Brings rows and users up to date; reasons stay."""
+    """Updates rows and users; keeps reasons."""
     page, reasons = PAGE.read_text(encoding="utf-8"), {name: reason for name, (_, reason) in told().items()}
     head = "| crate | used by | for |\n|---|---|---|\n"
     front, _, rest = page.partition(head)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the documentation: every relative link leads to a file that exists, and to a heading of it where one is named.
+"""Checks the documentation: the file of every relative link exists, and so does its heading if the link has one.
 
-Paths of the repository that a page names without a link must exist, too. Checks the book beside that: each page is in
-SUMMARY.md, and book.toml can be read. Uses the standard library only.
+Paths of the repository that a page mentions without a link must exist, too. Also checks the book: each page is in
+SUMMARY.md, and book.toml is valid. Uses the standard library only.
 """
 
 import re
@@ -15,30 +15,31 @@ SUMMARY = BOOK / "src/SUMMARY.md"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     *(ROOT / folder / "README.md" for folder in ("profiles", "python", "examples")),
+    *sorted(ROOT.glob("lab/**/*.md")),
     *sorted(ROOT.glob("crates/*/*/README.md")),
     *sorted((BOOK / "src").glob("**/*.md")),
 ]
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//")
-PATH = re.compile(r"(?<![\w./-])(?:crates|benches|\.ci)/[\w./-]*\w")
+PATH = re.compile(r"(?<![\w./-])(?:crates|benches|lab|\.ci)/[\w./-]*\w")
 CODE = re.compile(r"`[^`\n]*`")
 
 
 def text(path: Path) -> str:
-    """A page without its code; lines keep their numbers."""
+    """Text of a page without its code blocks; line numbers stay the same."""
     lines, fence, after_blank = [], False, True
     for line in path.read_text(encoding="utf-8").split("\n"):
         if line.lstrip().startswith("```"):
             fence, line = not fence, ""
         block = fence or (line.startswith("    ") and after_blank)
-        # A code block goes on over lines that are indented likewise.
+        # A code block continues over indented lines.
         after_blank = block or not line.strip()
         lines.append("" if block else line)
     return "\n".join(lines)
 
 
 def anchors(path: Path) -> set:
-    """What links to the headings of a page say after their #."""
+    """Anchors of the headings of a page, without their #."""
     found: dict = {}
     made = set()
     for heading in re.findall(r"^#{1,6}\s+(.+?)\s*#*$", text(path), re.MULTILINE):
@@ -51,9 +52,9 @@ def anchors(path: Path) -> set:
 
 
 def links(path: Path) -> list:
-    """The relative links of a page, each with its line."""
+    """Relative links of a page, each with its line."""
     page = text(path)
-    # The words of a link may be code; only its target counts.
+    # The text of a link may be code; only its target counts.
     page = CODE.sub(lambda code: "`" * len(code.group()), page)
     found = []
     for match in LINK.finditer(page):
@@ -64,7 +65,7 @@ def links(path: Path) -> list:
 
 
 def wrong(page: Path, target: str) -> str:
-    """What is wrong with a link; nothing where it is right."""
+    """Error of a link; empty if it is correct."""
     name, _, fragment = target.partition("#")
     there = (page.parent / name).resolve() if name else page
     if not there.exists():
@@ -77,7 +78,7 @@ def wrong(page: Path, target: str) -> str:
 
 
 def book() -> list:
-    """What is wrong with the book."""
+    """Errors of the book."""
     listed = {(SUMMARY.parent / target).resolve() for _, target in links(SUMMARY)}
     pages = {page for page in PAGES if SUMMARY.parent in page.parents and page != SUMMARY}
     found = [f"{page.relative_to(ROOT)}: not in SUMMARY.md" for page in sorted(pages - listed)]

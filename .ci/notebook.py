@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a notebook from its beginning: python .ci/notebook.py examples/notebook.ipynb [--write]
 
-Runs it in a folder that is thrown away. With --write what it printed is kept in it. Needs nbclient and ipykernel.
+Runs it in a temporary folder. With --write, the output is stored in the notebook. Needs nbclient and ipykernel.
 """
 
 import sys
@@ -13,14 +13,14 @@ from nbclient import NotebookClient
 
 
 def main() -> None:
-    """Runs the notebook; what a cell raises ends it."""
+    """Runs the notebook; an exception of a cell ends it."""
     path = Path(sys.argv[1])
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     if "--write" in sys.argv[2:]:
         for cell in notebook.cells:
-            # What this machine says of itself is of no use to others.
+            # Metadata of this machine is irrelevant to readers.
             cell.metadata.clear()
             if cell.cell_type == "code":
                 cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the Python of a page as it is written: python .ci/python_lines.py README.md docs/src/python.md
+"""Runs the Python blocks of a page: python .ci/python_lines.py README.md docs/src/python.md
 
-The blocks of a page run one after the other in one namespace, in a folder of their own that is thrown away. Needs steptime and
-what the page imports.
+The blocks of a page run in order in one namespace, in a temporary folder. Needs steptime and the imports of the page.
 """
 
 import os
@@ -13,12 +12,12 @@ import time
 from pathlib import Path
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# Lines that are not to be run say so above the block.
+# Marks a block, in the line above it, that is not run.
 NOT_RUN = "<!-- not run -->\n"
 
 
 def run(page: Path) -> None:
-    """Runs the blocks of a page; what one raises ends all."""
+    """Runs the blocks of a page; an exception ends the program."""
     text = page.read_text(encoding="utf-8")
     names: dict = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):

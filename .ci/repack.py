@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compresses a wheel as small as its format allows: repack.py WHEEL OUT. Needs `deflate` (libdeflate) from PyPI."""
+"""Recompresses a wheel to the smallest size: repack.py WHEEL OUT. Needs `deflate` (libdeflate) from PyPI."""
 
 import sys
 import zipfile
@@ -8,7 +8,7 @@ import deflate
 
 
 class Whole:
-    """What zipfile wants of a compressor; compresses all at the end."""
+    """A compressor for zipfile, which compresses all data at the end."""
 
     def __init__(self) -> None:
         self.parts = []

@@ -1,9 +1,9 @@
-"""Finds what kernels take longer beside collectives: python benches/beside.py JOB ... --out benches/results/beside.json
+"""Measures the slowdown of kernels during collectives: python benches/beside.py JOB ... --out benches/results/beside.json
 
-JOB is a folder with a recording of each rank (`steptime.watch(.., every_rank=True)`). A kernel is known by its place in the step. Where it
-ran beside a collective of another stream in some steps and beside none in others, the medians of both are compared. All ranks leave a
-collective together: the part of the rank that came last is data on its way (`move`), what it takes longer on others is waiting (`wait`).
-Kernels of one shape are one row; every second one, by time, is held out of the fit of the model in `sim/src/sharing/beside.rs`.
+JOB is a folder with a recording of each rank (`steptime.watch(.., every_rank=True)`). A kernel is identified by its position in the step.
+If it overlapped a collective of another stream in some steps and none in others, the medians of both are compared. All ranks leave a
+collective together: on the rank that arrived last its time is data transfer (`move`); the additional time on other ranks is waiting
+(`wait`). Kernels of one shape are one row; every second one, by time, is held out of the fit of the model in `sim/src/sharing/beside.rs`.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from collections import defaultdict
 from pathlib import Path
 
 ALONE, BESIDE = 0.01, 0.9
-"""A kernel that ran beside a collective for at most, and for at least, these shares of its time."""
+"""Largest overlap with a collective of a kernel that counts as alone, and smallest overlap of one that counts as beside, as shares of its time."""
 FEWEST = 4
-"""Kernels of a row."""
+"""Smallest number of kernels of a row."""
 
 
 def steps_of(rank: Path) -> dict:
-    """For each recorded step what it launched, in the order of launches."""
+    """Launched activities of each recorded step, in the order of launches."""
     with gzip.open(rank / "kineto.json.gz", "rt", encoding="utf-8") as text:
         events = [event for event in json.load(text)["traceEvents"] if event.get("ph") == "X"]
     runtime = (event for event in events if event.get("cat") in ("cuda_runtime", "cuda_driver"))
@@ -39,17 +39,17 @@ def steps_of(rank: Path) -> dict:
 
 
 def is_collective(event: dict) -> bool:
-    """Whether it is a kernel of NCCL."""
+    """Whether an event is a kernel of NCCL."""
     return event["name"].startswith("nccl")
 
 
 def overlap(event: dict, start: float, end: float) -> float:
-    """Which share of an event lies between two times."""
+    """Share of an event between two times."""
     return max(0.0, min(event["ts"] + event["dur"], end) - max(event["ts"], start)) / event["dur"]
 
 
 def beside(kernel: dict, met: list) -> tuple:
-    """How a kernel ran: `alone`, `wait`, `move` or another way (`None`); and the collective beside it."""
+    """State of a kernel, `alone`, `wait`, `move` or None for others, and the collective that it overlaps."""
     shares, longest = {"wait": 0.0, "move": 0.0}, (0.0, None)
     for collective, moving in met:
         if collective["args"]["stream"] == kernel["args"]["stream"]:
@@ -66,7 +66,7 @@ def beside(kernel: dict, met: list) -> tuple:
 
 
 def shape(event: dict) -> tuple:
-    """How it is launched."""
+    """Launch geometry of a kernel."""
     args = event["args"]
     return tuple(args["grid"]), tuple(args["block"]), args["registers per thread"], args["shared memory"]
 
@@ -98,7 +98,7 @@ def compare(job: Path, rows: dict) -> None:
 
 
 def launch(of: tuple) -> dict:
-    """A launch as it is written."""
+    """A launch geometry as a dictionary."""
     return dict(zip(("grid", "block", "registers", "shared"), of))
 
 

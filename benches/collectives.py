@@ -1,15 +1,15 @@
 """Fits the curves of collectives, and scores them: python benches/collectives.py [--write]
 
-A collective takes `alpha + root * sqrt(v) + v / rate` once all ranks are there: `v` is what goes over each GPU's link, `alpha` the way
-there and back, `root` what is lost because chunks follow one another. One curve a GPU, operation and number of ranks, by least
-squares of relative errors with outliers held back. `--write` puts the curves into profiles/collectives.toml.
+A collective takes `alpha + root * sqrt(v) + v / rate` after all ranks have arrived: `v` is the volume over each GPU's link, `alpha` the
+latency of a round trip, `root` the loss by pipelining chunks. One curve per GPU, operation and number of ranks, by least squares of
+relative errors with reduced weight of outliers. `--write` writes the curves to profiles/collectives.toml.
 
     benches/results/collectives/published.csv.gz   nccl-tests, one node, half precision, out of place; per-rank buffers in bytes:
         all_reduce the buffer, all_gather the output, reduce_scatter and all_to_all the input. From ai-dynamo/aiconfigurator
-        (Apache-2.0) at 095f58a, aic-core/src/aiconfigurator_core/systems/data/*/comm/nccl; l40s from */comm/sglang/0.5.12, for its
+        (Apache-2.0) at 095f58a, aic-core/src/aiconfigurator_core/systems/data/*/comm/nccl; l40s from */comm/sglang/0.5.12, because its
         table of nccl-tests is of a host without peer access between sockets.
 
-Errors printed are of sizes held out: each size is predicted by a curve fitted on the others of its table.
+Printed errors are of held-out sizes: each size is predicted by a curve fitted on the others of its table.
 """
 
 import csv
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 DATA = HERE / "results" / "collectives" / "published.csv.gz"
 PROFILE = HERE.parent / "profiles" / "collectives.toml"
 
-# What one GPU's link moves in one direction, by specification, GB/s; its network beside it, GB/s a GPU; GPUs of a node.
+# Rate of a GPU's link in one direction, by specification, GB/s; rate of its network, GB/s per GPU; GPUs per node.
 SYSTEMS = {
     "a100": ("NVLink 3, NVSwitch", 300, 25, 8),
     "h100": ("NVLink 4, NVSwitch", 450, 50, 8),
@@ -34,7 +34,7 @@ SYSTEMS = {
     "rtx-pro-6000": ("PCIe 5 x16", 64, 50, 8),
     "l40s": ("PCIe 4 x16", 32, 25, 8),
 }
-# GPUs without a table: curves of another, with rates in proportion to their links.
+# GPUs without a table, which use the curves of another one with rates in proportion to their links.
 LIKE = {
     "l40": ("PCIe 4 x16", 32, 25, 8, "l40s"),
     "a40": ("PCIe 4 x16", 32, 25, 8, "l40s"),
@@ -45,17 +45,17 @@ LIKE = {
     "titan-xp": ("PCIe 3 x16", 16, 12.5, 8, "rtx-pro-6000"),
     "l4": ("PCIe 4 x16", 32, 12.5, 8, "rtx-pro-6000"),
 }
-HEAD = """# How long collectives take once all ranks are there, by GPU, operation and number of ranks of one node: fitted by
-# benches/collectives.py, which says how and on what. The source of all is ai-dynamo/aiconfigurator (Apache-2.0) at 095f58a.
-#   link_gbs     what a GPU's link moves in one direction, by specification
-#   network_gbs  what its network moves, a GPU, by specification
-#   like         a GPU whose curves are taken, rates in proportion to the links
-#   curve        operation, ranks, alpha (us), root (us for each square root of a KiB), rate (GB/s), half-width of 90 % (logarithm)
+HEAD = """# Time of collectives after all ranks have arrived, by GPU, operation and number of ranks of one node, fitted by
+# benches/collectives.py, which describes the method and the data. All are from ai-dynamo/aiconfigurator (Apache-2.0) at 095f58a.
+#   link_gbs     rate of a GPU's link in one direction, by specification
+#   network_gbs  rate of its network per GPU, by specification
+#   like         another GPU whose curves are used, with rates in proportion to the links
+#   curve        operation, ranks, alpha (us), root (us per square root of a KiB), rate (GB/s), half-width of 90 % (logarithm)
 """
 
 
 def volume(op: str, ranks: int, size: np.ndarray) -> np.ndarray:
-    """What goes over each GPU's link."""
+    """Volume over each GPU's link."""
     share = (ranks - 1) / ranks
     return size * (2 * share if op == "all_reduce" else share)
 
@@ -71,7 +71,7 @@ def read() -> dict:
 
 
 def fit(moved: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The curve with the least relative errors; what is far off counts less; no part is negative."""
+    """The curve with the smallest relative errors; outliers count less; no part is negative."""
     parts = np.c_[np.ones(len(moved)), np.sqrt(moved / 1024), moved / 1e3]
     weights = np.ones(len(times))
     found = np.zeros(3)
@@ -96,14 +96,14 @@ def at(curve: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
 
 def held_out(moved: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Logarithms of predicted over measured, each size by a curve fitted on all others."""
+    """Logarithms of predicted over measured times, each size by a curve fitted on all others."""
     every = np.arange(len(times))
     off = [np.log(at(fit(moved[every != out], times[every != out]), moved[[out]])[0] / times[out]) for out in every]
     return np.array(off)
 
 
 def main() -> None:
-    """Fits, scores, and writes where asked."""
+    """Fits, prints scores, and writes the curves with `--write`."""
     tables = read()
     text, all_off = [HEAD], []
     for gpu, (link, rate, network, node) in SYSTEMS.items():

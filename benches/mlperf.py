@@ -1,13 +1,13 @@
-"""MLPerf Training's DLRM-DCNv2 on eight GPUs, from its description and specifications: python benches/mlperf.py [STEPTIME] [--write]
+"""Predicts MLPerf Training's DLRM-DCNv2 on eight GPUs from its description and specifications: python benches/mlperf.py [STEPTIME] [--write]
 
-Predicts each system with the program (default: `steptime`), and prints what was measured beside it. No kernel of this model was
-measured, and of no GPU but the H200 and the H100 any: nothing is fitted to these runs. `--write` writes benches/results/mlperf.json.
+Predicts each system with the program (default: `steptime`), and prints predicted and measured times. No kernel of this model was
+measured, and only the H200 and the H100 have measured kernels: nothing is fitted to these runs. `--write` writes benches/results/mlperf.json.
 
-    examples/models/dlrm_dcnv2_mlperf.toml   the model, with tables where NVIDIA's planner puts them
-    benches/mlperf/hugectr.toml              what HugeCTR does otherwise than PyTorch, as changes of every rank's step
+    examples/models/dlrm_dcnv2_mlperf.toml   the model, with tables placed as by NVIDIA's planner
+    benches/mlperf/hugectr.toml              differences of HugeCTR from PyTorch, as changes of every rank's step
 
-The step is bounded from both sides: HugeCTR exchanges vectors and gradients beside its bottom MLP, and the simulation has them one
-after the other (`step`); had it nothing else to wait for than its kernels, a rank would take `kernels`.
+The step is bounded from both sides: HugeCTR overlaps the exchange of vectors and gradients with its bottom MLP, and the simulation runs
+them in sequence (`step`); a rank that waits only for its own kernels takes `kernels`.
 
 Measured: medians of published submissions, rounds v3.0 to v5.1 (mlcommons/training_results, Apache-2.0), from the times of
 `eval_start` and `eval_stop` in their logs, evaluation left out.
@@ -23,15 +23,15 @@ ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "examples" / "models" / "dlrm_dcnv2_mlperf.toml"
 CHANGES = ROOT / "benches" / "mlperf" / "hugectr.toml"
 RESULTS = ROOT / "benches" / "results" / "mlperf.json"
-# Gradients are summed as one group of 16-bit numbers, in the memory where they were made. Small tables are on every GPU; that their
-# gradients join that sum, 5 of 37 MB, is left out.
+# Gradients are summed as one group of 16-bit numbers, in place. Small tables are replicated on every GPU; their gradients, 5 of 37 MB of
+# that sum, are left out.
 HUGECTR = ["--send", "fp16", "--bucket-view", "--bucket-mb", "1024", "--copies-apart", "--changes", str(CHANGES)]
 
-# Of the rows looked up in a batch 0.3 to 0.4 are distinct, as HugeCTR's own benchmark assumes of Criteo (`unique_ratio` of its planner,
-# `WGRAD_UNIQUE_RATIO` of its script): 0.35 of 40 million rows by this law, all large tables together.
+# HugeCTR's own benchmark assumes for Criteo that 0.3 to 0.4 of the rows looked up in a batch are distinct (`unique_ratio` of its planner,
+# `WGRAD_UNIQUE_RATIO` of its script). This law gives 0.35 of 40 million rows, over all large tables.
 INDICES = "zipf:1.03"
 
-# Profile, milliseconds measured, submissions.
+# Profile, measured milliseconds, number of submissions.
 SYSTEMS = [
     ("gb200", 2.076, 2),
     ("b200", 2.176, 13),
@@ -46,13 +46,13 @@ SYSTEMS = [
 
 
 def predicted(program: str, device: str, more: list[str]) -> dict:
-    """The answer of the program about a system."""
+    """The program's prediction of a system."""
     words = [program, "predict", str(MODEL), "--device", device, *HUGECTR, *more, "--json"]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
 def row(system: tuple[str, float, int], answer: dict) -> dict:
-    """A system's line of the table."""
+    """The row of a system in the table."""
     device, measured, submissions = system
     moved = dict.fromkeys((call["op"] for call in answer["collectives"]), 0.0)
     for call in answer["collectives"]:
@@ -71,7 +71,7 @@ def row(system: tuple[str, float, int], answer: dict) -> dict:
 
 
 def swapped(rows: list[dict]) -> list[str]:
-    """Pairs whose order is predicted wrongly."""
+    """Pairs of systems whose order is predicted wrongly."""
     pairs = [(one, other) for at, one in enumerate(rows) for other in rows[at + 1 :]]
     wrong = [pair for pair in pairs if (pair[0]["measured_ms"] < pair[1]["measured_ms"]) != (pair[0]["step_ms"] < pair[1]["step_ms"])]
     return [f"{one['device']} and {other['device']}" for one, other in wrong]

@@ -1,8 +1,8 @@
 """Scores `examples/models/*.toml` against recordings of the models that they describe: python benches/models.py RECORDINGS
 
-RECORDINGS is a folder of recordings `NAME_BATCH` of one host, of which those named after a description are scored at
-every batch size. The host profile is fitted for each description on recordings of the folder that are of other models.
-Prints a line a recording, and the mean of absolute errors of step and active time.
+RECORDINGS is a folder of recordings `NAME_BATCH` of one host; those named after a description are scored at every batch
+size. For each description, a host profile is fitted on the folder's recordings of other models.
+Prints a line per recording, and the mean absolute errors of step and active time.
 """
 
 import argparse
@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def asked(program: Path, *arguments: object) -> dict:
-    """The JSON that the program prints."""
+    """JSON answer of the program."""
     command = [str(program), *map(str, arguments), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def fitted(program: Path, recordings: list[Path], name: str, folder: Path) -> Path:
-    """A host profile of all recordings but those of a model."""
+    """A host profile fitted on all recordings except those of a model."""
     others = [path for path in recordings if not path.name.startswith(f"{name}_")]
     profile = folder / f"{name}-host.toml"
     subprocess.run([program, "host", "fit", *others, "-o", profile], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Whole models on GPUs that nothing was measured on: NeuSight's end-to-end labels.
+"""Scores predictions of whole models on GPUs without measurements against NeuSight's end-to-end labels.
 
     git clone https://github.com/sitar-lab/NeuSight
     git clone https://github.com/ai-dynamo/aiconfigurator
@@ -6,15 +6,15 @@
     python benches/neusight_models.py --neusight NeuSight --aiconfigurator aiconfigurator [--captures FOLDER] [--out FILE.json]
 
 No GPU is needed. Each model is made by transformers from NeuSight's configuration, on the meta device, and its execution trace is
-recorded once a batch and mode. It is then predicted for every GPU that has a label. For each GPU the corrections are learnt from the tables
-of all others, as in `other_gpus.py`: boards of one chip are left out together, and an H100 is asked without its layer.
+recorded once per batch size and mode. It is then predicted for every GPU with a label. For each GPU the corrections are learnt from the
+tables of all other GPUs, as in `other_gpus.py`: boards of one chip are left out together, and an H100 is predicted without its layer.
 
-A label is the time between two CUDA events around `model(input_ids)`, and in training that between two more around `loss.backward()`, the
-device idle before each. The loss itself is computed between the two and not timed, and gradients are added to those that are there. So
-what is predicted is the step of forward, loss and backward, less the step of forward and loss, and the step of the forward pass. Labels of
-fused models and of jobs of several GPUs are left out, and GPUs that no profile is of.
+A label is the time between two CUDA events around `model(input_ids)`, and in training also between two events around `loss.backward()`,
+with an idle device before each. The loss is computed between the two and not timed, and gradients are accumulated. The prediction is
+therefore the step of the forward pass, plus the step of forward, loss and backward minus the step of forward and loss. Labels of fused
+models, of jobs on several GPUs and of GPUs without a profile are left out.
 
-Prints tables in Markdown; written to FILE.json: one row a label.
+Prints tables in Markdown; FILE.json has one row per label.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import other_gpus
 
-# The profile of each folder of labels. Nobody's tables of an L4 or of an AMD GPU are learnt from: the corrections that ship know nothing of them.
+# The profile of each folder of labels. The shipped corrections were learnt without tables of an L4 or of an AMD GPU.
 GPUS = {
     "NVIDIA_H100_80GB_HBM3": "h100", "NVIDIA_A100_80GB_PCIe": "a100-80gb-pcie", "NVIDIA_A100-PCIE-40GB": "a100-pcie", "NVIDIA_L4": "l4",
     "Tesla_V100-PCIE-32GB": "v100", "Tesla_P100-PCIE-16GB": "p100", "Tesla_T4": "t4", "Tesla_P4": "p4", "AMD_Instinct_MI210": "mi210",
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def labels(neusight: Path) -> List[Row]:
-    """The labels of one GPU each, with what NeuSight has published for them."""
+    """The labels of single GPUs, with NeuSight's published predictions."""
     published: Dict[Tuple[str, ...], Dict[str, str]] = {}
     with open(neusight / LABELS, encoding="utf-8") as file:
         for line in csv.DictReader(file):
@@ -98,7 +98,7 @@ def number(text: str) -> Optional[float]:
 
 
 def captured(neusight: Path, captures: Path, row: Row) -> Dict[str, Path]:
-    """The execution traces of a label's model: of the forward pass and, where it is trained, of forward and loss, and of all."""
+    """Execution traces of a label's model: of the forward pass and, for training, of forward and loss, and of the whole step."""
     parts = ["forward", "loss", "all"] if row["mode"] == "train" else ["forward"]
     folder = captures / f"{row['model']}-{row['mode']}-{row['sequence']}-{row['batch']}"
     found = {part: folder / part for part in parts}
@@ -114,7 +114,7 @@ def capture(config: Path, row: Row, wanted: Dict[str, Path]) -> None:
     import torch
     import transformers
 
-    # It asks the values of the indices whether some are padding. Tensors without memory have none.
+    # This function reads the values of the indices to find padding; tensors without memory have none.
     setattr(transformers.PreTrainedModel, "warn_if_padding_and_no_attention_mask", lambda *_: None)
     settings = transformers.AutoConfig.from_pretrained(config)
     trained = row["mode"] == "train"
@@ -130,7 +130,7 @@ def capture(config: Path, row: Row, wanted: Dict[str, Path]) -> None:
         indices = torch.ones(row["batch"], row["sequence"], dtype=torch.int64)
     inputs = {"input_ids": indices}
     if settings.model_type == "switch_transformers":
-        # As they are passed there, by place: indices, attention mask, indices of the decoder.
+        # The labels were measured with positional arguments: indices, attention mask, indices of the decoder.
         inputs = {"input_ids": indices, "attention_mask": indices, "decoder_input_ids": indices}
 
     def forward() -> Any:
@@ -149,7 +149,7 @@ def capture(config: Path, row: Row, wanted: Dict[str, Path]) -> None:
 
 
 def routed(layer: Any) -> None:
-    """Lets a layer of experts run where no value tells which expert a token goes to: each takes as many as it may."""
+    """Makes a layer of experts run without values for the routing: each expert gets its maximum number of tokens."""
     import torch
 
     def forward(self: Any, states: Any) -> Tuple[Any, Any]:
@@ -168,7 +168,7 @@ def routed(layer: Any) -> None:
 
 
 class Profiles:
-    """Profiles of GPUs, each without what was measured on it or on its chip."""
+    """Profiles of GPUs, each without measurements on the GPU or its chip."""
 
     def __init__(self, steptime: str, neusight: Path, aiconfigurator: Optional[Path], scratch: Path) -> None:
         self.steptime, self.scratch = steptime, scratch
@@ -178,7 +178,7 @@ class Profiles:
         self.made: Dict[str, str] = {}
 
     def without(self, name: str) -> str:
-        """What `predict --device` takes for a GPU that is left out."""
+        """Argument of `predict --device` for a GPU that is left out."""
         if name not in self.made:
             self.made[name] = name if name in UNTAUGHT else str(self._make(name))
         return self.made[name]
@@ -188,7 +188,7 @@ class Profiles:
         folder.mkdir()
         header = (PROFILES / name / "profile.toml").read_text(encoding="utf-8")
         if name in other_gpus.LIKE_THE_LENDER:
-            # The specification alone: it is lent the models of the lender as they are.
+            # The specification only: the models of the H200 are transferred unchanged.
             header = re.sub(r"^onto = .*\n", "", header, flags=re.M)
             (folder / "profile.toml").write_text(re.split(r"^\[sweep\]|^\[\[family", header, flags=re.M)[0], encoding="utf-8")
             return folder
@@ -199,7 +199,7 @@ class Profiles:
 
 
 def predicted(steptime: str, neusight: Path, captures: Path, profiles: Profiles, row: Row) -> Row:
-    """A label with what is predicted for it."""
+    """A label with its predictions."""
     traces = captured(neusight, captures, row)
     answers = {}
     for how, device in [("left_out", profiles.without(row["profile"])), ("shipped", row["profile"])]:
@@ -224,7 +224,7 @@ def predicted(steptime: str, neusight: Path, captures: Path, profiles: Profiles,
 
 
 def rounded(value: Any) -> Any:
-    """Numbers with as many digits as mean something."""
+    """Numbers rounded to their significant digits."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -278,7 +278,7 @@ def scores(name: str, rows: List[Row]) -> str:
 
 
 def error(rows: Iterable[Row], key: str, against: str = "measured_ms") -> str:
-    """The mean error of a column of the rows that have it."""
+    """Mean absolute error of a column, over the rows that have it."""
     errors = [abs(row[key] / row[against] - 1) for row in rows if row[key]]
     return f"{100 * statistics.mean(errors):.1f} %" if errors else "-"
 

@@ -1,7 +1,7 @@
-"""Jobs from one rank: python benches/one_rank.py RECORDINGS JOBS.. [--steptime PROGRAM]
+"""Scores predictions of jobs from one rank: python benches/one_rank.py RECORDINGS JOBS.. [--steptime PROGRAM]
 
-JOBS are folders of ranks whose `meta.json` tells the measured step. Each is predicted from each of its ranks by itself, and, where RECORDINGS has
-the same model and batch on one GPU, from that with `--world`, tables in turn. Errors are those of the step.
+JOBS are folders of ranks whose `meta.json` has the measured step. Each job is predicted from each of its ranks alone, and, if RECORDINGS has
+the same model and batch size on one GPU, from that with `--world`, with tables placed in turn. Errors are those of the step.
 """
 
 import argparse
@@ -13,18 +13,18 @@ from pathlib import Path
 
 
 def predicted(program: str, *args: str) -> dict:
-    """What `steptime predict` answers."""
+    """JSON answer of `steptime predict`."""
     return json.loads(subprocess.run([program, "predict", *args, "--json"], capture_output=True, text=True, check=True).stdout)
 
 
 def told(answer: dict, measured: float) -> tuple[float, bool]:
-    """The relative error, and whether the interval holds."""
+    """The relative error, and whether the measurement is within the interval."""
     low, high = answer["interval_ms"]
     return answer["step_ms"] / measured - 1, low <= measured <= high
 
 
 def summary(name: str, rows: list[tuple[float, bool]]) -> str:
-    """Means of some rows."""
+    """A line with the means of rows."""
     errors = [abs(error) for error, _ in rows]
     gmae = math.exp(sum(math.log(max(error, 1e-4)) for error in errors) / len(errors))
     inside = sum(holds for _, holds in rows)

@@ -1,12 +1,12 @@
-"""GPUs that nothing was measured on: kernels of tables that others published, each GPU priced by what all others teach.
+"""Scores predictions for GPUs without measurements: published tables of kernels, with each GPU predicted from all others.
 
     git clone https://github.com/sitar-lab/NeuSight
     git clone https://github.com/ai-dynamo/aiconfigurator
     python benches/other_gpus.py --neusight NeuSight --aiconfigurator aiconfigurator [--sweep h100.parquet] [--recordings RECORDINGS]
 
-For each GPU it learns corrections of an H200's models from the tables of all others (`steptime device transfer --without`), boards of one
-chip left out together, and scores the GPU's rows (`steptime device score`). NeuSight's test rows are never learnt from. Without a
-table of a publisher its rows are left out of the answer.
+For each GPU it learns corrections of an H200's models from the tables of all other GPUs (`steptime device transfer --without`), with boards
+of one chip left out together, and scores the GPU's rows (`steptime device score`). NeuSight's test rows are never learnt from. Rows of a
+publisher without a given table are left out.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import tempfile
 from pathlib import Path
 from typing import Dict, List, Optional
 
-# The profile, and the profiles that are left out with it: boards with the same chip.
+# Profiles, each with the profiles that are left out with it: boards with the same chip.
 A100 = ["a100", "a100-pcie", "a100-80gb", "a100-80gb-pcie"]
 NEUSIGHT = {
     "h100": ["h100"], "a100-80gb-pcie": A100, "a100-pcie": A100, "l4": ["l4"], "v100": ["v100"], "p100": ["p100"], "t4": ["t4"],
     "p4": ["p4"],
 }  # fmt: skip
-# The profile, the folder of its system, and the version of vLLM whose table is read.
+# Profiles, each with the folder of its system, and the version of vLLM whose table is read.
 AICONFIGURATOR = {
     "h100": ("h100_sxm", "0.19.0"), "a100-80gb": ("a100_sxm", "0.14.0"), "l40s": ("l40s", "0.14.0"), "b200": ("b200_sxm", "0.19.0"),
 }  # fmt: skip
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--steptime", default="steptime", help="the program")
     options = parser.parse_args()
     engines = tables_of_engines(options.aiconfigurator)
-    # As in the corrections that ship: a GPU of the lender's architecture takes none, and teaches none.
+    # As in the shipped corrections: GPUs of the H200's architecture neither get corrections nor contribute to them.
     others = [path for name, path in engines.items() if name not in LIKE_THE_LENDER]
     learnt = [str(path) for path in training(options.neusight) + others]
     rows: List[Dict[str, str]] = []
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def iterations(steptime: str, recordings: Path) -> None:
-    """Steps of the paper's networks on its GPUs."""
+    """Prints steps of the paper's networks on its GPUs."""
     print("\n| GPU | network | ms, published | predicted | 90 % interval | error |")
     print("|---|---|--:|--:|--:|--:|")
     errors = []
@@ -98,14 +98,14 @@ def iterations(steptime: str, recordings: Path) -> None:
 
 
 def training(neusight: Optional[Path]) -> List[Path]:
-    """NeuSight's rows that are learnt from."""
+    """NeuSight's training rows."""
     if neusight is None:
         return []
     return sorted((neusight / "scripts/asplos/data/dataset/train/collect").glob("*/p2.1.0/*.csv"))
 
 
 def tests(neusight: Optional[Path]) -> List[Path]:
-    """NeuSight's rows that are scored on."""
+    """NeuSight's test rows."""
     if neusight is None:
         return []
     return [neusight / f"scripts/asplos/data/dataset/test/{name}.csv" for name in TESTS]
@@ -127,7 +127,7 @@ def score(steptime: str, tables: List[str], name: str, corrections: Optional[Pat
 
 
 def run(command: List[str]) -> str:
-    """The output of a command; warnings of rows that are left out are not shown."""
+    """Output of a command, without warnings of rows that are left out."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)

@@ -1,10 +1,10 @@
-"""Models of other people's packages: the step measured on this GPU, and predicted from Python without it.
+"""Compares measured and predicted steps of third-party models: measured on this GPU, and predicted from Python without it.
 
     python benches/others.py [NAME...] --device h200 --out FILE.json        (needs a GPU, steptime, and the packages)
 
-Each model runs in a process of its own. `steptime.watch` records its loop on the GPU: the step without the profiler is the truth.
+Each model runs in its own process. `steptime.watch` records its loop on the GPU: the step without the profiler is the reference.
 Then the same step is predicted from that recording, and, as on a laptop, from one step on the CPU and one on the meta device, with
-the host's probe of the recording. Written: one row a model, all answers with their intervals and doubts. Prints a table.
+the host's probe of the recording. FILE.json has one row per model, with all answers, their intervals and doubts. Prints a table.
 """
 
 import argparse
@@ -24,7 +24,7 @@ MODELS = {}
 
 
 def model(make):
-    """Adds a model: makes it, and a batch that it takes with the loss of what it gives."""
+    """Decorator that adds a model: a function that returns the model, a batch, and the loss of the model on a batch."""
     MODELS[make.__name__] = make
     return make
 
@@ -302,7 +302,7 @@ def unet():
 
 
 def trainer(network, loss, optimizer, device):
-    """A step of the plainest loop."""
+    """A step of a plain training loop."""
 
     def train(batch):
         inputs = [each.to(device) for each in batch]
@@ -314,12 +314,12 @@ def trainer(network, loss, optimizer, device):
 
 
 def side(found):
-    """What is kept of a prediction."""
+    """Stored values of a prediction."""
     return {"step_ms": found.step_ms, "interval_ms": found.interval_ms, "active_ms": found.active_ms, "doubts": found.doubts}
 
 
 def one(name, device, keep):
-    """The row of a model; its recording goes to a folder, if one is given."""
+    """The row of a model; its recording is kept in a folder, if one is given."""
     import steptime
 
     torch.manual_seed(1)
@@ -346,13 +346,13 @@ def one(name, device, keep):
                 row[where] = side(steptime.predict(train, data, device=device, host=str(recording)))
                 row[where]["seconds"] = time.perf_counter() - began
                 row[f"{where}_default_host"] = side(steptime.predict(train, data, device=device))
-            except Exception as error:  # one that cannot be had is a row, too
+            except Exception as error:  # a failed prediction is a row, too
                 row[where] = {"error": f"{type(error).__name__}: {error}"[:400]}
     return row
 
 
 def told(rows):
-    """The table, and the mean of the absolute errors."""
+    """Prints the table, and the mean absolute errors."""
     ways = ("own", "priced", "cpu", "meta", "cpu_default_host")
     print(f"{'model':20}{'measured':>10}" + "".join(f"{way[:14]:>16}{'active':>9}" for way in ways))
     errors = {way: [] for way in ways}
@@ -375,7 +375,7 @@ def told(rows):
 
 
 def main():
-    """Runs each in a process of its own."""
+    """Runs each model in its own process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=", ".join(MODELS))
     parser.add_argument("--device", default="h200")

@@ -1,10 +1,10 @@
-"""Measures pairs of kernels on two streams of a GPU: what the model of shared SMs and bandwidth is fitted on, and scored on.
+"""Measures pairs of kernels on two streams of a GPU, on which the model of shared SMs and bandwidth is fitted and scored.
 
     python benches/overlap.py --out benches/results/overlap.json
 
-A branch is one op, launched again and again. Each pair is captured as CUDA graphs, so that the host does not matter: each branch
-alone, both on one stream, both on two streams. The four are replayed in turn; times are medians. Every kernel is profiled too:
-grid, block, registers, shared memory and time are what the model knows of it. Pairs marked `held` are never fitted on.
+A branch is one op, launched repeatedly. Each pair is captured as CUDA graphs, so that the host does not matter: each branch alone, both
+on one stream, both on two streams. The four are replayed in turn; times are medians. Every kernel is profiled too: the model uses its
+grid, block, registers, shared memory and time. Pairs marked `held` are never fitted on.
 Needs PyTorch and a GPU; takes a minute. Pairs that fail are left out, and named at the end.
 """
 
@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 DEVICE = "cuda"
 BRANCH_MS = 1.5
-"""How long a branch lasts alone, about."""
+"""Approximate duration of a branch alone."""
 COUNTS = (4, 250)
 ROUNDS, REPLAYS = 6, 8
 
@@ -31,7 +31,7 @@ def random(*shape, dtype=torch.float32):
 
 
 def size(*tensors):
-    """Bytes of tensors."""
+    """Total size of tensors in bytes."""
     return sum(each.numel() * each.element_size() for each in tensors)
 
 
@@ -107,7 +107,7 @@ OPS = {
     for make in (matmul, linear, batched, convolution, pointwise, cast, transposed, softmax, layer_norm, total, bag, gather)
 }
 PAIRS = [
-    # name, held out, one branch, the other, how many times as long as usual each is
+    # name, held out, one branch, the other, factors on the usual duration of each
     ("small products", False, ("matmul", 256, 1024, 1024), ("matmul", 128, 2048, 512), (1, 1)),
     ("product and bag", False, ("matmul", 1024, 1024, 1024), ("bag", 1_000_000, 64, 8192, 20), (1, 1)),
     ("pointwise, both large", False, ("pointwise", "add", 1 << 25, 2), ("pointwise", "exp", 1 << 25), (1, 1)),
@@ -154,7 +154,7 @@ def captured(*streams):
 
 
 def times(graph, replays):
-    """Milliseconds of replays in a row, but the first."""
+    """Times of consecutive replays in milliseconds, without the first."""
     events = [torch.cuda.Event(enable_timing=True) for _ in range(replays + 1)]
     events[0].record()
     for event in events[1:]:
@@ -165,7 +165,7 @@ def times(graph, replays):
 
 
 def profiled(run):
-    """The kernels that a function launches, in order of their beginning: Kineto's events."""
+    """Kineto's events of the kernels that a function launches, by start."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profile:
         run()
@@ -179,7 +179,7 @@ def profiled(run):
 
 
 def kernels(call, repeats=12):
-    """What a call launches: each kernel's geometry, and its median time in us."""
+    """Geometry and median time in us of each kernel that a call launches."""
 
     def run():
         for _ in range(repeats):
@@ -208,14 +208,14 @@ def kernels(call, repeats=12):
 
 
 def timeline(graph):
-    """Kernels of one replay: stream, begin and time in us."""
+    """Kernels of one replay: stream, start and time in us."""
     events = profiled(graph.replay)
     first = events[0]["ts"] if events else 0
     return [[each["args"].get("stream"), round(each["ts"] - first, 2), each["dur"]] for each in events]
 
 
 def measured(name, held, one, other, lengths):
-    """A pair: what each branch is, and the times of the four graphs in ms."""
+    """Measures a pair: its branches, and the times of the four graphs in ms."""
     branches, sides = [], []
     for op, length in zip((one, other), lengths):
         branch = made(op)
@@ -246,7 +246,7 @@ def measured(name, held, one, other, lengths):
 
 
 def gpu():
-    """The GPU's limits, and the bytes a second that a copy reaches."""
+    """The GPU's limits, and the bytes per second of a copy."""
     about = torch.cuda.get_device_properties(0)
     x, y = torch.empty(1 << 28, device=DEVICE), torch.empty(1 << 28, device=DEVICE)
     copy = captured([(lambda: y.copy_(x), 10)])
@@ -263,7 +263,7 @@ def gpu():
 
 
 def text(result):
-    """As JSON, a line for each pair."""
+    """The result as JSON, with a line for each pair."""
     pairs = ",\n  ".join(json.dumps(pair) for pair in result["pairs"])
     return f'{{"gpu": {json.dumps(result["gpu"])},\n "pairs": [\n  {pairs}\n]}}\n'
 

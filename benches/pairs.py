@@ -1,12 +1,12 @@
-"""Changes asked of recordings beside recordings of the changed scripts: `whatif CHANGE before` against `predict after`.
+"""Compares changes of recordings with recordings of the changed scripts: `whatif CHANGE before` against `predict after`.
 
     PYTHONPATH=python:python/workloads python -m pairs FOLDER        (records; needs PyTorch, and no GPU)
     python benches/pairs.py FOLDER [--steptime PROGRAM] [--device h200,a100,t4] [--json OUT]
     python benches/pairs.py FOLDER --explain MODEL/CHANGE
-    python benches/pairs.py FOLDER --beside OTHER        (the same scripts recorded elsewhere, as with fake tensors)
+    python benches/pairs.py FOLDER --beside OTHER        (the same scripts recorded in another way, as with fake tensors)
 
 For each pair: the device's active time, the peak memory and its kinds, the number of device activities, and the ops whose
-activities or milliseconds differ. A table by kind of change follows, and whether memory by kind is what arithmetic says.
+activities or milliseconds differ. Then a table by kind of change, and a check of memory by kind against the sizes of tensors.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("parameters", "gradients", "optimizer", "activations", "workspace")
 ALL_GATHER = "ncclDevKernel_AllGather"
 WITHIN = (0.06, 0.08)
-"""How far off active time and memory may be."""
+"""Accepted relative errors of active time and of memory."""
 
 
 @dataclass
@@ -63,12 +63,12 @@ class Row:
 
 
 class Refused(Exception):
-    """What the program says in place of an answer."""
+    """The error message of the program."""
 
 
 @functools.lru_cache(None)
 def ask(program: Path, arguments: tuple[str, ...]) -> Step:
-    """The step of an answer."""
+    """Runs the program; returns the step of its answer."""
     with tempfile.TemporaryDirectory() as folder:
         timeline = Path(folder) / "timeline.json"
         done = subprocess.run([program, *arguments, "--json", "--timeline", timeline], capture_output=True, text=True)
@@ -89,7 +89,7 @@ def ask(program: Path, arguments: tuple[str, ...]) -> Step:
 
 
 def world(program: Path, arguments: tuple[str, ...]) -> Step:
-    """The step of the first rank of a job."""
+    """Runs the program for a job; returns the step of the first rank."""
     done = subprocess.run([program, *arguments, "--json"], capture_output=True, text=True)
     if done.returncode:
         raise Refused(" ".join(done.stderr.split()).removeprefix("error: "))
@@ -106,7 +106,7 @@ def asked(program: Path, before: Path, flags: list[str], device: str) -> Step:
 
 
 def compare(program: Path, model: Path, pair: dict, device: str) -> Row:
-    """One pair, for one device."""
+    """Compares one pair for one device."""
     row = Row(f"{model.name}/{pair['name']}", pair["kind"], device)
     after = pair.get("after") or model / pair["name"]
     try:
@@ -123,7 +123,7 @@ def compare(program: Path, model: Path, pair: dict, device: str) -> Row:
         row.refused = str(error)
         return row
     if found.gathers != truth.gathers:
-        # The script shards its model alone, or other blocks of it than those that come again.
+        # The script shards only its model, or other blocks than the repeated ones.
         row.kind += ", other blocks than the script's"
     row.active = found.active / truth.active - 1
     row.activities = found.activities - truth.activities if found.ops else 0
@@ -141,19 +141,19 @@ def compare(program: Path, model: Path, pair: dict, device: str) -> Row:
 
 @dataclass
 class Sums:
-    """Memory of a recording by kind: as an answer has it, and by arithmetic, both in bytes."""
+    """Memory of a recording by kind, in bytes: from an answer, and the range expected from the sizes of tensors."""
 
     recording: str
     kinds: dict
 
     @property
     def exact(self) -> bool:
-        """Whether all agree, but for the rounding of each tensor."""
+        """Whether all kinds agree, except for the rounding of each tensor."""
         return all(low <= found <= high for found, low, high in self.kinds.values())
 
 
 def sums(program: Path, model: Path, pair: dict, device: str) -> Sums | None:
-    """Memory by kind against arithmetic. At the peak, gradients may not be there yet: they are no more than all."""
+    """Compares memory by kind with the sizes of tensors. At the peak, some gradients may not exist yet: their total is an upper limit."""
     try:
         step = ask(program, ("predict", str(model / pair["name"]), "--device", device))
     except Refused:
@@ -161,7 +161,7 @@ def sums(program: Path, model: Path, pair: dict, device: str) -> Sums | None:
     said, known = {kind: mb * 1e6 for kind, mb in step.peak.items()}, pair["bytes"]
     if not said:
         return None
-    # Sizes are rounded up to 512 bytes, of each tensor.
+    # The size of each tensor is rounded up to 512 bytes.
     room = 512 * (known.get("tensors") or 4096)
     steps = 512 * known["steps"]
     kinds = {
@@ -173,7 +173,7 @@ def sums(program: Path, model: Path, pair: dict, device: str) -> Sums | None:
 
 
 def beside(every: list[tuple[Path, dict]], folder: Path, other: Path) -> list[tuple[Path, dict]]:
-    """The same scripts, recorded elsewhere: what is predicted of both."""
+    """Compares predictions of the same scripts, recorded in two ways."""
     found = []
     for model, pair in every:
         after = other / model.relative_to(folder) / pair["name"]
@@ -183,7 +183,7 @@ def beside(every: list[tuple[Path, dict]], folder: Path, other: Path) -> list[tu
 
 
 def recorded(folder: Path) -> list[tuple[Path, dict]]:
-    """Recordings of a folder, and of the folders in it, with what was noted of each."""
+    """Recordings of a folder and of its subfolders, with their notes."""
     found = []
     for noted in sorted(folder.rglob("pairs.json")):
         found += [(noted.parent, pair) for pair in json.loads(noted.read_text()) if (noted.parent / pair["name"]).is_dir()]
@@ -200,7 +200,7 @@ def spread(values: list[float]) -> tuple[str, str, str]:
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Lines by kind of change, and one of all."""
+    """Lines of the table, by kind of change, and one for all."""
     head = "| change | pairs | refused | active: mean | p95 | worst | memory: mean | p95 | worst | activities unlike | MemTracker: mean | worst | RuntimeEstimator: mean | worst |"
     lines = [head, "|---" + "|--:" * (head.count("|") - 2) + "|"]
     kinds = list(dict.fromkeys(row.kind for row in rows))
@@ -216,7 +216,7 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def shares(rows: list[Row]) -> str:
-    """How many are as near as they should be."""
+    """Shares of pairs within the accepted errors."""
     parts = []
     for name, bar, values in (("active time", WITHIN[0], [row.active for row in rows]), ("memory", WITHIN[1], [row.memory for row in rows])):
         known = [abs(value) for value in values if not math.isnan(value)]
@@ -226,7 +226,7 @@ def shares(rows: list[Row]) -> str:
 
 
 def explain(row: Row) -> list[str]:
-    """What differs in one pair, the worst first."""
+    """Differences of one pair, the worst first."""
     lines = [f"{row.pair} ({row.kind}) on {row.device}"]
     if row.lost or row.refused:
         return [*lines, f"  {'the recording after the change' if row.lost else 'refused'}: {row.lost or row.refused}"]
@@ -237,7 +237,7 @@ def explain(row: Row) -> list[str]:
 
 
 def main() -> None:
-    """Prints the pairs that differ, the table, and what is refused."""
+    """Prints the pairs that differ, the table, and the refused changes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steptime", type=Path, default=ROOT / "target/release/steptime")
@@ -271,7 +271,7 @@ def main() -> None:
 
 
 def report(rows: list[Row], checked: list[Sums]) -> None:
-    """Prints all of it."""
+    """Prints the whole report."""
     for row in sorted((row for row in rows if not row.lost), key=lambda row: -max(abs(row.active), abs(row.memory), 0.0)):
         if row.refused:
             continue

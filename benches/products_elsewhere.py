@@ -1,12 +1,12 @@
-"""Fits how libraries cut products of 16-bit numbers on tensor cores, and scores it on GPUs left out.
+"""Fits the tiling of 16-bit matrix products by libraries on tensor cores, and scores it on held-out GPUs.
 
     git clone https://github.com/ai-dynamo/aiconfigurator
-    python benches/products_elsewhere.py --aiconfigurator aiconfigurator          # takes numpy and scipy
+    python benches/products_elsewhere.py --aiconfigurator aiconfigurator          # needs numpy and scipy
 
-The formula is that of `crates/model/cost/src/device/families/cuts.rs`; what is printed goes into the groups `cuts_ampere`,
-`cuts_blackwell` and `clusters` of `profiles/constants.toml`. Some of the rows of vLLM's bf16 products are fitted on, all are scored: with all
-GPUs of a group in the fit, and with the constants that the other one gives. Half-widths are of the latter, the larger of two; a GPU that
-is alone in its group is scored on the rows that were not fitted on.
+The formula is that of `crates/model/cost/src/device/families/cuts.rs`; the output goes into the groups `cuts_ampere`, `cuts_blackwell`
+and `clusters` of `profiles/constants.toml`. The fit uses some of the rows of vLLM's bf16 products; all are scored: with all GPUs of a
+group in the fit, and with the constants of the other GPU alone. Half-widths are the larger of the two latter ones; a GPU that is alone
+in its group is scored on the rows outside the fit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROFILES = Path(__file__).resolve().parents[1] / "profiles"
 GROUPS = {"cuts_ampere": ["a100-80gb", "l40s"], "cuts_blackwell": ["b200"]}
 SPLIT_CACHE, WHOLE_CACHE, FITTED_ON = 0.9, 1.8, 3000
 SPLITS = [1, 2, 3, 4, 6, 8, 12, 16, 32]
-# Constants, their bounds, and where the fit begins.
+# Constants: lower bound, upper bound and initial value of each.
 CONSTANTS = {
     "share_cluster": (0.5, 1.25, 1.1), "share_256x128": (0.5, 1.25, 1.1), "share_128x128": (0.4, 1.25, 1.0), "share_128x64": (0.2, 1.25, 0.9),
     "share_64x64": (0.1, 1.2, 0.6), "share_64x32": (0.05, 1.0, 0.4), "kernel_cycles": (500, 6000, 2400), "wave_cycles": (1, 4000, 800),
@@ -38,7 +38,7 @@ CONSTANTS = {
 
 
 class Rows:
-    """Rows of one GPU, and what its specification says."""
+    """Rows of one GPU, and its specification."""
 
     def __init__(self, profile: str, m: np.ndarray, n: np.ndarray, k: np.ndarray, us: np.ndarray) -> None:
         device = tomllib.loads((PROFILES / profile / "profile.toml").read_text())["device"]
@@ -51,7 +51,7 @@ class Rows:
         self.peak = device["peak"]["bf16_tflop_s"] * 1e6
 
     def some(self, others: bool = False) -> Rows:
-        """Some of the rows, or all others."""
+        """The rows for the fit, or all other rows."""
         chosen = np.arange(len(self.us)) % max(1, len(self.us) // FITTED_ON) == 0
         return Rows(self.profile, *(column[chosen != others] for column in (self.m, self.n, self.k, self.us)))
 
@@ -87,7 +87,7 @@ class Rows:
 
 
 def tiles(c: Dict[str, float], clusters: bool):
-    """Rows, columns, share of the peak, and how many a multiprocessor holds."""
+    """Tiles: rows, columns, share of the peak, and number of tiles on a multiprocessor."""
     pairs = [(512, 256, "share_cluster", 1), (256, 256, "share_cluster", 1)] if clusters else []
     pairs += [(256, 128, "share_256x128", 1), (128, 128, "share_128x128", 2), (256, 64, "share_128x128", 2), (128, 64, "share_128x64", 3)]
     pairs += [(64, 64, "share_64x64", 4), (128, 32, "share_64x64", 4), (64, 32, "share_64x32", 6)]
@@ -98,7 +98,7 @@ def tiles(c: Dict[str, float], clusters: bool):
 
 
 def read(steptime: str, tables: Dict[str, Path], profile: str) -> Rows:
-    """A GPU's rows, but for products of a vector."""
+    """A GPU's rows, without products by a vector."""
     command = [steptime, "device", "score", str(tables[profile]), "--device", profile, "--lent", "h200", "--rows"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -112,7 +112,7 @@ def read(steptime: str, tables: Dict[str, Path], profile: str) -> Rows:
 
 
 def fit(tables: List[Rows]) -> Dict[str, float]:
-    """The constants: tables count alike, outliers less."""
+    """Fits the constants, with equal weights of tables and reduced weights of outliers."""
     names = [name for name in CONSTANTS if name != "share_cluster" or tables[0].capability[0] in (9, 10)]
     bounds = np.array([CONSTANTS[name] for name in names], dtype=float)
 

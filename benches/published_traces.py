@@ -1,12 +1,12 @@
-"""Traces that others published: each kind of kernel as it was measured, and as its GPU's profile prices it.
+"""Compares published traces with predictions: each kind of kernel as measured, and as predicted by the GPU's profile.
 
     git clone https://github.com/AMD-AGI/TraceLens; git clone https://github.com/pytorch/kineto
     git clone https://github.com/pytorch-labs/segment-anything-fast
     python benches/published_traces.py TraceLens/tests/traces/h100/*.json.gz kineto/tb_plugin/samples/resnet50*/*.json.gz ...
 
 A row is an op on inputs of certain shapes: the time of all its kernels in the typical step, measured and predicted. Collectives, copies
-to and from the host, and ops that are not known are left out; how much time they take is told. The profile is the one that bears the
-name of the trace's GPU (`--device` takes another). Nothing is fitted to these traces.
+to and from the host, and unknown ops are left out; their share of time is printed. The profile is that of the trace's GPU (`--device`
+selects another). Nothing is fitted to these traces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = Tuple[str, str, str, int]
 
 
 class Row(NamedTuple):
-    """Kernels of one op on inputs of the same shapes, us in a step."""
+    """Kernels of one op on inputs of the same shapes, in us per step."""
 
     family: str
     measured: float
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def compared(steptime: str, trace: Path, device: Optional[str]) -> Optional[Tuple[str, List[Row], float]]:
-    """The GPU of a trace, its rows, and their share of all time in kernels; nothing where the trace cannot be read or priced."""
+    """The GPU of a trace, its rows, and their share of all kernel time; None if the trace cannot be read or predicted."""
     told = answer([steptime, "inspect", str(trace), "--json"])
     if told is None:
         return None
@@ -96,7 +96,7 @@ def times(roofline: dict) -> Dict[Key, float]:
 
 
 def answer(command: List[str]) -> Optional[dict]:
-    """What a command says; nothing, and why, where it refuses."""
+    """JSON answer of a command; on an error, prints it and returns None."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{command[2]}: {done.stderr.strip().splitlines()[0] if done.stderr.strip() else done.returncode}", file=sys.stderr)
@@ -105,7 +105,7 @@ def answer(command: List[str]) -> Optional[dict]:
 
 
 def line(rows: List[Row], share: Optional[float]) -> str:
-    """Columns of a table about rows."""
+    """Columns of a table on rows."""
     if not rows:
         return "- | - | - | - | -"
     measured = sum(row.measured for row in rows)
@@ -118,7 +118,7 @@ def line(rows: List[Row], share: Optional[float]) -> str:
 
 
 def by_family(rows: Dict[str, List[Row]]) -> None:
-    """A table of each GPU's families."""
+    """Prints a table of each GPU's families."""
     print("\n| GPU | family | ms, measured | | predicted over measured | GMAE | rows, time in the interval |")
     print("|---|---|--:|--:|--:|--:|--:|")
     for gpu, found in rows.items():

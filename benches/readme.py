@@ -1,13 +1,13 @@
-"""Runs the commands that README.md and the book show with their output, and says where the output differs now.
+"""Runs the commands that README.md and the book show with their output, and reports differences of the output.
 
     cargo build --release -p steptime-cli
-    python benches/readme.py            # says what differs
-    python benches/readme.py --write    # puts what is printed now into the pages
+    python benches/readme.py            # reports differences
+    python benches/readme.py --write    # writes the current output into the pages
 
-A block is a line `    $ COMMAND` and the indented lines after it. A last line `    ...` says that the output goes on; then
-only the lines above it are compared. Long lines are cut. The commands of a page run one after the other, in an empty folder
-with `examples` in it, so a command may read what one before it wrote. Commands whose output depends on the machine, that need
-a GPU, or that read a recording of the reader's own are left alone.
+A block is a line `    $ COMMAND` and the indented lines after it. A last line `    ...` marks that the output continues; then
+only the lines above it are compared. Long lines are cut. The commands of a page run in order, in an empty folder that contains
+`examples`, so a command may read the output of an earlier one. Commands whose output depends on the machine, that need
+a GPU, or that read the reader's own recording are skipped.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LEFT_ALONE = re.compile(r"(cargo (test|install)|pip|python|steptime (bench|gemm|
 
 
 def blocks(lines: list) -> list:
-    """Where each command's output begins and ends, and the command."""
+    """Begin and end of each command's output, and the command."""
     found, at = [], 0
     while at < len(lines):
         command = re.match(r"    \$ (.+)", lines[at])
@@ -44,7 +44,7 @@ def blocks(lines: list) -> list:
 
 
 def printed(command: str, program: Path, folder: Path) -> list:
-    """What a command prints, as a page shows it."""
+    """Output of a command, as shown on a page."""
     line = re.sub(r"\bsteptime (?=[a-z])", f"{program} ", command)
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, env=env)
@@ -56,7 +56,7 @@ def printed(command: str, program: Path, folder: Path) -> list:
 
 
 def renewed(lines: list, program: Path) -> tuple:
-    """A page's lines as they would be now, and how many blocks differ."""
+    """Lines of a page with current output, and number of blocks that differ."""
     now, done, differ = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "examples").symlink_to(ROOT / "examples")

@@ -1,14 +1,14 @@
-"""Fits what a softmax and a layer norm that read rows again take on GPUs of several architectures, and scores it on GPUs left out.
+"""Fits times of softmax and layer norm kernels that read rows repeatedly, on GPUs of several architectures, and scores held-out GPUs.
 
     git clone https://github.com/sitar-lab/NeuSight
-    python benches/rows_elsewhere.py --neusight NeuSight          # takes numpy and scipy
+    python benches/rows_elsewhere.py --neusight NeuSight          # needs numpy and scipy
 
-The formula is that of `crates/model/cost/src/device/families/read_again.rs`; what is printed goes into the group `rows` of
-`profiles/constants.toml`. NeuSight's training rows are fitted on, with what the host adds to a time as one more unknown of each GPU
-and op. Its test rows are scored: with all GPUs in the fit, and with the scored one left out (boards of one chip together).
+The formula is that of `crates/model/cost/src/device/families/read_again.rs`; the output goes into the group `rows` of
+`profiles/constants.toml`. The fit uses NeuSight's training rows, with the host's part of a time as one more unknown of each GPU and op.
+The test rows are scored: with all GPUs in the fit, and with the scored GPU left out (boards of one chip together).
 
-What holds rows of a softmax is not fitted: all bytes of a cache, 1.8 times what profiles call effective, or half of them, 0.9, where it has two
-halves that each keep copies, as an A100's has.
+The cache capacity for rows of a softmax is not fitted: the whole cache, 1.8 times the effective size in profiles, or half of it, 0.9, if
+it has two halves that each keep copies, as on an A100.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = {
 }  # fmt: skip
 SHORTEST_US = 100
 SPLIT_CACHE, WHOLE_CACHE, SHARPNESS = 0.9, 1.8, 6
-# Constants, their bounds, and where the fit begins.
+# Constants: lower bound, upper bound and initial value of each.
 CONSTANTS = {
     "norm_cache": (0.5, 2, 1.1), "softmax_block_cycles": (0, 1000, 100), "softmax_cycles": (0, 3, 1.2), "softmax_rest_cycles": (0, 4, 1.6),
     "norm_block_cycles": (0, 1000, 200), "norm_cycles": (0, 3, 1.0), "per_generation": (1, 2, 1.4),
@@ -39,7 +39,7 @@ HOST_US = (0, 60, 30)
 
 
 class Rows:
-    """Rows of one op on one GPU, and what its specification says."""
+    """Rows of one op on one GPU, and the GPU's specification."""
 
     def __init__(self, op: str, profile: str, shapes: List[List[float]]) -> None:
         device = tomllib.loads((PROFILES / profile / "profile.toml").read_text())["device"]
@@ -72,13 +72,13 @@ class Rows:
 
 
 def threads_of(length: float) -> int:
-    """Threads of a block as PyTorch chooses them."""
+    """Number of threads of a block, as chosen by PyTorch."""
     half = max(min(int(length) // 4, 1024) // 2, 32)
     return 1 << (half - 1).bit_length()
 
 
 def in_vectors(length: int, threads: int) -> float:
-    """Elements that are read in whole rounds of vectors, in the mean over rows."""
+    """Mean number of elements of a row that are read in whole rounds of vectors."""
     total = 0
     for row in range(4):
         late = row * length % 4
@@ -88,7 +88,7 @@ def in_vectors(length: int, threads: int) -> float:
 
 
 def read(paths: List[Path], op: str) -> List[Rows]:
-    """The rows of an op, by GPU: those long enough to say something of the GPU, and of a softmax those that are read again."""
+    """Rows of an op, by GPU: times long enough to depend on the GPU, and of a softmax only rows that are read repeatedly."""
     shapes: Dict[str, List[List[float]]] = {}
     for path in paths:
         with path.open() as file:
@@ -100,7 +100,7 @@ def read(paths: List[Path], op: str) -> List[Rows]:
 
 
 def fit(tables: List[Rows]) -> Dict[str, float]:
-    """The constants: tables count alike, outliers less."""
+    """Fits the constants, with equal weights of tables and reduced weights of outliers."""
     names = list(CONSTANTS)
     bounds = np.array([CONSTANTS[name] for name in names] + [HOST_US] * len(tables), dtype=float)
 
@@ -108,7 +108,7 @@ def fit(tables: List[Rows]) -> Dict[str, float]:
         constants, parts = dict(zip(names, x)), []
         for table, host in zip(tables, x[len(names) :]):
             parts.append(np.log((table.us_by(constants) + host) / table.us) / np.sqrt(len(table.us)))
-        # Drawn a little to where it began: what rows do not tell stays there.
+        # Regularised towards the initial values: constants that the rows do not determine stay there.
         parts.append(0.1 * np.log(np.maximum(x, 1e-3) / bounds[:, 2])[: len(names)])
         return np.concatenate(parts)
 

@@ -1,13 +1,13 @@
-"""Makes the tables of README.md and the book that say how accurate steptime is, from the recordings.
+"""Makes the tables on the accuracy of steptime in README.md and the book from recordings.
 
     cargo build --release -p steptime-cli
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b            # prints them
-    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --check    # says which differ
-    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --write    # puts them into the files
+    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --check    # reports differences
+    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --write    # writes them into the files
 
-Recordings at home are of the host and the days that the profiles that ship were made on, those away are not. A table
-stands in a file where a line says `<!-- table: NAME -->`; with --write it replaces what follows, up to an empty line.
-Each number is what `steptime validate ... --json` or `steptime device show ... --json` says: nothing is kept here.
+Home recordings are of the host and the days of the shipped profiles; those of `--away` are of others. A table is in a
+file after a line `<!-- table: NAME -->`; with --write it replaces the lines up to an empty one.
+Each number is from `steptime validate ... --json` or `steptime device show ... --json`: no number is stored here.
 """
 
 import argparse
@@ -20,31 +20,31 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("**/*.md"))]
-# Families of less than this share of the device time of every recording are left out.
+# Families with less than this share of the device time of every recording are left out.
 LEAST_SHARE = 0.01
-# Recordings of the table of the worst.
+# Number of recordings in the table of the worst.
 WORST = 3
 
 
 def percent(value) -> str:
-    """A fraction as it is printed."""
+    """A fraction as text, in percent."""
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def table(heads: list, rows: list) -> str:
-    """Markdown; numbers are set to the right, the first column to the left."""
+    """A table in Markdown; the first column is left-aligned, the others right-aligned."""
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 class Steptime:
-    """The program, each command run once."""
+    """The program, with cached answers: each command runs once."""
 
     def __init__(self, program: Path, home: str, away: str):
         self.program, self.home, self.away, self.known = program, home, away, {}
 
     def json(self, *arguments: str) -> dict:
-        """What a command prints."""
+        """JSON answer of a command."""
         if arguments not in self.known:
             done = subprocess.run([self.program, *arguments, "--json"], cwd=ROOT, capture_output=True, text=True)
             if done.returncode:
@@ -53,12 +53,12 @@ class Steptime:
         return self.known[arguments]
 
     def validate(self, *arguments: str, at: str = "") -> dict:
-        """A validation of the recordings at home, or of those elsewhere."""
+        """A validation of the home recordings, or of those at `at`."""
         return self.json("validate", at or self.home, *arguments)
 
 
 def scored(name: str, answer: dict, of: str = "simulate") -> list:
-    """A row of a method's errors, and how often its interval holds."""
+    """A row of a method's errors, and of the share of measurements within its interval."""
     score, rows = answer["summary"][of], answer["rows"]
     inside = f"{sum(row['inside'] for row in rows)} of {len(rows)}" if of == "simulate" else ""
     return [name, *(percent(score[key]) for key in ("gmae", "mean", "p90", "max")), inside]
@@ -86,7 +86,7 @@ def steps(run: Steptime) -> str:
 
 
 def summary(run: Steptime) -> str:
-    """The step time in five rows, for the front page."""
+    """Errors of the step time in five rows, for the front page."""
     h200 = ("--kernels", "h200")
     asked = [
         ("recording, kernels measured", run.validate("--host", "own")),
@@ -106,13 +106,13 @@ def summary(run: Steptime) -> str:
 
 
 def worst(run: Steptime) -> str:
-    """The recordings that are furthest off, by their own host times."""
+    """The recordings with the largest errors, with their own host times."""
     rows = sorted(run.validate("--host", "own")["rows"], key=lambda row: -abs(row["error"]))[:WORST]
     return table(["recording", "error"], [[f"`{row['name']}`", f"{100 * row['error']:+.1f} %"] for row in rows])
 
 
 def kernels(run: Steptime) -> str:
-    """Active time and steps, kernels predicted."""
+    """Active time and steps, with predicted kernels."""
     own = run.validate("--kernels", "h200", "--host", "own")
     out = run.validate("--kernels", "h200", "--host", "leave-one-out")
     lone = run.validate("--kernels", "h200", "--host", "leave-one-out", "--lone")
@@ -132,7 +132,7 @@ def kernels(run: Steptime) -> str:
 
 
 def families(run: Steptime) -> str:
-    """Op by op, by family."""
+    """Errors per op, by family."""
     rows = []
     for row in run.validate("--kernels", "h200", "--host", "own")["families"]:
         if row["max_share"] >= LEAST_SHARE:
@@ -142,7 +142,7 @@ def families(run: Steptime) -> str:
 
 
 def models(run: Steptime) -> str:
-    """Active time by each kind of model."""
+    """Active time by kind of kernel model."""
     rows = []
     for name in ("best", "learnt", "analytic", "paper"):
         score = run.validate("--kernels", "h200", "--host", "own", "--models", name)["summary"]["active"]
@@ -172,7 +172,7 @@ TABLES = {
 
 
 def place(made: dict, write: bool) -> int:
-    """Puts tables into the pages where they differ, or only says so; how many pages differ."""
+    """Writes or reports tables that differ from the pages; returns the number of pages that differ."""
     differ = 0
     for path in PAGES:
         before = after = path.read_text()

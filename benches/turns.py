@@ -1,10 +1,10 @@
-"""Times single changes of one model in turns, so that the host's drift is in all of them alike.
+"""Times single changes of one model in turns, so that drift of the host affects all of them equally.
 
     python benches/turns.py MODEL[:BATCH] VARIANT... --out FILE.json        (needs a GPU)
 
-VARIANT: words of `python/workloads/zoo/variants.py` joined by `+`, or `base`, or `@BATCH` for another batch. Each is set up once; then
-all are timed, one window after the other, round by round. Written: for each, the median step of its windows, and the median over rounds
-of its step over that of the first. `benches/what_if.py` takes the truth from there where a folder has such a file (`turns_*.json`).
+VARIANT: words of `python/workloads/zoo/variants.py` joined by `+`, or `base`, or `@BATCH` for another batch size. Each is set up once; then
+all are timed in turn, one window each per round. FILE.json has, for each, the median step of its windows, and the median over rounds of
+the ratio of its step to that of the first. `benches/what_if.py` uses these times as reference if a folder has such a file (`turns_*.json`).
 """
 
 import argparse
@@ -28,7 +28,7 @@ WARMUP = 10
 
 
 class Side:
-    """One variant, set up, with the flags of PyTorch that it wants."""
+    """One variant, set up, with its settings of PyTorch."""
 
     def __init__(self, model: str, variant: str, batch: str) -> None:
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -49,7 +49,7 @@ class Side:
         self.windows.clear()
 
     def window(self) -> float:
-        """The mean step of a window, in ms."""
+        """Mean step time of a window, in ms."""
         torch.backends.cuda.matmul.allow_tf32 = self.tf32
         self.loop.run()
         self.windows.append(self.loop.follow(time_window(self.steps, torch.cuda.synchronize)).mean_ms)
@@ -70,10 +70,10 @@ def main() -> None:
     for variant in ["base", *asked.variants]:
         try:
             sides[variant] = Side(model, variant, batch)
-        except Exception as error:  # one variant that does not run is no reason to lose the others
+        except Exception as error:  # a variant that fails does not stop the others
             print(f"{model} {variant}: {error}", file=sys.stderr)
     for at in range(asked.rounds):
-        # Every other round goes backwards: what one leaves behind falls on both neighbours.
+        # Every other round runs in reverse order, so that after-effects of a variant fall on both neighbours.
         for side in list(sides.values())[:: -1 if at % 2 else 1]:
             side.window()
     first = sides["base"].windows

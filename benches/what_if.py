@@ -3,13 +3,13 @@
     cargo build --release -p steptime-cli
     python benches/what_if.py FOLDER...
 
-Recordings of a folder whose names differ in the number at the end alone (`dlrm`, `dlrm_512`, `dlrm_2048`) are the same step
-with another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
-step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
+Recordings of a folder whose names differ only in the number at the end (`dlrm`, `dlrm_512`, `dlrm_2048`) are the same step
+with another batch size: each is predicted from each. `NAME_CHANGE` next to `NAME` (or `NAME_CHANGE_N` next to `NAME_base_N`) is the
+step with one change. For each pair: the predicted step, its error, and the errors of the speed-up and of the device's active time.
 `NAME_accumulate` is the step with two halves of the batch and one update.
-`turns_NAME.json` beside `NAME`: its changes as `benches/turns.py` timed them, in turns. The step is scored against what was timed then, the
-speed-up against the median ratio of neighbours.
-`--explain`: of recordings with three changes or more, what `explain` puts first, beside what was measured to help most.
+`turns_NAME.json` next to `NAME`: times of its changes by `benches/turns.py`. The step is scored against these times, the speed-up
+against the median ratio of neighbours.
+`--explain`: for recordings with three or more changes, compares the first suggestion of `explain` with the best measured change.
 """
 
 import argparse
@@ -34,11 +34,11 @@ FLAGS = {
     "streams": ["--streams", "2"],
     "fbgemm": ["--operators", "fbgemm"],
 }
-"""What a name says was changed. Of a model without embedding bags, `fused` is the optimizer."""
+"""Changes by the suffix of a name. For a model without embedding bags, `fused` is the optimizer."""
 
 
 def answer(program: Path, *args: str) -> dict | None:
-    """What a command prints as JSON; nothing where the change does not apply, and says why."""
+    """JSON answer of a command; if the change does not apply, prints the reason and returns None."""
     done = subprocess.run([program, *args, "--json"], capture_output=True, text=True)
     if done.returncode:
         print(f"  {' '.join(args[1:])}: {done.stderr.strip()}")
@@ -47,12 +47,12 @@ def answer(program: Path, *args: str) -> dict | None:
 
 
 def step_ms(recording: Path) -> float:
-    """The median step without the profiler."""
+    """Median step time without the profiler, in ms."""
     return json.loads((recording / "meta.json").read_text())["step_ms"]
 
 
 def batches(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
-    """Pairs of recordings that differ in their batch."""
+    """Pairs of recordings that differ in their batch size."""
     models = {}
     for recording in sorted(folder.glob("*/")):
         name = re.fullmatch(r"(.+)_(\d+)", recording.name)
@@ -83,7 +83,7 @@ def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
 
 
 def in_turns(folder: Path) -> list[tuple[Path, dict, list[str], str]]:
-    """Changes that were timed in turns: the recording, what was timed, and the change."""
+    """Changes timed in turns: the recording, its times, and the change."""
     rows = []
     for turns in sorted(folder.glob("turns_*.json")):
         base = folder / turns.stem.removeprefix("turns_")
@@ -115,11 +115,11 @@ RULES = {
 }
 """The rules of changes, as `explain` names them."""
 LEAST = 3
-"""With fewer measured changes, the first suggestion proves nothing."""
+"""Smallest number of measured changes for which the first suggestion is scored."""
 
 
 def explained(program: Path, folder: Path) -> list[int]:
-    """Prints what `explain` ranks and what was measured; the place of its first suggestion among those measured."""
+    """Prints the ranking of `explain` and the measurements; returns the ranks of its first suggestions among the measured changes."""
     measured = {}
     for before, after, _, kind in changes(folder):
         if kind in RULES:
@@ -137,7 +137,7 @@ def explained(program: Path, folder: Path) -> list[int]:
 
 
 def main() -> None:
-    """Prints a line a pair, then a table by kind."""
+    """Prints a line per pair, then a table by kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--steptime", type=Path, default=ROOT / "target/release/steptime")

@@ -1,8 +1,8 @@
-"""What a job adds to one of its ranks: python benches/worlds.py OUT nccl|fake        (needs a GPU, NCCL, torchvision)
+"""Measures the overhead of a job on one of its ranks: python benches/worlds.py OUT nccl|fake        (needs a GPU, NCCL, torchvision)
 
-`nccl`: models in a process group of one rank, plain, in DistributedDataParallel, and there with gradients sent as bf16. `fake`: the same
-models as rank 0 of 8 in a process group whose collectives return at once, in FSDP2 (`fully_shard` of every block). No data moves
-between GPUs: what is measured is the rank's own work, host and device. OUT/NAME_KIND are recordings; OUT/worlds_WHICH.json has a row each.
+`nccl`: models in a process group of one rank: plain, in DistributedDataParallel, and the latter with gradients sent as bf16. `fake`: the
+same models as rank 0 of 8 in a process group whose collectives return at once, in FSDP2 (`fully_shard` of every block). No data moves
+between GPUs: only the rank's own work on host and device is measured. OUT/NAME_KIND are recordings; OUT/worlds_WHICH.json has a row each.
 """
 
 import json
@@ -24,7 +24,7 @@ RANKS = 8
 
 
 class Block(nn.Module):
-    """A block of a decoder, norms before."""
+    """A decoder block with pre-norms."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -42,7 +42,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens to tokens."""
+    """A decoder language model."""
 
     def __init__(self, words, width, blocks):
         super().__init__()
@@ -74,7 +74,7 @@ def resnet():
 
 
 def record(make, kind, out):
-    """Records one model, and tells what came of it."""
+    """Records one model; returns its row."""
     torch.manual_seed(0)
     network, batch, loss, blocks = make()
     network = network.cuda()
@@ -118,14 +118,14 @@ def record(make, kind, out):
 
 
 def fake(ranks, rank):
-    """A group of so many ranks of which this is one, and whose collectives do nothing."""
+    """Makes this process rank `rank` of a group of `ranks`, whose collectives do nothing."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
 
 
 def main():
-    """Records all of a kind."""
+    """Records all models of a kind."""
     out, which = sys.argv[1], sys.argv[2]
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")

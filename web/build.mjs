@@ -1,9 +1,9 @@
-// Makes dist/viewer.js and dist/viewer.css, which the crate steptime-view holds. `--to FOLDER` makes them elsewhere, `--own`
-// prints how many bytes of the script are ours.
+// Builds dist/viewer.js and dist/viewer.css, which are embedded in the crate steptime-view. `--to FOLDER` builds them into another
+// folder, `--own` prints the size in bytes of this project's part of the script.
 import { readFileSync } from "node:fs";
 import { build } from "esbuild";
 
-/** What the page carries of others, with the notice that each asks for. */
+/** Libraries in the page, whose notices are included. */
 const LIBRARIES = ["@dagrejs/dagre", "@dagrejs/graphlib", "uplot"];
 const notices = LIBRARIES.map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);
 

@@ -1,16 +1,16 @@
-"""CPU operators of PyTorch, FBGEMM, NumPy and steptime on the same data in turn, with the ratios of their times.
+"""Times CPU operators of PyTorch, FBGEMM, NumPy and steptime on the same data in turn, and prints the ratios.
 
 Build ours first, then run with the peers of requirements.txt installed:
 
     cargo build --release -p steptime-ops-capi
     python benches/peers/cpu.py embedding_backward gemm --threads 1,2,4 --beside
 
-Every op is one function; what cannot be imported is skipped with a message. Peers are timed in turn within each round,
-on indices that are drawn anew. For each op a table has the medians of all rounds, a column for each number of threads.
-With `--beside` each is also timed right after a call of PyTorch's, whose threads then still watch for work, where it takes
-less than 30 ms. Everybody's tables lie in huge pages, or with `--small-pages` nobody's.
+Every op is one function; libraries that cannot be imported are skipped with a message. Peers are timed in turn within each
+round, on new random indices. For each op a table has the medians of all rounds, with a column for each number of threads.
+With `--beside` each op of less than 30 ms is also timed right after a call of PyTorch, whose threads then still spin for work.
+All tables are in huge pages, or with `--small-pages` none of them.
 
-    cpu_threads.py  numbers of threads, and whose they are
+    cpu_threads.py  numbers of threads, and their owners
     cpu_table.py    a table of times
 """
 
@@ -25,20 +25,20 @@ import time
 from pathlib import Path
 
 from cpu_table import AFTER, SHARED, Table
-from cpu_threads import Ours, set_threads  # before NumPy, for OpenBLAS reads its settings when it is loaded
+from cpu_threads import Ours, set_threads  # before NumPy, because OpenBLAS reads its settings when it is loaded
 
 import numpy
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 HUGE_PAGE = 2 << 20
-# Calls of one peer in a row that are timed.
+# Timed consecutive calls of one peer.
 CALLS = 3
-# Seconds of rest before a burst of calls, and of a burst.
+# Seconds of pause before a burst of calls, and of a burst.
 REST, BURST = 0.02, 0.012
 
-# Rows of the tables of Criteo Kaggle, as MLPerf's DLRM has them. Five of the 26 are larger than a million rows and are cut
-# to that here, which titles say.
+# Rows of the tables of Criteo Kaggle, from MLPerf's DLRM. Five of the 26 have more than a million rows and are cut to that
+# here; titles mention it.
 KAGGLE = [
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173,
     4, 7046547, 18, 15, 286181, 105, 142572,
@@ -69,7 +69,7 @@ def load_fbgemm():
 
 
 def paged(rows: int, dim: int, huge_pages: bool) -> torch.Tensor:
-    """Zeros, in huge pages or in those that the system gives."""
+    """Zeros, in huge pages or in the system's default pages."""
     if not huge_pages:
         return torch.zeros(rows, dim)
     size = rows * dim * 4
@@ -80,7 +80,7 @@ def paged(rows: int, dim: int, huge_pages: bool) -> torch.Tensor:
 
 
 class Run:
-    """What is measured with: our library, numbers of threads, how long; and the table of the op at hand."""
+    """Settings of a measurement: our library, numbers of threads, durations; and the table of the current op."""
 
     def __init__(self, arguments) -> None:
         self.ours, self.threads, self.rounds = load_ours(), arguments.threads, arguments.rounds
@@ -88,12 +88,12 @@ class Run:
         self.square = torch.randn(256, 256)
 
     def wants(self, title: str) -> bool:
-        """Whether that is to be measured."""
+        """Whether the shape with this title is selected."""
         return not self.only or any(text in title for text in self.only)
 
     def measure(self, title: str, peers: dict, prepare=None, flops: int = 0) -> None:
-        """Peers in turn, with each number of threads. A peer is a function to call or, with `prepare`, one that makes such
-        a function for each of the inputs that `prepare` makes."""
+        """Times peers in turn, with each number of threads. A peer is a function to call or, with `prepare`, one that makes
+        such a function for each input of `prepare`."""
         times = {}
         for threads in self.threads:
             set_threads(self.ours, threads)
@@ -111,17 +111,17 @@ class Run:
         self.table.add(title, times, flops)
 
     def disturb(self) -> None:
-        """A product of PyTorch's, whose threads then watch for more."""
+        """Runs a product of PyTorch, whose threads then spin for more work."""
         torch.mm(self.square, self.square)
 
 
 def quick(times: list) -> bool:
-    """Whether threads that watch for a short time make a difference."""
+    """Whether calls are short enough for spinning threads to matter."""
     return statistics.median(times) < 30
 
 
 def timed(work, before) -> float:
-    """Milliseconds of a call right after another one."""
+    """Milliseconds of a call, right after a call of `before`."""
     if before:
         before()
     start = time.perf_counter()
@@ -130,8 +130,8 @@ def timed(work, before) -> float:
 
 
 def fresh(rounds: int, prepare, peers: dict, before=None) -> dict:
-    """Times in milliseconds of each peer, in turn on the same fresh input; a few calls at a time, as steps follow each
-    other. The first call of a turn is not counted: it wakes the threads, and those of the peer before go to sleep."""
+    """Times in milliseconds of each peer, in turn on the same new input; a few calls at a time, like consecutive steps.
+    The first call of a turn is not counted: it wakes the threads, and those of the previous peer go to sleep."""
     times = {name: [] for name in peers}
     for _ in range(rounds):
         batches = [prepare() for _ in range(CALLS + 1)]
@@ -144,8 +144,8 @@ def fresh(rounds: int, prepare, peers: dict, before=None) -> dict:
 
 
 def bursts(rounds: int, peers: dict, before=None) -> dict:
-    """Times in milliseconds of each peer in turn, in bursts: threads of the peer before have gone to sleep, and caches
-    hold what this one left there."""
+    """Times in milliseconds of each peer in turn, in bursts: threads of the previous peer are asleep, and caches
+    contain data of this peer."""
     times = {name: [] for name in peers}
     for _ in range(rounds):
         for name, work in peers.items():
@@ -164,7 +164,7 @@ def pointers(tensors) -> ctypes.Array:
 
 
 def embedding_bag(run: Run) -> None:
-    """Forward of table-batched embedding bags: rows from memory, from the caches, and of whole numbers."""
+    """Forward pass of table-batched embedding bags: rows from memory, from the caches, and of integers."""
     os.environ.setdefault("FBGEMM_TBE_MAX_NUM_THREADS", str(max(run.threads)))
     fbgemm = load_fbgemm()
     _forward(run, fbgemm, "small, for comparison of results", "f32", [1000] * 3, 64, 200, 5)
@@ -191,7 +191,7 @@ def _forward(run: Run, fbgemm, title, kind, rows, dim, bags, lookups) -> None:
     generator = torch.Generator().manual_seed(1)
     tables, count = len(rows), bags * lookups
     offsets = torch.arange(0, tables * count + 1, lookups)
-    # Rows as bytes, without padding: of whole numbers, scale and bias first.
+    # Rows as bytes, without padding; rows of integers begin with scale and bias.
     if kind == "f32":
         weights = [torch.empty(size, dim).uniform_(-1, 1, generator=generator).view(torch.uint8) for size in rows]
     else:
@@ -255,7 +255,7 @@ def _our_forward(ours, kind, weights, dim, bags, offsets, huge_pages):
 
 
 def _fbgemm_forward(kind, weights, dim, offsets, huge_pages):
-    """The module for training, or for inference where rows are of whole numbers."""
+    """FBGEMM's module for training, or for inference with rows of integers."""
     import fbgemm_gpu.split_table_batched_embeddings_ops_inference as inference
     import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
     from fbgemm_gpu.split_embedding_configs import SparseType
@@ -309,7 +309,7 @@ def _torch_forward(weights, bags, lookups, huge_pages):
 
 
 def collapse(tensor: torch.Tensor) -> None:
-    """Asks the system to put the memory of a tensor into huge pages, now."""
+    """Makes the system move the memory of a tensor into huge pages."""
     libc, advice = ctypes.CDLL(None, use_errno=True), 25
     start = -(-tensor.data_ptr() // HUGE_PAGE) * HUGE_PAGE
     size = (tensor.data_ptr() + tensor.nbytes - start) // HUGE_PAGE * HUGE_PAGE
@@ -318,7 +318,7 @@ def collapse(tensor: torch.Tensor) -> None:
 
 
 def embedding_backward(run: Run) -> None:
-    """Backward of table-batched embedding bags with their optimizer: DLRM's shapes."""
+    """Backward pass of table-batched embedding bags with their optimizer: DLRM's shapes."""
     fbgemm = load_fbgemm()
     shapes = [
         ("small, for comparison of results", [1000] * 3, 64, 200, 5),
@@ -360,7 +360,7 @@ def _backward(run: Run, fbgemm, title, rule, rows, dim, bags, lookups) -> None:
 
 
 def _compare(title, rule, batch, peers, results) -> None:
-    """The largest difference of weights after one step."""
+    """Prints the largest difference of weights after one step."""
     for peer in peers.values():
         peer(batch)()
     expected = torch.cat([weight.flatten() for weight in results["ours"]]) if "ours" in results else None
@@ -439,7 +439,7 @@ def _torch_backward(rule, weights, bags, lookups):
 # Products of DLRM's layers, rows of a batch by outputs by inputs.
 DLRM = [(2048, 512, 13), (2048, 64, 512), (2048, 1024, 100), (2048, 128, 128), (2048, 512, 479), (2048, 256, 512)]
 
-# The MLPs of the three DLRMs: (inputs, outputs) of each layer, a rectifier after all but the last, which has a sigmoid.
+# The MLPs of the three DLRMs: (inputs, outputs) of each layer, with ReLU after all but the last one, which has a sigmoid.
 MLPS = {
     "default": [(512, 512), (512, 64), (100, 1024), (1024, 1024), (1024, 1024), (1024, 1)],
     "MLPerf": [(13, 512), (512, 256), (256, 128), (479, 1024), (1024, 1024), (1024, 512), (512, 256), (256, 1)],
@@ -543,7 +543,7 @@ def _linear(run: Run, title, batch, inputs, outputs, activation) -> None:
         )
         forward["ours"]()
         assert (y - torch_forward()).abs().max() < 1e-4
-        # A rectifier may round to zero here and not there.
+        # Rounding may make a ReLU's input zero in only one of the two.
         y.copy_(torch_forward())
         backward["ours"]()
         for mine, theirs in zip(gradients, torch_backward()):
@@ -554,7 +554,7 @@ def _linear(run: Run, title, batch, inputs, outputs, activation) -> None:
 
 
 def interaction(run: Run) -> None:
-    """Dot interaction, forward and backward, of vectors that lie side by side: batched product, triangle, cat."""
+    """Dot interaction, forward and backward, of contiguous vectors: batched product, triangle, cat."""
     ours = run.ours
     if ours:
         size, pointer = ctypes.c_size_t, ctypes.c_void_p
@@ -616,14 +616,14 @@ CONVOLUTIONS = {
 
 
 def keep_memory() -> None:
-    """Has the C library keep what is freed: a peer that returns its results in new memory need not wait for pages."""
+    """Makes the C library keep freed memory, so that a peer that returns new tensors does not wait for pages."""
     mmap_max, trim_threshold = -4, -1
     if ctypes.CDLL(None).mallopt(mmap_max, 0) != 1 or ctypes.CDLL(None).mallopt(trim_threshold, 2**31 - 1) != 1:
         print("memory is not kept: peers that return new results wait for pages", file=sys.stderr)
 
 
 def convolution(run: Run) -> None:
-    """Convolutions, forward and both gradients, with channels first and last, beside oneDNN."""
+    """Convolutions, forward and both gradients, with channels first and last, compared with oneDNN."""
     keep_memory()
     if run.ours:
         pointer = ctypes.c_void_p
@@ -691,7 +691,7 @@ OPS = {"embedding_bag": embedding_bag, "embedding_backward": embedding_backward,
 
 
 def main() -> None:
-    """Runs the ops that are named, or all."""
+    """Runs the given ops, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", default=list(OPS), help=f"of {', '.join(OPS)}")
     parser.add_argument("--only", action="append", help="only what has this text in its title; repeated, one of these")
@@ -703,7 +703,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for op in arguments.ops:
         if op not in OPS:
-            parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+            parser.error(f"there is no op {op!r}: choose one of {', '.join(OPS)}")
     print(f"PyTorch {torch.__version__}, NumPy {numpy.__version__}; OPENBLAS_THREAD_TIMEOUT={os.environ['OPENBLAS_THREAD_TIMEOUT']}")
     run = Run(arguments)
     set_threads(run.ours, max(run.threads))

@@ -2,12 +2,12 @@
 
 import statistics
 
-AFTER = "after PyTorch: "  # before the names of those who were called right after PyTorch
+AFTER = "after PyTorch: "  # prefix of peers that were called right after PyTorch
 SHARED = "ours on PyTorch's threads"
 
 
 class Table:
-    """Prints each shape as it is measured, and what they have in common at the end."""
+    """Prints each shape when it is measured, and a summary at the end."""
 
     def __init__(self, op: str, threads: list) -> None:
         self.op, self.threads, self.shares = op, threads, {}
@@ -17,7 +17,7 @@ class Table:
         print(f"  {name:48}" + "".join(f"{form.format(value) if value is not None else '-':>12}" for value in values), flush=True)
 
     def add(self, title: str, times: dict, flops: int = 0) -> None:
-        """times: of each number of threads, of each peer, in milliseconds."""
+        """Adds a shape. times: milliseconds by number of threads and peer."""
         if self.op:
             print(f"\n{self.op}, medians in microseconds")
             self.line("threads", self.threads)
@@ -42,7 +42,7 @@ class Table:
                     self.share(f"{AFTER}best peer / {name}", times, AFTER + name, AFTER)
 
     def share(self, what: str, times: dict, ours: str, prefix: str) -> None:
-        """How many times as long the best peer takes."""
+        """Prints the ratio of the best peer's time to ours."""
         shares = []
         for threads, of in times.items():
             peers = [name for name in of if name.startswith(AFTER) == bool(prefix) and not name.removeprefix(AFTER).startswith("ours")]
@@ -54,7 +54,7 @@ class Table:
             self.line(what, shares, "{:.2f}")
 
     def close(self) -> None:
-        """Of how many shapes, the geometric means, and the least."""
+        """Prints the number of shapes, the geometric means and the minima."""
         for what, by_threads in self.shares.items():
             if max(len(shares) for shares in by_threads.values()) > 1:
                 print(what)

@@ -1,4 +1,4 @@
-"""Numbers of threads to measure with, and whose threads they are."""
+"""Numbers of threads for measurements, and the owners of the threads."""
 
 import ctypes
 import os
@@ -7,14 +7,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Read when NumPy is loaded: its threads sleep at once. By default they watch for 0.1 s after each product, which slows
-# down whoever comes next.
+# Read when NumPy is loaded: makes its threads sleep immediately. By default they spin for 0.1 s after each product, which slows
+# down the next peer.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
 
 import threadpoolctl  # noqa: E402
 import torch  # noqa: E402
 
-# A pool of the C ABI: PyTorch's own threads, which are those of the OpenMP that it has loaded.
+# A pool for the C ABI: PyTorch's own threads, which belong to the OpenMP library that it has loaded.
 POOL = """
 #include <stddef.h>
 void run(void *pool, size_t count, void (*work)(void *, size_t), void *context) {
@@ -43,9 +43,9 @@ def load_pool():
 
 
 class Ours:
-    """The shared library, with errors as exceptions, on as many threads as were set last.
+    """The shared library, with errors as exceptions, on the number of threads that was set last.
 
-    cpu: on threads of our own. shared: on PyTorch's, or None. Callers ask for them when they call.
+    cpu: runs on our own threads. shared: runs on PyTorch's, or None. Callers read them at each call.
     """
 
     def __init__(self, path: Path):
@@ -59,7 +59,7 @@ class Ours:
         self.cpu = self.own = self.shared = None
 
     def set_threads(self, threads: int) -> None:
-        """Makes `cpu` and `shared` have so many."""
+        """Sets the number of threads of `cpu` and `shared`."""
         if threads not in self.known:
             own, shared = self.made(self.lib.steptime_cpu_new(threads, None)), None
             if self.pool and threads > 1:
@@ -69,7 +69,7 @@ class Ours:
         self.cpu = self.own
 
     def on_shared(self, work):
-        """The work, on PyTorch's threads."""
+        """A function that runs the work on PyTorch's threads."""
 
         def shared():
             self.cpu = self.shared
@@ -81,19 +81,19 @@ class Ours:
         return shared
 
     def made(self, handle):
-        """A handle that is not null."""
+        """Returns the handle, or raises an error if it is null."""
         if not handle:
             raise RuntimeError(self.lib.steptime_error().decode())
         return ctypes.c_void_p(handle)
 
     def check(self, code: int) -> None:
-        """Raises what a call failed with."""
+        """Raises the error of a failed call."""
         if code:
             raise RuntimeError(self.lib.steptime_error().decode())
 
 
 def set_threads(ours, threads: int) -> None:
-    """Of everybody."""
+    """Sets the number of threads of all libraries."""
     torch.set_num_threads(threads)
     threadpoolctl.threadpool_limits(threads)
     if ours:

@@ -1,15 +1,15 @@
-"""GPU operators of PyTorch, Triton, FBGEMM and steptime on the same tensors in turn, with the ratios of their times.
+"""Times GPU operators of PyTorch, Triton, FBGEMM and steptime on the same tensors in turn, and prints the ratios.
 
-Build ours first, then run where there is a GPU, with PyTorch (and Triton and FBGEMM, as far as they are wanted):
+Build ours first, then run on a machine with a GPU and PyTorch (and, optionally, Triton and FBGEMM):
 
     cargo build --release -p steptime-cuda-capi
     python benches/peers/cuda.py gather bag backward small interaction
 
-What cannot be imported is skipped with a message. FBGEMM runs in four ways: as it comes, with the kernels that it calls
-experimental (TBE v2), and both without the kernel that checks its indices. A table at the end has ours beside FBGEMM as it
-comes and FBGEMM at its best. Within each round every peer runs once, between two CUDA events, on
-the next of several sets of indices; medians are shown. "call" is a call as the host makes it, launch gaps included;
-"queued" is the same behind a kernel that keeps the GPU busy until the host is done, so that gaps do not count.
+Libraries that cannot be imported are skipped with a message. FBGEMM runs in four ways: by default, with its experimental
+kernels (TBE v2), and both without the kernel that checks indices. A table at the end compares ours with FBGEMM by default
+and FBGEMM at its best. Within each round every peer runs once, between two CUDA events, on the next of several sets of
+indices; medians are shown. "call" is a call from the host, including launch gaps; "queued" is the same call behind a kernel
+that keeps the GPU busy until the host is done, so that gaps do not count.
 Zipf indices are numpy's: the unbounded law modulo the number of rows.
 """
 
@@ -32,11 +32,10 @@ sys.path.insert(0, str(ROOT / "python"))
 from steptime.operators.library import NAME, GpuLookups, GpuSizes, GpuTables, Library  # noqa: E402
 
 SETS = 5
-# Cycles of a GPU that the host needs less than, for the slowest peer's launches.
+# GPU cycles that are longer than the host's time for the launches of the slowest peer.
 SPIN = 4_000_000
 
-# Rows of the tables of Criteo Kaggle. Five of the 26 are larger than a million rows and are cut to that here, which titles
-# say.
+# Rows of the tables of Criteo Kaggle. Five of the 26 have more than a million rows and are cut to that here; titles mention it.
 KAGGLE = [
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173,
     4, 7046547, 18, 15, 286181, 105, 142572,
@@ -53,14 +52,14 @@ SHAPES = [
     ("T4 E1M D512 L10 B8192", [MILLION] * 4, 512, 10, 8192, [0]),
 ]
 RULES = {"SGD": 0, "row-wise Adagrad": 2, "Adam": 3}
-# FBGEMM's ways, as it comes first: whether kernels are the experimental ones, whether another kernel checks indices before.
+# FBGEMM's ways, the default first: whether kernels are the experimental ones, whether another kernel checks indices.
 FBGEMM = {
     "FBGEMM TBE": (False, True),
     "FBGEMM TBE, unchecked": (False, False),
     "FBGEMM TBE v2": (True, True),
     "FBGEMM TBE v2, unchecked": (True, False),
 }
-# Titles with the times that `summary` shows: GPU time of each peer.
+# Titles with the times shown by `summary`: GPU time of each peer.
 SHOWN = []
 
 
@@ -72,7 +71,7 @@ class Ours(Library):
         self.here = self.gpu(torch.cuda.current_device())
 
     def function(self, name):
-        """A function on a handle and the current stream that raises what a call failed with."""
+        """A library function on a handle and the current stream, which raises an error if a call fails."""
         function = getattr(self, name)
 
         def call(handle, *arguments):
@@ -88,7 +87,7 @@ class Ours(Library):
 
 
 def tables_of(weights):
-    """f32 tables for the C ABI; its arrays live as long as the result."""
+    """f32 tables for the C ABI; their arrays live as long as the result."""
     columns = zip(*((w.data_ptr(), w.shape[0], w.shape[1], 4 * w.stride(0)) for w in weights))
     return GpuTables.of(*columns, 0)
 
@@ -144,7 +143,7 @@ def draw(count: int, rows: int, exponent: float) -> torch.Tensor:
 
 def measure(rounds: int, peers: dict) -> dict:
     """Microseconds of each peer, in turn: (call, queued). A peer is called with the number of a set of indices and
-    returns what is timed."""
+    returns the function to time."""
     counter = 0
     for _ in range(2):
         for peer in peers.values():
@@ -172,7 +171,7 @@ def measure(rounds: int, peers: dict) -> dict:
 
 
 def report(title: str, times: dict, heads=("call", "queued")) -> None:
-    """One line for each peer: its times, and how many times as long as ours they are."""
+    """Prints a line for each peer: its times, and their ratios to ours."""
     print(title)
     if title.startswith(("forward", "backward")):
         at = heads.index("graph") if "graph" in heads else heads.index("queued")
@@ -188,7 +187,7 @@ def report(title: str, times: dict, heads=("call", "queued")) -> None:
 
 
 def same(title: str, results) -> None:
-    """Says by how much results, each a name with tensors, differ from the first, relative to its norm."""
+    """Prints the difference of results, each a name with tensors, to the first one, relative to its norm."""
     (first, expected), *others = results if isinstance(results, list) else results.items()
     for name, found in others:
         away = norm(one.double() - other.double() for one, other in zip(found, expected))
@@ -198,12 +197,12 @@ def same(title: str, results) -> None:
 
 
 def norm(tensors) -> float:
-    """Of all elements of all tensors."""
+    """Euclidean norm of all elements of all tensors."""
     return sum(tensor.norm().item() ** 2 for tensor in tensors) ** 0.5
 
 
 def summary() -> None:
-    """Ours beside FBGEMM as it comes and at its best, GPU time in microseconds."""
+    """Prints GPU times in microseconds of ours, of FBGEMM by default, and of FBGEMM at its best."""
     rows = [(title, times) for title, times in SHOWN if "ours" in times and next(iter(FBGEMM)) in times]
     if not rows:
         return
@@ -216,7 +215,7 @@ def summary() -> None:
 
 
 def gather(tools, rounds: int) -> None:
-    """Rows of a table, kept apart: the table of the tiling question."""
+    """Gathers of table rows, by tiling."""
     ours, _, triton = tools
     table = torch.randn(8192, 4096, device="cuda")
     sets = [draw(16384, 8192, 0) for _ in range(SETS)]
@@ -283,7 +282,7 @@ class Case:
             self.sizes = GpuSizes(self.bags, len(self.sets[0]), self.columns, 64, 0, 0)
 
     def _module(self):
-        """FBGEMM's tables, with the weights that all have."""
+        """FBGEMM's tables, with the weights of all peers."""
         training, kinds, _ = self.fbgemm
         optimizer = {"SGD": kinds.EXACT_SGD, "row-wise Adagrad": kinds.EXACT_ROWWISE_ADAGRAD, "Adam": kinds.ADAM}
         place = (training.EmbeddingLocation.DEVICE, training.ComputeDevice.CUDA)
@@ -299,7 +298,7 @@ class Case:
         return module
 
     def ways(self):
-        """FBGEMM's ways that can take these tables, as functions of a set, the others with a message."""
+        """FBGEMM's ways that support these tables, as functions of a set; the others are skipped with a message."""
         for name, (experimental, checked) in FBGEMM.items() if self.module else ():
             run = self._way(experimental, checked)
             try:
@@ -312,8 +311,8 @@ class Case:
             yield name, run
 
     def _way(self, experimental: bool, checked: bool):
-        """The forward pass as `use_experimental_tbe` and `bounds_check_mode` have it. One module serves all ways, as memory
-        has no room for four: what the constructor makes of these two is set before each call."""
+        """The forward pass with `use_experimental_tbe` and `bounds_check_mode`. One module serves all ways, because memory
+        does not fit four: the attributes that the constructor derives from these two are set before each call."""
         module, modes = self.module, self.fbgemm[2]
         mode = (modes.WARNING if checked else modes.NONE).value
 
@@ -324,14 +323,14 @@ class Case:
         return run
 
     def restart(self):
-        """FBGEMM's optimizer before its first step: every forward pass counts as one."""
+        """Resets the step count of FBGEMM's optimizer: every forward pass counts as a step."""
         self.module.iter.zero_()
         self.module.iter_cpu.zero_()
         for state in itertools.chain(*self.module.split_optimizer_states()):
             state.detach().zero_()
 
     def ours_forward(self):
-        """Into one output."""
+        """Our forward pass, into one output."""
         places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
         handle = self.ours.new("bag_new", self.ours.here, *places)
         self.handles.append(("bag_free", handle))
@@ -345,7 +344,7 @@ class Case:
         return work
 
     def ours_backward(self):
-        """Groups, then steps."""
+        """Our backward pass: grouping, then steps."""
         places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
         stream, rule = torch.cuda.current_stream().cuda_stream, RULES[self.rule]
         handle = self.ours.new("backward_new", self.ours.here, stream, *places, self.of_table, rule, 0.01, None)
@@ -359,7 +358,7 @@ class Case:
         return work
 
     def torch_modules(self):
-        """A bag for each table, on the same weights."""
+        """An EmbeddingBag for each table, on the same weights."""
         new = torch.nn.EmbeddingBag.from_pretrained
         modules = [new(weight, freeze=False, mode="sum", sparse=True) for weight in self.weights]
         offsets = torch.arange(0, self.of_table, self.length, device="cuda")
@@ -371,7 +370,7 @@ class Case:
         return [module.weight for module in modules], forward
 
     def free(self):
-        """Gives the memory back."""
+        """Frees the memory."""
         for name, handle in self.handles:
             self.ours.free(name, handle)
         self.handles, self.module, self.weights = [], None, None
@@ -423,7 +422,7 @@ def backward(tools, rounds: int) -> None:
 
 
 def _check_step(case, peers) -> None:
-    """Whether peers come to the same weights by their optimizer's first step."""
+    """Checks that all peers have the same weights after the first step of their optimizer."""
     start = [weight.clone() for weight in case.weights]
     expected = None
     for name, peer in peers.items():
@@ -466,8 +465,8 @@ def _torch_backward(case, gradients):
 
 
 def small(tools, rounds: int) -> None:
-    """The smallest shape, of which launches are the most: as replays of CUDA graphs and as the sum of its kernels; and
-    whether all peers come to the same weights."""
+    """The smallest shape, which is dominated by launches: as replays of CUDA graphs and as the sum of its kernels. Also
+    checks that all peers get the same weights."""
     shape = next(shape for shape in SHAPES if shape[0].startswith("T4 E1k"))
     case = Case(tools, shape, 0, "SGD")
     gradient = torch.randn(case.bags, case.columns, device="cuda")
@@ -502,7 +501,7 @@ def small(tools, rounds: int) -> None:
     alone = {name: (_replayed(work, rounds), _kernels(work, rounds)) for name, work in forwards.items()}
     heads = ("graph", "kernels")
     report(f"forward {case.title}", alone, heads)
-    # Autograd's backward passes come with their forward pass, whose time is taken off.
+    # Autograd's backward passes include their forward pass, whose time is subtracted.
     rest = {}
     for name, work in backwards.items():
         both = (_replayed(work, rounds), _kernels(work, rounds))
@@ -549,7 +548,7 @@ def _kernels(work, rounds: int) -> float:
 
 
 def interaction(tools, rounds: int) -> None:
-    """Dot interaction of vectors that lie side by side: batched product, triangle, cat."""
+    """Dot interaction of contiguous vectors: batched product, triangle, cat."""
     ours, _, _ = tools
     for title, shape in (("MLPerf", (2048, 27, 128)), ("default", (2048, 9, 64)), ("DDP", (2048, 9, 128))):
         samples, features, dim = shape
@@ -604,14 +603,14 @@ OPS = {"gather": gather, "bag": bag, "backward": backward, "small": small, "inte
 
 
 def main() -> None:
-    """Runs the ops that are named, or all."""
+    """Runs the given ops, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", default=list(OPS), help=f"of {', '.join(OPS)}")
     parser.add_argument("--rounds", type=int, default=25)
     arguments = parser.parse_args()
     for op in arguments.ops:
         if op not in OPS:
-            parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+            parser.error(f"there is no op {op!r}: choose one of {', '.join(OPS)}")
     warnings.simplefilter("ignore")
     torch.manual_seed(1)
     tools = load_ours(), load_fbgemm(), load_triton()

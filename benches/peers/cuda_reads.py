@@ -1,6 +1,6 @@
-"""What `steptime gather-plan` predicts that gathers read from device memory, against the counters of `ncu`.
+"""Compares the predictions of `steptime gather-plan` of reads from device memory with the counters of `ncu`.
 
-Build first, then run where there is a GPU, with PyTorch, ncu, and the right to read counters:
+Build first, then run on a machine with a GPU, PyTorch, ncu, and permission to read counters:
 
     cargo build --release -p steptime-cli -p steptime-cuda-capi
     python benches/peers/cuda_reads.py
@@ -36,14 +36,14 @@ READ, WRITTEN, TIME = "dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__tim
 
 
 def orders(columns: int) -> dict:
-    """Name of each order of rows of so many f32 columns, and the slice by which the library knows it."""
+    """Name of each order of rows with this number of f32 columns, and its slice in the library."""
     found = {"rows": 0, "sorted": -1}
     found.update({f"columns {bytes_} B": bytes_ for bytes_ in (512, 2048) if bytes_ < 4 * columns})
     return found
 
 
 def launch() -> None:
-    """Gathers every shape in every order once: to be run under ncu."""
+    """Gathers every shape in every order once, for a run under ncu."""
     import cuda
     import torch
 
@@ -68,7 +68,7 @@ def launch() -> None:
 
 
 def counted() -> list:
-    """Counters of each gather, in the order of their launches."""
+    """Counters of each gather, in the order of launches."""
     command = ["ncu", "--csv", "--clock-control", "none", "--kernel-name", "gather", "--metrics", f"{READ},{WRITTEN},{TIME}"]
     done = subprocess.run([*command, sys.executable, __file__, "--launch"], capture_output=True, text=True)
     if done.returncode:
@@ -98,7 +98,7 @@ def predicted(steptime: Path, rows: int, columns: int, lookups: int, exponent: f
 
 
 def compare(steptime: Path) -> None:
-    """A line for each shape and order."""
+    """Prints a line for each shape and order."""
     if not steptime.exists():
         raise SystemExit(f"{steptime} is not there: build it with `cargo build --release -p steptime-cli`, or say where it is with --steptime")
     if shutil.which("ncu") is None:

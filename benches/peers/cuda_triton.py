@@ -1,4 +1,4 @@
-"""Gathers in Triton, for `cuda.py`: one row after the other, and tiles of rows and columns in both grid orders."""
+"""Gathers in Triton, for `cuda.py`: row by row, and tiles of rows and columns in both grid orders."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def _line(table, indices, out, total, D: tl.constexpr, X: tl.constexpr):
-    """Element after element of the output, X a program."""
+    """Gathers consecutive elements of the output, X per program."""
     place = tl.program_id(0).to(tl.int64) * X + tl.arange(0, X)
     inside = place < total
     row = tl.load(indices + place // D, inside, 0, eviction_policy="evict_last")
@@ -18,8 +18,8 @@ def _tile(
     table, indices, out, lookups,
     D: tl.constexpr, X: tl.constexpr, Y: tl.constexpr, ROWS: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """X lookups by Y columns a program. ROWS: whether the first grid axis goes over lookups. KEEP: whether rows stay in
-    the cache rather than the output."""
+    """Gathers X lookups by Y columns per program. ROWS: whether the first grid axis runs over lookups. KEEP: whether rows,
+    rather than the output, stay in the cache."""
     first, second = tl.program_id(0), tl.program_id(1)
     if not ROWS:
         first, second = second, first

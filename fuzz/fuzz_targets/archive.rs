@@ -1,4 +1,4 @@
-//! Files as they lie on a disk: plain, gzip, zstd, and tar archives of either. The first byte says which.
+//! Files on disk: plain, gzip, zstd, and tar archives of these. The first byte selects the kind.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

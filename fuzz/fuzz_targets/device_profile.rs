@@ -1,7 +1,7 @@
 //! Device profiles: `profile.toml`, a zero byte, then `models.bin.zst`.
 //!
-//! Fingerprints and compression would hide the reader of the models from the fuzzer. So where the second part begins
-//! with a length, it is taken for the models themselves, and sealed as the writer does it.
+//! Fingerprints and compression would hide the reader of the models from the fuzzer. If the second part begins with a
+//! length, it is therefore treated as the plain models, and sealed like the writer does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     });
 });
 
-/// The file of models: for each family two bytes that say how long it is, then so many bytes.
+/// The file of models: for each family its length in two bytes, then its bytes.
 fn seal(header: &str, mut models: &[u8]) -> Vec<u8> {
     let mut families = Vec::new();
     while let Some((length, rest)) = models.split_first_chunk::<2>() {
@@ -42,7 +42,7 @@ fn seal(header: &str, mut models: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-/// The fingerprint that the reader expects: FNV-1a over words of eight bytes.
+/// Fingerprint that the reader expects: FNV-1a over words of eight bytes.
 fn fingerprint(bytes: &[u8]) -> [u8; 8] {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];

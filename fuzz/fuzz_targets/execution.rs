@@ -1,4 +1,4 @@
-//! Execution traces: read whole and as a stream, with the same result, and every value of it looked at.
+//! Execution traces: read whole and as a stream, with the same result; every value is visited.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = limited(bytes, |bytes| read_execution_trace(bytes).inspect(look));
     let streamed = limited(bytes, |bytes| read_execution_trace_from(bytes));
     match (whole, streamed) {
-        // What is no number is equal to nothing, but is shown alike.
+        // NaN is not equal to itself, but prints the same.
         (Ok(whole), Ok(streamed)) => {
             assert!(whole == streamed || format!("{whole:?}") == format!("{streamed:?}"))
         }

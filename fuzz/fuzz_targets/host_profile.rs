@@ -1,4 +1,4 @@
-//! Host profiles. What is read is written and read again, with the same result.
+//! Host profiles: each is read, written and read again, with the same result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = limited(bytes, read_kineto);
     let streamed = limited(bytes, |bytes| read_kineto_from(bytes));
     match (whole, streamed) {
-        // What is no number is equal to nothing, but is shown alike.
+        // NaN is not equal to itself, but prints the same.
         (Ok(whole), Ok(streamed)) => {
             assert!(whole == streamed || format!("{whole:?}") == format!("{streamed:?}"))
         }

@@ -1,4 +1,4 @@
-//! Probes, the files that `python -m steptime.probe` writes.
+//! Probes: the files that `python -m steptime.probe` writes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

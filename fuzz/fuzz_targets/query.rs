@@ -1,5 +1,5 @@
-//! Queries of `kernels predict`: from a line of JSON to what the op launches, forward and backward, and its price on a
-//! GPU of which nothing but the specification is known.
+//! Queries of `kernels predict`: from a line of JSON to the launches of the op, forward and backward, and their price on a
+//! GPU with a specification only.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
-//! What every fuzz target checks of its reader: no panic, no more than a second of the processor, and no more memory
-//! than 100 times the input and 100 MB.
+//! Limits that every fuzz target checks on its reader: no panic, at most a second of processor time, and at most memory of
+//! 100 times the input plus 100 MB.
 //!
-//! A target calls [`limited`] around the reader. Panics are libFuzzer's to find.
+//! A target runs its reader in [`limited`]. libFuzzer itself finds panics.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -13,21 +13,21 @@ use std::time::Duration;
 use cap::Cap;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counts what is allocated. An allocation above the limit fails, which ends the program where it was asked for.
+/// Allocator that counts bytes. An allocation above the limit fails, which aborts the program at the place of the allocation.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// The most processor time that one input may take.
+/// Largest processor time of one input.
 const MOST_TIME: Duration = Duration::from_secs(1);
-/// The most memory that one input may take, in its own lengths.
+/// Largest memory of one input, in multiples of its length.
 const MOST_LENGTHS: usize = 100;
-/// The memory that any input may take, however short, in bytes.
+/// Memory that every input may use in addition, in bytes.
 const MOST_BYTES: usize = 100_000_000;
 
 /// Runs a reader on an input, within the limits.
 ///
 /// # Panics
-/// Where the reader takes too long. Where it takes too much memory, the program aborts.
+/// If the reader takes too long. If it uses too much memory, the program aborts.
 pub fn limited<R>(input: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
     let most = ALLOCATOR.allocated() + MOST_LENGTHS * input.len() + MOST_BYTES;
     ALLOCATOR.set_limit(most).expect("more than is in use");
@@ -39,16 +39,16 @@ pub fn limited<R>(input: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
     result
 }
 
-/// What the process has taken of the processor: other programs on the machine do not count.
+/// Processor time of this process; other programs on the machine do not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// A file of the input, in the folder for temporary files: for readers that take a path.
+/// Writes the input to a file in the folder for temporary files, for readers that take a path.
 ///
 /// # Panics
-/// Where it cannot be written.
+/// If the file cannot be written.
 pub fn file(name: &str, input: &[u8]) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {

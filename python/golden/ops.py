@@ -1,4 +1,4 @@
-"""Writes crates/operators/ops/tests/golden/*.json: what PyTorch makes of small inputs. Run with torch 2.11 from anywhere."""
+"""Writes crates/operators/ops/tests/golden/*.json: PyTorch's results on small inputs. Run with torch 2.11 from any folder."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "crates" / "ops" / "tests" / "gol
 
 
 def numbers(tensor: torch.Tensor) -> list:
-    """A tensor as nested lists whose digits give the same floats again."""
+    """A tensor as nested lists, with enough digits to restore the same floats."""
     if tensor.dim() > 1:
         return [numbers(row) for row in tensor]
     return [float(f"{value:.9g}") for value in tensor.tolist()]

@@ -1,16 +1,16 @@
-"""How long a PyTorch training step takes, on a GPU you may not have; why, and what would make it shorter.
+"""Predicts how long a PyTorch training step takes on a GPU you may not have, explains why, and suggests what would make it shorter.
 
 >>> import steptime
 >>> p = steptime.predict("examples/dlrm_default_2048")
 >>> round(p.step_ms, 3)
 3.416
 
-What is here is loaded when it is first used: importing steptime imports neither PyTorch nor the native half.
+Names are loaded on first use: importing steptime imports neither PyTorch nor the native half.
 """
 
 from __future__ import annotations
 
-# What `typing` calls so, which takes longer to import than all of this; type checkers take it for true.
+# Stands in for `typing.TYPE_CHECKING`, since importing `typing` takes longer than all of this; type checkers take the name as true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -81,7 +81,7 @@ __all__ = ["__version__", *sorted(_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    """What is used for the first time; modules such as `steptime.lightning` too."""
+    """Loads a name or a submodule (such as `steptime.lightning`) on first use."""
     import importlib
 
     if name in _OF:

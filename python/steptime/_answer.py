@@ -1,4 +1,4 @@
-"""What every answer has: all that was answered, its tables, and what speaks against it."""
+"""Base classes of all answers: the raw data, its tables, its doubts and warnings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from steptime.table import Table
 
 
 class Raw:
-    """An answer, or a part of one. `raw` is all of it, under the names of the command line's JSON."""
+    """An answer, or a part of one. `raw` holds all of it, with the keys of the command line's JSON."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw: Dict[str, Any] = dict(raw)
 
     def table(self, name: str) -> Table:
-        """A list of the answer as a table; empty where there is nothing to tell."""
+        """A list of the answer as a table; empty where the answer has no such list."""
         return Table(name.replace("_", " "), self.raw.get(name) or [])
 
 
@@ -23,10 +23,10 @@ class Answer(Raw):
 
     @property
     def doubts(self) -> List[str]:
-        """What the answer assumes and what speaks against it, the worst first; read this first."""
+        """Assumptions of the answer and reasons to distrust it, the worst first. Read these first."""
         return [str(each["text"]) for each in self.raw.get("doubts", [])]
 
     @property
     def warnings(self) -> List[str]:
-        """What was repaired, assumed or guessed; all of it is among the doubts too."""
+        """Repairs, assumptions and guesses; each is among the doubts too."""
         return [str(each) for each in self.raw.get("warnings", [])]

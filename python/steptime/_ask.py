@@ -1,4 +1,4 @@
-"""Questions to the native half, in the words of the command line: what it answers there, it answers here, to the digit."""
+"""Calls of the native half with the arguments of the command line: both give the same answers, to the digit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def core() -> Any:
 
 
 def text(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = (), given: str = "") -> str:
-    """What a command prints. Inputs that are open are not opened again; `given` is its standard input."""
+    """Returns the output of a command. Inputs that are open are not opened again; `given` is its standard input."""
     arguments = [_typed(each) for each in (*command, *flags(options))]
     kind, words = core().ask(arguments, [each.opened for each in inputs], given)
     if kind:
@@ -45,16 +45,16 @@ def text(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence[
 
 
 def _typed(argument: str) -> str:
-    """An argument that has a form in bytes. A path of other bytes than UTF-8 has none in Python."""
+    """Returns the argument unchanged. Raises UsageError for a path that is not UTF-8."""
     try:
         argument.encode("utf-8")
     except UnicodeEncodeError:
-        raise errors.UsageError(f"{argument!r} is not UTF-8: give a path that is, as by a link") from None
+        raise errors.UsageError(f"{argument!r} is not UTF-8: use a path that is, for example a link") from None
     return argument
 
 
 def _refused(kind: str, words: str) -> errors.Error:
-    """The exception of a refusal; what is typed as an option is an argument here."""
+    """The exception for an error of the native half, with option names such as `--step N` rewritten as arguments such as `step=N`."""
     if kind == "usage":
         words = re.sub(r"'--([a-z-]+)(?: <[^>]*>)?(?:=<[^>]*>)?'", lambda found: found[1].replace("-", "_"), words)
         words = re.sub(r"--(step|rank) N\b", r"\1=N", words)
@@ -62,13 +62,13 @@ def _refused(kind: str, words: str) -> errors.Error:
 
 
 def answer(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = ()) -> Dict[str, Any]:
-    """What a command answers, as data: its JSON."""
+    """Returns the JSON answer of a command as a dictionary."""
     found: Dict[str, Any] = json.loads(text(command, {**options, "json": True}, inputs))
     return found
 
 
 def flags(options: Mapping[str, Value]) -> List[str]:
-    """Options as they are typed: `host_speed=0.5` is `--host-speed=0.5`; what is None or False is left out."""
+    """Options as command-line flags: `host_speed=0.5` becomes `--host-speed=0.5`; None and False are left out."""
     typed: List[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -84,29 +84,29 @@ def flags(options: Mapping[str, Value]) -> List[str]:
 
 
 class Input:
-    """A recording, a trace, an execution trace or a description of a model, opened when it is first asked about and kept."""
+    """A recording, a trace, an execution trace or a model description; opened on first use and kept open."""
 
     def __init__(self, path: PathLike, step: Optional[int] = None, rank: Optional[int] = None) -> None:
         self.path = Path(path)
         self.part: Dict[str, Value] = {"step": step, "rank": rank}
         for name, value in self.part.items():
             if value is not None and (not isinstance(value, int) or not 0 <= value <= _MOST):
-                raise errors.UsageError(f"{name}={value!r}: it is the number of a {name}, from 0 to {_MOST}")
+                raise errors.UsageError(f"{name}={value!r}: must be the number of a {name}, from 0 to {_MOST}")
         _typed(str(path))
         self.opened: "_core.Opened" = core().Opened(self.path, step, rank)
 
     def open(self) -> None:
-        """Reads all of it now, so that its files are not needed any more."""
+        """Reads the whole input now, so that its files are no longer needed."""
         kind, words = self.opened.open()
         if kind:
             raise _refused(kind, words)
 
     def answer(self, command: str, options: Mapping[str, Value], *others: "Input") -> Dict[str, Any]:
-        """What a command answers about it, and about others beside it."""
+        """Returns the answer of a command about this input and about `others`."""
         return answer([command, *self._paths(others)], {**options, **self.part}, [self, *others])
 
     def text(self, command: str, options: Mapping[str, Value], *others: "Input") -> str:
-        """What a command prints about it."""
+        """Returns the output of a command about this input and about `others`."""
         return text([command, *self._paths(others)], {**options, **self.part}, [self, *others])
 
     def _paths(self, others: Sequence["Input"]) -> List[str]:
@@ -114,6 +114,6 @@ class Input:
 
 
 def _argument(path: Path) -> str:
-    """A path that cannot be taken for an option."""
+    """The path as an argument; prefixed with `./` if it begins with `-`."""
     words = str(path)
     return f"./{words}" if words.startswith("-") else words

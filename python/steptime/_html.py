@@ -1,18 +1,18 @@
-"""Answers in a notebook: static HTML, without a script, readable in light and dark."""
+"""HTML of answers in a notebook: static, without scripts, readable in light and dark themes."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import Any, Iterable, List, Mapping, Sequence, Tuple
 
-# Rows that a notebook shows of a table.
+# Number of rows of a table that a notebook shows.
 SHOWN = 20
-# Okabe and Ito's colours, told apart by the colour-blind too; the first is for the time in which the device works.
+# Okabe and Ito's colours, which colour-blind readers can distinguish; the first is for the device's active time.
 COLOURS = ("#009e73", "#e69f00", "#56b4e9", "#d55e00", "#cc79a7", "#f0e442", "#0072b2", "#999999")
 
 
 def cell(value: Any) -> str:
-    """A value, numbers with three decimals."""
+    """A value as text; floats with three decimals."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -25,7 +25,7 @@ def cell(value: Any) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table of the first rows, and how many there are beyond them."""
+    """A table of the first rows, with the number of rows left out."""
     head = "".join(f"<th scope='col' style='text-align:left'>{escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(_td(row.get(column)) for column in columns)}</tr>" for row in rows[:SHOWN])
     more = f"<p>{len(rows) - SHOWN:,} more rows</p>" if len(rows) > SHOWN else ""
@@ -38,7 +38,7 @@ def _td(value: Any) -> str:
 
 
 def bar(parts: Iterable[Tuple[str, float]], unit: str = "ms") -> str:
-    """Parts of a whole as one bar, with a legend that says the same in words."""
+    """A bar of the parts of a whole, with a legend of the same names and values."""
     kept = [(name, value) for name, value in parts if value > 0]
     total = sum(value for _, value in kept)
     if not total:
@@ -55,7 +55,7 @@ def bar(parts: Iterable[Tuple[str, float]], unit: str = "ms") -> str:
 
 
 def lines(title: str, said: Iterable[str]) -> str:
-    """A title and some sentences."""
+    """A title in bold and a paragraph for each sentence."""
     found: List[str] = [f"<p><strong>{escape(title)}</strong></p>"]
     found += [f"<p>{escape(each)}</p>" for each in said]
     return "".join(found)

@@ -1,7 +1,7 @@
 """CUDA's lists of autocast on the CPU: which ops run in 32 bits.
 
-`torch.autocast("cpu")` leaves in 16 bits what a GPU computes in 32, as norms and softmaxes, and what follows takes those. What
-is recorded on the CPU for a GPU has the types that the GPU would see.
+`torch.autocast("cpu")` keeps ops such as norms and softmaxes in 16 bits that a GPU computes in 32, and later ops inherit the
+type. With these lists, a step recorded on the CPU for a GPU has the types that the GPU would use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEY = "AutocastCPU"
 
 
 class CudaLists:
-    """Puts them in the place of the CPU's, as long as it is entered."""
+    """Context in which CUDA's lists replace the CPU's."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -45,14 +45,14 @@ class CudaLists:
         self._library._destroy()
 
     def _overloads(self, name: str) -> List[Any]:
-        """Those that allocate their results; releases of PyTorch have some that others have not, and some are of TorchScript alone."""
+        """Overloads that allocate their results. The set differs between PyTorch releases; overloads of TorchScript alone are left out."""
         packet = getattr(self._torch.ops.aten, name, None)
         every = [] if packet is None else [getattr(packet, each) for each in packet.overloads()]
         known = [op for op in every if self._torch._C._dispatch_has_kernel(op.name())]
         return [op for op in known if not op._schema.is_mutable and "Dimname" not in str(op._schema)]
 
     def _below(self) -> Any:
-        """What autocast calls is not cast again."""
+        """Context in which autocast does not cast again."""
         keys = self._torch._C
         return keys._ExcludeDispatchKeyGuard(keys.DispatchKeySet(keys.DispatchKey.AutocastCPU))
 

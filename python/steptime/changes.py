@@ -1,4 +1,4 @@
-"""What happens to a step when it is changed."""
+"""What-if queries: a step before and after changes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Changed(Answer):
 
     @property
     def speedup(self) -> float:
-        """How many times as fast the step is after the change."""
+        """Step time before the change divided by step time after it."""
         return float(self.raw["speedup"])
 
     @property
     def why(self) -> List[str]:
-        """Where the difference comes from."""
+        """Sentences on the causes of the difference."""
         return [str(each) for each in self.raw["why"]]
 
     @property
     def transforms(self) -> Table:
-        """What each rule did: name, why, and how many ops it removed, inserted and changed."""
+        """Effects of each rule: name, reason, and numbers of removed, inserted and changed ops."""
         return self.table("transforms")
 
     def __repr__(self) -> str:
@@ -64,12 +64,12 @@ class Changed(Answer):
 
 
 def what_if(what: PathLike, *, step: Optional[int] = None, rank: Optional[int] = None, **changes: Any) -> Changed:
-    """The step of an input with changes; they are those of `change`."""
+    """Predicts the step of an input with changes. `changes` are the keyword arguments of `change`."""
     return change(Input(what, step, rank), **known(changes))
 
 
 def known(changes: Dict[str, Any]) -> Dict[str, Any]:
-    """The same changes. Raises UsageError for a name that is not a change."""
+    """Returns `changes` as given. Raises UsageError for a name that is not a change."""
     names = set(inspect.signature(change).parameters) - {"source"}
     for name in changes:
         if name not in names:
@@ -111,26 +111,27 @@ def change(
     indices: Optional[str] = None,
     tf32: bool = False,
 ) -> Changed:
-    """A step with changes, one or several at once.
+    """Predicts a step with one or several changes.
 
-    batch: samples in a batch; recorded_batch, batch_dim where they cannot be told.
-    set: sizes of the model, `{"tables[0].rows": 1_000_000}` or "tables[*].columns=64".
+    batch: new batch size in samples. recorded_batch, batch_dim: the recorded batch size and batch dimension, where they cannot be
+        inferred.
+    set: new sizes of the model, `{"tables[0].rows": 1_000_000}` or "tables[*].columns=64".
     fuse: "embedding-bags", "optimizer", "elementwise", "linear", or several.
-    among: the ops that are fused, named as for `remove`; all if not given.
+    among: ops to fuse, selected as in `remove`; all if not given.
     operators: "steptime" or "fbgemm" for embedding tables.
     dtype: "tf32" or "bf16".
-    channels_last, prefetch_inputs, reorder, no_sync, cuda_graph: each a change by itself.
+    channels_last, prefetch_inputs, reorder, no_sync, cuda_graph: True to apply that change.
     checkpoint: True for each block, or a number of segments.
-    blocks: what is computed again: modules by their paths, ["module:Net.down.*", "module:Net.up.*"], "depth:2" or "whole".
-    remove: ops to leave out with what computes gradients through them, "aten::dropout", "aten::*norm*", "ops[17]",
+    blocks: blocks to recompute: module paths, ["module:Net.down.*", "module:Net.up.*"], "depth:2" or "whole".
+    remove: ops to leave out together with their gradient ops, "aten::dropout", "aten::*norm*", "ops[17]",
         "module:DLRM.bottom", or several.
-    on_stream: ops of the forward pass, named so, to run on a stream of their own.
-    streams: branches side by side on so many streams. accumulate: gradients of so many batches before each update.
-    host_speed: how many times as long the host takes: 0.5 for one twice as fast.
-    plan: a TOML file of changes. timeline, graph: files to write, as the command line does.
-    device, host, models, indices, tf32: as `predict` takes them.
+    on_stream: ops of the forward pass to run on a stream of their own, selected as in `remove`.
+    streams: number of CUDA streams for independent branches. accumulate: number of batches whose gradients each update sums.
+    host_speed: factor on all host times: 0.5 for a host twice as fast.
+    plan: a TOML file of changes. timeline, graph: output files, as on the command line.
+    device, host, models, indices, tf32: as in `predict`.
 
-    Raises NotApplicable where a change does not apply to the step, and says why.
+    Raises NotApplicable, with the reason, where a change does not apply to the step.
     """
     sizes = [f"{path}={value}" for path, value in set.items()] if isinstance(set, Mapping) else _listed(set)
     options: Dict[str, Value] = {
@@ -167,11 +168,11 @@ def change(
 
 
 def _listed(value: Union[None, str, Sequence[str]]) -> List[str]:
-    """One or several, as a list."""
+    """One name or several, as a list."""
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
     if not all(isinstance(each, str) for each in value):
-        raise UsageError(f"{value!r}: it takes names, one or several")
+        raise UsageError(f"{value!r}: expected a name or a list of names")
     return list(value)

@@ -1,4 +1,4 @@
-"""Is what was recorded consistent with itself? Each check returns a warning, or None."""
+"""Consistency checks of a recording. Each check returns a warning, or None."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tup
 from steptime.loop import Window
 from steptime.stats import median, spread
 
-# The slowest un-profiled window may be this much slower than the fastest.
+# Largest accepted slowdown of the slowest un-profiled window relative to the fastest.
 DRIFT_LIMIT = 0.10
-# Host times and wall times may differ by this much before the host counts as running ahead.
+# Relative difference of host times and wall times above which the host counts as running ahead.
 AHEAD_LIMIT = 0.05
 
-# A region that torch.compile made: its ops are not recorded.
+# Marks a region compiled by torch.compile, whose ops are not recorded.
 COMPILED = "Torch-Compiled Region"
 
-# For each thread of a step the names of its ops in order; how many threads ran the same names counts, their ids do not.
+# Op names of each thread of a step, in order, with the number of threads that ran the same names. Thread ids are ignored.
 Ops = FrozenSet[Tuple[Tuple[str, ...], int]]
 
 
 class RecordWarning(UserWarning):
-    """The recording was made, but some of it is to be read with care."""
+    """The recording is complete, but parts of it may be unreliable."""
 
 
 def drift(windows: Sequence[Window]) -> Optional[str]:
-    """Did the speed of the un-profiled windows change while recording?"""
+    """Checks that the un-profiled windows ran at a steady speed."""
     means = [window.mean_ms for window in windows]
     apart = spread(means)
     if apart <= DRIFT_LIMIT:
@@ -35,7 +35,7 @@ def drift(windows: Sequence[Window]) -> Optional[str]:
 
 
 def ran_ahead(windows: Sequence[Window]) -> bool:
-    """Did the host hand out steps faster than the device took them, so that `steps_ms` times the host alone?"""
+    """Whether the host issued steps faster than the device ran them, so that `steps_ms` measures the host alone."""
     step = median([each for window in windows for each in window.steps_ms])
     mean = median([window.mean_ms for window in windows])
     drain = median([window.drain_ms for window in windows])
@@ -43,7 +43,7 @@ def ran_ahead(windows: Sequence[Window]) -> bool:
 
 
 def same_ops(timing: Dict[str, Any], single: Dict[str, Any]) -> Optional[str]:
-    """Did the step of the execution trace run the ops, in the order, of the steps that were timed?"""
+    """Checks that the step of the execution trace ran the same ops, in the same order, as the timed steps."""
     steps = ops_of_steps(timing)
     if not steps:
         return "kineto.json.gz has no ProfilerStep mark: its steps cannot be told apart"
@@ -60,7 +60,7 @@ def same_ops(timing: Dict[str, Any], single: Dict[str, Any]) -> Optional[str]:
 
 
 def joined(execution_trace: Dict[str, Any], single: Dict[str, Any]) -> Optional[str]:
-    """Is every op of the execution trace found in the Kineto trace of the same step?"""
+    """Checks that every op of the execution trace is in the Kineto trace of the same step."""
     ids = record_function_ids(execution_trace)
     known = {event.get("args", {}).get("Record function id") for event in single.get("traceEvents", ())}
     missing = sum(each not in known for each in ids)
@@ -72,7 +72,7 @@ def joined(execution_trace: Dict[str, Any], single: Dict[str, Any]) -> Optional[
 
 
 def record_function_ids(execution_trace: Dict[str, Any]) -> List[int]:
-    """The `rf_id` of each op; the process and thread nodes have 0 and are left out."""
+    """`rf_id` of each op, without the process and thread nodes, which have 0."""
     ids = [_attribute(node, "rf_id") for node in execution_trace.get("nodes", ())]
     return [each for each in ids if each]
 
@@ -87,7 +87,7 @@ def _attribute(node: Dict[str, Any], name: str) -> Optional[int]:
 
 
 def step_marks(trace: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """The `ProfilerStep#n` spans of the host, in time."""
+    """The `ProfilerStep#n` spans of the host, by start time."""
     marks = [
         event
         for event in trace.get("traceEvents", ())

@@ -1,4 +1,4 @@
-"""Which GPU, and which batch: a step on several GPUs."""
+"""Comparison of a step on several GPUs and batch sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steptime._ask import Input, PathLike, Value
 from steptime.errors import UsageError
 from steptime.table import Table
 
-# Columns of a table of GPUs, with where they stand in an answer.
+# Columns of a table of GPUs that have the same names in an answer.
 _POINT = ("batch", "step_ms", "samples_per_s", "fits", "bound", "saved_by_gpu", "host_bound", "cost")
 
 
@@ -38,24 +38,24 @@ class Choice(Answer):
 
     @property
     def says(self) -> List[str]:
-        """What follows, in sentences: where the host bounds the step, which GPUs cannot be told apart, what makes the step fit."""
+        """Conclusions in sentences: where the host bounds the step, which GPUs are too close to rank, which changes make the step fit."""
         return [str(each) for each in self.raw["says"]]
 
     @property
     def recorded(self) -> Table:
-        """Each GPU at the recorded batch: milliseconds, samples a second, peak megabytes of the GPU's, what bounds the step, the
-        cost of a thousand million samples, and samples a second relative to the first GPU with the ends of the ratio's interval."""
+        """Each GPU at the recorded batch size: step time in milliseconds, samples per second, peak memory and memory of the GPU in
+        megabytes, bound of the step, cost per billion samples, and samples per second relative to the first GPU with its interval."""
         return Table("recorded", [_row(gpu, gpu["recorded"]) for gpu in self.raw["gpus"]])
 
     @property
     def largest(self) -> Table:
-        """The same at the largest batch that fits, a tenth of the memory left; GPUs of which it is not known are left out."""
+        """The same columns at the largest batch size that leaves a tenth of the memory free; GPUs without a known one are left out."""
         return Table("largest", [_row(gpu, gpu["largest"]) for gpu in self.raw["gpus"] if gpu["largest"]])
 
     @property
     def remedies(self) -> Table:
-        """Changes that were tried to make the recorded batch fit where it does not: options of the command line, whether the step
-        fits with them, milliseconds, samples a second, peak megabytes, or why they do not apply."""
+        """Changes tried where the recorded batch does not fit: options of the command line, whether the step fits with them,
+        milliseconds, samples per second, peak megabytes, or the reason why they do not apply."""
         return Table("remedies", [{"gpu": gpu["name"], **each} for gpu in self.raw["gpus"] for each in gpu["remedies"]])
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Choice(Answer):
 
 
 def _row(gpu: Mapping[str, Any], point: Mapping[str, Any]) -> Dict[str, Any]:
-    """A GPU at one batch, flat."""
+    """The row of a GPU at one batch size."""
     ratio, (low, high), peak = point["of_first"] or {}, point["interval_ms"], point["peak_mb"] or {}
     row = {"gpu": gpu["name"], **{name: point[name] for name in _POINT}}
     ends = ratio.get("interval") or (None, None)
@@ -91,13 +91,13 @@ def choose(
     step: Optional[int] = None,
     rank: Optional[int] = None,
 ) -> Choice:
-    """Which GPU, and which batch: what fits, how fast it is, what bounds it, what it costs, and how sure the order is.
+    """Compares GPUs and batch sizes: what fits, step time, bound, cost, and how certain the order is.
 
-    what: a recording with an execution trace, an execution trace, or the description of a model (.toml).
-    device: names or folders of profiles, or "all" that ship.
-    price: a TOML file with prices per GPU-hour, a line for each GPU: h100 = 2.50.
-    recorded_batch: samples of the recorded step, where its recorder did not write them.
-    host, models, indices, tf32: as `predict` takes them.
+    what: a recording with an execution trace, an execution trace, or a model description (.toml).
+    device: names or folders of profiles, or "all" for all shipped ones.
+    price: a TOML file with prices per GPU-hour, one line per GPU: h100 = 2.50.
+    recorded_batch: batch size of the recorded step in samples, where the recording does not have it.
+    host, models, indices, tf32: as in `predict`.
     """
     named = device if isinstance(device, str) else ",".join(str(each) for each in device)
     if not named:

@@ -1,16 +1,16 @@
-"""Clipping of gradients as on a GPU: over lists of tensors, where the CPU and the meta device go over them one by one."""
+"""Gradient clipping as on a GPU: with ops over lists of tensors, where the CPU and the meta device loop over the tensors."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, Callable, Dict
 
-# Functions by which `clip_grad_norm_` asks whether a device has ops over lists.
+# Functions by which `clip_grad_norm_` checks whether a device has ops over lists.
 ASKED = ("_has_foreach_support", "_device_has_foreach_support")
 
 
 class ForeachClipping:
-    """Has `torch.nn.utils.clip_grad_norm_` do on any device what it does on a GPU, as long as it is entered."""
+    """Context in which `torch.nn.utils.clip_grad_norm_` runs the same ops on any device as on a GPU."""
 
     def __init__(self, torch: Any) -> None:
         self._gpu = torch.device("cuda")
@@ -30,5 +30,5 @@ class ForeachClipping:
         self._before = {}
 
     def _of_gpu(self, before: Callable[..., Any]) -> Callable[..., Any]:
-        """The same answer as for a GPU: the device is the last argument."""
+        """The function with its last argument, the device, replaced by a GPU."""
         return lambda *given: before(*given[:-1], self._gpu)

@@ -1,11 +1,11 @@
 """The command `python -m steptime record script.py --out DIR -- arguments of the script`.
 
-The script says what a step is in one of two ways:
+The script defines a step in one of two ways:
 
-1. it calls `steptime.record(step, data, ...)` itself (`out` may be left out: the command's `--out` holds), or
+1. it calls `steptime.record(step, data, ...)` itself (`out` may be left out: `--out` of the command is the default), or
 2. it defines `steptime_setup()`, which returns `step, data` or `step, data, {"batch": 32, "model": "name"}`; the
-   dictionary holds arguments of `steptime.record`. A script with `steptime_setup` is not run as `__main__`, so what it
-   guards with `if __name__ == "__main__":` (its usual training) does not run.
+   dictionary holds arguments of `steptime.record`. A script with `steptime_setup` is not run as `__main__`, so code under
+   `if __name__ == "__main__":` (its usual training) does not run.
 
 Exit codes: 0 recorded, 1 the recording failed, 2 wrong usage.
 """
@@ -36,7 +36,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Runs the command and returns its exit code."""
     if argv is None:
         argv = sys.argv[1:]
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up when told to stop, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up on SIGTERM, too
     options, arguments = parse(argv)
     try:
         recording.command = _command(options)
@@ -74,7 +74,7 @@ def needs_gpu(error: BaseException) -> bool:
 
 
 def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
-    """Our options, and the script's arguments: those after `--`, or plain words after the script."""
+    """Options of the command, and arguments of the script: those after `--`, or positional ones after the script."""
     ours, _, theirs = _split(argv)
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
@@ -91,7 +91,7 @@ def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     parser.add_argument("--profiled", type=int, help="profiled steps (default: about a third of a second, 20 to 60)")
     parser.add_argument("--warmup", type=int, help=f"steps before anything is timed (default {_DEFAULTS.warmup})")
     parser.add_argument("--no-sync-events", dest="sync_events", action="store_const", const=False, help="no cuda_sync events in the traces")
-    parser.add_argument("--no-probe", dest="probe", action="store_const", const=False, help="do not measure the host beside the step")
+    parser.add_argument("--no-probe", dest="probe", action="store_const", const=False, help="do not measure the host")
     options = parser.parse_intermixed_args(ours)
     return options, options.arguments + theirs
 
@@ -110,7 +110,7 @@ def _command(options: argparse.Namespace) -> recording.Command:
 
 
 def run(script: Path, arguments: List[str]) -> None:
-    """Runs `script`, then records what its `steptime_setup` returns unless it has recorded itself."""
+    """Runs `script`, then records the step that its `steptime_setup` returns, unless the script has recorded already."""
     source = _read(script)
     as_main = not defines_setup(source, str(script))
     saved_argv, saved_path = sys.argv, list(sys.path)
@@ -145,7 +145,7 @@ def _execute(script: Path, name: str) -> Dict[str, Any]:
 
 
 def defines_setup(source: bytes, name: str) -> bool:
-    """Has the script a `steptime_setup` at its top level?"""
+    """Whether the script defines `steptime_setup` at its top level."""
     try:
         tree = ast.parse(source, name)
     except (SyntaxError, ValueError) as error:
@@ -154,7 +154,7 @@ def defines_setup(source: bytes, name: str) -> bool:
 
 
 def _checked(setup: Callable[[], Any], script: Path) -> Tuple[Any, Any, Dict[str, Any]]:
-    """What `steptime_setup` returns, if `record` can take it."""
+    """Result of `steptime_setup`. Raises UsageError if `record` cannot take it."""
     result = setup()
     if not isinstance(result, tuple) or len(result) not in (2, 3):
         raise UsageError(f"{SETUP}() in {script} must return (step, data) or (step, data, arguments), but returned {type(result).__name__}")

@@ -1,4 +1,4 @@
-"""Counts of lookups: how often the rows of a table are wanted, without saying which rows these are.
+"""Lookup counts of a table: how often its rows are accessed, without the row numbers.
 
 Rows are grouped by how often they occur, in powers of two: group k holds the rows that occur from 2^k to 2^(k+1) - 1 times.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
-MOST_COUNTED = 1 << 26  # lookups beyond which the first so many stand for all
+MOST_COUNTED = 1 << 26  # of longer index tensors, only this many lookups are counted
 
 
 @dataclass(frozen=True)
 class Counts:
     """The lookups of one index tensor."""
 
-    groups: Tuple[Tuple[int, int], ...]  # group k: its rows, and the lookups that want them
-    padding: int = 0  # lookups of the padding row, whose gradient is not wanted
-    most: int = 0  # lookups of the most frequent row, where its group has others
-    ordered: bool = False  # whether no index is less than the one before it
+    groups: Tuple[Tuple[int, int], ...]  # of group k: number of rows, and number of lookups of these rows
+    padding: int = 0  # lookups of the padding row, which has no gradient
+    most: int = 0  # lookups of the most frequent row; 0 if it is alone in its group, or all rows are in one group
+    ordered: bool = False  # whether the indices are sorted
 
     @property
     def lookups(self) -> int:
@@ -29,14 +29,14 @@ class Counts:
         return sum(rows for rows, _ in self.groups)
 
     def __str__(self) -> str:
-        """As `steptime_launch::Indices` is written: `counts:90/90,12/30 most:3 padding:16 sorted`."""
+        """The text form of `steptime_launch::Indices`: `counts:90/90,12/30 most:3 padding:16 sorted`."""
         groups = ",".join(f"{rows}/{lookups}" for rows, lookups in self.groups)
         numbers = "".join(f" {name}:{number}" for name, number in (("most", self.most), ("padding", self.padding)) if number)
         return f"counts:{groups}{numbers}{' sorted' if self.ordered else ''}"
 
 
 def count(torch: Any, index: Any, padding_idx: Optional[int] = None) -> Counts:
-    """Counts of a tensor of indices of any shape. It waits for the device."""
+    """Counts the lookups of an index tensor of any shape. Waits for the device."""
     flat = index.detach().reshape(-1)[:MOST_COUNTED]
     if flat.numel() == 0:
         return Counts(())

@@ -1,4 +1,4 @@
-"""What meta.json says of the model, the batch and the machine."""
+"""The fields of meta.json on the model, the batch and the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 
 def machine(torch: Any, on_gpu: bool) -> Dict[str, str]:
-    """Device, processor and PyTorch's version."""
+    """Names of device and processor, and PyTorch's version."""
     cpu = cpu_name()
     return {
         "device": torch.cuda.get_device_name() if on_gpu else cpu,
@@ -19,7 +19,7 @@ def machine(torch: Any, on_gpu: bool) -> Dict[str, str]:
 
 
 def settings(torch: Any) -> Dict[str, str]:
-    """`matmul_precision`: `tf32` where float32 matrix products of a GPU may run in it, else `float32`."""
+    """`matmul_precision`: `tf32` where float32 matrix products may run in TF32 on a GPU, else `float32`."""
     cuda = torch.backends.cuda.matmul
     named = getattr(cuda, "fp32_precision", None)  # since PyTorch 2.9
     allowed = named == "tf32" if named not in (None, "none") else bool(cuda.allow_tf32)
@@ -27,7 +27,7 @@ def settings(torch: Any) -> Dict[str, str]:
 
 
 def cpu_name(cpuinfo: str = "/proc/cpuinfo") -> str:
-    """The processor's name where the system tells it, else its architecture."""
+    """Name of the processor where the system reports it, else its architecture."""
     try:
         with open(cpuinfo, encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -39,7 +39,7 @@ def cpu_name(cpuinfo: str = "/proc/cpuinfo") -> str:
 
 
 def peak_memory(torch: Any, on_gpu: bool) -> Dict[str, int]:
-    """Most bytes that tensors held on the GPU; without one, most bytes resident in this process."""
+    """Peak bytes of tensors on the GPU; without a GPU, peak resident bytes of this process."""
     if on_gpu:
         return {"peak_memory_bytes": int(torch.cuda.max_memory_allocated())}
     try:
@@ -51,7 +51,7 @@ def peak_memory(torch: Any, on_gpu: bool) -> Dict[str, int]:
 
 
 def model_name(model: Any, step: Callable[..., Any]) -> str:
-    """`model` if it is a name, else its class, else the step's name."""
+    """`model` if it is a name, else the name of its class; without a model, the step's name."""
     if isinstance(model, str):
         return model
     if model is not None:
@@ -60,7 +60,7 @@ def model_name(model: Any, step: Callable[..., Any]) -> str:
 
 
 def count_parameters(model: Any, step: Callable[..., Any]) -> Optional[int]:
-    """Elements in the parameters of `model`, or of the modules that `step` can see; None if there are none."""
+    """Number of elements of the parameters of `model`, or of the modules that `step` refers to; None if there are no modules."""
     modules = [model] if _is_module(model) else [each for each in visible_to(step) if _is_module(each)]
     if not modules:
         return None
@@ -75,7 +75,7 @@ def count_parameters(model: Any, step: Callable[..., Any]) -> Optional[int]:
 
 
 def visible_to(step: Callable[..., Any]) -> List[Any]:
-    """What a step refers to: itself, its `self` and that one's attributes, its closure, the globals it names, and a partial's arguments."""
+    """Objects that a step refers to: itself, its `self` with attributes, its closure, the globals it names, and arguments of a partial."""
     found: List[Any] = [step]
     owner = getattr(step, "__self__", None)
     if owner is None and not hasattr(step, "__code__") and not hasattr(step, "func"):
@@ -111,14 +111,14 @@ def _is_module(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of a batch, and the source of their count."""
+    """Number of samples of a batch, and the source of that number."""
 
     count: int
     source: str
 
 
 def given(about: Dict[str, Any], guessed: Optional[Samples]) -> Dict[str, Any]:
-    """`batch` of a recording, and `batch_source`: what says it. `about` has the one that the script gives, if it does."""
+    """`about` with `batch` and `batch_source` of a recording. A batch in `about`, given by the script, goes before a guessed one."""
     if about.get("batch") is not None:
         return {**about, "batch_source": "given"}
     if guessed is None:
@@ -135,7 +135,7 @@ def assumed(about: Dict[str, Any]) -> List[str]:
 
 
 def guess_batch(batch: Any) -> Optional[Samples]:
-    """Samples of a batch of any form: its own count, else its images, else the size that most of its tensors begin with."""
+    """Number of samples of a batch of any form: its own count, else its images, else the most common first dimension of its tensors."""
     count = _said(batch)
     if count is not None:
         return count
@@ -149,7 +149,7 @@ def guess_batch(batch: Any) -> Optional[Samples]:
 
 
 def _said(batch: Any, depth: int = 3) -> Optional[Samples]:
-    """The count that a batch has of its own: graphs of torch_geometric, seed nodes of its neighbour loaders, samples of a TensorDict."""
+    """The sample count stored in a batch: graphs of torch_geometric, seed nodes of its neighbour loaders, samples of a TensorDict."""
     if not isinstance(batch, (dict, list, tuple)):
         for name in ("num_graphs", "batch_size"):
             count = getattr(batch, name, None)
@@ -163,7 +163,7 @@ def _said(batch: Any, depth: int = 3) -> Optional[Samples]:
 
 
 def _images(batch: Any, depth: int = 3) -> Optional[int]:
-    """Images in a list of them: tensors of channels, height and width, which may differ in size."""
+    """Number of images in a list of image tensors [channels, height, width], which may differ in size."""
     if isinstance(batch, dict):
         batch = list(batch.values())
     if not isinstance(batch, (list, tuple)) or not batch:

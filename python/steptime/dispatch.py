@@ -1,4 +1,4 @@
-"""Ops as PyTorch dispatches them: with the tensors that they take and give."""
+"""Observes ops as PyTorch dispatches them, with their arguments and results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Callable, Iterator, Optional
 
 
 class Dispatch:
-    """Calls `before(name, arguments)` and `after(name, result)` for each op, while it is entered.
+    """Context that calls `before(name, arguments)` and `after(name, result)` for each op.
 
-    In a process that compiles, and with a PyTorch without modes of dispatch, it calls neither.
+    In a process that uses torch.compile, and with a PyTorch without dispatch modes, it calls neither.
     """
 
     def __init__(self, before: Callable[[str, Any], None], after: Optional[Callable[[str, Any], None]] = None) -> None:
@@ -48,14 +48,14 @@ class Dispatch:
 
 
 def compiles() -> bool:
-    """Whether torch.compile was asked for in this process: what it makes must not run under a mode."""
+    """Whether torch.compile was called in this process: compiled code must not run under a dispatch mode."""
     frames = sys.modules.get("torch._dynamo.eval_frame")
     backends = getattr(frames, "cached_backends", None) or {}
-    return any(backend is not None for backend in backends.values())  # None stands for eager
+    return any(backend is not None for backend in backends.values())  # None is eager mode
 
 
 def tensors(torch: Any, given: Any) -> Iterator[Any]:
-    """The tensors among arguments or results, in their order."""
+    """The tensors among arguments or results, in order."""
     if isinstance(given, torch.Tensor):
         yield given
     elif isinstance(given, (list, tuple)):

@@ -1,39 +1,39 @@
-"""What steptime raises. Each message says what is wrong, where, and the remedy."""
+"""Exceptions of steptime. Each message has the fault, its place and the remedy."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Whatever steptime refuses; every other exception here is one."""
+    """Base class of all exceptions of steptime."""
 
 
 class UsageError(Error, ValueError):
-    """Asked for something that cannot be: an unknown option, a value out of range, a GPU without a profile."""
+    """Wrong arguments: an unknown option, a value out of range, a GPU without a profile."""
 
 
 class NotFound(Error, FileNotFoundError):
-    """A file or folder that is not there."""
+    """A file or folder does not exist."""
 
 
 class InputError(Error):
-    """An input that is damaged, or holds too little for the question."""
+    """An input is damaged, or lacks data that the query needs."""
 
 
 class NotApplicable(Error):
-    """A change that does not apply to the step."""
+    """A change does not apply to the step."""
 
 
 class NothingRecorded(Error, RuntimeError):
-    """The step ran, and no op of it can be used."""
+    """The step ran, but none of its ops can be used."""
 
 
 class MissingTorch(Error, ImportError):
-    """PyTorch is not there to record with."""
+    """PyTorch, which recording needs, is not installed."""
 
 
 class MissingLibrary(Error, ImportError):
-    """A library that one method needs, and the package does not."""
+    """A library is not installed that only this method needs."""
 
 
 class MissingCore(Error, ImportError):
-    """The native half of the package is not there: the package was not installed from a wheel."""
+    """The native half of the package is missing: the package was not installed from a wheel."""

@@ -1,8 +1,8 @@
-"""Only the execution trace of a step: seconds instead of a recording's minutes, on whatever the tensors are on.
+"""Records only the execution trace of a step: in seconds instead of the minutes of a full recording, on any device.
 
-The step runs twice, once so that the optimizer has its state and once watched; three times as a rank of a job, because
-DistributedDataParallel orders its buckets again in the second step. Nothing is timed, so tensors may be fake:
-on the `meta` device, or under `FakeTensorMode`, a model larger than the machine is recorded by its shapes alone.
+The step runs twice: once so that the optimizer has its state, and once observed. A rank of a job runs it three times, because
+DistributedDataParallel reorders its buckets in the second step. Nothing is timed, so tensors may be fake:
+on the `meta` device, or under `FakeTensorMode`, a model larger than the machine's memory is recorded by its shapes alone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from steptime.errors import NothingRecorded
 from steptime.identity import Identity
 from steptime.loop import Loop
 
-# What autograd calls its functions, and optimizers their steps.
+# Names of autograd functions begin with ENGINE, those of optimizer steps with OPTIMIZER.
 ENGINE, OPTIMIZER = "autograd::engine::", "Optimizer.step"
-# What fake tensors raise where an op reads values.
+# Exceptions of fake tensors where an op reads values.
 WITHOUT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException")
 
 
 def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict[str, Any], overwrite: bool = False, quiet: bool = False) -> List[str]:
-    """Writes `et.json.gz` and `meta.json` into `out`; returns what is to be read with care."""
+    """Writes `et.json.gz` and `meta.json` into `out`; returns warnings."""
     say = _silent if quiet else _loud
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
@@ -51,7 +51,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
         about = describe.given(about, describe.guess_batch(loop.first_batch))
         noted = backend.modules()
-        if loop.first_batch is not None:  # what the script hands over is the batch, be it the same in each step
+        if loop.first_batch is not None:  # an argument of the step is the batch, even if it is the same in each step
             noted.pop("kept_inputs", None)
         meta = {**about, **backend.machine(), **backend.settings(), **facts, **noted, "record": {"only": "et", "warnings": warned}}
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
@@ -62,13 +62,13 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
 
 
 def _is_a_rank(torch: Any) -> bool:
-    """Whether this process is one of a job."""
+    """Whether this process is a rank of a distributed job."""
     return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
 @contextlib.contextmanager
 def _wanted_values() -> Iterator[None]:
-    """Says why a step cannot run without values, where it cannot."""
+    """Turns errors of a step that needs the values of fake or meta tensors into NothingRecorded with the reason."""
     try:
         yield
     except RuntimeError as error:
@@ -88,7 +88,7 @@ def _wanted_values() -> Iterator[None]:
 
 
 class Autocasts:
-    """For which kinds of devices a step asks autocast for lower precision."""
+    """Notes the device types for which a step enters autocast."""
 
     def __init__(self) -> None:
         import torch
@@ -104,7 +104,7 @@ class Autocasts:
 
         def noted(context: Any) -> Any:
             kind = str(context.device)
-            # A checkpoint enters some that are not enabled. Where there is no GPU, those for one are not either.
+            # Checkpoints enter contexts that are not enabled. Without a GPU, contexts for CUDA are not enabled either.
             if getattr(context, "_enabled", True) or (kind != "cpu" and not self._torch.cuda.is_available()):
                 self.kinds.add(kind)
                 self.fake = self.fake or _fakes()
@@ -117,10 +117,10 @@ class Autocasts:
         setattr(self._class, "__enter__", self._enter)
 
     def problems(self, found: "Found") -> List[str]:
-        """Whether it was asked for one kind of device while tensors were elsewhere."""
+        """Warnings for autocast of a device type that no tensor was on."""
         if not found.devices:
             return []
-        # Ops of fake tensors call those of tensors on "meta", and are on a device all the same.
+        # Ops of fake tensors call those of the meta device, although the tensors are on another device.
         there = set() if found.kind == "meta" and not self.fake else {device.split(":")[0] for device in found.devices}
         unheard = sorted(self.kinds - there)
         return [
@@ -132,7 +132,7 @@ class Autocasts:
 
 
 def _fakes() -> bool:
-    """Whether a FakeTensorMode is entered."""
+    """Whether a FakeTensorMode is active."""
     from torch.utils import _python_dispatch
 
     modes: List[Any] = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)()
@@ -140,7 +140,7 @@ def _fakes() -> bool:
 
 
 class Found:
-    """What an execution trace holds."""
+    """Contents of an execution trace, as far as warnings depend on them."""
 
     def __init__(self, nodes: List[Dict[str, Any]]) -> None:
         names = [node.get("name", "") for node in nodes]
@@ -154,13 +154,13 @@ class Found:
 
     @property
     def kind(self) -> Optional[str]:
-        """What stands in for real tensors, if anything does."""
+        """Kind of tensors without memory, "meta" or "fake"; None for real tensors."""
         if "meta" in self.devices:
             return "meta"
         return None if self.addressed or not self.ops else "fake"
 
     def problems(self) -> List[str]:
-        """What is to be read with care. Raises NothingRecorded if there is nothing to read."""
+        """Warnings about the trace. Raises NothingRecorded if it has no ops."""
         if not self.ops:
             raise NothingRecorded(
                 "the step ran and no op was seen: it must call PyTorch in this process and thread "
@@ -182,7 +182,7 @@ class Found:
 
 
 def _is_cut_short(nodes: List[Dict[str, Any]]) -> bool:
-    """Whether functions of the engine stand in others that do not call it: what ended by an exception is left open."""
+    """Whether autograd functions are nested in others that do not call the engine: a function that an exception ended is left open."""
     parents = {node["id"]: node for node in nodes if "id" in node}
     for node in nodes:
         around = parents.get(node.get("ctrl_deps"))
@@ -193,14 +193,14 @@ def _is_cut_short(nodes: List[Dict[str, Any]]) -> bool:
             names.append(around.get("name", ""))
             around = parents.get(around.get("ctrl_deps"))
         engine = [at for at, name in enumerate(names) if name.startswith(ENGINE)]
-        # What calls the engine again is written in Python: its name ends without a number.
+        # A function that calls the engine again is written in Python: its name does not end in a digit.
         if engine and names[engine[0] - 1][-1:].isdigit():
             return True
     return False
 
 
 def _tensors(node: Dict[str, Any]) -> List[List[Any]]:
-    """Tensors among the arguments of a node: `[tensor, storage, offset, elements, bytes of one, device]`."""
+    """Tensors among the arguments and results of a node: `[tensor, storage, offset, elements, bytes of an element, device]`."""
     return [
         value
         for side in ("inputs", "outputs")
@@ -219,7 +219,7 @@ def _nodes(trace: Path) -> List[Dict[str, Any]]:
 
 
 def _silent(_: str) -> None:
-    """Says nothing."""
+    """Prints nothing."""
 
 
 def _loud(what: str) -> None:

@@ -1,4 +1,4 @@
-"""What bounds a step, and what would make it shorter."""
+"""Bounds of a step, and changes that would make it shorter."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ class Explanation(Answer):
 
     @property
     def bound(self) -> Table:
-        """Where the critical path is: place, and its share of the step."""
+        """Shares of the step that its critical path spends in each place."""
         return self.table("bound")
 
     @property
     def suggestions(self) -> Table:
-        """Changes that apply, by what each saves alone: name, milliseconds saved, the step with it, effort, risk, what it does."""
+        """Changes that apply, sorted by the time that each saves alone: name, milliseconds saved, new step time, effort, risk, description
+        and reason."""
         rows = [{**each, "step_ms": each["after"]["step_ms"]} for each in self.raw["suggestions"]]
         keys = ("name", "saves_ms", "step_ms", "effort", "risk", "what", "why")
         return Table("suggestions", [{key: row[key] for key in keys} for row in rows])
 
     @property
     def together(self) -> Optional[Side]:
-        """The step with the best combination that was found; `raw["together"]["names"]` are its changes."""
+        """The step with the best combination of changes found; `raw["together"]["names"]` lists the changes."""
         found = self.raw.get("together")
         return Side(found["after"]) if found else None
 
     @property
     def not_applicable(self) -> Table:
-        """Changes that do not apply, and why not."""
+        """Changes that do not apply, with the reasons."""
         return self.table("not_applicable")
 
     @property
     def to_fit(self) -> Table:
-        """Changes that were tried to make the step fit the GPU's memory; empty where it does."""
+        """Changes tried to make the step fit the GPU's memory; empty where it fits."""
         return self.table("to_fit")
 
     def __repr__(self) -> str:
@@ -72,6 +73,6 @@ def explain(
     step: Optional[int] = None,
     rank: Optional[int] = None,
 ) -> Explanation:
-    """What bounds the step of an input, and which changes would make it shorter; options as `predict` takes them."""
+    """Explains what bounds the step of an input, and which changes would make it shorter. Options are those of `predict`."""
     options = {"device": device, "host": host, "models": models, "indices": indices, "tf32": tf32}
     return Explanation(Input(what, step, rank).answer("explain", options))

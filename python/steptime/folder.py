@@ -1,4 +1,4 @@
-"""A recording's folder appears whole or not at all."""
+"""Atomic writes of a recording's folder: it appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FILES = frozenset((META, TIMING, EXECUTION_TRACE, TIMING_OF_EXECUTION_TRACE))
 
 
 def check_free(out: Path, overwrite: bool = False) -> None:
-    """Refuses an `out` that would lose somebody's files.
+    """Raises UsageError if writing to `out` would destroy files.
 
-    Overwriting replaces a recording only: a folder with any other file in it is never touched.
+    Overwriting replaces a recording only: a folder with any other file in it is never changed.
     """
     if not out.exists() and not out.is_symlink():
         return
@@ -33,14 +33,14 @@ def check_free(out: Path, overwrite: bool = False) -> None:
         return
     if present - FILES:
         foreign = sorted(present - FILES)[0]
-        raise UsageError(f"{out} holds {foreign!r}, which is no part of a recording: choose another folder")
+        raise UsageError(f"{out} holds {foreign!r}, which is not part of a recording: choose another folder")
     if not overwrite:
         raise UsageError(f"{out} already holds a recording: choose another folder, or overwrite it with --force (overwrite=True)")
 
 
 @contextlib.contextmanager
 def whole(out: Path, overwrite: bool = False) -> Iterator[Path]:
-    """Gives a temporary folder beside `out`; it becomes `out` if the block succeeds, and is removed if not."""
+    """Yields a temporary folder next to `out`; it is renamed to `out` if the block succeeds, and removed if not."""
     check_free(out, overwrite)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _umask() -> int:
 
 
 def compress(plain: Path, packed: Path) -> None:
-    """Gzips `plain` into `packed` (the same bytes each time) and removes `plain`."""
+    """Gzips `plain` into `packed` (reproducibly) and removes `plain`."""
     with open(plain, "rb") as source, open(packed, "wb") as raw:
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as target:
             shutil.copyfileobj(source, target, 1 << 20)

@@ -1,4 +1,4 @@
-"""How optimizers go over their parameters on a GPU: the step itself shows how they do where it runs."""
+"""Implementations of optimizer steps on a GPU: a step recorded on a CPU shows only the CPU's implementation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Dict, List
 
 from steptime import modules
 
-# One by one; op by op over lists of them; in one op.
+# A loop over parameters; ops over lists of parameters; one op.
 LOOP, LISTS, FUSED = "loop", "foreach", "fused"
 
 
 class OptimizerForms:
-    """Notes the form of each optimizer's step while it is entered, by a hook of PyTorch's; see `modules` of what has compiled."""
+    """Context that notes the form of each optimizer's step by a PyTorch hook; notes nothing in a process that has compiled."""
 
     def __init__(self) -> None:
         self._register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_pre_hook", None)
@@ -31,7 +31,7 @@ class OptimizerForms:
         self._handle = None
 
     def as_dict(self) -> Dict[str, List[str]]:
-        """The part of meta.json that tells of optimizers: a form for each step, in order."""
+        """The fields of meta.json on optimizers: the form of each optimizer step, in order."""
         return {"optimizers": self._forms} if self._forms else {}
 
     def _note(self, optimizer: Any, *_: Any) -> None:
@@ -39,9 +39,9 @@ class OptimizerForms:
 
 
 def form(groups: Any) -> str:
-    """The form of an optimizer with these groups of parameters: where they differ, that of the first.
+    """Returns the form of an optimizer with these parameter groups, by the first group.
 
-    PyTorch's own take lists on a GPU where nothing is asked for. One that does not know `foreach` is a loop wherever it runs.
+    PyTorch's optimizers use lists on a GPU by default. An optimizer without a `foreach` option is a loop on every device.
     """
     first: Dict[str, Any] = next(iter(groups), {})
     if first.get("fused"):

@@ -1,4 +1,4 @@
-"""The memory that a training loop holds from step to step: parameters, buffers, gradients and what optimizers keep."""
+"""Memory that a training loop keeps between steps: parameters, buffers, gradients and optimizer states."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, Dict, Iterable, List, Tuple
 
 from steptime import modules
 
-# Of the form of the note: a reader leaves out one that it does not know.
+# Version of the format; readers ignore versions that they do not know.
 VERSION = 1
-# PyTorch's allocator gives a multiple of this many bytes.
+# PyTorch's allocator rounds sizes up to multiples of this many bytes.
 GRAIN = 512
 
-# The type of element and the bytes of tensors, by their ids.
+# Element type and size in bytes of tensors, by id.
 Sizes = Dict[int, Tuple[str, int]]
 
 
 class HeldMemory:
-    """Notes it while it is entered, by hooks of PyTorch's on modules and on steps of optimizers.
+    """Context that notes this memory by PyTorch hooks on modules and on optimizer steps.
 
-    Gradients are those that there are as an optimizer's step begins, states those as it ends. No tensor is kept for it, and
-    no op runs: of sparse gradients, whose size an op would tell, there is no note.
+    Gradients are noted when an optimizer's step begins, states when it ends. No tensor is kept alive and no op runs; sparse
+    gradients are left out, because reading their size would run an op.
     """
 
     def __init__(self, torch: Any) -> None:
@@ -46,9 +46,9 @@ class HeldMemory:
         self._handles, self._seen = [], {}
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of memory: for each kind and type of element `{tensors, bytes, allocated}`.
+        """The fields of meta.json on memory: `{tensors, bytes, allocated}` of each kind and element type.
 
-        `allocated` is what PyTorch's allocator gives for them: each tensor in blocks of 512 bytes.
+        `allocated` is the size that PyTorch's allocator uses for them: each tensor rounded up to blocks of 512 bytes.
         """
         found = {kind: _sums(sizes.values()) for kind, sizes in self._kinds.items()}
         return {"memory": {"version": VERSION, **found}} if any(found.values()) else {}
@@ -66,7 +66,7 @@ class HeldMemory:
         self._note("gradients", (each.grad for each in parameters if each.grad is not None))
 
     def _states(self, optimizer: Any, *_: Any) -> None:
-        # Counts of steps are numbers in host memory.
+        # Step counts are numbers in host memory.
         states = (state.values() for state in getattr(optimizer, "state", {}).values() if isinstance(state, dict))
         held = (each for state in states for each in state if self._torch.is_tensor(each))
         self._note("states", (each for each in held if each.dim() > 0))
@@ -75,7 +75,7 @@ class HeldMemory:
         for tensor in tensors:
             if tensor.layout == self._torch.strided:
                 name = str(tensor.dtype).replace("torch.", "")
-                # Of a DTensor the part of this rank; `to_local` would run an op.
+                # The local part of a DTensor; `to_local` would run an op.
                 here = getattr(tensor, "_local_tensor", tensor)
                 self._kinds[kind][id(tensor)] = name, here.numel() * here.element_size()
 

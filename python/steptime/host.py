@@ -1,6 +1,6 @@
-"""What this host takes for the pieces that training steps are made of, and what the profiler adds to each.
+"""Host probe: times of the pieces of host work that training steps consist of, and the profiler's cost of each.
 
-A recording holds it under `host_probe`; `steptime.probe` measures it alone. It takes a few seconds.
+A recording stores it as `host_probe`; `steptime.probe` measures it alone. It takes a few seconds.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from steptime.pulse import Pulse
 from steptime.stats import median
 
 VERSION = 1
-# Each piece is timed in this many rounds, all pieces in each round, with a pulse beside them.
+# Number of rounds; each round times every piece, with pulses between them.
 ROUNDS = 7
-# Calls of a piece in one round.
+# Calls of a piece per round.
 CALLS = 40
-# The same for pieces that take long, or wait.
+# Calls per round of pieces that take long, or wait.
 FEW_CALLS = 8
 # Sizes of copies, in bytes.
 COPIES = tuple(4 ** power for power in range(4, 13))  # 256 B to 16 MB
-# Names of runtime calls that hand work to the GPU or wait for it, as the profiler writes them.
+# Parts of the profiler's names of runtime calls that submit work to the GPU or wait for it.
 HEAVY = ("Launch", "Memcpy", "Memset", "Synchronize", "EventRecord", "StreamWait")
 
 
 class Pieces:
-    """The pieces of host work that are timed; each is called some times in a row, its mean time counts."""
+    """The timed pieces of host work; each is called several times in a row, and its mean time counts."""
 
     def __init__(self, torch: Any, on_gpu: bool) -> None:
         self.torch = torch
@@ -66,7 +66,7 @@ class Pieces:
         return pieces
 
     def _libraries(self) -> Dict[str, Callable[[], Any]]:
-        """Pieces whose libraries make calls of their own, which the profiler slows down and no trace shows."""
+        """Pieces whose libraries make calls that the profiler slows down but does not record."""
         torch = self.torch
         functions = torch.nn.functional
         rows, weight, bias = (torch.ones(shape, device="cuda") for shape in ((8, 8), (8, 8), (8,)))
@@ -98,7 +98,7 @@ class Pieces:
         return {**{name: piece for name, piece in self._pieces.items() if name != "op"}, **self.steps}
 
     def phase(self) -> Dict[str, Any]:
-        """Times every piece, in us. All are brought to the median speed of the pulses taken beside them."""
+        """Times every piece, in us, scaled to the median speed of the pulses taken between them."""
         seen: Dict[str, List[float]] = {}
         loops: List[float] = []
         others: Dict[str, List[float]] = {}
@@ -135,7 +135,7 @@ class Pieces:
             yield name, step, 2, True
 
     def _hand_off(self) -> Dict[str, float]:
-        """From `backward()` to the first node on the GPU's autograd thread, and from its last node back."""
+        """Time from `backward()` to the first node on the GPU's autograd thread, and from its last node back, in us."""
         torch = self.torch
         times: List[float] = []
 
@@ -190,7 +190,7 @@ class Pieces:
 
 
 def _small_step(torch: Any, device: str) -> Callable[[], None]:
-    """A training step of tiny tensors: nearly all of it is host work, of many kinds, as in a real step."""
+    """A training step on tiny tensors: nearly all host work, with as many kinds of it as a real step."""
     nn = torch.nn
     layers: List[Any] = []
     for _ in range(2):
@@ -225,33 +225,33 @@ class HostProbe:
 
     @property
     def pulse(self) -> Pulse:
-        """For pulses beside it."""
+        """The pulse that a recording shares with the probe."""
         return self._pieces.pulse
 
     def before(self) -> None:
-        """What pieces take where no profiler has run, if that is so; and copies, which no profiler changes."""
+        """Times the pieces before the recording's profiler has run, and copies, which a profiler does not slow down."""
         with self._fixed():
             self._found["before"] = self._pieces.phase()
             self._found["copies"] = self._pieces.copies()
 
     def under(self) -> None:
-        """What they take under the profiler, and how many events the small steps are."""
+        """Times the pieces under the profiler, and counts the events of the composite pieces."""
         with self._fixed():
             with self._profile():
                 self._found["under"] = self._pieces.phase()
             self._found["events"] = {name: self._events(piece) for name, piece in self._pieces.composite().items()}
 
     def after(self) -> None:
-        """What they take once the profiler has run."""
+        """Times the pieces after the profiler has run."""
         with self._fixed():
             self._found["after"] = self._pieces.phase()
 
     def as_dict(self) -> Dict[str, Any]:
-        """For meta.json."""
+        """The value of `host_probe` in meta.json."""
         return self._found
 
     def _events(self, step: Callable[[], None]) -> Dict[str, int]:
-        """Ops, heavy calls (launches, copies, events, waits) and other runtime calls of one small step."""
+        """Numbers of ops, annotations, heavy calls (launches, copies, events, waits) and other runtime calls of one small step."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             with self._profile() as running:
@@ -271,7 +271,7 @@ class HostProbe:
 
     @contextmanager
     def _fixed(self) -> Iterator[None]:
-        """Leaves the random numbers and threads of the training script as they were; tiny ops need no second thread."""
+        """Context with one thread that restores the random state and the thread count of the training script."""
         torch = self._pieces.torch
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -283,7 +283,7 @@ class HostProbe:
 
 
 class NoProbe:
-    """For a recording without one."""
+    """The probe of a recording without a probe."""
 
     def before(self) -> None:
         """Nothing."""

@@ -1,8 +1,8 @@
-"""Which tensor is which, where tensors have no memory: on the `meta` device, or fake.
+"""Identity of tensors without memory: on the `meta` device, or fake.
 
-PyTorch's ExecutionTraceObserver tells storages apart by their addresses, and these have none. What autograd saves for the backward
-pass is another tensor on the same storage, made by no op. While a mode of dispatch is entered, PyTorch hands Python a `detach` for
-each of them, and the trace shows whose storage it has.
+PyTorch's ExecutionTraceObserver distinguishes storages by address, and these have none. A tensor that autograd saves for the backward
+pass is a new tensor on the same storage that no op made. While a dispatch mode is active, PyTorch calls `detach` for each saved
+tensor, so the trace shows which storage it has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Identity:
-    """Notes, while it is entered, whether modules take tensors without memory; `shown` is then a mode of dispatch."""
+    """Context that notes whether modules take tensors without memory; if so, `shown` returns a dispatch mode."""
 
     def __init__(self, torch: Any) -> None:
         self.without_memory = False
@@ -27,7 +27,7 @@ class Identity:
         self._handle.remove()
 
     def shown(self) -> Any:
-        """A mode that calls each op as it is, for tensors without memory; for others nothing."""
+        """A dispatch mode that calls each op unchanged, for tensors without memory; else a null context."""
         if not self.without_memory:
             return contextlib.nullcontext()
         mode: Any = self._torch.utils._python_dispatch.TorchDispatchMode
@@ -45,7 +45,7 @@ class Identity:
 
 
 def _has_none(tensor: Any) -> bool:
-    """Whether a tensor, if it is one, has no memory."""
+    """Whether a value is a tensor without memory."""
     device = getattr(tensor, "device", None)
     on_meta = getattr(device, "type", None) == "meta"
     return on_meta or type(tensor).__name__ == "FakeTensor"

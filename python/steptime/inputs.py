@@ -1,6 +1,6 @@
-"""Inputs of modules that are the same tensors step after step: a graph that all steps share, or a batch that is made once.
+"""Module inputs that are the same tensors in every step: a graph that all steps share, or a batch that is made once.
 
-A step recorded on a CPU moves nothing to a device. Inputs that stay would be on the device already; others are copied there.
+A step recorded on a CPU copies nothing to a device. On a GPU, inputs that stay the same would already be there; others are copied.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any, Dict, List
 
 from steptime.dispatch import tensors
 
-# Inputs beyond which no more are noted.
+# Largest number of inputs that are noted.
 MOST = 10_000
 
 
 class KeptInputs:
-    """Notes, each time it is entered, the inputs of the modules of one step; those of the step before that come again are kept."""
+    """Context that notes the module inputs of one step each time it is entered; inputs also seen in the step before count as kept."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -33,7 +33,7 @@ class KeptInputs:
         self._handle.remove()
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of inputs: `[shape, bytes of an element]` of each that is the same in two steps."""
+        """The fields of meta.json on inputs: `[shape, bytes of an element]` of each input that is the same in two steps."""
         return {"kept_inputs": list(self._kept.values())} if self._kept else {}
 
     def _look(self, _module: Any, inputs: Any) -> None:
@@ -42,7 +42,7 @@ class KeptInputs:
             return
         for tensor in tensors(self._torch, inputs):
             if tensor.grad_fn is not None or tensor.layout is not self._torch.strided:
-                continue  # what a layer gives the next is new in each step
+                continue  # outputs of other layers are new in each step
             before = self._before.get(id(tensor))
             if before is not None and before() is tensor:
                 self._kept[id(tensor)] = [list(tensor.shape), tensor.element_size()]

@@ -1,4 +1,4 @@
-"""The ranks of a job: their step predicted together, and what they did as recorded."""
+"""The ranks of a distributed job: their predicted step, and their recorded activity."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from steptime.errors import UsageError
 from steptime.side import Timed
 from steptime.table import Table
 
-# What a Prediction of one rank has, and that of a job has not.
+# Attributes that a Prediction of one rank has and a JobPrediction does not.
 OF_ONE_RANK = (
     *("active_ms", "families", "fits", "idle", "idle_by_name", "kernels", "modules", "ops", "peak_mb", "phases"),
     *("choose", "compare", "explain", "roofline", "timeline", "view", "what_if"),
 )
-# What a device does, see `Together.ranks`: these add up to the step.
+# Columns of `Together.ranks` that add up to the step, and their names in a notebook.
 PARTS = {"computes_ms": "computes", "moves_ms": "moves data", "waits_ms": "waits for others", "idles_ms": "idles"}
 
 
@@ -25,28 +25,28 @@ class Together(Raw):
 
     @property
     def world(self) -> int:
-        """How many ranks the job has, also where not all of them are here."""
+        """Number of ranks of the job, including ranks that the input lacks."""
         return int(self.raw["world"])
 
     @property
     def ranks(self) -> Table:
-        """What each rank's device does in a step, in milliseconds: it computes, moves data, waits for other ranks, idles; of a
-        predicted step also its step if no other rank kept it waiting, and its part of the critical path."""
+        """Time of each rank's device in a step, in milliseconds: computing, moving data, waiting for other ranks, idle; of a
+        predicted step also the rank's step time without waits for other ranks, and its part of the critical path."""
         return self.table("ranks")
 
     @property
     def collectives(self) -> Table:
-        """The collectives of a step, in order: op, ranks, bytes, milliseconds once all ranks are there, which rank comes last, and
-        how long each of its ranks waits for the others."""
+        """The collectives of a step, in order: op, ranks, bytes, milliseconds from the arrival of the last rank, the last rank, and
+        the wait of each rank for the others."""
         return self.table("collectives")
 
     def parts(self) -> List[Tuple[str, float]]:
-        """What the step consists of, in milliseconds: what a device does, the mean over ranks."""
+        """Parts of the step in milliseconds, as means over ranks: computing, moving data, waiting, idle."""
         ranks = self.ranks
         return [(name, sum(ranks[part]) / len(ranks)) for part, name in PARTS.items()] if len(ranks) else []
 
     def _shown(self, *more: str) -> str:
-        """The parts as a bar, and what of the ranks a notebook shows."""
+        """HTML of the parts as a bar, and of the ranks as a table with the columns `more`."""
         columns = ("rank", *PARTS, *more)
         return _html.bar(self.parts()) + _html.table(columns, list(self.ranks))
 
@@ -77,23 +77,23 @@ class JobPrediction(Together, Timed, Answer):
 
     @property
     def samples_per_s(self) -> Optional[float]:
-        """Samples a second, all ranks together; None where the batch is not known."""
+        """Samples per second of all ranks together; None where the batch size is not known."""
         found = self.raw.get("samples_per_s")
         return None if found is None else float(found)
 
     @property
     def critical_path(self) -> Table:
-        """The chain over all ranks that makes the step as long as it is, in order: rank, place, what, phase, milliseconds; the place
-        `exchange` is data on its way between ranks."""
+        """The critical path over all ranks, in order: rank, place, what, phase, milliseconds. The place `exchange` is data in transit
+        between ranks."""
         return self.table("critical_path")
 
     def on(self, device: str) -> "JobPrediction":
-        """The same question about another GPU."""
+        """Predicts the same input for another GPU."""
         asked = {**self._options, "device": device}
         return JobPrediction(self._input.answer("predict", asked), self._input, asked)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuses what is of a single rank, and says how to ask for one."""
+        """Raises OfOneRank for attributes that only a single rank has; the message shows how to predict one rank."""
         if name in OF_ONE_RANK:
             raise of_one_rank(name, self.world)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -112,27 +112,27 @@ class JobPrediction(Together, Timed, Answer):
 
 
 class RecordedJob(Together):
-    """What the ranks of a job did in a step as recorded, the profiler's cost included."""
+    """Recorded activity of the ranks of a job in a step, including the profiler's cost."""
 
     @property
     def steps(self) -> int:
-        """How many steps all ranks recorded."""
+        """Number of steps that all ranks recorded."""
         return int(self.raw["steps"])
 
     @property
     def period_ms(self) -> float:
-        """From one step to the next, in milliseconds: the median."""
+        """Median time from one step to the next, in milliseconds."""
         return float(self.raw["period_ms"])
 
     @property
     def stragglers(self) -> Table:
-        """Ranks that others wait for, the worst first: milliseconds a step that they wait, at which share of the collectives it came
-        last, whether its host or its device is late, and what takes it longer."""
+        """Ranks that others wait for, the worst first: milliseconds that others wait per step, share of the collectives at which the
+        rank arrived last, whether its host or its device is late, and the cause."""
         return self.table("stragglers")
 
     @property
     def warnings(self) -> List[str]:
-        """What speaks against it."""
+        """Reasons to distrust the recorded activity."""
         return [str(each) for each in self.raw.get("warnings", [])]
 
     def __repr__(self) -> str:
@@ -143,9 +143,9 @@ class RecordedJob(Together):
 
 
 class OfOneRank(UsageError, AttributeError):
-    """Asked of a job what only a single rank can answer; `hasattr` takes it for a no."""
+    """A job lacks an attribute that only a single rank has. As an AttributeError, it makes `hasattr` return False."""
 
 
 def of_one_rank(name: str, world: int) -> OfOneRank:
-    """What is said where `name` is asked of a job."""
-    return OfOneRank(f"{name} is of a single rank, and this is a job of {world}: predict one of its ranks with rank=N")
+    """The exception for access to attribute `name` of a job."""
+    return OfOneRank(f"{name} needs a single rank, and this is a job of {world} ranks: predict one of them with rank=N")

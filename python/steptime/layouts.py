@@ -1,7 +1,7 @@
-"""Tensors that PyTorch's ExecutionTraceObserver cannot write down, and that may end the process if it sees them.
+"""Tensors that PyTorch's ExecutionTraceObserver cannot record, and that may crash the process.
 
-It asks each tensor for its shape and strides. Compressed sparse tensors (CSR, CSC, BSR, BSC) and nested ones of layout strided have
-none: for each it prints an error, leaves its own books half-written, and sooner or later reads memory that is not its own.
+The observer reads the shape and strides of each tensor. Compressed sparse tensors (CSR, CSC, BSR, BSC) and nested tensors of layout
+strided have none: for each the observer prints an error, leaves its own state half-written, and later reads invalid memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NESTED = "torch.strided, nested"
 
 
 def why(layout: str) -> str:
-    """What is said of a step with such a tensor: what is wrong, and the remedy."""
+    """Error message for a step with a tensor of this layout, with the remedy."""
     remedy = "use nested tensors of layout=torch.jagged" if layout == NESTED else "convert it with .to_sparse_coo()"
     return (
         f"this process holds a tensor of layout {layout}, and PyTorch's ExecutionTraceObserver, which asks each tensor for its strides, "
@@ -24,10 +24,10 @@ def why(layout: str) -> str:
 
 
 def held(torch: Any) -> Optional[str]:
-    """The layout of such a tensor that this process holds, as far as Python's collector knows."""
+    """Layout of such a tensor that is alive in this process, as far as Python's garbage collector knows; None without one."""
     if _found(torch) is None:
         return None
-    gc.collect()  # it may be waste
+    gc.collect()  # the tensor may be garbage
     return _found(torch)
 
 
@@ -36,7 +36,7 @@ def _found(torch: Any) -> Optional[str]:
     kinds: Dict[int, bool] = {}
     with torch._C.DisableTorchFunctionSubclass():
         for each in gc.get_objects():
-            kind = type(each)  # `isinstance` would ask the object, and a proxy may do anything
+            kind = type(each)  # `isinstance` would call into the object, and a proxy may have side effects
             if id(kind) not in kinds:
                 kinds[id(kind)] = issubclass(kind, torch.Tensor)
             layout = _layout(torch, each, compressed) if kinds[id(kind)] else None
@@ -50,7 +50,7 @@ def _layout(torch: Any, tensor: Any, compressed: List[Any]) -> Optional[str]:
         if tensor.layout in compressed:
             return str(tensor.layout)
         return NESTED if tensor.is_nested and tensor.layout == torch.strided else None
-    except Exception:  # a subclass that does not answer
+    except Exception:  # a subclass without these attributes
         return None
 
 
@@ -59,9 +59,9 @@ def _compressed(torch: Any) -> List[Any]:
 
 
 class Hidden:
-    """Sees to it that nothing more is recorded of a step once it makes such a tensor; `layout` is then that of the tensor.
+    """Context that stops the recording of a step when the step makes such a tensor; `layout` is then that of the tensor.
 
-    The observer cannot be stopped within an op. Instead this thread says that its ops are not to be recorded.
+    The observer cannot be stopped within an op. Instead, recording of ops is turned off for this thread.
     """
 
     def __init__(self, torch: Any) -> None:
@@ -88,7 +88,7 @@ class Hidden:
             self._record(True)
 
     def _makers(self) -> List[Tuple[Any, str, Optional[str]]]:
-        """What makes such tensors, and their layout where it is always the same."""
+        """Functions that make such tensors, each with its owner and, where it is fixed, the layout."""
         torch = self._torch
         makers = [(torch, f"{name}_tensor", f"torch.{name}") for name in COMPRESSED]
         makers += [(torch.Tensor, f"to_{name}", f"torch.{name}") for name in COMPRESSED]

@@ -1,7 +1,8 @@
-"""Results of the forward pass that a script keeps: `logits = model(x)` is in memory until the function returns, though no op takes it again.
+"""Results of the forward pass that a script keeps alive: `logits = model(x)` stays in memory until the function returns.
 
-An execution trace shows the last op that takes a tensor, and not when its memory is freed. A mode of dispatch sees each op with its
-results. It is entered for one step that is neither timed nor watched, and holds no tensor: a weak reference says whether a storage is there.
+An execution trace shows the last op that uses a tensor, but not when its memory is freed. A dispatch mode sees each op with its
+results. It is active for one step that is neither timed nor profiled, and keeps no tensor alive: weak references show whether a
+storage still exists.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from steptime.dispatch import Dispatch, tensors
 
 VERSION = 1
-# Results of fewer bytes are left out.
+# Size in bytes below which results are left out.
 LEAST = 1 << 20
-# So few results that may be left are looked at after each op of the backward pass, more of them after some ops alone.
+# Up to FEW candidate results are checked after each op of the backward pass; more of them only after every OPS ops.
 FEW, OPS = 64, 64
-# What tensors raise that have no storage, or hide it.
+# Exceptions of tensors that have no storage, or hide it.
 WITHOUT_STORAGE = (NotImplementedError, RuntimeError, AttributeError, TypeError)
-# A result: the op and the shape of what it gives.
+# Key of a result: the op's name and the shape of the result.
 Result = Tuple[str, Tuple[int, ...]]
 
 
 class Lifetimes:
-    """Notes, while it is entered, which results of the forward pass outlive the backward pass."""
+    """Context that notes which results of the forward pass outlive the backward pass."""
 
     def __init__(self, torch: Any, least: int = LEAST) -> None:
         self._torch = torch
@@ -33,7 +34,7 @@ class Lifetimes:
 
     def __enter__(self) -> "Lifetimes":
         self._outlives = []
-        # What it asks of PyTorch came with 2.0.
+        # PyTorch has this function since 2.0.
         if hasattr(self._torch._C, "_current_graph_task_id"):
             self._seen = _Seen(self._torch, self._least)
             self._dispatch = Dispatch(self._seen.take, self._seen.give)
@@ -48,48 +49,49 @@ class Lifetimes:
             self._seen = _Seen(self._torch, self._least)
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of lifetimes: `[op, shape, "number/count", until]` of each result.
+        """The fields of meta.json on lifetimes: `[op, shape, "number/count", until]` of each result.
 
-        `number/count`: which of how many ops of this name that give this shape. `until`: `step`, its end; or `next`, until the next step has its own.
+        `number/count`: index of the op among all ops of this name and result shape, and their number. `until`: `step` for the end of the
+        step; `next` where the result lives until the next step replaces it.
         """
         return {"outlives": {"version": VERSION, "results": self._outlives}} if self._outlives else {}
 
 
 class _Storage:
-    """A storage: one that the forward pass made has the result that it was made for."""
+    """A storage; one made in the forward pass has the result that it was made for."""
 
     def __init__(self, reference: Any, result: Optional[Result] = None, number: int = 0) -> None:
         self.reference, self.result, self.number = reference, result, number
-        self.outlives = False  # a backward pass
-        self.is_saved = False  # for the backward pass, which takes it
+        self.outlives = False  # whether it outlives a backward pass
+        self.is_saved = False  # whether an op of the backward pass uses it
 
 
 class _Seen:
-    """What ops gave so far."""
+    """Storages and results of the ops seen so far."""
 
     def __init__(self, torch: Any, least: int) -> None:
         self._torch = torch
         self._least = least
         self._counts: Dict[Result, int] = {}
         self._storages: Dict[int, _Storage] = {}
-        # Results that no op of the backward pass took, and that were there when they were looked at last.
+        # Results that no op of the backward pass used, and that existed at the last check.
         self._left: List[_Storage] = []
         self._ops = 0
         self._backward = self._was_backward = False
 
     def take(self, _name: str, taken: Any) -> None:
-        """Storages that an op takes are older than it."""
+        """Notes the storages of an op's arguments, which are older than the op."""
         for _, storage in self._large(taken):
             self._note(storage, None)
             self._storages[storage._cdata].is_saved |= self._is_backward()
 
     def give(self, name: str, given: Any) -> None:
-        """Storages that an op gives, unless they are older."""
+        """Notes the storages of an op's results, unless they are older than the op."""
         backward = self._is_backward()
         if self._was_backward and not backward:
             for each in self._storages.values():
                 each.outlives |= not each.reference.expired()
-        elif backward:  # there may be no op after it
+        elif backward:  # no op may follow the backward pass
             self._ops += 1
             if len(self._left) <= FEW or self._ops % OPS == 0:
                 self._left = [each for each in self._left if not each.is_saved and not each.reference.expired()]

@@ -1,7 +1,7 @@
-"""Which rows a step looks up: for every lookup how often rows occur, and no index.
+"""Lookup counts of a step: for every lookup op, how often rows occur, without their indices.
 
-A dispatch mode sees ops with their tensors. It is entered for one step that is neither timed nor watched, so that what it
-counts with is in no trace.
+A dispatch mode sees ops with their tensors. It is active for one step that is neither timed nor profiled, so that the counting ops
+are in no trace.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from steptime.counts import Counts, count
 from steptime.dispatch import Dispatch
 
 VERSION = 1
-# A step of more lookups is recorded without them.
+# Steps with more lookup ops than this are recorded without lookup counts.
 MOST = 20_000
 
-# Operators: which argument is the index, and which names the row of padding.
+# Lookup ops: position of the index argument, and of the argument with the padding row.
 ROWS: Dict[str, Tuple[int, Optional[int]]] = {
     "aten::embedding": (1, 2), "aten::_embedding_bag": (1, 8), "aten::_embedding_bag_forward_only": (1, 8),
     "aten::embedding_dense_backward": (1, 3), "aten::_embedding_bag_dense_backward": (1, 9), "aten::index_select": (2, None),
@@ -27,7 +27,7 @@ ROWS: Dict[str, Tuple[int, Optional[int]]] = {
 
 
 class Lookups:
-    """Counts the lookups of a step while it is entered; see `modules` of what has compiled."""
+    """Context that counts the lookups of a step; counts nothing in a process that has called torch.compile."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -43,7 +43,7 @@ class Lookups:
         self._dispatch.__exit__(*error)
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of lookups: `[op, counts]` each, in order; counts are empty where they are not known."""
+        """The fields of meta.json on lookups: `[op, counts]` of each lookup op, in order; counts are empty where they are not known."""
         told = any(counts for _, counts in self._noted) and len(self._noted) <= MOST
         return {"lookups": {"version": VERSION, "ops": [list(each) for each in self._noted]}} if told else {}
 
@@ -61,12 +61,12 @@ class Lookups:
                 return None
             row = arguments[padding] if padding is not None and len(arguments) > padding else None
             return count(self._torch, index, row if isinstance(row, int) else None)
-        except (RuntimeError, TypeError, NotImplementedError):  # what cannot be counted is not known
+        except (RuntimeError, TypeError, NotImplementedError):  # the counts are unknown
             return None
 
 
 def _rows(torch: Any, index: Any) -> Any:
-    """One index a row; None where each element has its own, or several tensors together make a place."""
+    """The index tensor with one index per row; None where each element has an index, or several index tensors are combined."""
     if isinstance(index, (list, tuple)):
         given = [each for each in index if each is not None]
         index = given[0] if len(given) == 1 else None
@@ -79,7 +79,7 @@ def _rows(torch: Any, index: Any) -> Any:
         return total
     if index.dtype not in (torch.int64, torch.int32) or index.layout is not torch.strided:
         return None
-    # Expanded over the elements of a row.
+    # Dimensions that only expand an index over the elements of a row are dropped.
     while index.dim() > 1 and index.stride(-1) == 0:
         index = index.select(-1, 0)
     return index

@@ -1,7 +1,7 @@
 """The training loop: a step, its batches, and its time without a profiler.
 
-What a recorder does around steps is a plan: a generator that yields where one step is to run. `Loop` runs the steps of a
-plan by itself; `watch` lets somebody else's loop run them.
+The work of a recorder around steps is a plan: a generator that yields whenever one step should run. `Loop` runs the steps of a
+plan by itself; `watch` lets an existing training loop run them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from steptime.errors import UsageError
 
 _NOTHING = object()
 T = TypeVar("T")
-# Yields where one step is to run, and returns what came of it.
+# Yields whenever one step should run, and returns the result.
 Plan = Generator[None, None, T]
 
 
 class Loop:
-    """Runs `step` on one batch of `data` after the other, starting over at the end of `data`.
+    """Runs `step` on the batches of `data` in turn, and starts over at the end of `data`.
 
-    Fetching the batch belongs to the step, as in a real loop. With `data=None` the step takes no arguments.
+    Fetching the batch is part of the step, as in a real loop. With `data=None` the step takes no arguments.
     """
 
     def __init__(self, step: Callable[..., Any], data: Optional[Iterable[Any]]) -> None:
@@ -36,7 +36,7 @@ class Loop:
         self.done = 0
 
     def run(self) -> None:
-        """One step."""
+        """Runs one step."""
         if self._data is None:
             self._step()
         else:
@@ -47,7 +47,7 @@ class Loop:
         self.done += 1
 
     def follow(self, plan: Plan[T]) -> T:
-        """Runs a step wherever the plan asks for one; what a step raises, the plan sees and lets through."""
+        """Runs a step whenever the plan yields; returns the plan's result. Exceptions of a step are thrown into the plan and raised."""
         try:
             next(plan)
             while True:
@@ -77,12 +77,12 @@ class Loop:
 
 @dataclass(frozen=True)
 class Window:
-    """Un-profiled steps, one after the other.
+    """Un-profiled consecutive steps.
 
     steps_ms: host time between the starts of neighbouring steps, in ms; the last ends when its step returns.
-    wall_ms: from the first step's start until the device has finished all of them.
-    pulses_ms: of that, what the pulses between steps took.
-    after_pulse: which steps came right after a pulse: the device had a moment to catch up.
+    wall_ms: time from the first step's start until the device has finished all steps, in ms.
+    pulses_ms: time of the pulses between steps, contained in wall_ms.
+    after_pulse: indices of the steps right after a pulse, during which the device could catch up.
     """
 
     steps_ms: List[float]
@@ -92,18 +92,18 @@ class Window:
 
     @property
     def undisturbed_ms(self) -> List[float]:
-        """The steps that no pulse came before."""
+        """Times of the steps that do not follow a pulse."""
         return [step for at, step in enumerate(self.steps_ms) if at not in self.after_pulse]
 
     @property
     def mean_ms(self) -> float:
-        """Wall time for each step. Where the host waits for the device at the end, the device has worked through the pulses."""
+        """Wall time per step. Where the host waits for the device at the end, the device has worked during the pulses."""
         behind = max(0.0, self.drain_ms)
         return (self.wall_ms - max(0.0, self.pulses_ms - behind)) / len(self.steps_ms)
 
     @property
     def drain_ms(self) -> float:
-        """How far the host was ahead of the device at the end."""
+        """Time by which the host was ahead of the device at the end, in ms."""
         return self.wall_ms - self.pulses_ms - sum(self.steps_ms)
 
 
@@ -116,11 +116,11 @@ def time_window(
 ) -> Plan[Window]:
     """Times `steps` steps without perturbing them.
 
-    Only the host's clock is read, at the boundaries of steps: no event is recorded and nothing is synchronised inside
-    the window, only before it and after it. Where steps hand work to the device faster than it is done, the single
-    times are therefore the host's, and only the wall time is the device's: see `compare.ran_ahead`.
+    Only the host's clock is read, at step boundaries. Inside the window no event is recorded and nothing is synchronised, only
+    before and after it. Where steps submit work faster than the device finishes it, the single times are therefore those of the
+    host, and only the wall time is that of the device: see `checks.ran_ahead`.
 
-    `pulse` is called between two steps after `every` of them (never where that is 0); what it takes is no step's time.
+    `pulse` is called after every `every` steps (never if `every` is 0); its time does not count for any step.
     """
     synchronize()
     times: List[float] = []

@@ -1,7 +1,7 @@
-"""Marks around code, as of an optimizer's step, where tensors are fake.
+"""Marks around code, such as an optimizer's step, where tensors are fake.
 
-A mark begins with one op and ends with another. While a mode of dispatch is entered, as FakeTensorMode is, Python is handed both, and
-PyTorch's ExecutionTraceObserver takes what is marked for part of the first one's hand-over: the mark itself stays empty.
+A mark begins with one op and ends with another. Under a dispatch mode such as FakeTensorMode, both ops are dispatched to Python, and
+PyTorch's ExecutionTraceObserver records the marked ops as part of that dispatch: the mark itself stays empty.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 
 class PlainMarks:
-    """While it is entered, no mode of dispatch sees the ops that begin and end marks."""
+    """Context in which dispatch modes do not see the ops that begin and end marks."""
 
     def __init__(self) -> None:
         self._class: Any = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)

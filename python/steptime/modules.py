@@ -1,8 +1,8 @@
-"""Which modules of a model ran which ops, told without a change to what is recorded.
+"""Maps ops to the modules that ran them, without changing the recorded ops.
 
-Autograd counts the functions that it makes on a thread, and an op notes the count as it begins. Where a module is called and
-where it returns, the count is moved on by a function that nobody uses: the ops of its forward pass have the numbers in
-between, and so have their backward functions.
+Autograd numbers the functions that it makes on a thread, and an op notes the current number when it begins. When a module is called
+and when it returns, the number is advanced by an unused function: the ops of its forward pass, and their backward functions, have the
+numbers in between.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 import threading
 from typing import Any, Dict, Iterator, List, Tuple
 
-# A step of more calls is recorded without them: a network that calls a cell for each element of a long sequence.
+# Steps with more module calls than this are recorded without them, as those of a network that calls a cell for each element of a sequence.
 MOST = 50_000
 
 
 class ModuleCalls:
-    """Notes the forward calls of all modules while it is entered.
+    """Context that notes the forward calls of all modules.
 
-    The hooks are PyTorch's global ones, so that no module is changed. They would make torch.compile compile again; a
+    It uses PyTorch's global hooks, so that no module is changed. They would make torch.compile compile again; a
     process that has compiled notes nothing.
     """
 
@@ -31,7 +31,7 @@ class ModuleCalls:
         self._handles: List[Any] = []
         self._open: List[Tuple[Any, int]] = []
         self._calls: List[List[Any]] = []
-        # By ids, of what is kept while it is noted: nothing else may have the same.
+        # Objects whose ids are keys below; they are kept alive so that no other object gets the same id.
         self._kept: List[Any] = []
         self._names: Dict[int, Dict[int, str]] = {}
         self._unknown: Dict[Tuple[str, int], str] = {}
@@ -57,11 +57,11 @@ class ModuleCalls:
         self._names, self._unknown, self._first = {}, {}, {}
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of modules.
+        """The fields of meta.json on modules.
 
-        modules: `[path, class, first number, first number after]` a call, outer ones first.
-        constants: `[shape, bytes of an element]` of each parameter and buffer of the modules called: a step that does not update
-            them only reads them, as it does its batch, but they are on the device already.
+        modules: `[path, class, first number, first number after]` of each call, outer calls first.
+        constants: `[shape, bytes of an element]` of each parameter and buffer of the called modules: a step that does not update
+            them only reads them, like its batch, but they are on the device already.
         """
         calls = self._calls if len(self._calls) <= MOST else []
         found = {"modules": calls, "constants": list(self._constants.values())}
@@ -79,7 +79,7 @@ class ModuleCalls:
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
         if self._is_compiling():
             return
-        # A call that an error ended may have left others open.
+        # A call that ended with an error may have left inner calls open.
         if threading.get_ident() == self._thread and any(module is each for each, _ in self._open):
             end = self._next()
             while self._open:
@@ -89,12 +89,12 @@ class ModuleCalls:
                     break
 
     def _next(self) -> int:
-        """Moves the count on: what noted a number until now has a smaller one."""
+        """Advances the number and returns it: all numbers noted so far are smaller."""
         self._move_on()  # type: ignore[misc]
         return int(self._count())  # type: ignore[misc]
 
     def _path(self, module: Any) -> str:
-        """`DLRM.bottom.0`: the name by which the innermost open module knows it, below the path of that one's call."""
+        """Path such as `DLRM.bottom.0`: the path of the innermost open module that contains the module, and its name there."""
         path = next(self._known(module), None)
         if path is None and not self._open:
             path = self._first.get(id(module))  # called again by the backward pass
@@ -112,7 +112,7 @@ class ModuleCalls:
                 yield f"{self._calls[at][0]}.{name}"
 
     def _named(self, module: Any) -> str:
-        """By its class, where no open module knows it. Two of a class are told apart by a number."""
+        """Path by class name, for a module that no open module contains. A number distinguishes several modules of one class."""
         around = f"{self._calls[self._open[-1][1]][0]}." if self._open else ""
         name = around + type(module).__name__
         if (name, id(module)) not in self._unknown:
@@ -133,7 +133,7 @@ class ModuleCalls:
 
 
 def has_compiled() -> bool:
-    """Whether torch.compile has been at work in this process."""
+    """Whether torch.compile has compiled code in this process."""
     utils = sys.modules.get("torch._dynamo.utils")
     frames = getattr(utils, "counters", {}).get("frames", {})
     return bool(frames)

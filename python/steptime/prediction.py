@@ -1,4 +1,4 @@
-"""How long a step takes, and where the time goes."""
+"""Prediction of a step: its time, and the distribution of the time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steptime.side import Side
 from steptime.table import Table
 from steptime.viewing import View, view
 
-# What a question of another kind about the same step is told, too.
+# Options of a prediction that other queries about the same step take over.
 _SHARED = ("device", "host", "models", "indices", "tf32")
 
 
@@ -48,49 +48,49 @@ class Prediction(Side, Answer):
 
     @property
     def ops(self) -> Table:
-        """Top-level ops by name, the most expensive first: host, device and critical time in milliseconds a step."""
+        """Top-level ops by name, the most expensive first: host, device and critical-path time in milliseconds per step."""
         return self.table("ops")
 
     @property
     def kernels(self) -> Table:
-        """Kernels by name, the longest first: count and device time in milliseconds a step."""
+        """Kernels by name, the longest first: count and device time in milliseconds per step."""
         return Table("kernels", self.raw.get("kernels_by_name") or [])
 
     @property
     def critical_path(self) -> Table:
-        """The chain that makes the step as long as it is, in order: place, what, phase, milliseconds."""
+        """The critical path of the step, in order: place, what, phase, milliseconds."""
         return self.table("critical_path")
 
     @property
     def phases(self) -> Table:
-        """Host and device time in milliseconds by part of the step: input, forward, backward, optimizer, other."""
+        """Host and device time in milliseconds by phase of the step: input, forward, backward, optimizer, other."""
         return self.table("phases")
 
     @property
     def modules(self) -> Table:
-        """Modules of the model with all in them: host time, device time of the forward and the backward pass, and time on the
-        critical path, in milliseconds; empty where the recorder noted none."""
+        """Modules of the model, including their submodules: host time, device time of the forward and the backward pass, and time on
+        the critical path, in milliseconds; empty where the recording has no modules."""
         return Table("modules", self.raw.get("modules") or [])
 
     @property
     def families(self) -> Table:
-        """Device time by kernel family, its source and half-width; empty where no device profile priced kernels."""
+        """Device time by kernel family, with its source and the half-width of its interval; empty without a device profile."""
         return self.table("families")
 
     def what_if(self, **changes: Any) -> Changed:
-        """The same step with changes, see `steptime.change`: `p.what_if(batch=8192, fuse="embedding-bags")`.
+        """Predicts the same step with changes, see `steptime.changes.change`: `p.what_if(batch=8192, fuse="embedding-bags")`.
 
-        Raises NotApplicable where a change does not apply, and says why.
+        Raises NotApplicable, with the reason, where a change does not apply.
         """
         return change(self._input, **{**self._shared("what_if"), **known(changes)})
 
     def on(self, device: str) -> "Prediction":
-        """The same question about another GPU; the input is not read again."""
+        """Predicts the same step for another GPU; the input is not read again."""
         asked = {**self._options, "device": device}
         return Prediction(self._input.answer("predict", asked), self._input, asked)
 
     def explain(self) -> Explanation:
-        """What bounds the step, and which changes would make it shorter, the best first."""
+        """Explains what bounds the step, and which changes would make it shorter, the best first."""
         return Explanation(self._input.answer("explain", self._shared("explain")))
 
     def choose(
@@ -100,35 +100,35 @@ class Prediction(Side, Answer):
         price: Optional[PathLike] = None,
         recorded_batch: Optional[int] = None,
     ) -> Choice:
-        """The same step on other GPUs, at the recorded batch and at the largest that fits; see `steptime.choose`."""
+        """Predicts the same step on other GPUs, at the recorded batch size and at the largest that fits; see `steptime.choose`."""
         asked = {name: value for name, value in self._shared("choose").items() if name != "device"}
         return choose(self._input, device=device, price=price, recorded_batch=recorded_batch, **asked)  # type: ignore[arg-type]
 
     def roofline(self) -> Roofline:
-        """How far each kernel is from what the device could do, and what bounds it."""
+        """Compares each kernel with the limits of the device, and returns what bounds it."""
         options = {name: value for name, value in self._shared("roofline").items() if name != "host"}
         return Roofline(self._input.answer("roofline", options))
 
     def compare(self, other: Union["Prediction", PathLike]) -> Difference:
-        """Where the difference to another step comes from."""
+        """Compares the step with another one: the causes of the difference."""
         if isinstance(other, JobPrediction):
             raise of_one_rank("compare", other.world)
         against = other._input if isinstance(other, Prediction) else Input(other)
         return Difference(self._input.answer("compare", self._shared("compare"), against))
 
     def timeline(self, path: PathLike) -> Path:
-        """Writes the predicted step beside the measured one as a Chrome trace, which ui.perfetto.dev opens."""
+        """Writes the predicted and the measured step as a Chrome trace, which ui.perfetto.dev opens; returns the path."""
         self._input.answer("predict", {**self._options, "timeline": path})
         return Path(path)
 
     def view(self, path: Optional[PathLike] = None) -> View:
-        """The step in the viewer: one HTML file, written to `path` or to a temporary one. Shows itself in a notebook."""
+        """Writes the step in the viewer as one HTML file, to `path` or to a temporary file. A notebook displays the result."""
         return view(self._input, path, device=self._shared("view").get("device"))
 
     def _shared(self, question: str) -> Dict[str, Value]:
-        """What was asked of this step, as far as other questions take it."""
+        """The options of this prediction that other queries take. Raises UsageError for options that they do not."""
         if self._options.get("method") not in (None, "simulate") or self._options.get("keep_profiler"):
-            raise UsageError(f"{question} is about a step without the profiler, simulated: predict it without method and keep_profiler")
+            raise UsageError(f"{question} needs a simulated step without the profiler: predict without method and keep_profiler")
         return {name: self._options.get(name) for name in _SHARED}
 
     def __repr__(self) -> str:
@@ -160,24 +160,24 @@ def predict(
     step: Optional[int] = None,
     rank: Optional[int] = None,
 ) -> Union[Prediction, JobPrediction]:
-    """How long a training step takes; of a folder with the ranks of a job, that of all ranks together, a JobPrediction.
+    """Predicts how long a training step takes. For a folder with the ranks of a job, returns a JobPrediction of all ranks together.
 
-    what: a recording, a trace, an execution trace, a description of a model (.toml); or a function that trains on
-        `batch`, of which one step is recorded on whatever its tensors are on (a CPU, the meta device) and nothing kept.
-    batch: what the function is called with; it is called without arguments if left out.
-    device: price every kernel for a GPU, by a shipped profile's name or a profile's folder;
-        without it, kernels take what was measured.
-    host: where the host's times come from: "own", "default", or a file of a profile or probe.
-    host_speed: how many times as long as that profile's host yours takes for everything, 0.05 to 50.
-    models: "best", "paper", "analytic" or "learnt".
-    indices: how embedding lookups are distributed: "uniform", "zipf:1.05", "folded-zipf:1.2", or a file.
-    tf32: matrix products in TF32.
-    process: "profiled" or "fresh".
+    what: a recording, a trace, an execution trace or a model description (.toml); or a function that trains on `batch`, of
+        which one step is recorded on the device of its tensors (a CPU, the meta device) without keeping files.
+    batch: argument of the function; without it, the function is called without arguments.
+    device: GPU to predict for: the name of a shipped profile or the folder of a profile;
+        without it, kernels keep their measured times.
+    host: source of host times: "own", "default", or the file of a profile or probe.
+    host_speed: factor on all host times of that profile, 0.05 to 50: 2 for a host half as fast.
+    models: kernel models, "best", "paper", "analytic" or "learnt".
+    indices: distribution of embedding lookups: "uniform", "zipf:1.05", "folded-zipf:1.2", or a file.
+    tf32: run matrix products in TF32.
+    process: state of the process, "profiled" or "fresh".
     method: "simulate", "paper", "paper-published" or "kernel-sum".
-    keep_profiler: leave the profiler's own cost in.
-    step, rank: a part of the input; with either, one rank of a job is predicted by itself.
+    keep_profiler: keep the profiler's own cost in the times.
+    step, rank: number of a step or rank of the input; with either, one rank of a job is predicted by itself.
 
-    Raises NotFound, InputError, UsageError; what a step function raises comes through as it is.
+    Raises NotFound, InputError, UsageError; exceptions of a step function are passed on unchanged.
     """
     asked: Dict[str, Value] = {
         "device": device,
@@ -193,7 +193,7 @@ def predict(
     if callable(what):
         source = _recorded(what, batch)
     elif batch is not None:
-        raise UsageError("a batch is for a step function; an input on disk has its own (p.what_if(batch=...) changes it)")
+        raise UsageError("batch is only for a step function; an input on disk has its own batch (p.what_if(batch=...) changes it)")
     else:
         source = Input(what, step, rank)
     found = source.answer("predict", asked)
@@ -201,7 +201,7 @@ def predict(
 
 
 def _recorded(step: Callable[..., Any], batch: Any) -> Input:
-    """The execution trace of one step, read into memory."""
+    """Records the execution trace of one step and reads it into memory."""
     from steptime.recording import record_ops
 
     with tempfile.TemporaryDirectory(prefix="steptime-") as folder:
@@ -211,6 +211,6 @@ def _recorded(step: Callable[..., Any], batch: Any) -> Input:
 
 
 def named_after(step: Callable[..., Any]) -> str:
-    """What a step is called in answers."""
+    """Name of a step function in answers."""
     name = str(getattr(step, "__name__", type(step).__name__))
     return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

@@ -14,7 +14,7 @@ from steptime.profiling import TorchProfiler
 
 
 def to_toml(found: Dict[str, Any], machine: Dict[str, str]) -> str:
-    """The probe as a file for `steptime predict --host`."""
+    """The probe as the text of a file for `steptime predict --host`."""
     lines = [
         "# Host probe of steptime: what this host takes for the pieces of training steps, in us.",
         f"probe_version = {found['version']}",
@@ -29,7 +29,7 @@ def to_toml(found: Dict[str, Any], machine: Dict[str, str]) -> str:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """The command line: 0 measured, 1 failed, 2 wrong usage."""
+    """Runs the command and returns its exit code: 0 measured, 1 failed, 2 wrong usage."""
     parser = argparse.ArgumentParser(prog="python -m steptime.probe", description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="HOST.toml", help="the file to write")
     asked = parser.parse_args(arguments)
@@ -39,7 +39,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not backend.torch.cuda.is_available():
-        print("error: no GPU is visible to PyTorch here: run this on the machine whose host you ask about", file=sys.stderr)
+        print("error: no GPU is visible to PyTorch here: run this on the machine to measure", file=sys.stderr)
         return 1
     backend.torch.cuda.init()
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Device and host profiles, single kernels, the order of a gather."""
+"""Device and host profiles, kernel predictions, and launch orders of embedding lookups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steptime.table import Table
 
 
 def devices() -> Table:
-    """The device profiles that ship: name, specification, what each was fitted on.
+    """The shipped device profiles: name, specification, and the data that each was fitted on.
 
     >>> "h200" in devices()["name"]
     True
@@ -20,17 +20,17 @@ def devices() -> Table:
 
 
 def device_profile(name: PathLike) -> Report:
-    """A device profile, by the name of a shipped one or its folder: specification, families, scores."""
+    """A device profile, by the name of a shipped one or by its folder: specification, kernel families, scores."""
     return Report(answer(["device", "show", str(name)], {}))
 
 
 def host_profile(file: Optional[PathLike] = None) -> Dict[str, Any]:
-    """A host profile as data: a file's, or the one that ships. Times are microseconds."""
+    """A host profile as a dictionary: that of `file`, or the shipped one. Times are in microseconds."""
     return answer(["host", "show", *([] if file is None else [str(file)])], {})
 
 
 def fit_host_profile(recordings: Sequence[PathLike], output: PathLike, others: Sequence[PathLike] = ()) -> str:
-    """Fits a host profile on recordings and writes it to `output`; gives what the command line prints."""
+    """Fits a host profile on recordings and writes it to `output`; returns the output of the command line."""
     return text(["host", "fit", *map(str, recordings)], {"others": [str(each) for each in others], "output": output})
 
 
@@ -45,7 +45,7 @@ def fit_device_profile(
     search: Optional[str] = None,
     seed: Optional[int] = None,
 ) -> str:
-    """Fits a device profile on sweeps (`python -m steptime.measure`) and writes its folder; gives what the command line prints."""
+    """Fits a device profile on sweeps (`python -m steptime.measure`) and writes its folder; returns the output of the command line."""
     options: Dict[str, Value] = {
         "onto": onto,
         "spec": spec,
@@ -66,13 +66,13 @@ def kernels(
     indices: Optional[str] = None,
     tf32: bool = False,
 ) -> List[Dict[str, Any]]:
-    """Predicts the kernels of ops, one answer a query, times in microseconds.
+    """Predicts the kernels of ops: one answer per query, times in microseconds.
 
     >>> found = kernels({"op": "aten::relu", "shapes": [[512, 512]]}, device="h200")
     >>> found[0]["kernels"][0]["family"]
     'elementwise'
 
-    Raises InputError where one of them cannot be answered, and says which.
+    Raises InputError, naming the query, if one of them cannot be answered.
     """
     asked = [queries] if isinstance(queries, Mapping) else list(queries)
     lines = "".join(json.dumps(query) + "\n" for query in asked)
@@ -89,6 +89,6 @@ def gather_plan(
     indices: Optional[PathLike] = None,
     device: str = "h200",
 ) -> Report:
-    """What each launch order of embedding lookups reads from device memory: a table of `rows` x `dim` floats, `lookups` of its rows."""
+    """Reads from device memory of each launch order of embedding lookups: `lookups` rows of a table of `rows` x `dim` floats."""
     options: Dict[str, Value] = {"rows": rows, "dim": dim, "lookups": lookups, "zipf": zipf, "indices": indices, "device": device}
     return Report(answer(["gather-plan"], options))

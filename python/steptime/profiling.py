@@ -22,14 +22,14 @@ from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
 from steptime.settings import PROFILER_WARMUP
 
-# What meta.json says of the process that the un-profiled windows ran in.
+# Values of `process` in meta.json: the state of the process before the un-profiled windows.
 FRESH, PROFILED = "fresh", "profiled"
-# Whether a profiler of this module has run in this process: what it attached stays attached.
+# Whether a profiler of this module has run in this process: CUPTI stays attached afterwards.
 _has_profiled = False
 
 
 def import_torch() -> Any:
-    """PyTorch, imported when a recording needs it and not before."""
+    """Imports PyTorch when a recording needs it. Raises MissingTorch if it is not installed."""
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ def _note_profiler() -> None:
 
 
 class TorchProfiler:
-    """What a recording needs of PyTorch; the tests replace it by a fake."""
+    """The functions of PyTorch that a recording needs; tests replace this class by a fake."""
 
     def __init__(self, sync_events: bool = True) -> None:
         self.torch = import_torch()
@@ -58,53 +58,53 @@ class TorchProfiler:
 
     @property
     def on_gpu(self) -> bool:
-        """Has this process used CUDA? Asked after the warm-up."""
+        """Whether this process has used CUDA. Valid after the warm-up."""
         return bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
 
     def synchronize(self) -> None:
-        """Waits until the current GPU has finished; on a CPU there is nothing to wait for."""
+        """Waits until the current GPU has finished; on a CPU, does nothing."""
         if self.on_gpu:
             self.torch.cuda.synchronize()
 
     def machine(self) -> Dict[str, str]:
-        """The part of meta.json that tells of the machine and its software."""
+        """The fields of meta.json on the machine and its software."""
         return describe.machine(self.torch, self.on_gpu)
 
     def settings(self) -> Dict[str, str]:
-        """The part of meta.json that tells of PyTorch's settings."""
+        """The fields of meta.json on PyTorch's settings."""
         return describe.settings(self.torch)
 
     def peak_memory(self) -> Dict[str, int]:
-        """The part of meta.json that tells of memory."""
+        """The fields of meta.json on peak memory."""
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json on what the step of the execution trace called: modules, optimizers, what they hold, lookups, and lifetimes."""
+        """The fields of meta.json on the observed steps: modules, optimizers, memory held, lookups, lifetimes and kept inputs."""
         noted = (self._modules, self._forms, self._held, self._lookups, self._lifetimes, self._inputs)
         return {name: value for each in noted for name, value in each.as_dict().items()}
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[None]:
-        """Notes lookups and lifetimes of a step that is neither timed nor watched."""
+        """Context that notes kept inputs, lookups and lifetimes of a step that is neither timed nor profiled."""
         with self._inputs, self._lookups, self._lifetimes:
             yield
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
 
-        Told from the recordings made here, and from a profiler that is running now. PyTorch does not tell of one that
-        another part of the process has run and ended.
+        Profilers of this module and a profiler that is running now are known. PyTorch does not report a profiler that other code
+        of the process has run and ended.
         """
         enabled = getattr(self.torch.autograd, "_profiler_enabled", None)
         running = bool(enabled()) if enabled else False
         return PROFILED if _has_profiled or running else FRESH
 
     def probe(self) -> HostProbe:
-        """Measures this host: see `steptime.probe`."""
+        """A probe that measures this host, see `steptime.host`."""
         return HostProbe(self.torch, self.on_gpu, self._plain_profile)
 
     def _plain_profile(self) -> Any:
-        """A profiler that records as that of `record_timing` does."""
+        """A profiler with the settings of `record_timing`."""
         _note_profiler()
         warnings.filterwarnings("ignore", message=".*Profiler clears events")
         return self.torch.profiler.profile(
@@ -114,11 +114,11 @@ class TorchProfiler:
     def record_timing(self, steps: int, path: Path, pulses: Pulses) -> Plan[None]:
         """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks.
 
-        A pulse is taken before each of them and after the last; no event shows it.
+        A pulse is taken before each of them and after the last; it appears in no event.
         """
         profiler = self.torch.profiler
         _note_profiler()
-        warnings.filterwarnings("ignore", message=".*Profiler clears events")  # one cycle is all there is
+        warnings.filterwarnings("ignore", message=".*Profiler clears events")  # there is only one cycle
         with profiler.profile(
             activities=self._activities(),
             schedule=profiler.schedule(wait=0, warmup=PROFILER_WARMUP, active=steps, repeat=1),
@@ -138,8 +138,8 @@ class TorchProfiler:
     def record_execution_trace(self, execution_trace: Path, timing: Path) -> Plan[Optional[str]]:
         """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.
 
-        Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other. Where the observer would
-        meet a tensor that it crashes on, it writes neither, and returns why.
+        Both give the step's ops the same numbers: `rf_id` in one file is `Record function id` in the other. If the step has a tensor
+        on which the observer may crash, writes neither file and returns the reason.
         """
         layout, hidden = layouts.held(self.torch), layouts.Hidden(self.torch)
         if layout is not None:
@@ -172,7 +172,7 @@ class TorchProfiler:
         return None
 
     def record_ops(self, execution_trace: Path) -> Plan[None]:
-        """Runs one step under the execution-trace observer alone. Raises NothingRecorded where that would crash."""
+        """Runs one step under the execution-trace observer alone. Raises NothingRecorded if the observer may crash."""
         layout, hidden = layouts.held(self.torch), layouts.Hidden(self.torch)
         if layout is not None:
             raise NothingRecorded(layouts.why(layout))
@@ -196,7 +196,7 @@ class TorchProfiler:
         return [kinds.CPU, kinds.CUDA] if self.on_gpu else [kinds.CPU]
 
     def _experimental_config(self) -> Optional[Any]:
-        """Synchronisation events as well, where there is a GPU and this PyTorch can record them."""
+        """Profiler options that add synchronisation events, where there is a GPU and this PyTorch can record them."""
         if not (self._sync_events and self.on_gpu):
             return None
         config = getattr(self.torch.profiler, "_ExperimentalConfig", None)

@@ -1,9 +1,9 @@
-"""A pulse: a fixed piece of host work, timed between steps, that tells how fast the host is at that moment.
+"""A pulse: a fixed piece of host work, timed between steps, that measures the speed of the host at that moment.
 
-A core has two speeds, up to 1.8 apart: its own, and that beside a busy sibling. It changes between them within a tenth of a
-second, each core by itself, and steps follow. So the same small work is timed right after steps, on the thread that runs the
-loop and on that of the backward pass, in un-profiled windows and between profiled steps alike. Durations of that work are kept,
-and nothing from which a step's time could be told.
+A core has two speeds, up to a factor of 1.8 apart: alone, and while its sibling hardware thread is busy. Each core switches between
+them within a tenth of a second, and step times follow. The same small work is therefore timed right after steps, on the thread that
+runs the loop and on that of the backward pass, in un-profiled windows and between profiled steps. Only durations of that work are
+kept; step times cannot be derived from them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 VERSION = 2
-# Rounds of the loop: some 30 us of pure Python.
+# Rounds of the loop: about 30 us of pure Python.
 ROUNDS = 600
-# Between two pulses of an un-profiled window lies about this much time, in seconds, and at least this many steps: a step
-# right after a pulse does not count for the step's time.
+# Time between two pulses of an un-profiled window, in seconds, and minimum number of steps between them: a step right after a
+# pulse does not count for the step time.
 APART_SECONDS, APART_STEPS = 0.01, 2
 
 
 def apart(step_seconds: float, steps: int) -> int:
-    """Steps from one pulse to the next, given how long a step takes, in a window of so many: one lies within each."""
+    """Number of steps from one pulse to the next, in a window of `steps` steps of `step_seconds` each: every window has a pulse."""
     return max(APART_STEPS, min(round(APART_SECONDS / max(step_seconds, 1e-9)), steps // 2))
 
 
 def work(rounds: int = ROUNDS) -> int:
-    """The loop."""
+    """The loop that a pulse times."""
     total = 0
     for each in range(rounds):
         total += each & 7
@@ -34,14 +34,14 @@ def work(rounds: int = ROUNDS) -> int:
 
 
 def timed(clock: Callable[[], float] = time.perf_counter) -> float:
-    """How long the loop takes, once, in us."""
+    """Duration of one run of the loop, in us."""
     begin = clock()
     work()
     return 1e6 * (clock() - begin)
 
 
 class Pulse:
-    """Takes pulses with PyTorch: on a GPU's autograd thread as well, where there is one. A profiler sees nothing of them."""
+    """Measures pulses on this thread and, with a GPU, on its autograd thread. Profilers do not record them."""
 
     def __init__(self, torch: Any, on_gpu: bool) -> None:
         self._backward = _on_autograd_thread(torch) if on_gpu else None
@@ -56,12 +56,12 @@ class Pulse:
         return taken
 
     def loop(self) -> float:
-        """The loop on this thread alone, in us."""
+        """Duration of the loop on this thread, in us."""
         return timed()
 
 
 def _on_autograd_thread(torch: Any) -> Callable[[], float]:
-    """Runs the loop on the thread of the GPU's backward pass: in the backward of an identity. Launches no kernel."""
+    """A function that times the loop on the thread of the GPU's backward pass, in the backward of an identity. Launches no kernel."""
     found: List[float] = []
 
     class Identity(torch.autograd.Function):
@@ -90,7 +90,7 @@ def _on_autograd_thread(torch: Any) -> Callable[[], float]:
 
 @contextmanager
 def _unrecorded(torch: Any) -> Iterator[None]:
-    """No op that begins inside is recorded, on whatever thread it runs; a PyTorch that cannot say so records it."""
+    """Context in which ops are not recorded, on any thread; a PyTorch without this setting records them."""
     enable = getattr(getattr(torch._C, "_autograd", None), "_enable_record_function", lambda _: None)
     enable(False)
     try:
@@ -100,7 +100,7 @@ def _unrecorded(torch: Any) -> Iterator[None]:
 
 
 class NoPulse:
-    """For a recording without one."""
+    """The pulse of a recording without pulses."""
 
     def take(self) -> Dict[str, float]:
         """Nothing."""
@@ -108,7 +108,7 @@ class NoPulse:
 
 
 class Pulses:
-    """The pulses of a recording, by what ran around them."""
+    """The pulses of a recording: before, between and after the profiled steps."""
 
     def __init__(self, pulse: Any) -> None:
         self.pulse = pulse
@@ -117,7 +117,7 @@ class Pulses:
         self.after: List[Dict[str, float]] = []
 
     def as_dict(self) -> Optional[Dict[str, Any]]:
-        """For meta.json; None where there were none."""
+        """The value of `pulses` in meta.json; None without pulses."""
         if not any(self.before):
             return None
         columns = {

@@ -1,4 +1,4 @@
-"""Asks a lake in SQL: what `steptime ingest` wrote, over all ranks, steps and runs.
+"""Queries a lake, the output of `steptime ingest`, in SQL over all ranks, steps and runs.
 
 >>> import steptime
 >>> steptime.query("lake", "select run, median(dur_ns) from steps group by run").to_pandas()  # doctest: +SKIP
@@ -7,7 +7,8 @@
     steptime query LAKE "select ..."       steptime query LAKE --ask stragglers       ... --list
 
 The lake's tables are views: steps, ops, kernels, collectives, gaps. `sketch_ns(bin)` is the time of a bin of a sketch.
-SQL reads the lake and nothing else: it is one SELECT, without access to other files or the network. A ready question is a file in questions/, its first line says what it answers. DuckDB does the work.
+A query is one SELECT that reads the lake only, without access to other files or the network. A ready question is a file in
+questions/; its first line describes it. DuckDB runs the queries.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 VERSION = 2
-"""The version of lakes that is read."""
+"""Version of lakes that this code reads."""
 
 TABLES = ("steps", "ops", "kernels", "collectives", "gaps")
 _T = TypeVar("_T")
@@ -35,11 +36,11 @@ _OK, _FAILED, _WIDEST, _LONGEST = 0, 1, 60, 1000
 
 
 class QueryError(Error, ValueError):
-    """A lake cannot be read, or what is asked of it cannot be answered. The message says what and where."""
+    """A lake cannot be read, or a query of it fails. The message has the fault and its place."""
 
 
 class Answer:
-    """Rows that are computed when they are fetched; an Arrow stream to whatever reads one."""
+    """Rows that are computed when they are fetched; readable as an Arrow stream."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, connection: duckdb.DuckDBPyConnection) -> None:
         self._relation = relation
@@ -77,44 +78,44 @@ class Answer:
 
 
 def questions() -> dict[str, str]:
-    """The ready questions: their names, and what each answers."""
+    """Names and descriptions of the ready questions."""
     files = sorted(_QUESTIONS.glob("*.sql"))
     return {file.stem: file.read_text(encoding="utf-8").partition("\n")[0].lstrip("- ") for file in files}
 
 
 def query(lake: str | Path, sql: str) -> Answer:
-    """The answer to SQL over the tables of a lake.
+    """Runs SQL over the tables of a lake.
 
-    Raises QueryError where the folder is no lake, or one of another version, or where the SQL cannot be answered.
+    Raises QueryError if the folder is not a lake or has another version, or if the SQL fails.
     """
     connection, damaged = _opened(Path(lake))
     kinds = [statement.type for statement in _clearly(lambda: connection.extract_statements(sql))]
-    # Whatever else there is writes, or changes what is asked next.
+    # Other statements write, or change the results of later ones.
     if kinds != [_engine().StatementType.SELECT]:
-        raise QueryError("the SQL gives no rows: ask with a SELECT, and with one")
+        raise QueryError("the SQL gives no rows: use a single SELECT")
     try:
         return Answer(_clearly(lambda: connection.sql(sql)), connection)
     except QueryError as error:
-        # A table that cannot be read is missing where it is asked for; questions about others are answered.
+        # A table that cannot be read is reported only if the query uses it; queries of other tables work.
         named = next((words for table, words in damaged.items() if table in sql), None)
         raise (QueryError(named) if named else error) from None
 
 
 def ask(lake: str | Path, question: str) -> Answer:
-    """The answer to a ready question, see questions().
+    """Runs a ready question, see questions().
 
-    Raises QueryError as query() does, and where there is no such question.
+    Raises QueryError as query() does, and for an unknown question.
     """
     known = questions()
     if question not in known:
-        raise QueryError(f"there is no question {question!r}; there are {', '.join(known)}")
+        raise QueryError(f"unknown question {question!r}; known are {', '.join(known)}")
     return query(lake, (_QUESTIONS / f"{question}.sql").read_text(encoding="utf-8"))
 
 
 def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> int:
-    """Writes the rows of Parquet files to one, in the order of a key; returns how many they are. It appears whole.
+    """Merges Parquet files into one, sorted by a key, and returns the number of rows. The file appears when it is complete.
 
-    What the first file says of itself goes along, but for its shard. Raises QueryError where a key is there twice.
+    Metadata is that of the first file, except for its shard. Raises QueryError if a key occurs twice.
     """
     place = Path(output)
     connection: duckdb.DuckDBPyConnection = _engine().connect()
@@ -125,7 +126,7 @@ def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> i
     rows = _clearly(lambda: connection.read_parquet(files).order(key))
     count, distinct = rows.aggregate(f"count(*), count(distinct {key})").fetchall()[0]
     if count != distinct:
-        raise QueryError(f"{count - distinct} of {count} rows of {place} are there twice: remove {parts[0].parent} and do it again")
+        raise QueryError(f"{count - distinct} of {count} rows of {place} occur twice: remove {parts[0].parent} and run it again")
     said = ", ".join(f"{name}: {_quoted(value)}" for name, value in kept.items())
     unfinished = place.with_name(f".{place.name}.part")
     connection.register("rows", rows)
@@ -135,15 +136,15 @@ def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> i
 
 
 def _opened(lake: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
-    """A connection with the lake's tables as views, and why those that are missing cannot be read."""
+    """A connection with the lake's tables as views, and error messages of the tables that cannot be read."""
     _checked(lake)
     connection: duckdb.DuckDBPyConnection = _engine().connect()
     whole = str(lake.absolute())
     if "\\" in whole and os.sep == "/":
-        raise QueryError(f"{lake}: DuckDB reads no folder with a backslash in its name: rename it")
+        raise QueryError(f"{lake}: DuckDB cannot read a folder with a backslash in its name: rename it")
     for setting, value in (
         ("autoinstall_known_extensions", "false"),
-        # What is named here can be read, as a path or a pattern: all else, and the network, cannot.
+        # Only these folders can be read, by path or by pattern: no other files, and no network.
         ("allowed_directories", f"[{_quoted(whole)}, {_quoted(_pattern(whole))}]"),
         ("enable_external_access", "false"),
         ("lock_configuration", "true"),
@@ -151,7 +152,7 @@ def _opened(lake: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
         connection.execute(f"set {setting} = {value}")
     damaged: dict[str, str] = {}
     for table in TABLES:
-        # A view takes no parameters: the path is quoted.
+        # The path is quoted, because a view takes no parameters.
         files = _quoted(f"{_pattern(whole)}/run=*/rank=*/{table}.parquet")
         view = (
             f"create view {table} as select * from read_parquet({files}, hive_partitioning = true, "
@@ -168,12 +169,12 @@ def _opened(lake: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
 
 
 def _quoted(text: str) -> str:
-    """A string in SQL."""
+    """A string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _pattern(path: str) -> str:
-    """A pattern that only this path fits: what a pattern would read in it is told to be a letter."""
+    """A glob pattern that matches this path only: special characters are escaped."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
@@ -183,7 +184,7 @@ def _checked(lake: Path) -> None:
     try:
         found = json.loads((lake / "_steptime.json").read_text(encoding="utf-8"))["steptime_lake"]
     except OSError:
-        raise QueryError(f"{lake} is no lake of steptime: make one by `{again}`") from None
+        raise QueryError(f"{lake} is not a lake of steptime: make one with `{again}`") from None
     except (ValueError, KeyError, TypeError):
         found = "unknown"
     if found != VERSION:
@@ -192,11 +193,11 @@ def _checked(lake: Path) -> None:
             "another folder"
         )
     if next(lake.glob("run=*/rank=*/steps.parquet"), None) is None:
-        raise QueryError(f"{lake} has no ranks yet: add some by `{again}`")
+        raise QueryError(f"{lake} has no ranks yet: add some with `{again}`")
 
 
 def _engine() -> Any:
-    """DuckDB, which is not there by default."""
+    """Imports DuckDB, an optional dependency."""
     try:
         import duckdb
     except ImportError:
@@ -205,13 +206,13 @@ def _engine() -> Any:
 
 
 def _clearly(work: Callable[[], _T]) -> _T:
-    """What the work gives; what DuckDB refuses becomes one sentence."""
+    """Returns the result of `work`; errors of DuckDB become a QueryError of one sentence."""
     engine = _engine()
     try:
         return work()
     except engine.Error as error:
         message = " ".join(str(error).partition("\nLINE")[0].split())
-        raise QueryError(f"the SQL cannot be answered: {message}") from None
+        raise QueryError(f"the SQL failed: {message}") from None
 
 
 def _text(value: object) -> str:
@@ -221,7 +222,7 @@ def _text(value: object) -> str:
 
 
 def _cell(value: object) -> object:
-    """A cell of CSV that steers no terminal and that no spreadsheet computes; numbers as they are."""
+    """A cell of CSV without control characters or spreadsheet formulas; numbers are unchanged."""
     if not isinstance(value, str):
         return value
     text = "".join(letter if letter.isprintable() else "\ufffd" for letter in value)
@@ -229,7 +230,7 @@ def _cell(value: object) -> object:
 
 
 def _table(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
-    """Rows below their names; numbers on the right."""
+    """A text table of the rows below the column names; numbers are right-aligned."""
     shown = [[_text(value) for value in row] for row in rows[:_LONGEST]]
     widths = [max(map(len, cells)) for cells in zip(columns, *shown)]
     number = [all(value is None or isinstance(value, (int, float)) for value in cells) for cells in zip(*rows)]
@@ -248,7 +249,7 @@ def _table(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="steptime query",
-        description="Asks a lake in SQL. Tables: steps, ops, kernels, collectives, gaps; each has run and rank.",
+        description="Queries a lake in SQL. Tables: steps, ops, kernels, collectives, gaps; each has run and rank.",
     )
     parser.add_argument("lake", metavar="LAKE", help="a folder that `steptime ingest` wrote")
     what = parser.add_mutually_exclusive_group(required=True)
@@ -273,7 +274,7 @@ def _listed(lake: str) -> str:
 
 
 def _printed(answer: Answer, form: argparse.Namespace) -> None:
-    """Prints the rows as they were asked for."""
+    """Prints the rows as JSON, CSV or a table."""
     columns, rows = answer.columns, answer.rows()
     if form.json:
         objects = [dict(zip(columns, row)) for row in rows]
@@ -300,6 +301,6 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return _FAILED
     except BrokenPipeError:
-        # Whoever read the rows has enough; what is left in the buffer goes nowhere at the end.
+        # The reader has closed the pipe; the rest of the buffer is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _OK

@@ -24,7 +24,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 @dataclass
 class Command:
-    """What the command line says when a script runs under it, and what the script has recorded so far."""
+    """Options of the command line under which a script runs, and the recordings that the script has made so far."""
 
     out: Optional[Path] = None
     overwrite: bool = False
@@ -56,28 +56,27 @@ def record(
 ) -> Path:
     """Records a training step into the folder `out` and returns its path.
 
-    step: trains on one batch, an element of `data`, or takes no argument if `data` is None. It is run as it is: what
-        it does for real (moving the batch to the GPU, `zero_grad`, `loss.item()`) belongs in it.
+    step: trains on one batch, an element of `data`, or takes no argument if `data` is None. It should contain all work of a real
+        step (moving the batch to the GPU, `zero_grad`, `loss.item()`).
     data: a list of batches, a DataLoader or another iterable; started over when it ends.
     out: the folder to make. It appears when the recording is complete, and not at all if `step` raises.
-    batch: samples in a batch, for meta.json; guessed from the first tensor of the first batch if not given.
+    batch: batch size in samples, for meta.json; guessed from the first batch if not given.
     model: a name, or the nn.Module itself.
     params: number of parameters; counted in `model`, or in the modules that `step` refers to, if not given.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`.
-    only: "et" takes the execution trace of one step and no time, see `execution`.
-    overwrite: replace a recording that is already at `out`.
+    only: "et" records the execution trace of one step without times, see `execution`.
+    overwrite: replace an existing recording at `out`.
 
-    The un-profiled times, `step_ms` above all, are the truth that a prediction is held against. They are host times:
-    the clock is read at the boundaries of steps, and the device is synchronised before and after a window but never
-    inside one, so that timing a step does not slow it. `windows_ms` is wall time, synchronised at both ends, divided by
-    steps. A host that runs far ahead of its GPU makes single host times meaningless; then, and only then, `step_ms` and
-    `quantiles_ms` come from `windows_ms`, and `record.step_ms_from` says so. Only the windows before the profiler count
-    for them: once it has run, CUPTI stays attached and every call to CUDA is slower (an H200's host-bound steps took up
-    to 36 % longer). The windows after it are kept in `windows_ms` and `steps_ms`, behind `record.windows_before` others. For the same
-    reason a second recording in one process is not as good as the first: `process` is "fresh" if no profiler had run in
-    it before the windows that count, else "profiled".
+    The un-profiled times, above all `step_ms`, are the reference for predictions. They are host times: the clock is read at step
+    boundaries, and the device is synchronised before and after a window but never inside one, so that timing does not slow a step.
+    `windows_ms` is wall time, synchronised at both ends, divided by the number of steps. If the host runs far ahead of the GPU,
+    single host times are meaningless; only then `step_ms` and `quantiles_ms` come from `windows_ms`, and `record.step_ms_from`
+    has the source. Only the windows before the profiler count: after it has run, CUPTI stays attached and every CUDA call is
+    slower (an H200's host-bound steps took up to 36 % longer). The later windows are in `windows_ms` and `steps_ms`, after the
+    first `record.windows_before` windows. For the same reason a second recording in one process is less accurate than the first:
+    `process` is "fresh" if no profiler had run in the process before the windows that count, else "profiled".
 
-    Raises UsageError for arguments that cannot work; what `step` raises comes through as it is.
+    Raises UsageError for invalid arguments; exceptions of `step` are passed on unchanged.
     Issues RecordWarning if the windows before the profiler drift, or if the traces do not agree.
     """
     settings = choose(
@@ -103,7 +102,7 @@ def record(
 
 
 def record_ops(step: Callable[..., Any], batch: Any, out: Path) -> Path:
-    """Records the execution trace of one step on `batch`, or of a step without arguments, into `out`, in silence."""
+    """Records the execution trace of one step on `batch`, or of a step without arguments, into `out`, without output."""
     loop = Loop(step, None if batch is None else [batch])
     about = {"model": describe.model_name(None, step), "batch": None}
     facts = {"params": describe.count_parameters(None, step)}
@@ -113,7 +112,7 @@ def record_ops(step: Callable[..., Any], batch: Any, out: Path) -> Path:
 
 
 def _only(asked: Optional[str]) -> bool:
-    """Is only the execution trace wanted?"""
+    """Whether only the execution trace is recorded."""
     chosen = asked if asked is not None else command.only
     if chosen not in (None, "et"):
         raise UsageError(f"only={chosen!r}: it is 'et', or left out")
@@ -140,7 +139,7 @@ def make(
     guess_batch: Callable[[], Optional[describe.Samples]],
     overwrite: bool = False,
 ) -> Plan[List[str]]:
-    """Makes the recording with `backend` (see `profiling.TorchProfiler`) around steps and returns the warnings."""
+    """Plan that makes the recording with `backend` (see `profiling.TorchProfiler`) and returns warnings."""
     with folder.whole(out, overwrite) as partial:
         seconds = yield from _warm_up(settings.warmup, backend)
         steps, profiled = settings.steps_per_window(seconds), settings.profiled_steps(seconds)
@@ -182,7 +181,7 @@ def make(
 
 
 def _windows(count: int, steps: int, backend: Any, every: int, pulse: Any, taken: List[Dict[str, float]]) -> Plan[List[Window]]:
-    """Times `count` windows, with a pulse after each `every` steps that goes to `taken`."""
+    """Times `count` windows, and appends a pulse to `taken` after every `every` steps."""
     take = lambda: taken.append(pulse.take())  # noqa: E731
     windows = []
     for _ in range(count):
@@ -191,7 +190,7 @@ def _windows(count: int, steps: int, backend: Any, every: int, pulse: Any, taken
 
 
 def _warm_up(steps: int, backend: Any) -> Plan[float]:
-    """Runs `steps` steps; returns the seconds each of the second half of them took. In the last one before, lookups and lifetimes are noted."""
+    """Runs `steps` steps; returns the mean seconds of those of the second half. The last step of the first half is observed."""
     first = steps // 2
     for at in range(first):
         if at == first - 1:
@@ -208,7 +207,7 @@ def _warm_up(steps: int, backend: Any) -> Plan[float]:
 
 
 def times(windows: List[Window], count: Optional[int] = None) -> Dict[str, Any]:
-    """The times of meta.json, in ms; `step_ms` and its quantiles are of the first `count` windows, or of all."""
+    """The times of meta.json, in ms; `step_ms` and its quantiles are those of the first `count` windows, or of all."""
     means = [window.mean_ms for window in windows]
     singles = [each for window in windows for each in window.undisturbed_ms]
     true = windows[:count]
@@ -232,7 +231,7 @@ def _problems(windows: List[Window], partial: Path) -> List[str]:
 
 
 def _problems_without(windows: List[Window], why: str) -> List[str]:
-    """Of a recording without the execution trace."""
+    """Warnings of a recording without the execution trace."""
     lost = f"recorded without the execution trace, which a prediction for another GPU needs: {why}"
     return [each for each in (checks.drift(windows), lost) if each is not None]
 

@@ -1,4 +1,4 @@
-"""Answers that are mostly tables: inspections, rooflines, differences, scores."""
+"""Answers that consist mostly of tables: inspections, rooflines, differences, validations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Report(Answer):
 
     @property
     def tables(self) -> Dict[str, Table]:
-        """Its tables by name; units stand in the names of their columns."""
+        """Tables by name; column names contain units."""
         rows = {name: found for name, found in self.raw.items() if isinstance(found, list) and found and isinstance(found[0], dict)}
         return {name: Table(name, found) for name, found in rows.items()}
 
@@ -30,7 +30,7 @@ class Report(Answer):
 
 
 class Inspection(Report):
-    """What is in an input.
+    """Contents of an input.
 
     >>> found = inspect("examples/dlrm_default_2048")
     >>> found.threads["role"]
@@ -39,22 +39,22 @@ class Inspection(Report):
 
     @property
     def threads(self) -> Table:
-        """Host threads: role, ops and calls a step, busy milliseconds a step."""
+        """Host threads: role, ops and calls per step, busy milliseconds per step."""
         return self.table("threads")
 
     @property
     def streams(self) -> Table:
-        """Streams of devices: kernels, copies, memsets, busy milliseconds a step."""
+        """Streams of devices: kernels, copies, memsets, busy milliseconds per step."""
         return self.table("streams")
 
     @property
     def ops(self) -> Table:
-        """Ops by name: count, host and device milliseconds a step, as measured."""
+        """Ops by name: count, host and device milliseconds per step, as measured."""
         return self.table("ops")
 
     @property
     def kernels(self) -> Table:
-        """Kernels by name: count and device milliseconds a step, as measured."""
+        """Kernels by name: count and device milliseconds per step, as measured."""
         return self.table("kernels")
 
     @property
@@ -64,22 +64,22 @@ class Inspection(Report):
 
     @property
     def job(self) -> Optional[RecordedJob]:
-        """What the ranks of a job did, and which kept the others waiting; None where the input is not ranks that meet."""
+        """Activity of the ranks of a job, and ranks that others wait for; None where the input is not ranks with common collectives."""
         found = self.raw.get("job")
         return RecordedJob(found) if found else None
 
 
 class Roofline(Report):
-    """How far each kernel is from what the device could do."""
+    """Each kernel compared with the limits of the device."""
 
     @property
     def kernels(self) -> Table:
-        """Kernels: time in microseconds, bytes, flops, intensity (flops a byte), share of the attainable, what bounds each."""
+        """Kernels: time in microseconds, bytes, flops, arithmetic intensity (flops per byte), share of the attainable, bound."""
         return self.table("kernels")
 
 
 class Difference(Report):
-    """Where the difference of two steps comes from. Columns hold two values each, of the first and of the second."""
+    """Causes of the difference between two steps. Columns hold two values each, of the first and of the second step."""
 
     @property
     def first(self) -> Side:
@@ -93,12 +93,12 @@ class Difference(Report):
 
     @property
     def longer(self) -> float:
-        """How much longer the second takes, as a share of the first; negative where it is shorter."""
+        """Difference of the second step's time to the first, as a share of the first; negative if the second is shorter."""
         return float(self.raw["longer"])
 
     @property
     def why(self) -> List[str]:
-        """Where the difference comes from."""
+        """Sentences on the causes of the difference."""
         return [str(each) for each in self.raw["why"]]
 
     @property
@@ -108,21 +108,21 @@ class Difference(Report):
 
 
 class Validation(Report):
-    """Predictions beside what was measured."""
+    """Predicted and measured steps."""
 
     @property
     def rows(self) -> Table:
-        """The recordings: measured and predicted milliseconds, error, whether the interval holds."""
+        """Recordings: measured and predicted milliseconds, error, whether the measurement is within the interval."""
         return self.table("rows")
 
     @property
     def jobs(self) -> Table:
-        """The jobs, where folders of ranks were given: measured and predicted milliseconds, error, whether the interval holds."""
+        """Jobs, for folders of ranks: measured and predicted milliseconds, error, whether the measurement is within the interval."""
         return self.table("jobs")
 
 
 def inspect(what: PathLike, *, step: Optional[int] = None, rank: Optional[int] = None) -> Inspection:
-    """What is in an input: steps, threads, streams, time by op and kernel, overheads."""
+    """Reads an input: steps, threads, streams, time by op and kernel, overheads."""
     return Inspection(Input(what, step, rank).answer("inspect", {}))
 
 
@@ -137,13 +137,13 @@ def roofline(
     step: Optional[int] = None,
     rank: Optional[int] = None,
 ) -> Roofline:
-    """Each kernel against the roofline of a device; measured times without one. `plot` is an SVG to write."""
+    """Compares each kernel with the roofline of a device. Without `device`, times are the measured ones. `plot` is an SVG file to write."""
     options = {"device": device, "models": models, "indices": indices, "tf32": tf32, "plot": plot}
     return Roofline(Input(what, step, rank).answer("roofline", options))
 
 
 def compare(a: PathLike, b: PathLike, *, device: Optional[str] = None, host: Optional[str] = None) -> Difference:
-    """Where the difference of two inputs comes from."""
+    """Compares the steps of two inputs: the causes of their difference."""
     return Difference(Input(a).answer("compare", {"device": device, "host": host}, Input(b)))
 
 
@@ -155,7 +155,7 @@ def validate(
     lone: bool = False,
     replay_only: bool = False,
 ) -> Validation:
-    """Predictions of recordings, or of folders of recordings, beside their measured steps."""
+    """Compares predictions of recordings, or of folders of recordings, with their measured steps."""
     paths = [recordings] if isinstance(recordings, (str, bytes)) or hasattr(recordings, "__fspath__") else list(recordings)
     options: Dict[str, Value] = {"host": host, "kernels": kernels, "lone": lone, "replay_only": replay_only}
     return Validation(answer(["validate", *map(str, paths)], options))

@@ -1,4 +1,4 @@
-"""Samples of an update: those of all batches whose gradients it takes."""
+"""Number of samples of an optimizer update: the sum over all batches whose gradients it uses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steptime import describe
 
 
 class Samples:
-    """The samples of the first update of a model, by its calls and its gradients.
+    """Counts the samples of the first update of a model, from its calls and its gradients.
 
-    A pass is counted by the first call of the model in it, with gradients enabled. The next pass begins when a gradient has come.
+    A forward pass is counted by its first call of the model with gradients enabled. The next pass begins after a gradient was computed.
     """
 
     def __init__(self, model: Any) -> None:
@@ -24,7 +24,7 @@ class Samples:
         self._model = model
 
     def attach(self) -> None:
-        """Begins to count."""
+        """Starts counting."""
         if not hasattr(self._model, "register_forward_pre_hook"):
             return
         self._handles.append(self._model.register_forward_pre_hook(self._called, with_kwargs=True))
@@ -33,13 +33,13 @@ class Samples:
                 self._handles.append(parameter.register_post_accumulate_grad_hook(self._came))
 
     def detach(self) -> None:
-        """Leaves the model alone."""
+        """Removes all hooks from the model."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
 
     def add(self, batch: Any) -> None:
-        """Counts a batch, where none of its pass was."""
+        """Counts a batch, unless one of the same pass was counted."""
         if self.found is not None or self._counted:
             return
         guessed = describe.guess_batch(batch)
@@ -49,7 +49,7 @@ class Samples:
             self._source, self._counted = guessed.source, True
 
     def update(self) -> None:
-        """Ends the update: what was counted stands."""
+        """Ends the update: the count is final if there is one."""
         if self.found is None and self._sum > 0:
             passes = f", of {self._passes} passes an update" if self._passes > 1 else ""
             self.found = describe.Samples(self._sum, self._source + passes)

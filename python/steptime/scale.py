@@ -1,12 +1,12 @@
-"""Spreads `steptime sweep` and `steptime ingest` over processes, or over the machines of a Ray cluster.
+"""Runs `steptime sweep` and `steptime ingest` on several processes, or on the machines of a Ray cluster.
 
 >>> import steptime.scale
 >>> steptime.scale.sweep("recording", "grid.toml", "points.parquet", workers=8)  # doctest: +SKIP
 >>> steptime.scale.ingest(["traces/monday"], "lake", workers=8)  # doctest: +SKIP
 
-A task is one shard, `--shard I/N`, and its result is a file that appears whole. A worker that dies in the middle leaves
-no result, or the points that `sweep` had kept: its shard runs again and goes on from there. On several machines all paths
-must lie on a file system that they share.
+A task is one shard, `--shard I/N`, and its result is a file that appears when it is complete. A worker that dies leaves no result,
+or the points that `sweep` had saved: its shard runs again and continues from there. On several machines all paths must be on a
+shared file system.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TASKS_A_WORKER, _RETRIES = 4, 3
 
 
 class ScaleError(Error, RuntimeError):
-    """A shard failed, or its workers died again and again. The message says which, and why."""
+    """A shard failed, or its workers died repeatedly. The message has the shard and the reason."""
 
 
 def sweep(
@@ -43,11 +43,11 @@ def sweep(
     engine: str | None = None,
     arguments: Sequence[str] = (),
 ) -> int:
-    """Answers a grid on `workers` processes, writes all points to one Parquet file, and returns how many they are.
+    """Predicts the points of a grid on `workers` processes, writes them to one Parquet file, and returns the number of points.
 
-    `shards` is into how many tasks it is cut, 4 a worker unless said: of a second at least each, else starting them takes
-    the longest. `engine` is "ray", "processes", or None for Ray where it is installed. `arguments` are those of
-    `steptime sweep`. Parts lie in OUTPUT.parts until all are there: what was interrupted goes on where it stopped.
+    `shards` is the number of tasks, by default 4 per worker; a task should take a second or more, else starting processes
+    dominates. `engine` is "ray", "processes", or None for Ray where it is installed. `arguments` are those of `steptime sweep`.
+    Parts are kept in OUTPUT.parts until all are complete: an interrupted run continues where it stopped.
     """
     count, cut = _cut(workers, shards)
     _separate(Path(output), (Path(input), Path(grid)))
@@ -61,12 +61,12 @@ def sweep(
     told = _spread(tasks, count, engine)
     points = sum(int(answer["points"]) for answer in told)
     try:
-        # A shard without a point has no file.
+        # A shard without points has no file.
         written = merged([file for file in files if file.exists()], output, key="point")
     except QueryError as error:
         raise ScaleError(str(error)) from None
     if written != points:
-        raise ScaleError(f"{output} has {written} points, and the shards answered {points}: parts of another grid lie in {parts}")
+        raise ScaleError(f"{output} has {written} points, and the shards computed {points}: parts of another grid are in {parts}")
     shutil.rmtree(parts)
     return written
 
@@ -80,7 +80,7 @@ def ingest(
     engine: str | None = None,
     arguments: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Brings runs into a lake on `workers` processes; returns ranks `ingested` and `kept`, and files `skipped`, each a list entry.
+    """Ingests runs into a lake on `workers` processes. Returns the numbers of ranks `ingested` and `kept`, and the list of files `skipped`.
 
     The other arguments are those of sweep(); `arguments` are those of `steptime ingest`.
     """
@@ -96,16 +96,16 @@ def ingest(
 
 
 def _cut(workers: int | None, shards: int | None) -> tuple[int, int]:
-    """How many workers, and how many shards."""
+    """Numbers of workers and of shards."""
     count = (os.cpu_count() or 1) if workers is None else workers
     cut = count * _TASKS_A_WORKER if shards is None else shards
     if count < 1 or cut < 1:
-        raise UsageError(f"there is at least one worker and one shard, not {count} and {cut}")
+        raise UsageError(f"workers and shards must be at least 1, not {count} and {cut}")
     return count, cut
 
 
 def _separate(output: Path, inputs: Sequence[Path]) -> None:
-    """Raises UsageError where the output would replace what is read."""
+    """Raises UsageError if the output would replace an input."""
     for read in inputs:
         files = [read, *(read.iterdir() if read.is_dir() else ())]
         if any(output.exists() and file.exists() and output.samefile(file) for file in files):
@@ -113,9 +113,9 @@ def _separate(output: Path, inputs: Sequence[Path]) -> None:
 
 
 def _spread(tasks: list[list[str]], workers: int, engine: str | None) -> list[dict[str, Any]]:
-    """What each command line answers, in order; a worker that dies is replaced, and its command runs again."""
+    """JSON answers of the command lines, in order; a worker that dies is replaced, and its command runs again."""
     if engine not in ("ray", "processes", None):
-        raise UsageError(f"there is no engine {engine!r}: it is 'ray', 'processes' or None")
+        raise UsageError(f"unknown engine {engine!r}: use 'ray', 'processes' or None")
     has_ray = importlib.util.find_spec("ray") is not None
     if engine == "ray" and not has_ray:
         raise ScaleError("Ray is not installed: pip install ray, or give engine='processes'")
@@ -135,7 +135,7 @@ def _by_processes(tasks: list[list[str]], workers: int) -> list[tuple[int, str, 
         left = [at for at in range(len(tasks)) if at not in done]
         if not left:
             break
-        # Processes that are begun anew: a copy of this one would take its threads' locks along.
+        # Spawned processes: a forked one would inherit the locks of this process's threads.
         pool = ProcessPoolExecutor(min(workers, len(left)), mp_context=multiprocessing.get_context("spawn"))
         with pool:
             running = {pool.submit(_run, tasks[at]): at for at in left}
@@ -158,7 +158,7 @@ def _by_ray(tasks: list[list[str]], workers: int) -> list[tuple[int, str, str]]:
     if begun:
         try:
             ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
-        except Exception as error:  # Ray has no narrower one where a node of its own does not start in time.
+        except Exception as error:  # Ray raises plain exceptions if its node does not start in time.
             first = str(error).partition("\n")[0]
             raise ScaleError(f"Ray did not start: {first} Start it by `ray start --head`, or give engine='processes'") from error
     try:
@@ -173,9 +173,9 @@ def _by_ray(tasks: list[list[str]], workers: int) -> list[tuple[int, str, str]]:
 
 
 def _run(argv: list[str]) -> tuple[int, str, str]:
-    """Runs one command line of steptime on one thread: its exit code, what it printed, what it complained of.
+    """Runs one command line of steptime on one thread; returns its exit code, output and error output.
 
-    By the library in this process where the package has it, else by the program that $STEPTIME names or that is on PATH.
+    Uses the native half in this process where it is installed, else the program named by $STEPTIME or found on PATH.
     """
     os.environ["RAYON_NUM_THREADS"] = "1"
     if importlib.util.find_spec("steptime._core") is None or os.environ.get("STEPTIME"):

@@ -1,4 +1,4 @@
-"""How a recording is made: numbers, their defaults and their limits."""
+"""Settings of a recording, with defaults and limits."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, Dict, Optional, Tuple
 from steptime.errors import UsageError
 
 
-# A window lasts about this long unless `steps` is given ...
+# Approximate duration of a window, unless `steps` is given.
 WINDOW_SECONDS = 1.0
-# ... within these numbers of steps.
+# Limits of the number of steps in a window.
 STEPS_RANGE = (20, 250)
-# The same for the profiled steps: a host changes its speed within tenths of a second, and a trace should stay small.
+# Duration and limits of the profiled steps: the speed of a host changes within tenths of a second, and a trace should stay small.
 PROFILED_SECONDS = 0.3
 PROFILED_RANGE = (20, 60)
-# Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
+# Steps under the profiler before the first one that it keeps, while it allocates its buffers.
 PROFILER_WARMUP = 5
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Numbers of a recording.
+    """Settings of a recording.
 
-    windows: un-profiled windows, about half of them before the profiled part, the rest after it.
+    windows: number of un-profiled windows, about half of them before the profiled part, the rest after it.
     steps: steps in each window; None chooses 20 to 250 from the speed of the warm-up.
     profiled: steps in kineto.json.gz; None chooses 20 to 60 likewise.
-    warmup: steps run before anything is timed.
-    sync_events: ask Kineto for `cuda_sync` events, where this PyTorch can give them.
-    probe: measure the host beside the step (a few seconds): `steptime.host`, `steptime.pulse`.
+    warmup: steps before anything is timed.
+    sync_events: record `cuda_sync` events with Kineto, if this PyTorch supports them.
+    probe: measure the host as well (a few seconds): `steptime.host`, `steptime.pulse`.
     """
 
     windows: int = 5
@@ -47,28 +47,28 @@ class Settings:
 
     @property
     def windows_before(self) -> int:
-        """Windows before the profiled part: the larger half."""
+        """Number of windows before the profiled part: the larger half."""
         return (self.windows + 1) // 2
 
     def steps_per_window(self, step_seconds: float) -> int:
-        """Steps in a window, given how long a warm step takes."""
+        """Number of steps in a window, for a warm step of `step_seconds`."""
         if self.steps is not None:
             return self.steps
         return _as_long_as(WINDOW_SECONDS, step_seconds, STEPS_RANGE)
 
     def profiled_steps(self, step_seconds: float) -> int:
-        """Steps in kineto.json.gz, given how long a warm step takes."""
+        """Number of steps in kineto.json.gz, for a warm step of `step_seconds`."""
         if self.profiled is not None:
             return self.profiled
         return _as_long_as(PROFILED_SECONDS, step_seconds, PROFILED_RANGE)
 
     def enough_steps(self) -> int:
-        """Number of steps that are enough for the whole recording, however short they are."""
+        """Number of steps that suffice for the whole recording, for steps of any duration."""
         in_windows = self.windows * (self.steps or STEPS_RANGE[1])
         return self.warmup + in_windows + PROFILER_WARMUP + (self.profiled or PROFILED_RANGE[1]) + 1
 
     def as_dict(self) -> Dict[str, Any]:
-        """For meta.json."""
+        """The settings as fields of meta.json."""
         return asdict(self)
 
 
@@ -78,7 +78,7 @@ def _as_long_as(seconds: float, step_seconds: float, limits: Tuple[int, int]) ->
 
 
 def choose(*layers: Dict[str, Any]) -> Settings:
-    """Settings from dictionaries, the first that names a number deciding it; None does not count."""
+    """Settings from dictionaries: earlier ones take precedence, and None is ignored."""
     known = {field.name for field in fields(Settings)}
     chosen: Dict[str, Any] = {}
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Where the tables of a described model lie on the GPUs of a job: found, told, and handed to TorchRec.
+"""Placement of the embedding tables of a described model on the GPUs of a job: search, evaluation, and plans for TorchRec.
 
 >>> import steptime
 >>> found = steptime.shard("examples/models/dlrm_4_gpus.toml", gpus=4, device="h200", output="plan.json")  # doctest: +SKIP
@@ -18,14 +18,14 @@ from steptime.job import JobPrediction
 from steptime.report import Report
 from steptime.table import Table
 
-# What TorchRec calls rows in the host's memory behind a cache on the GPU.
+# TorchRec's name for rows in host memory behind a cache on the GPU.
 CACHED = "fused_uvm_caching"
 
 Names = Union[None, Mapping[str, str], Callable[[str], str]]
 
 
 class Sharding(Report):
-    """The tables of a model on the GPUs of a job.
+    """A placement of the tables of a model on the GPUs of a job.
 
     >>> Sharding({"command": "shard", "tables": [{"table": 0, "cut": "whole", "gpus": [1]}], "predicted": {"step_ms": 4.0}, "regret": None})
     Sharding(shard: tables (1))
@@ -33,43 +33,43 @@ class Sharding(Report):
 
     @property
     def step_ms(self) -> float:
-        """From one step to the next, in milliseconds."""
+        """Time from one step to the next, in milliseconds."""
         return float(self.raw["predicted"]["step_ms"])
 
     @property
     def predicted(self) -> JobPrediction:
-        """The step, all ranks together."""
+        """The predicted step of all ranks together."""
         raw = self.raw["predicted"]
         return JobPrediction(raw, Input(raw["input"]))
 
     @property
     def bound_ms(self) -> Optional[float]:
-        """No plan is shorter, by the loads of tables alone, in milliseconds; None where that is not known."""
+        """Lower bound on the step time of any plan, from the loads of tables alone, in milliseconds; None where not known."""
         return None if self.raw.get("bound_ms") is None else float(self.raw["bound_ms"])
 
     @property
     def regret(self) -> Optional[float]:
-        """What another plan is expected to save at most, as a share of the step; None where no bound is known."""
+        """Expected largest saving of another plan, as a share of the step; None where no bound is known."""
         found = self.raw.get("regret")
         return float(found["expected"]) if found else None
 
     @property
     def where(self) -> Table:
-        """Where each table lies: how it is cut, on which GPUs."""
+        """Placement of each table: its cut, and its GPUs."""
         return self.table("tables")
 
     @property
     def gpus(self) -> Table:
-        """What each GPU has to do: its tables, memory, its step if no other kept it waiting."""
+        """Load of each GPU: its tables, memory, and its step time without waits for other GPUs."""
         return self.table("gpus")
 
 
 class Scaled(Report):
-    """How the step of a model's job changes with the number of its GPUs."""
+    """Step time of a model's job by number of GPUs."""
 
     @property
     def rows(self) -> Table:
-        """One row a number of GPUs: step, samples a second, efficiency, exposed communication, cost."""
+        """One row per number of GPUs: step, samples per second, efficiency, exposed communication, cost."""
         return self.table("rows")
 
 
@@ -88,9 +88,10 @@ def shard(
     module: Optional[str] = None,
     indices: Optional[str] = None,
 ) -> Sharding:
-    """Where the tables of a described model should lie on `gpus` GPUs; with `evaluate` how long a step takes with that plan.
+    """Searches a placement of the tables of a described model on `gpus` GPUs; with `evaluate`, predicts the step of that plan.
 
-    `host_memory` is what tables may take of each machine's host, in GiB. `output` is a plan to write, as TorchRec has it or with `format="hugectr"`."""
+    `host_memory` is the host memory of each machine available to tables, in GiB. `output` is the plan file to write, in TorchRec's
+    form or with `format="hugectr"`."""
     options: Dict[str, Value] = {"gpus": gpus, "device": device, "nodes": nodes, "host": host, "memory": memory, "evaluate": evaluate}
     options.update({"output": output, "format": format, "module": module, "indices": indices, "host_memory": host_memory})
     return Sharding(Input(model).answer("shard", options))
@@ -108,19 +109,21 @@ def scale_out(
     plot: Optional[PathLike] = None,
     indices: Optional[str] = None,
 ) -> Scaled:
-    """How the step of a described model, or a recorded one, changes with the number of GPUs; a described model needs `device`. `weak` keeps the samples of each, `plot` is an SVG to write."""
+    """Predicts the step of a described or recorded model for several numbers of GPUs. A described model needs `device`. `weak` keeps
+    the batch size of each GPU, `plot` is an SVG file to write."""
     options: Dict[str, Value] = {"gpus": list(gpus), "device": device, "nodes": None if nodes is None else list(nodes), "host": host}
     options.update({"weak": weak, "price": price, "plot": plot, "indices": indices})
     return Scaled(Input(model).answer("scale", options))
 
 
 def torchrec_plan(path: PathLike, module: Any, names: Names = None, *, node: Optional[int] = None, **options: Any) -> Any:
-    """A plan that `steptime shard -o` wrote, as TorchRec takes it: its `EmbeddingModuleShardingPlan` for `module`, an
+    """Converts a plan written by `steptime shard -o` to TorchRec's `EmbeddingModuleShardingPlan` for `module`, an
     `EmbeddingBagCollection`.
 
-    `names` tells what `module` calls the plan's tables: a mapping, `{"t_0": "user_id"}`, or a function. Without it they are the
-    module's tables in their order. `node` is how many GPUs a node has, where TorchRec is not to ask its process group. What else is
-    given goes to TorchRec's `construct_module_sharding_plan`: `world_size`, `device_type`, `sharder`.
+    `names` maps the plan's tables to those of `module`: a mapping, `{"t_0": "user_id"}`, or a function. Without it the tables keep
+    their names if the module has the same ones, else they are matched in order. `node` is the number of GPUs per node, for use
+    without TorchRec's process group. Other arguments go to TorchRec's `construct_module_sharding_plan`: `world_size`,
+    `device_type`, `sharder`.
     """
     torchrec = _torchrec()
     tables = _tables(path)
@@ -140,7 +143,7 @@ def _torchrec() -> Any:
 
 
 def _tables(path: PathLike) -> Dict[str, Dict[str, Any]]:
-    """What a plan says of each table, in the order of their numbers."""
+    """Entries of a plan by table, sorted by table number."""
     wanted = 'a plan is {"plan": {MODULE: {TABLE: {"sharding_type", "ranks", "shards"}}}}, as steptime shard -o writes it'
     try:
         plan = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -150,29 +153,29 @@ def _tables(path: PathLike) -> Dict[str, Dict[str, Any]]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {wanted} ({type(error).__name__}: {error})") from error
     if not kinds:
-        raise InputError(f"{path}: the plan names no table; {wanted}")
+        raise InputError(f"{path}: the plan has no tables; {wanted}")
     return dict(sorted(tables.items(), key=lambda each: (len(each[0]), each[0])))
 
 
 def _called(tables: List[str], module: Any, names: Names) -> Dict[str, str]:
-    """What a module calls the tables of a plan."""
+    """Names in the module of the tables of a plan."""
     if callable(names):
         return {table: names(table) for table in tables}
     if names is not None:
         missing = [table for table in tables if table not in names]
         if missing:
-            raise UsageError(f"names= says nothing of {', '.join(missing)}: it maps every table of the plan to the module's name of it")
+            raise UsageError(f"names= lacks {', '.join(missing)}: it must map every table of the plan to the module's name of it")
         return {table: names[table] for table in tables}
     own = [str(config.name) for config in module.embedding_bag_configs()]
     if set(own) == set(tables):
         return {table: table for table in tables}
     if len(own) != len(tables):
-        raise UsageError(f"the plan places {len(tables)} tables and the module has {len(own)}: say by names= which is which")
+        raise UsageError(f"the plan places {len(tables)} tables and the module has {len(own)}: map them with names=")
     return dict(zip(tables, own))
 
 
 def _placed(torchrec: Any, table: str, said: Mapping[str, Any], node: Optional[int]) -> Any:
-    """TorchRec's word for where a table lies."""
+    """TorchRec's sharding function for the placement of a table."""
     kind = said["sharding_type"]
     ranks = [int(rank) for rank in said.get("ranks") or []]
     if kind == "data_parallel":
@@ -192,11 +195,11 @@ def _placed(torchrec: Any, table: str, said: Mapping[str, Any], node: Optional[i
             columns.setdefault(int(shard["shard_offsets"][1]), []).append(rank)
         hosts = [_host(table, group, node) for _, group in sorted(columns.items())]
         return torchrec.table_row_wise(host_index=hosts[0]) if kind == "table_row_wise" else torchrec.grid_shard(host_indexes=hosts)
-    raise InputError(f"{table} lies {kind!r}, which is none of TorchRec's ways that steptime writes")
+    raise InputError(f"{table} has the sharding type {kind!r}, which steptime does not write")
 
 
 def _cached(word: Any, said: Mapping[str, Any]) -> Any:
-    """The same, in the host's memory behind a cache where the plan says so."""
+    """The same sharding, with rows in host memory behind a cache if the plan has it so."""
     if said.get("compute_kernel") != CACHED:
         return word
 
@@ -214,8 +217,8 @@ def _cached(word: Any, said: Mapping[str, Any]) -> Any:
 
 
 def _host(table: str, group: List[int], node: Optional[int]) -> int:
-    """The node whose GPUs a group of ranks is."""
+    """Index of the node whose GPUs are this group of ranks."""
     size = node or len(group)
     if group[0] % size or group != list(range(group[0], group[0] + size)):
-        raise InputError(f"the rows of {table} lie on GPUs {group}, and TorchRec cuts them over all GPUs of a node: search with --nodes")
+        raise InputError(f"the rows of {table} are on GPUs {group}, and TorchRec divides them over all GPUs of a node: search with --nodes")
     return group[0] // size

@@ -1,4 +1,4 @@
-"""A step as an answer tells it, whichever answer it is: its time, its interval; of one rank idle time and memory, too."""
+"""The figures of a step in any answer: its time and interval; for one rank also idle time and memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from steptime._answer import Raw
 
 
 class Timed(Raw):
-    """A step by its time: that of one rank, or of all ranks of a job."""
+    """The time of a step: of one rank, or of all ranks of a job."""
 
     @property
     def step_ms(self) -> float:
-        """From one step to the next, in milliseconds."""
+        """Time from one step to the next, in milliseconds."""
         return float(self.raw["step_ms"])
 
     @property
     def interval_ms(self) -> Optional[Tuple[float, float]]:
-        """Holds the step time nine times in ten, in milliseconds; None where a simpler method was asked for."""
+        """90 % interval of the step time, in milliseconds; None for simpler methods."""
         found = self.raw.get("interval_ms")
         return (float(found[0]), float(found[1])) if found else None
 
@@ -31,39 +31,39 @@ class Timed(Raw):
 
 
 class Side(Timed):
-    """A step by its figures."""
+    """The figures of a step of one rank."""
 
     @property
     def active_ms(self) -> Optional[float]:
-        """How long of the step the device works, in milliseconds."""
+        """Active time of the device in a step, in milliseconds."""
         found = self.raw.get("active_ms")
         return None if found is None else float(found)
 
     @property
     def idle(self) -> Dict[str, float]:
-        """How long the device does not work, in milliseconds by cause: the keys of an answer."""
+        """Idle time of the device in milliseconds, by cause; causes are the keys of the JSON answer."""
         return {str(cause): float(ms) for cause, ms in self.raw.get("idle_ms", {}).items()}
 
     @property
     def peak_mb(self) -> Optional[Dict[str, float]]:
-        """The most device memory that tensors need at once, in megabytes: `total`, and by kind; None where not known."""
+        """Peak device memory of tensors, in megabytes: `total`, and by kind; None where not known."""
         found = self.raw.get("peak_mb")
         return {str(kind): float(mb) for kind, mb in found.items()} if found else None
 
     @property
     def samples_per_s(self) -> Optional[float]:
-        """Samples a second; None where the batch is not known."""
+        """Samples per second; None where the batch size is not known."""
         found = self.raw.get("samples_per_s")
         return None if found is None else float(found)
 
     @property
     def fits(self) -> Optional[bool]:
-        """Whether the GPU has room for that, a tenth of its memory left; None where either is not known."""
+        """Whether the peak memory fits the GPU and leaves a tenth of its memory free; None where either is not known."""
         found = self.raw.get("fits")
         return None if found is None else bool(found)
 
     def idle_by_name(self) -> List[Tuple[str, float]]:
-        """Idle time in milliseconds by cause, by the names that the command line and the page print."""
+        """Idle time in milliseconds by cause, with the names that the command line and the viewer print."""
         names = dict(_ask.core().idle_causes())
         return [(names.get(cause, cause), ms) for cause, ms in self.idle.items()]
 

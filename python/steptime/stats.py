@@ -21,17 +21,17 @@ def quantile(values: Sequence[float], q: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle of `values`."""
+    """The median of `values`."""
     return quantile(values, 0.5)
 
 
 def quantiles(values: Sequence[float]) -> Dict[str, float]:
-    """The quantiles that meta.json keeps, by name."""
+    """The quantiles in meta.json, by name."""
     return {name: quantile(values, float(name)) for name in QUANTILES}
 
 
 def spread(values: Sequence[float]) -> float:
-    """How far the largest of `values` lies above the smallest, as a fraction: 0.1 is 10 %."""
+    """Relative difference of the largest of `values` to the smallest, as a fraction: 0.1 is 10 %."""
     return max(values) / min(values) - 1.0
 
 

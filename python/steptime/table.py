@@ -1,4 +1,4 @@
-"""Tables of answers, for whatever reads Arrow: pandas, polars, pyarrow, DuckDB. None of them is needed."""
+"""Tables of answers, for readers of Arrow: pandas, polars, pyarrow, DuckDB. None of them is required."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steptime.errors import MissingLibrary
 
 
 class Table:
-    """Rows with the same columns. Units stand in the names of columns: `device_ms`, `time_us`, `bytes`.
+    """Rows with the same columns. Column names contain units: `device_ms`, `time_us`, `bytes`.
 
     >>> table = Table("ops", [{"name": "aten::mm", "device_ms": 0.5}, {"name": "aten::add", "device_ms": 0.1}])
     >>> len(table), table.columns
@@ -47,24 +47,24 @@ class Table:
     def __getitem__(self, key: str) -> List[Any]: ...
 
     def __getitem__(self, key: Union[int, slice, str]) -> Any:
-        """A row by its number, some rows by a slice, a column by its name."""
+        """A row by its index, a table of rows by a slice, or a column by its name."""
         if isinstance(key, str):
             if key not in self.columns:
-                raise KeyError(f"{key!r} is no column of {self.name}; there are {', '.join(self.columns)}")
+                raise KeyError(f"{key!r} is not a column of {self.name}; there are {', '.join(self.columns)}")
             return [row[key] for row in self._rows]
         return Table(self.name, self._rows[key]) if isinstance(key, slice) else self._rows[key]
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
-        """The table by Arrow's PyCapsule interface; the schema asked for is not needed, and left aside."""
+        """The table as a stream of Arrow's PyCapsule interface; the requested schema is ignored."""
         return core().arrow_stream([(column, [_cell(row[column]) for row in self._rows]) for column in self.columns])
 
     def to_pandas(self) -> Any:
-        """As a pandas.DataFrame; needs pandas."""
+        """The table as a pandas.DataFrame; needs pandas."""
         pandas = _library("pandas")
         return pandas.DataFrame(self._rows, columns=self.columns)
 
     def to_polars(self) -> Any:
-        """As a polars.DataFrame; needs polars."""
+        """The table as a polars.DataFrame; needs polars."""
         polars = _library("polars")
         return polars.DataFrame(self)
 
@@ -85,5 +85,5 @@ def _library(name: str) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """Lists and objects become JSON."""
+    """A cell for Arrow: lists and objects become JSON."""
     return json.dumps(value) if isinstance(value, (list, dict, tuple)) else value

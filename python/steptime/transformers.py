@@ -1,4 +1,4 @@
-"""Records a few steps of a transformers trainer: `Trainer(..., callbacks=[steptime.transformers.Watch(out="rec")])`."""
+"""Callback that records a few steps of a transformers trainer: `Trainer(..., callbacks=[steptime.transformers.Watch(out="rec")])`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Watch(TrainerCallback):
         self._watch: Optional[watching.Watch] = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Begins with the first update."""
+        """Starts recording with the first update."""
         self._watch = watching.watch(given.get("model"), given.get("optimizer"), self._out, **self._options).start()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
@@ -26,6 +26,6 @@ class Watch(TrainerCallback):
             self._watch.step()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Ends watching."""
+        """Stops recording."""
         if self._watch is not None:
             self._watch.stop()

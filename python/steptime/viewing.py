@@ -9,18 +9,18 @@ from typing import Optional, Union
 
 from steptime._ask import Input, PathLike, Value
 
-# How tall a notebook shows it, in pixels.
+# Height of the viewer in a notebook, in pixels.
 HEIGHT = 900
 
 
 class View:
-    """A page of the viewer, written to `path`. In a notebook it shows itself; elsewhere open the file in a browser."""
+    """A page of the viewer, written to `path`. A notebook displays it; elsewhere open the file in a browser."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def open(self) -> None:
-        """Opens it in the default browser."""
+        """Opens the page in the default browser."""
         import webbrowser
 
         webbrowser.open(self.path.absolute().as_uri())
@@ -40,9 +40,9 @@ def view(
     device: Value = None,
     against: Optional[PathLike] = None,
 ) -> View:
-    """Writes the viewer of an input as one HTML file, to `path` or to a temporary one that stays.
+    """Writes the viewer of an input as one HTML file, to `path` or to a temporary file, which is not deleted.
 
-    device: price every kernel for a GPU. against: another input, to compare with.
+    device: GPU to predict for. against: another input to compare with.
     """
     source = what if isinstance(what, Input) else Input(what)
     if path is None:

@@ -1,4 +1,4 @@
-"""Records a few steps of a training loop that is not rewritten for it.
+"""Records a few steps of an existing training loop.
 
 >>> import steptime
 >>> with steptime.watch(model, optimizer, out="rec") as w:  # doctest: +SKIP
@@ -6,8 +6,8 @@
 ...         train(batch)
 ...         w.step()
 
-The recording is that of `steptime.record`: the same plan, its steps run by the loop's owner. Once it is made, `step` does
-nothing. What goes wrong while recording is a warning, and the training goes on.
+The recording is like that of `steptime.record`: the same plan, but the training loop runs the steps. Once it is complete, `step`
+does nothing. Errors while recording become warnings, and the training continues.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from steptime.recording import make
 from steptime.samples import Samples
 from steptime.settings import choose
 
-# Shorter than those of `record`: somebody waits for the training.
+# Fewer than in `record`, because recording delays the training.
 WINDOWS, STEPS = 3, 20
-# Steps under the profiler where every rank records: all must agree, and each measures its own pace.
+# Profiled steps where every rank records: a fixed number, because ranks would choose different ones from their own speed.
 PROFILED_TOGETHER = 20
 
 
@@ -53,16 +53,16 @@ def watch(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> "Watch":
-    """Records steps of the loop that calls `step` at the end of each of them: once after each update.
+    """Records steps of a training loop, which calls `step` of the result once after each update.
 
-    model: the nn.Module, or a name. optimizer: tells whether each step has one update.
+    model: the nn.Module, or a name. optimizer: used to check that each step has one update.
     out: the folder to make. It appears when the recording is complete, and not at all if the loop ends or fails before.
-    batch: samples of an update, all batches together where gradients of several are accumulated; guessed from what the model is called
-        with in the first update.
+    batch: samples per update, summed over all batches if gradients are accumulated; guessed from the arguments of the model in the
+        first update if not given.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`; about a hundred steps by default.
-    every_rank: of a distributed job every rank records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
-    predicted together; else rank 0 alone records.
-    overwrite: replace a recording that is already at `out`. quiet: print nothing.
+    every_rank: every rank of a distributed job records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
+        predicted together; by default only rank 0 records.
+    overwrite: replace an existing recording at `out`. quiet: print nothing.
     """
     if every_rank and profiled is None:
         profiled = PROFILED_TOGETHER
@@ -73,7 +73,7 @@ def watch(
 
 
 class Watch:
-    """A loop that is watched: a context, or `start` and `stop` by hand."""
+    """Recorder of a training loop: a context manager, or used by `start` and `stop`."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Watch:
         folder.check_free(self.out, overwrite)
 
     def start(self) -> "Watch":
-        """Begins with the next step; of a distributed job on rank 0 alone, but where every rank is to record."""
+        """Starts recording with the next step; in a distributed job only on rank 0, unless `every_rank` is set."""
         if not self._records:
             self._rest()
             return self
@@ -114,19 +114,19 @@ class Watch:
         return self
 
     def step(self) -> None:
-        """Ends a training step. Costs nothing once the recording is made."""
+        """Ends a training step. Does nothing once the recording is complete."""
         if self._plan is not None:
             self._steps += 1
             self._seen.samples.update()
             self._advance()
 
     def saw(self, batch: Any) -> None:
-        """Counts the samples of a batch that the loop trains on, where its model is not called as a module."""
+        """Counts the samples of a batch of the loop, for loops that do not call the model as a module."""
         if self._plan is not None:
             self._seen.samples.add(batch)
 
     def stop(self) -> None:
-        """Ends watching. A recording that is not complete is not written, which is said."""
+        """Stops recording. An incomplete recording is not written, and a warning is issued."""
         if self._plan is not None:
             self._drop()
             _warn(
@@ -144,13 +144,13 @@ class Watch:
             self._drop()
 
     def _advance(self) -> None:
-        """Goes on with the plan until the next step."""
+        """Continues the plan until the next step."""
         assert self._plan is not None
         try:
             next(self._plan)
         except StopIteration as end:
             self._finish(end.value)
-        except Exception as error:  # the training is not to end for it
+        except Exception as error:  # an error of the recorder must not end the training
             self._drop()
             _warn(f"nothing was recorded: {type(error).__name__}: {error}")
 
@@ -167,7 +167,7 @@ class Watch:
                 _say(line)
 
     def _drop(self) -> None:
-        """Leaves the loop alone from now on, and nothing half-written behind."""
+        """Detaches from the loop and removes an incomplete recording."""
         if self._plan is not None:
             self._plan.close()
         self._plan = None
@@ -179,34 +179,34 @@ class Watch:
 
 
 class Seen:
-    """What is seen of a loop from outside: the samples of an update, and how often its optimizer steps."""
+    """Observations of a loop: the number of samples of an update, and the number of optimizer steps."""
 
     def __init__(self, model: Any, optimizer: Any) -> None:
-        # Accelerate has optimizers of its own around PyTorch's.
+        # Accelerate wraps PyTorch's optimizers.
         self._optimizer = getattr(optimizer, "optimizer", optimizer)
         self._hook: Any = None
         self.samples = Samples(model)
         self.updates = 0
 
     def attach(self) -> None:
-        """Begins to look."""
+        """Starts observing."""
         self.samples.attach()
         if hasattr(self._optimizer, "register_step_post_hook"):
             self._hook = self._optimizer.register_step_post_hook(self._updated)
 
     def detach(self) -> None:
-        """Looks no more."""
+        """Stops observing."""
         self.samples.detach()
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
 
     def guess_batch(self) -> Optional[describe.Samples]:
-        """Samples of an update, by what the model was called with."""
+        """Number of samples of an update, from the arguments of the model."""
         return self.samples.found
 
     def problems(self, steps: int, out: Path) -> List[str]:
-        """Whether each step had one update, as far as is known. A captured update is replayed without its hooks."""
+        """A warning if steps and updates differ in number. Updates captured in a CUDA graph do not call hooks, and are not checked."""
         if self._hook is None or self.updates == steps:
             return []
         if not self.updates and replays_graphs(out):
@@ -224,7 +224,7 @@ def replays_graphs(recording: Path) -> bool:
 
 
 def summary(recording: Path) -> List[str]:
-    """Where the time of a recorded step goes, in a line or two."""
+    """Time of a recorded step and its parts, in one or two lines."""
     from steptime.prediction import predict
 
     try:
@@ -244,7 +244,7 @@ def summary(recording: Path) -> List[str]:
 
 
 def _for_a_gpu(recording: Path) -> List[str]:
-    """The command that predicts a step recorded on a CPU, if its answer is not a refusal."""
+    """The command that predicts a step recorded on a CPU; the error message if such a prediction fails."""
     from steptime.prediction import predict
 
     try:
@@ -255,7 +255,7 @@ def _for_a_gpu(recording: Path) -> List[str]:
 
 
 def _shown(path: Path) -> str:
-    """A path as short as it can be said."""
+    """The path, relative to the current folder where possible."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -263,15 +263,15 @@ def _shown(path: Path) -> str:
 
 
 def train() -> None:
-    """What a step is called where no model says."""
+    """Stands for a step without a model: gives its name and refers to no modules."""
 
 
 def _nothing(*_: Any) -> None:
-    """A step that is not watched."""
+    """The `step` of a recorder that has stopped."""
 
 
 def _place() -> Tuple[int, int]:
-    """This process's rank in a distributed job, and how many there are: as PyTorch knows, else as torchrun says."""
+    """Rank of this process in a distributed job, and number of ranks: from PyTorch, else from torchrun's variables."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()

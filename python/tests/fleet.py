@@ -1,4 +1,4 @@
-"""What the tests of lakes and of scaling share: the program, and traces that are small enough to be worked by hand."""
+"""Shared parts of the tests of lakes and of scaling: the program, and traces small enough to be computed by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def program() -> str:
-    """The program steptime: by $STEPTIME, as cargo built it here, or from PATH. Without it the test is skipped."""
+    """Path of the program steptime: $STEPTIME, cargo's build here, or from PATH. Without it the test is skipped."""
     built = [ROOT / "target" / kind / "steptime" for kind in ("release", "debug")]
     named = [os.environ.get("STEPTIME"), *(str(path) for path in built if path.exists()), shutil.which("steptime")]
     found = next((name for name in named if name), None)

@@ -74,9 +74,9 @@ def test_uneven_parts_fit_the_buffers_and_their_skew_is_told() -> None:
         (["--ops", "all_reduce,reduce"], "no op 'reduce'; there are all_reduce, reduce_scatter"),
         (["--dtypes", "float8"], "no dtype 'float8'"),
         (["--groups", "2,9"], "from 2 to the 8 ranks"),
-        (["--groups", "two"], "no list of numbers"),
-        (["--from", "1 mile"], "no number of bytes"),
-        (["--from", "2KiB", "--to", "1KiB"], "holds no size"),
+        (["--groups", "two"], "not a list of numbers"),
+        (["--from", "1 mile"], "not a number of bytes"),
+        (["--from", "2KiB", "--to", "1KiB"], "contains no size"),
         (["--from", "5", "--to", "7", "--sizes-per-doubling", "0"], "no power of two"),
     ],
 )

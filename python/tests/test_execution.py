@@ -1,4 +1,4 @@
-"""Only the execution trace: what is written, what is said, and what is refused. Runs on CPU PyTorch."""
+"""Recordings of the execution trace only: files, messages and errors. Runs on CPU PyTorch."""
 
 import gc
 import gzip
@@ -191,13 +191,13 @@ def test_only_something_else_is_wrong(tmp_path):
 
 @pytest.fixture
 def cleared():
-    """Leaves no tensor of the test behind: a sparse one would be found by those after it."""
+    """Frees the tensors of the test: later tests would find a sparse one."""
     yield
     gc.collect()
 
 
 def multiplied(make):
-    """A step that multiplies by what `make` makes of a matrix within it."""
+    """A step that multiplies by the tensor that `make` makes of a matrix in the step."""
     weight = torch.nn.Parameter(torch.randn(8, 4))
     optimizer = torch.optim.Adam([weight])
 

@@ -1,4 +1,4 @@
-"""What a training loop holds from step to step, as meta.json says it. Runs on CPU PyTorch."""
+"""Memory that a training loop holds between steps, in meta.json. Runs on CPU PyTorch."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The ranks of a job: predicted together, as recorded, and what only one of them can answer."""
+"""The ranks of a job: predicted together, as recorded, and queries that need a single rank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest.importorskip("steptime._core", reason="the native half is not built (pip 
 
 
 def trace(rank: int, late: float, runs: float, op: str = "allreduce") -> str:
-    """Three steps of 1 ms of a rank: a kernel, a collective that begins so late and runs so long, and a wait for the device."""
+    """Three steps of 1 ms of a rank: a kernel, a collective with this delay and duration, and a wait for the device."""
     events: List[Dict[str, Any]] = []
 
     def add(category: str, name: str, tid: int, start: float, dur: float, **args: object) -> None:
@@ -47,7 +47,7 @@ def trace(rank: int, late: float, runs: float, op: str = "allreduce") -> str:
 
 @pytest.fixture()
 def job(tmp_path: Path) -> Path:
-    """A job of two ranks: the second comes 400 us later and waits for nobody."""
+    """A job of two ranks: the second is 400 us late and does not wait."""
     folder = tmp_path / "two"
     folder.mkdir()
     (folder / "rank0.json").write_text(trace(0, 400.0, 496.0))
@@ -56,7 +56,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def program(*arguments: str) -> str:
-    """What the program prints."""
+    """Output of the program."""
     return subprocess.run([sys.executable, "-m", "steptime", *arguments], check=True, capture_output=True, text=True).stdout
 
 
@@ -110,14 +110,14 @@ def test_a_job_shows_itself_in_notebooks(job: Path) -> None:
 def test_what_is_of_one_rank_is_refused_with_the_remedy(job: Path) -> None:
     p = steptime.predict(job)
     for name in OF_ONE_RANK:
-        with pytest.raises(steptime.UsageError, match=rf"^{name} is of a single rank, and this is a job of 2: .*rank=N$"):
+        with pytest.raises(steptime.UsageError, match=rf"^{name} needs a single rank, and this is a job of 2 ranks: .*rank=N$"):
             getattr(p, name)
         assert not hasattr(p, name)
     with pytest.raises(steptime.UsageError, match="rank=N"):
         p.what_if(batch=8192)
     with pytest.raises(AttributeError, match="has no attribute 'nix'"):
         p.nix
-    with pytest.raises(steptime.UsageError, match="compare is of a single rank"):
+    with pytest.raises(steptime.UsageError, match="compare needs a single rank"):
         steptime.predict(DLRM).compare(p)
 
 

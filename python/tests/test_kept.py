@@ -1,4 +1,4 @@
-"""What a script keeps: results beyond their last use, inputs from step to step."""
+"""Tensors that a script keeps: results beyond their last use, inputs from step to step."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_inputs_that_stay_the_same_are_not_copied(tmp_path: Path) -> None:
 
     assert noted(with_one, tmp_path / "one")["kept_inputs"] == [[[64, 8], 4]]
     assert "kept_inputs" not in noted(with_new_ones, tmp_path / "new")
-    # What the script hands over is its batch.
+    # The argument of the step is its batch.
     assert "kept_inputs" not in noted(lambda batch: net(batch).sum().backward(), tmp_path / "batch", data=[stays])
     said = {name: " ".join(predict(tmp_path / name, device="h200").warnings) for name in ("one", "new", "batch")}
     assert "an input that is the same in each step is there" in said["one"] and "0 copies of the batch" in said["one"]

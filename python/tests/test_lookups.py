@@ -1,4 +1,4 @@
-"""Lookups of a recorded step: how often rows occur, and no index."""
+"""Lookup counts of a recorded step, without indices."""
 
 from __future__ import annotations
 

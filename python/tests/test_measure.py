@@ -1,4 +1,4 @@
-"""The sweep: its generators, rows and files; with PyTorch on the CPU the whole of it, operators standing in for kernels."""
+"""The sweep: its generators, rows and files; with PyTorch on the CPU a whole sweep, with operators in place of kernels."""
 
 from __future__ import annotations
 
@@ -119,25 +119,37 @@ def test_a_batch_ends_where_making_its_cases_ready_takes_too_long() -> None:
     assert [len(batch) for batch in sweep._batches()] == [3, 3, 1]
 
 
-def test_what_is_drawn_seldom_elsewhere_is_drawn_here_and_the_usual_beside_it() -> None:
-    chosen = {family.name: [generate(family, 0, i).what for i in range(600)] for family in families.load(["layout", "corners"])}
-    corners, layout = chosen["corners"], chosen["layout"]
+def test_rare_shapes_are_drawn_together_with_usual_ones() -> None:
+    chosen = {family.name: [generate(family, 0, i).what for i in range(600)] for family in families.load(["layout", "rare_shapes"])}
+    rare, layout = chosen["rare_shapes"], chosen["layout"]
     for start in ("conv1d", "odd conv", "transposed conv", "efficient attention", "layer_norm", "group_norm", "bmm", "cat of", "gather"):
-        assert sum(each.startswith(start) for each in corners) >= 8, start
-    assert sum("dilation" in each and "dilation 1 " not in each for each in corners) >= 20
-    assert any("mask each" in each for each in corners) and any("over 1 backward" in each for each in corners)
-    usual = sum(each.startswith(("conv2d", "linear (", "mm ", "embedding_bag:", "fused", "foreach", "batch_norm")) for each in corners)
+        assert sum(each.startswith(start) for each in rare) >= 8, start
+    assert sum("dilation" in each and "dilation 1 " not in each for each in rare) >= 20
+    assert any("mask each" in each for each in rare) and any("over 1 backward" in each for each in rare)
+    usual = sum(each.startswith(("conv2d", "linear (", "mm ", "embedding_bag:", "fused", "foreach", "batch_norm")) for each in rare)
     assert usual >= 60
     assert sum(each.startswith(("channels-last", "permuted", "copy")) for each in layout) > 450
 
 
-def test_calls_of_models_abroad_are_drawn_and_the_usual_beside_them() -> None:
-    (family,) = families.load(["abroad"])
+def test_shapes_of_third_party_models_are_drawn_together_with_usual_ones() -> None:
+    (family,) = families.load(["third_party"])
     drawn = [case.what for case in (generate(family, 0, i) for i in range(400)) if case is not None]
     counts = {start: sum(each.startswith(start) for each in drawn) for start in ("patches", "bmm", "cat of")}
     assert all(count >= 20 for count in counts.values()), counts
     assert sum("over classes first" in each for each in drawn) >= 40 and sum("lie apart" in each for each in drawn) >= 10
     assert sum(each.startswith(("conv2d", "linear (", "mm ", "embedding_bag:", "fused", "foreach", "batch_norm")) for each in drawn) >= 30
+
+
+def test_renamed_families_draw_the_cases_of_their_earlier_names() -> None:
+    first = {family.name: generate(family, 0, 3) for family in families.load(list(families.RENAMED.values()))}
+    assert {name: case.what for name, case in first.items()} == {
+        "rare_shapes": "odd conv [8, 8, 128, 128] [10, 8, 5, 5] stride 1 dilation 1 float32",
+        "hard_shapes": "channels-last sum over [0] [31, 512, 15, 15] float32",
+        "long_softmax": "_softmax [383, 3582] bfloat16",
+        "rare_layers": "short rows [4096, 65, 2] [480, 65, 1] stride 1 dilation 1 float32",
+        "third_party": "_log_softmax over classes first [16, 448, 1189] bfloat16",
+    }
+    assert main(["--families", ",".join(families.RENAMED), "--list"]) == OK
 
 
 def test_our_own_operators_have_shapes_of_recommenders(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +384,7 @@ def test_without_pyarrow_rows_go_into_json_lines(monkeypatch: pytest.MonkeyPatch
 
 
 class InPlace:
-    """A pool of no processes."""
+    """A pool without processes, which runs work immediately."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -391,7 +403,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Any:
     from steptime.measure import runner, sweep
 
     monkeypatch.setattr(sweep, "ProcessPoolExecutor", InPlace)
-    monkeypatch.setattr(runner, "LONGEST", float("inf"))  # whatever else this machine does
+    monkeypatch.setattr(runner, "LONGEST", float("inf"))  # the machine may be busy
     return sweep
 
 

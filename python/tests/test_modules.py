@@ -1,4 +1,4 @@
-"""Which modules a step called: what is noted, and what it leaves as it was. Runs on CPU PyTorch."""
+"""Notes of the modules that a step called, and their side effects. Runs on CPU PyTorch."""
 
 import json
 import warnings
@@ -14,12 +14,12 @@ nn = torch.nn
 
 @pytest.fixture(autouse=True)
 def nothinghas_compiled(monkeypatch):
-    """Other tests of the process may have."""
+    """Hides that other tests of the process have compiled."""
     monkeypatch.setattr("steptime.modules.has_compiled", lambda: False)
 
 
 class Twice(nn.Module):
-    """Calls a layer twice, and one that is not its own."""
+    """Calls a layer twice, and a layer that is not its own."""
 
     def __init__(self, other):
         super().__init__()
@@ -152,7 +152,7 @@ def test_the_times_of_modules_are_in_the_prediction(tmp_path):
     parts = [rows[f"Sequential.{at}"] for at in range(3)]
     for each in ("host_ms", "forward_ms", "backward_ms", "critical_ms"):
         assert rows["Sequential"][each] == pytest.approx(sum(part[each] for part in parts))
-    # All that these launch is theirs: the mean and its square are nobody's.
+    # All launches of the layers belong to them; the mean and its square belong to no module.
     assert 0.5 * p.active_ms < rows["Sequential"]["forward_ms"] + rows["Sequential"]["backward_ms"] < p.active_ms
     assert steptime.predict("examples/dlrm_default_2048").modules.columns == []
 
@@ -161,7 +161,7 @@ def test_what_a_frozen_model_holds_is_no_batch(tmp_path):
     pytest.importorskip("steptime._core", reason="the native half is not built (pip install ./python)")
 
     class Scaled(nn.Module):
-        """Its scale is taken by an op that knows no weights."""
+        """A module whose scale is used by an op without weight arguments."""
 
         def __init__(self):
             super().__init__()
@@ -188,7 +188,7 @@ def test_what_a_frozen_model_holds_is_no_batch(tmp_path):
 
 
 def copies(step, batch, out):
-    """How many copies of the batch a prediction says it assumed."""
+    """Number of batch copies that a prediction assumes, as reported."""
     steptime.record(step, [batch], out=out, only="et")
     told = next(each for each in steptime.predict(out, device="h200").warnings if "of the batch" in each)
     return told.rpartition(" of the batch")[0].rpartition("with ")[2]
@@ -212,11 +212,11 @@ def test_what_looks_like_a_batch_and_is_none(tmp_path):
     norm = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.Linear(64, 1))
     step = trained(norm, lambda model, x, y: mse(model(x)[:, 0], y))
     assert copies(step, [torch.ones(64, 64), torch.ones(64)], tmp_path / "norm") == "2 copies"
-    # A buffer that nothing reads has the shape of the batch.
+    # An unused buffer has the shape of the batch.
     held = nn.Linear(64, 8)
     held.register_buffer("history", torch.zeros(32, 64))
     assert copies(trained(held, lambda model, x: model(x).mean()), [torch.ones(32, 64)], tmp_path / "held") == "one copy"
-    # A teacher that nobody froze.
+    # A teacher that is not frozen.
     teacher, pupil = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64)), nn.Linear(64, 64)
 
     def distilled(model, x):

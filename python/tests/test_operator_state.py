@@ -1,4 +1,4 @@
-"""The state of the optimizers in embedding bags: saved, loaded, moved, with schedules that wait for nothing."""
+"""The state of the optimizers in embedding bags: saved, loaded, moved, with learning-rate schedules that do not wait."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_moving_converts_nothing() -> None:
 
 
 def test_kinds_of_decay_are_named() -> None:
-    with pytest.raises(OperatorError, match="decay is 'l1': choose of l2, decoupled"):
+    with pytest.raises(OperatorError, match="decay is 'l1': choose one of l2, decoupled"):
         tables("sgd", decay="l1")
 
 
@@ -112,7 +112,7 @@ def test_kinds_of_decay_are_named() -> None:
 
 
 def batches(count: int) -> List[Any]:
-    """Lookups and gradients of so many steps; every third has other bags, every second more lookups."""
+    """Lookups and gradients of `count` steps; every third has other bags, every second more lookups."""
     made = []
     for at in range(count):
         bags, each = BAGS - (at % 3 == 2), 4 + 3 * (at % 2)
@@ -133,7 +133,7 @@ def saved_and_loaded(module: Any) -> Any:
     torch.save(module.state_dict(), file)
     file.seek(0)
     other = tables(module.optimizer, "cuda")
-    train(other, batches(2))  # it has steps of its own behind it
+    train(other, batches(2))  # it has taken steps of its own
     other.load_state_dict(torch.load(file, weights_only=True))
     return other
 

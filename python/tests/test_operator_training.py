@@ -1,6 +1,6 @@
-"""When tables take their step: under GradScaler, over several passes and uses, against PyTorch's bags and optimizers on the CPU.
+"""Timing of the tables' steps: under GradScaler, over several passes and uses, against PyTorch's bags and optimizers on the CPU.
 
-The kernels are replaced by PyTorch's operators: what is tested is which lookups and gradients come to them, and when.
+The kernels are replaced by PyTorch's operators: the tests check which lookups and gradients reach them, and when.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS, DIMS, BAGS = [6, 4, 9], [4, 3, 2], 5
 
 
 class OnCpu(EmbeddingBags):
-    """Tables whose step is that of PyTorch's optimizer, taken where the kernel would."""
+    """Tables whose step is that of PyTorch's optimizer, in place of the kernel."""
 
     def _pool(self, indices: Any, offsets: Any, weights: Any) -> Any:
         return pooled(list(self.tables), indices, offsets, weights, self.mode)
@@ -38,7 +38,7 @@ class OnCpu(EmbeddingBags):
             self._own = OPTIMIZERS[self.optimizer]([torch.zeros_like(leaf) for leaf in leaves], lr=self.lr)
         for table, leaf, param in zip(self.tables, leaves, self._own.param_groups[0]["params"]):
             param.data, param.grad = table.data, leaf.grad
-        # Without the hooks for steps of others, which this is none of.
+        # Without the hooks for steps of other optimizers.
         type(self._own).step.__wrapped__(self._own)
 
 
@@ -62,7 +62,7 @@ def batch_of(seed: int, rows: Any = None, bags: int = BAGS) -> Any:
 
 
 class Model(torch.nn.Module):
-    """Tables before a dense layer; theirs are `nn.EmbeddingBag`s of the same numbers."""
+    """Tables before a dense layer; the reference has `nn.EmbeddingBag`s with the same weights."""
 
     def __init__(self, optimizer: str, mode: str = "sum", ours: Any = None) -> None:
         super().__init__()
@@ -305,7 +305,7 @@ def test_offsets_are_checked_on_the_first_batch_of_a_shape_and_each_when_debuggi
         debugging(indices, back)
     with pytest.raises(OperatorError, match="the last offset is 3 and there are 4 indices"):
         debugging(indices, torch.tensor([0, 1, 2, 3, 3]))
-    with pytest.raises(OperatorError, match="index 9 at 2 is no row of table 1, which has 6"):
+    with pytest.raises(OperatorError, match="index 9 at 2 is out of range of table 1, which has 6 rows"):
         debugging(torch.tensor([5, 1, 9, 3]), good)
 
 

@@ -1,4 +1,4 @@
-"""Steptime's operators: schemas, plans and errors anywhere; results against PyTorch's where there is a GPU and the library."""
+"""Steptime's operators: schemas, plans and errors on any machine; results against PyTorch's with a GPU and the library."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_settings_that_cannot_be_are_refused() -> None:
     for wrong, message in (
         (lambda: EmbeddingBags([], 4), "at least one table"),
         (lambda: EmbeddingBags([3], [4, 4]), "1 tables with 2 widths"),
-        (lambda: EmbeddingBags([3], 4, mode="product"), "choose of sum, mean, max"),
-        (lambda: EmbeddingBags([3], 4, optimizer="lamb"), "choose of sgd, adagrad"),
-        (lambda: EmbeddingBags([3], 4, dtype="float64"), "choose of float32"),
+        (lambda: EmbeddingBags([3], 4, mode="product"), "choose one of sum, mean, max"),
+        (lambda: EmbeddingBags([3], 4, optimizer="lamb"), "choose one of sgd, adagrad"),
+        (lambda: EmbeddingBags([3], 4, dtype="float64"), "choose one of float32"),
         (lambda: EmbeddingBags([3], 4, dtype="int8"), "optimizer=None"),
         (lambda: EmbeddingBags([3], 4, mode="max"), "optimizer=None"),
         (lambda: EmbeddingBags([3], 4, index_dtype=torch.int16), "torch.int32 or torch.int64"),
@@ -169,7 +169,7 @@ def some_bags(rows: List[int], bags: int, longest: int, kind: Any = None, weight
 
 
 def parts_of(tables: int, bags: int, indices: Any, offsets: Any, weights: Any) -> Any:
-    """For each table its indices, the offsets of its bags and its weights."""
+    """Indices, bag offsets and weights of each table."""
     offsets = offsets.long()
     for table in range(tables):
         mine = offsets[table * bags : table * bags + bags + 1]
@@ -178,7 +178,7 @@ def parts_of(tables: int, bags: int, indices: Any, offsets: Any, weights: Any) -
 
 
 def expected_bags(tables: List[Any], bags: int, mode: str, indices: Any, offsets: Any, weights: Any) -> Any:
-    """By PyTorch, in double precision."""
+    """Expected results, by PyTorch in double precision."""
     parts = parts_of(len(tables), bags, indices, offsets, weights)
     return torch.cat(
         [
@@ -214,7 +214,7 @@ def test_bags_pool_as_pytorch_does(dtype: str, mode: str) -> None:
 
 
 def stepped(optimizer: str, table: Any, gradient: Any, touched: Any, lr: float, state: Any) -> Any:
-    """A row's step, for all rows that were looked up: what the optimizers are documented to do."""
+    """The documented step of an optimizer, on all rows that were looked up."""
     step = state["step"] = state.get("step", 0) + 1
     zero = torch.zeros_like(table)
     mean_square = gradient.pow(2).mean(1, keepdim=True)
@@ -242,7 +242,7 @@ def test_the_backward_pass_takes_the_optimizers_step(optimizer: str, mode: str) 
         module = EmbeddingBags(rows, dims, mode, optimizer, lr=0.1, index_dtype=kind, device="cuda")
         tables = [table.double() for table in module.tables]
         states: List[Any] = [{} for _ in rows]
-        # The second batch has more lookups, the third other bags: each makes a plan that goes on with the state.
+        # The second batch has more lookups, the third other bags: each makes a new plan with the same state.
         for bags, longest in ((64, 6), (64, 40), (33, 6)):
             batch = some_bags(rows, bags, longest, kind, weighted and mode == "sum")
             gradient = torch.randn(bags, sum(dims), device="cuda")

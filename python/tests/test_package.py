@@ -1,4 +1,4 @@
-"""The package over its native half: the same answers as the program's, tables, exceptions, what is imported when."""
+"""The package over its native half: the same answers as the program's, tables, exceptions, lazy imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytest.importorskip("steptime._core", reason="the native half is not built (pip 
 
 
 def program(*arguments: str, given: str = "") -> str:
-    """What the program prints."""
+    """Output of the program."""
     command = [sys.executable, "-m", "steptime", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, input=given).stdout
 
@@ -236,7 +236,7 @@ def test_other_threads_run_while_a_question_is_answered() -> None:
     counted = turns[0] - before
     stop.set()
     other.join()
-    # One switch of threads lets the other count some thousands; with the lock held it would count one such slice or two.
+    # In one time slice the other thread counts to a few thousand; with the lock held it would get only one or two slices.
     assert counted > 20_000
 
 
@@ -274,7 +274,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
 def test_a_question_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
-    # Nobody ever writes to the pipe.
+    # No process writes to the pipe.
     os.mkfifo(tmp_path / "et.json")
     script = (
         "import os, signal, sys, threading, steptime\n"

@@ -1,4 +1,4 @@
-"""A change asked of a recording gives what a recording of the changed script gives: small models, on the CPU."""
+"""A change applied to a recording gives the same as a recording of the changed script: small models, on the CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairs import __main__ as recording  # noqa: E402
 
 
 def _compare() -> Any:
-    """`benches/pairs.py`, whose name is the package's too."""
+    """The module `benches/pairs.py`, which has the same name as the package."""
     spec = importlib.util.spec_from_file_location("compare_pairs", ROOT / "benches" / "pairs.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -60,8 +60,8 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the recordings; each is made when it is first needed. PyTorch forgets the functions that other tests compiled: in a process
-    that compiles, the recorder notes neither modules nor lookups."""
+    """Folder of the recordings; each is made on first use. PyTorch's record of functions compiled by other tests is reset, because in a
+    process that compiles the recorder notes neither modules nor lookups."""
     if dynamo := sys.modules.get("torch._dynamo"):
         dynamo.reset()
         dynamo.utils.counters.clear()
@@ -69,7 +69,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def noted(folder: Path, model: str, change: str, on: str = "cpu") -> dict[str, Any]:
-    """The recordings of a pair, made, and what is known of the changed one."""
+    """Makes the recordings of a pair; returns the notes on the changed one."""
     try:
         recording.record(model, folder / model, on, ["base", "loop", change])
     finally:

@@ -1,4 +1,4 @@
-"""Lakes asked in SQL."""
+"""SQL queries of lakes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steptime.querying import QueryError, ask, main, query, questions  # noqa: E
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of two ranks. In both, rank 1 comes last to each all-reduce; in the second, its kernel is slower."""
+    """A lake of two runs of two ranks. In both, rank 1 arrives last at each all-reduce; in the second, its kernel is slower."""
     folder = tmp_path_factory.mktemp("fleet")
     for run, slow in (("monday", 10.0), ("tuesday", 30.0)):
         (folder / run).mkdir()
@@ -81,10 +81,10 @@ def test_answers_go_to_other_libraries(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["selec"], "the SQL cannot be answered"),
+        (["selec"], "the SQL failed"),
         (["select nothing from steps"], "nothing"),
-        (["/* nothing */"], "ask with a SELECT"),
-        (["--ask", "who"], "there is no question 'who'; there are collectives, "),
+        (["/* nothing */"], "use a single SELECT"),
+        (["--ask", "who"], "unknown question 'who'; known are collectives, "),
     ],
 )
 def test_what_cannot_be_answered_is_one_sentence(
@@ -143,7 +143,7 @@ def test_cells_of_csv_steer_nothing(lake: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_what_is_no_lake_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(QueryError, match="is no lake of steptime"):
+    with pytest.raises(QueryError, match="is not a lake of steptime"):
         query(tmp_path, "select 1")
     mark = tmp_path / "_steptime.json"
     mark.write_text('{"steptime_lake": 0}')

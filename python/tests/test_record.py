@@ -51,7 +51,7 @@ class FakePulse:
 
 
 class FakeProbe:
-    """Answers what a probe would."""
+    """Fake of a probe."""
 
     def __init__(self) -> None:
         self.pulse = FakePulse()
@@ -71,7 +71,7 @@ class FakeProbe:
 
 
 class FakeProfiler:
-    """Writes traces of a step that runs `aten::add`, then what `single` names."""
+    """Fake of the profilers: writes traces of a step that runs `aten::add`, then the ops in `single`."""
 
     single: List[str] = ["aten::mul"]
 
@@ -127,7 +127,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Any:
-    """Tiny steps on a busy machine drift: that is no matter here."""
+    """Ignores warnings about drift, which is expected for tiny steps on a busy machine."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="un-profiled windows", category=steptime.RecordWarning)
         yield
@@ -334,10 +334,10 @@ def test_a_recording(tmp_path: Path, fake: None) -> None:
     assert {each.name for each in out.iterdir()} == folder.FILES
     meta = json.loads((out / "meta.json").read_text())
     assert (meta["model"], meta["batch"], meta["params"], meta["device"]) == ("m", 32, 5, "fake")
-    # Of four steps in a window the one after its pulse does not count.
+    # Of four steps in a window, the one after the pulse does not count.
     assert (len(meta["steps_ms"]), len(meta["windows_ms"])) == (9, 3)
     assert meta["record"]["steps"] == 4 and meta["record"]["windows_before"] == 2
-    assert meta["process"] == "fresh"  # asked before the profiler of this very recording ran
+    assert meta["process"] == "fresh"  # read before the profiler of this recording ran
     assert len(checks.step_marks(unpack(out / "kineto.json.gz"))) == 5
 
 
@@ -425,7 +425,7 @@ def tensor(*shape: int) -> Any:
     "batch, count, source",
     [
         ([{"x": tensor(64, 3)}, 5], 64, "first dimension of most tensors"),
-        # Lookups of all samples come one after the other.
+        # Lookups of all samples are concatenated.
         ((tensor(64, 13), [tensor(512), tensor(256)], [tensor(64), tensor(64)], tensor(64)), 64, "first dimension of most tensors"),
         (([tensor(3, 480, 640), tensor(3, 500, 333)], [{"boxes": tensor(4, 4)}, {"boxes": tensor(1, 4)}]), 2, "images in a list"),
         ((tensor(8, 3, 32, 32), tensor(8)), 8, "first dimension of most tensors"),
@@ -523,7 +523,7 @@ def test_no_such_script_and_taken_folder(tmp_path: Path, capsys: pytest.CaptureF
     assert main([str(tmp_path / "none.py"), "--out", str(tmp_path / "rec")]) == USAGE
     assert "cannot read the script" in capsys.readouterr().err
     assert main([script(tmp_path, "pass"), "--out", str(tmp_path)]) == USAGE
-    assert "no part of a recording" in capsys.readouterr().err
+    assert "not part of a recording" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [[], ["s.py", "--windows", "many"], ["s.py", "--lr", "0.1"]])
@@ -654,7 +654,7 @@ def test_the_second_recording_of_a_process_is_not_fresh(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=Path(steptime.__file__).parents[1],
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split()[0] == "profiled"  # asked while another profiler was running
+    assert ran.stdout.split()[0] == "profiled"  # read while another profiler was running
     processes = [json.loads((tmp_path / name / "meta.json").read_text())["process"] for name in ("first", "second")]
     assert processes == ["fresh", "profiled"]
 

@@ -34,14 +34,14 @@ def grid(tmp_path: Path) -> Path:
 
 @pytest.fixture()
 def paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find these tests' package and program."""
+    """Lets workers find the package and the program of these tests."""
     monkeypatch.setenv("STEPTIME", program())
     package = Path(steptime.__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]))
 
 
 def alone(grid: Path, out: Path) -> None:
-    """The same points by one process."""
+    """Computes the same points with one process."""
     subprocess.run([program(), "sweep", EXAMPLE, "--grid", grid, "-o", out], check=True, capture_output=True)
 
 
@@ -57,7 +57,7 @@ def test_shards_together_are_the_whole(paths: None, grid: Path, tmp_path: Path, 
     alone(grid, whole)
     assert same(out, whole)
     assert not Path(f"{out}.parts").exists()
-    # It says of itself what one process says: the program takes it for its own, and finds nothing left to do.
+    # Its metadata is that of one process: the program accepts it as its own, and finds nothing left to do.
     before = out.read_bytes()
     told = subprocess.run([program(), "sweep", EXAMPLE, "--grid", grid, "-o", out], check=True, capture_output=True, text=True)
     assert "300 of them from before" in " ".join(told.stdout.split())
@@ -69,7 +69,7 @@ def test_a_worker_dies_and_nothing_is_lost_or_there_twice(
     paths: None, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     marker, real, dying = tmp_path / "died", program(), tmp_path / "steptime"
-    # The second shard's first run is killed in the middle, and with it the worker that waits for it.
+    # The first run of the second shard is killed, together with the worker that waits for it.
     dying.write_text(
         f'#!/bin/sh\ncase "$*" in *"--shard 2/4"*) if mkdir "{marker}" 2>/dev/null; then\n'
         f'  "{real}" "$@" & sleep 0.05; kill -9 $! $PPID; exit 1; fi;; esac\nexec "{real}" "$@"\n'
@@ -87,9 +87,9 @@ def test_what_is_wrong_with_a_shard_is_said(paths: None, grid: Path, tmp_path: P
     with pytest.raises(ScaleError, match="none-such"):
         scale.sweep("none-such", grid, tmp_path / "out.parquet", workers=1, shards=1, engine="processes")
     assert not (tmp_path / "out.parquet").exists()
-    with pytest.raises(ValueError, match="no engine 'threads'"):
+    with pytest.raises(ValueError, match="unknown engine 'threads'"):
         scale.sweep(EXAMPLE, grid, tmp_path / "out.parquet", workers=1, engine="threads")
-    with pytest.raises(UsageError, match="at least one worker"):
+    with pytest.raises(UsageError, match="must be at least 1"):
         scale.sweep(EXAMPLE, grid, tmp_path / "out.parquet", workers=0)
     before = grid.read_bytes()
     with pytest.raises(UsageError, match="read by the same call"):

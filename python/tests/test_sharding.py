@@ -1,4 +1,4 @@
-"""Plans for TorchRec, and where tables lie as the program tells it."""
+"""Plans for TorchRec, and table placements from the program."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MODEL = ROOT / "examples" / "models" / "dlrm_4_gpus.toml"
 
 
 class Config:
-    """What a module says of a table."""
+    """Fake of a table's configuration."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class Module:
-    """An `EmbeddingBagCollection` as far as it is asked."""
+    """Fake of an `EmbeddingBagCollection`."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -38,7 +38,7 @@ class Module:
 
 @pytest.fixture()
 def torchrec(monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Any, Dict[str, Any], Dict[str, Any]]]:
-    """A TorchRec whose words say how they were called."""
+    """Fake of TorchRec whose functions return their arguments."""
     made: List[Tuple[Any, Dict[str, Any], Dict[str, Any]]] = []
     fake = types.ModuleType("torchrec.distributed.sharding_plan")
     for word in ("data_parallel", "row_wise", "table_wise", "column_wise", "table_row_wise", "grid_shard"):
@@ -58,13 +58,13 @@ def torchrec(monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Any, Dict[str, Any],
 
 
 def said(kind: str, *shards: Tuple[int, List[int], List[int]]) -> Dict[str, Any]:
-    """A table of a plan: of each shard the rank, the offsets and the sizes."""
+    """A table of a plan, from rank, offsets and sizes of each shard."""
     found = [{"shard_offsets": at, "shard_sizes": size, "placement": f"rank:{rank}/cuda:{rank}"} for rank, at, size in shards]
     return {"sharding_type": kind, "compute_kernel": "fused", "ranks": [rank for rank, _, _ in shards], "shards": found}
 
 
 def plan(folder: Path, **tables: Dict[str, Any]) -> Path:
-    """A plan as it is written."""
+    """Writes a plan; returns its path."""
     path = folder / "plan.json"
     path.write_text(json.dumps({"plan": {"sparse": tables}}))
     return path
@@ -119,9 +119,9 @@ def test_tables_are_called_as_names_say(tmp_path: Path, torchrec: List[Any]) -> 
     assert [set(by_name) for _, by_name, _ in torchrec] == [set(names.values()), set(names.values()), set(ALL)]
     assert torchrec[1][2] == {"local_size": 2}
     assert torchrec[2][1]["t_0"] == WORDS[0]
-    with pytest.raises(UsageError, match="names= says nothing of t_10: it maps every table"):
+    with pytest.raises(UsageError, match="names= lacks t_10: it must map every table"):
         steptime.torchrec_plan(path, Module(), {table: table for table in ALL if table != "t_10"})
-    with pytest.raises(UsageError, match="places 6 tables and the module has 1: say by names="):
+    with pytest.raises(UsageError, match="places 6 tables and the module has 1: map them with names="):
         steptime.torchrec_plan(path, Module("user"))
 
 
@@ -133,8 +133,8 @@ def test_what_torchrec_cannot_do_and_what_is_no_plan_is_said(tmp_path: Path, tor
     refused("t_0 is cut into columns of", t_0=said("column_wise", (0, [0, 0], [9, 4]), (1, [0, 4], [9, 8])))
     refused("over all GPUs of a node", t_0=said("table_row_wise", (1, [0, 0], [5, 8]), (2, [5, 0], [4, 8])))
     refused("over all GPUs of a node", t_0=said("table_row_wise", (0, [0, 0], [5, 8]), (2, [5, 0], [4, 8])))
-    refused("none of TorchRec's ways", t_0=said("diagonal", (0, [0, 0], [5, 8])))
-    refused("names no table")
+    refused("which steptime does not write", t_0=said("diagonal", (0, [0, 0], [5, 8])))
+    refused("has no tables")
     with pytest.raises(InputError, match="over all GPUs of a node"):
         steptime.torchrec_plan(plan(tmp_path, t_4=ALL["t_4"]), Module("t_4"), node=4)
     for text in ("{", "[]", '{"plan": [1]}', '{"plan": {"m": {"t_0": {}}}}', '{"plan": {"m": {"t_0": 1}}}'):
@@ -152,7 +152,7 @@ def test_without_torchrec_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest
 
 
 def program(*arguments: str) -> Dict[str, Any]:
-    """What the program answers."""
+    """JSON answer of the program."""
     command = [sys.executable, "-m", "steptime", *arguments, "--json"]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 

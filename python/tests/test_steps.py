@@ -1,4 +1,4 @@
-"""Training steps of random models: every kind builds, trains, is recorded, and is the same each time."""
+"""Training steps of random models: every kind builds, trains, is recorded, and is reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that are watched: plain, of Lightning, of transformers; with the fake of PyTorch's profilers, and for real."""
+"""Recordings of existing loops: plain, of Lightning, of transformers; with the fake of PyTorch's profilers, and real ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Tiny steps on a busy machine drift: that is no matter here."""
+    """Ignores warnings about drift, which is expected for tiny steps on a busy machine."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="un-profiled windows", category=steptime.RecordWarning)
         yield
@@ -142,7 +142,7 @@ def test_every_rank_records_into_a_folder_of_its_own(fake: None, tmp_path: Path,
         assert w.done and w.out == tmp_path / "rec" / f"rank{rank}"
         meta = json.loads((w.out / "meta.json").read_text())
         assert (meta["rank"], meta["world"]) == (rank, 2)
-    # The same number of steps on every rank, whatever its pace.
+    # The same number of steps on every rank, independent of its speed.
     monkeypatch.setenv("RANK", "1")
     some = {name: value for name, value in SMALL.items() if name != "profiled"}
     watched = steptime.watch(out=tmp_path / "other", every_rank=True, **some)
@@ -189,7 +189,7 @@ def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path: Path, c
     with steptime.watch(model, optimizer, out=tmp_path / "rec", probe=False, quiet=True, **SMALL) as w:
         for _ in range(NEEDED + 10):
             for size in (16, 16, 8):
-                # A model that is called several times for a batch has one gradient of it.
+                # A model that is called several times for a batch gets one gradient of the batch.
                 sum(model(torch.ones(size, 8)).sum() for _ in range(calls)).backward()
                 with torch.no_grad():
                     model(torch.ones(64, 8))

@@ -1,9 +1,9 @@
-"""A network of independent branches, each on a stream of its own or all on one.
+"""A network of independent branches, on several streams or all on one.
 
     STEPTIME_STREAMS=2 python -m steptime record workloads/branches.py --out recordings/branches_streams
 
-STEPTIME_STREAMS   streams that the branches take turns on; 1 (default) is the usual one alone
-STEPTIME_BRANCHES  products (default): towers of matrix products that fill half of a large GPU each
+STEPTIME_STREAMS   number of streams that the branches alternate on; 1 (default): all on the default stream
+STEPTIME_BRANCHES  products (default): towers of matrix products that each fill half of a large GPU
                    mixed: images, text and lookups, mostly small kernels
 """
 import os
@@ -55,7 +55,7 @@ def mixed():
 
 
 class Branches(nn.Module):
-    """Branches side by side, and a layer on top of all."""
+    """Parallel branches, and a layer on top of all."""
 
     def __init__(self, branches, width):
         super().__init__()

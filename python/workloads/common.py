@@ -1,4 +1,4 @@
-"""What the workloads share: device, batch size and host-side batches from the environment.
+"""Shared settings of the workloads: device, batch size and host-side batches from the environment.
 
 STEPTIME_BATCH    batch size (each script has its own default)
 STEPTIME_DEVICE   cuda (default) or cpu

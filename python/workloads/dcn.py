@@ -1,4 +1,4 @@
-"""Deep & cross network v2: sparse EmbeddingBags (sum, 10 lookups a bag), three cross layers, MLP; SGD."""
+"""Deep & cross network v2: sparse EmbeddingBags (sum, 10 lookups per bag), three cross layers, MLP; SGD."""
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,9 +1,9 @@
 """DeepFM: 26 sparse nn.Embedding tables of 100k x 16 (and x 1 for first order), FM, MLP.
 
-The tables take sparse gradients by SGD, the rest Adagrad.
+The tables have sparse gradients and SGD, the rest Adagrad.
 
-STEPTIME_OPERATORS   torch (default), steptime: the tables by steptime's operators (wants STEPTIME_CUDA_LIBRARY), or fbgemm: those of
-                     16 columns by FBGEMM's, which take no table of one column
+STEPTIME_OPERATORS   torch (default), steptime: all tables use steptime's operators (needs STEPTIME_CUDA_LIBRARY), or fbgemm: tables of
+                     16 columns use FBGEMM's, which do not support tables of one column
 """
 import os
 

@@ -1,9 +1,9 @@
-"""DLRM with Criteo Kaggle's tables (at most a million rows each, 128 columns): embeddings and interaction by steptime's
-operators or, to compare, by PyTorch's, or embeddings by FBGEMM's; both MLPs by PyTorch.
+"""DLRM with Criteo Kaggle's tables (at most a million rows each, 128 columns): embeddings and interaction use steptime's operators
+or, for comparison, PyTorch's, or embeddings use FBGEMM's; both MLPs use PyTorch.
 
-STEPTIME_OPERATORS   steptime (default; wants STEPTIME_CUDA_LIBRARY), fbgemm, or torch: an EmbeddingBag a table, bmm and an index
-STEPTIME_OPTIMIZER   of the tables: sgd (default), adagrad, rowwise_adagrad, adam; PyTorch has no row-wise one. The MLPs take SGD
-STEPTIME_LOOKUPS     rows of each bag (default 1)
+STEPTIME_OPERATORS   steptime (default; needs STEPTIME_CUDA_LIBRARY), fbgemm, or torch: an EmbeddingBag per table, bmm and an index
+STEPTIME_OPTIMIZER   optimizer of the tables: sgd (default), adagrad, rowwise_adagrad (not with torch), adam. The MLPs use SGD
+STEPTIME_LOOKUPS     number of rows per bag (default 1)
 """
 import os
 
@@ -36,7 +36,7 @@ def mlp(sizes, last):
 
 
 class TorchBags(nn.Module):
-    """A bag for each table, side by side."""
+    """An EmbeddingBag per table, with concatenated outputs."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +48,7 @@ class TorchBags(nn.Module):
 
 
 class TorchInteraction(nn.Module):
-    """All products, of which a triangle is kept."""
+    """All pairwise products, of which a triangle is kept."""
 
     def __init__(self, vectors):
         super().__init__()

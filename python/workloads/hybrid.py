@@ -1,12 +1,12 @@
-"""A described DLRM trained by the ranks of a job: tables on the GPUs that `[parallel]` names, vectors exchanged by all-to-all, MLPs in
+"""A described DLRM trained by the ranks of a job: tables on the GPUs given in `[parallel]`, vectors exchanged by all-to-all, MLPs in
 DistributedDataParallel.
 
     torchrun --nproc-per-node 2 python/workloads/hybrid.py OUT MODEL.toml...
 
-OUT/NAME holds a folder a rank, as `steptime validate OUT` takes them: beside each the same job is predicted from its description by
-`steptime predict MODEL.toml`. The ranks of a job all train; models are recorded one after the other. Whole tables and tables cut by columns
-are placed; none is cut by rows here. Lookups are drawn evenly over rows. A rank that is named by STEPTIME_SLOW_RANK waits for STEPTIME_SLOW_US
-microseconds before its forward pass: a straggler made on purpose.
+OUT/NAME has a folder per rank, as `steptime validate OUT` reads them; for comparison, `steptime predict MODEL.toml` predicts the same
+job from its description. All ranks of a job train; models are recorded in turn. Tables are placed whole or cut by columns, not by
+rows. Lookups are uniform over rows. The rank STEPTIME_SLOW_RANK waits for STEPTIME_SLOW_US microseconds before its forward pass: an
+artificial straggler.
 """
 import json
 import os
@@ -27,7 +27,7 @@ SLOW_US = float(os.environ.get("STEPTIME_SLOW_US", 0))
 
 
 class A2A(torch.autograd.Function):
-    """Exchanges parts of a flat tensor; its gradient goes back the same way."""
+    """All-to-all exchange of the parts of a flat tensor; the backward pass exchanges the gradients in reverse."""
 
     @staticmethod
     def forward(ctx, x, received, sent):
@@ -45,12 +45,12 @@ class A2A(torch.autograd.Function):
 
 
 def tables_of(model):
-    """The tables one by one."""
+    """Rows, columns and lookups of each table."""
     return [(t["rows"], t["columns"], t.get("lookups", 1)) for t in model["tables"] for _ in range(t.get("count", 1))]
 
 
 def parts_of(model):
-    """What each GPU has: of each table the columns."""
+    """Number of columns of each table on each GPU."""
     parallel, tables = model["parallel"], tables_of(model)
     lists = parallel.get("placement") or [[t for t in range(len(tables)) if t % parallel["gpus"] == g] for g in range(parallel["gpus"])]
     owners = {t: [g for g, own in enumerate(lists) if t in own] for t in range(len(tables))}
@@ -66,7 +66,7 @@ class Tables(nn.Module):
         self.ranks, self.share = len(parts), model["batch"] // len(parts)
         self.own = parts[rank]
         self.bags = nn.ModuleList(nn.EmbeddingBag(tables[t][0], width, mode="sum", sparse=True) for t, width in self.own)
-        # A rank without tables takes part in the way back, too.
+        # A rank without tables takes part in the backward exchange, too.
         self.nothing = None if self.own else nn.Parameter(torch.empty(0))
         self.widths = [sum(width for _, width in part) for part in parts]
         order = [t for part in parts for t, _ in part]
@@ -95,7 +95,7 @@ def mlp(sizes, last):
 
 
 class Dense(nn.Module):
-    """What every rank has: both MLPs, and products of all pairs between them."""
+    """The replicated part: both MLPs, and the products of all pairs between them."""
 
     def __init__(self, model):
         super().__init__()
@@ -132,7 +132,7 @@ def inputs(model, rank):
 
 
 def train(path, out, rank):
-    """Trains and records one model; gives what was measured."""
+    """Trains and records one model; returns its measurements."""
     with open(path, "rb") as text:
         model = tomllib.load(text)
     torch.manual_seed(rank)
@@ -158,7 +158,7 @@ def train(path, out, rank):
         optimizer.step()
 
     def timed(steps):
-        """Milliseconds a step."""
+        """Milliseconds per step."""
         dist.barrier()
         torch.cuda.synchronize()
         start = time.perf_counter()
@@ -178,7 +178,7 @@ def train(path, out, rank):
     peak = torch.cuda.max_memory_allocated() / 1e6
     torch.cuda.reset_peak_memory_stats()
     row = {"model": name, "rank": rank, "before_ms": sorted(before), "after_ms": sorted(after), "peak_mb": peak}
-    # A job of one rank has no folder for each.
+    # A job of one rank has no folders per rank.
     folder = out / name / f"rank{rank}" if dist.get_world_size() > 1 else out / name
     with open(folder / "meta.json") as text:
         meta = json.load(text)

@@ -1,9 +1,9 @@
-"""One small network, trained by the loops that people write. STEPTIME_LOOP chooses one of LOOPS:
+"""One small network, trained by various common training loops. STEPTIME_LOOP chooses one of LOOPS:
 
     STEPTIME_LOOP=closure python -m steptime record workloads/loops.py --out recordings/loop_closure
     STEPTIME_LOOP=closure STEPTIME_DEVICE=cpu python -m steptime record workloads/loops.py --only et --out recordings/cpu_closure
 
-What `steptime predict recordings/cpu_closure --device h200` launches should be what the first shows.
+`steptime predict recordings/cpu_closure --device h200` should predict the launches of the first recording.
 """
 import copy
 import os

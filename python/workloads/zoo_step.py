@@ -1,4 +1,4 @@
-"""One model of the zoo as a training step: see `zoo/__init__.py` for what the environment chooses."""
+"""One model of the zoo as a training step; `zoo/__init__.py` lists the environment variables."""
 import functools
 import os
 
@@ -78,7 +78,7 @@ def placed(tensor, words, **how):
 
 
 def halves(there):
-    """The batch in two, each tensor along its first dimension."""
+    """The two halves of a batch, cut along the first dimension of each tensor."""
     return list(zip(*(each.chunk(2) for each in there)))
 
 
@@ -101,5 +101,5 @@ def captured(train, task, optimizer):
             there.copy_(here)
         graph.replay()
 
-    step.keeps = (train, task, optimizer)  # what the graph reads and writes must stay where it is
+    step.keeps = (train, task, optimizer)  # memory that the graph reads and writes must stay allocated
     return step

@@ -134,28 +134,28 @@ async function json(text: string): Promise<unknown> {
   return JSON.parse(new TextDecoder().decode(await unpacked(text)));
 }
 
-/** The text of an element, which is not needed again. */
+/** Returns the text of an element and removes it from the page. */
 function taken(id: string): string {
   const element = document.getElementById(id);
   element?.remove();
   return element?.textContent ?? "";
 }
 
-/** All that is shown of a step. */
+/** All data of a step that the page shows. */
 export interface Data { head: Head; block: Block }
 
-/** Reads the data of a page: its head and its block, each packed. */
+/** Unpacks the data of a page: its head and its block. */
 export async function read([packedHead = "", packedBlock = ""]: string[]): Promise<Data> {
   const [head, bytes] = await Promise.all([json(packedHead) as Promise<Head>, unpacked(packedBlock)]);
   return { head, block: new Block(bytes, head.texts) };
 }
 
-/** Reads what the page holds. */
+/** Reads the data that the page contains. */
 export function load(): Promise<Data> {
   return read([taken("head"), taken("block")]);
 }
 
-/** Reads the GPUs that the page lets choose; a file has none. */
+/** Reads the GPUs that can be selected on the page; null for a page from a file. */
 export async function devices(): Promise<Devices | null> {
   const text = taken("devices");
   return text ? (await json(text)) as Devices : null;

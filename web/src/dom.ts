@@ -1,4 +1,4 @@
-// Elements, made of text alone: what comes from a recording never becomes markup.
+// Elements, made from text only: text of a recording never becomes markup.
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | ((event: never) => void) | null | undefined>;
@@ -34,7 +34,7 @@ export function section(title: string, ...children: Child[]): HTMLElement {
 /** A part of a bar: a share with a colour and a name. */
 export interface BarPart { name: string; value: number; colour: string; shown: string }
 
-/** A bar of parts, with its legend as a table that says the same in words. */
+/** A bar of parts, with a table of the same names and values as its legend. */
 export function bar(parts: BarPart[], label: string, what: string): HTMLElement {
   const total = parts.reduce((sum, part) => sum + part.value, 0) || 1;
   const drawn = h("div", { class: "bar", role: "img", "aria-label": label });

@@ -1,4 +1,4 @@
-// Numbers and names in words.
+// Numbers and names as text.
 
 export function ms(value: number): string {
   if (!Number.isFinite(value)) return "-";
@@ -23,7 +23,7 @@ export function bytes(value: number): string {
   while (value >= 1000 && at < units.length - 1) { value /= 1000; at++; }
   return `${at === 0 ? value : value.toPrecision(3)} ${units[at]}`;
 }
-/** A time in the unit that reads best. */
+/** A time as text, in a suitable unit. */
 export function time(nanos: number): string {
   const size = Math.abs(nanos);
   if (size >= 1e9) return `${(nanos / 1e9).toFixed(3)} s`;

@@ -1,10 +1,10 @@
-// The GPU that the step is predicted for, chosen from those that the program which serves the page knows.
+// Selection of the GPU that the step is predicted for, among those known to the program that serves the page.
 
 import { read, type Data } from "./data";
 import { h } from "./dom";
 import { post } from "./served";
 
-/** Names of GPUs, `null` for the one recorded on, and the place of the one that the page begins with. */
+/** Names of GPUs, `null` for the recorded one, and the index of the GPU that the page first shows. */
 export interface Devices { all: (string | null)[]; chosen: number }
 
 export class GpuChooser {
@@ -28,7 +28,7 @@ export class GpuChooser {
     return this.devices.all[at] ?? "as recorded";
   }
 
-  /** Chooses the GPU that the address names, as it does where the page is loaded again. */
+  /** Selects the GPU in the page's address, which is set after a reload. */
   private reopen(): void {
     const named = new URLSearchParams(location.search).get("device");
     if (named === null) return;
@@ -38,7 +38,7 @@ export class GpuChooser {
     void this.follow();
   }
 
-  /** Shows the GPU that is selected, and where another was selected meanwhile that one: one request at a time. */
+  /** Shows the selected GPU, then a GPU that was selected in the meantime: one request at a time. */
   private async follow(): Promise<void> {
     if (this.loading) return;
     this.loading = true;
@@ -51,7 +51,7 @@ export class GpuChooser {
         this.say(`${this.label(at)} is shown`, "hidden");
       } catch (error) {
         this.say("", "hidden");
-        // What was selected meanwhile is still to be tried.
+        // A GPU that was selected in the meantime is requested next.
         if (this.select.selectedIndex === at) this.refuse(this.label(at), (error as Error).message);
       }
     }
@@ -66,7 +66,7 @@ export class GpuChooser {
     this.show(data, device);
   }
 
-  /** Says why a GPU is not shown; the one that is stays selected. */
+  /** Shows why a GPU cannot be shown, and selects the displayed one again. */
   private refuse(name: string, words: string): void {
     this.select.selectedIndex = this.shown;
     this.refusal.textContent = `Not shown for ${name}: ${words}`;

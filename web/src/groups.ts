@@ -1,4 +1,4 @@
-// What the ops of a step stand in: parts of the step (phases), or modules of the model and, for what no module ran, these parts.
+// Groups of ops: phases of the step, or modules of the model, with phases for ops that no module ran.
 
 import type { ModuleData } from "./data";
 
@@ -10,7 +10,7 @@ interface Group { title: string; phase: number; around: number; first: number; r
 export class Groups {
   private readonly all: Group[] = [];
 
-  /** Modules come first, each after those around it, then the parts of the step. */
+  /** Modules come first, each after the modules that contain it, then the phases. */
   constructor(phases: string[], private readonly modules: ModuleData[]) {
     const group = (title: string, phase: number, around: number): void => { this.all.push({ title, phase, around, first: Infinity, roots: [], inner: [] }); };
     for (const { name, class: kind, parent } of modules) {
@@ -24,12 +24,12 @@ export class Groups {
     return this.all[-1 - node]!;
   }
 
-  /** The group of what a module ran (counted from 1), or, of what none did, that of its part of the step. */
+  /** The group of a module (counted from 1), or that of the phase if no module ran the op. */
   of(module: number, phase: number): number {
     return module > 0 && this.modules.length > 0 ? -module : -1 - this.modules.length - phase;
   }
 
-  /** Puts an op into a group; a module has the colour of the part of the step that its first op is of. Ops come in their order. */
+  /** Adds an op to a group; a module has the colour of the phase of its first op. Ops are added in order. */
   put(op: number, node: number, phase: number): void {
     this.at(node).roots.push(op);
     for (const around of this.to(node)) {
@@ -40,24 +40,24 @@ export class Groups {
     }
   }
 
-  /** The groups that are in no other and have ops. */
+  /** Outermost groups that have ops. */
   outermost(): number[] {
     return this.all.flatMap((group, at) => group.around === STEP && group.first < Infinity ? [-1 - at] : []);
   }
 
-  /** The ops and groups in a group, in the order in which they begin. */
+  /** The ops and groups in a group, by start. */
   inner(node: number): number[] {
     const begin = (one: number): number => one < 0 ? this.at(one).first : one;
     return [...this.at(node).roots, ...this.at(node).inner].sort((a, b) => begin(a) - begin(b));
   }
 
-  /** The ops that stand directly in a group, or in one that is in it. */
+  /** Top-level ops of a group and of the groups in it. */
   roots(node: number): number[] {
     const { roots, inner } = this.at(node);
     return [...roots, ...inner.flatMap((group) => this.roots(group))].sort((a, b) => a - b);
   }
 
-  /** The groups around a group, the outermost first, and itself. */
+  /** The groups that contain a group, the outermost first, and the group itself. */
   to(node: number): number[] {
     const path: number[] = [];
     for (let at = node; at !== STEP; at = this.at(at).around) path.unshift(at);

@@ -1,4 +1,4 @@
-// The page: the answer first, then one view a tab.
+// The page: the answer first, then one view per tab.
 
 import "./style.css";
 import { devices, load, type Block, type Data, type Head } from "./data";
@@ -14,14 +14,14 @@ import { kernels, ops } from "./views/tables";
 import { Timeline } from "./views/timeline";
 import { WhatIf } from "./views/whatif";
 
-/** What the views share. */
+/** State shared by the views. */
 export interface Page {
   readonly head: Head;
   readonly block: Block;
   readonly served: boolean;
-  /** The GPU that the step is predicted for, where it was chosen on the page; `null` is the one recorded on. */
+  /** The GPU selected on the page; `null` is the recorded one. */
   readonly device: string | null;
-  /** Ends when another GPU is shown. */
+  /** Aborted when another GPU is shown. */
   readonly signal: AbortSignal;
   readonly timeline: Timeline;
   readonly graph: GraphView;
@@ -33,7 +33,7 @@ export interface Page {
   tryPlan: (plan: Record<string, unknown>) => void;
 }
 
-/** The two views that read many columns are made when they are first wanted. */
+/** Shared state of one GPU. The two views that read many columns are made on first use. */
 class Shared implements Page {
   readonly served = document.documentElement.dataset.mode === "served";
   go: (name: string) => void = () => {};
@@ -57,7 +57,7 @@ class Shared implements Page {
     return this.tree ??= new GraphView(this);
   }
 
-  /** Another page takes the place of this one. */
+  /** Ends this page, which another one replaces. */
   end(): void {
     this.shown.abort();
   }
@@ -92,7 +92,7 @@ function views(page: Page): View[] {
   return all;
 }
 
-/** The parts of the page that are of one GPU. */
+/** The elements of the page that depend on the GPU. */
 interface Places { top: HTMLElement; nav: HTMLElement; main: HTMLElement }
 
 function show(page: Shared, { top, nav, main }: Places): void {

@@ -1,4 +1,4 @@
-// The ops of a step as a tree, and the tensors between any of its parts.
+// The ops of a step as a tree, and the tensors between its nodes.
 
 import type { Block, GraphData, ModuleData, Numbers } from "./data";
 import { Groups, STEP } from "./groups";
@@ -19,10 +19,10 @@ export class Ops {
   private readonly inside: Uint32Array;
   private readonly children: number[][];
   private readonly groups: Groups;
-  /** For each op that stands directly in a group, that group; 0 for others. */
+  /** Group of each top-level op; 0 for other ops. */
   private readonly groupOf: Int32Array;
 
-  /** Ops stand in the modules that ran them, or in the parts of the step. */
+  /** Groups ops by the modules that ran them, or by phase. */
   constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], readonly modules: ModuleData[], byModule: boolean) {
     this.name = block.column(data.name);
     this.size = this.name.length;
@@ -57,7 +57,7 @@ export class Ops {
     }
   }
 
-  /** An op, or what is inside an annotation that holds several groups. */
+  /** An op, or the contents of an annotation that covers several groups. */
   private lifted(op: number): number[] {
     if (!this.annotation[op]) return [op];
     const inner = this.children[op]!.flatMap((child) => this.lifted(child));
@@ -65,7 +65,7 @@ export class Ops {
     return groups.size > 1 ? inner : [op];
   }
 
-  /** The first op in an annotation that is none itself; an op alone. */
+  /** The first op in an annotation that is not an annotation; any other op itself. */
   private lead(op: number): number {
     let at = op;
     while (this.annotation[at] && this.children[at]!.length > 0) at = this.children[at]![0]!;
@@ -78,12 +78,12 @@ export class Ops {
     return this.groups.of(this.block.column(this.data.module)[lead]!, this.phase[lead]!);
   }
 
-  /** The part of the step that a group or an op belongs to; an annotation is of the part that the first in it is of. */
+  /** The phase of a group or an op; an annotation has the phase of its first op. */
   partOf(node: number): number {
     return node < 0 ? this.groups.phase(node) : this.phase[this.lead(node)]!;
   }
 
-  /** The table or layer that an op is the first to use, `tables[3]`. */
+  /** The table or layer of which an op is the first user, such as `tables[3]`. */
   sized(op: number): string {
     const part = op >= 0 ? this.block.column(this.data.part)[op]! : 0;
     return part > 0 ? this.block.text(part - 1) : "";
@@ -100,7 +100,7 @@ export class Ops {
     return this.block.text(this.name[node]!);
   }
 
-  /** Times of a node and all inside, nanoseconds. */
+  /** Times of a node with all its contents, in nanoseconds. */
   times(node: number): Times {
     if (node < 0) {
       return this.inner(node).map((inner) => this.work(inner)).reduce((sum, inner) => ({
@@ -111,14 +111,14 @@ export class Ops {
     return { host: this.host[node]! * tick, device: this.device[node]! * tick, critical: this.critical[node]! * tick, ops: this.inside[node]! };
   }
 
-  /** The same of what does work: an annotation lasts while others wait. */
+  /** Times of a node; host time of an annotation is the sum over its contents, since an annotation also lasts during waits. */
   private work(node: number): Times {
     if (node < 0 || !this.annotation[node]) return this.times(node);
     const host = this.children[node]!.reduce((sum, child) => sum + this.work(child).host, 0);
     return { ...this.times(node), host };
   }
 
-  /** The nodes around a group or an op, from the step down to it. */
+  /** The nodes that contain a group or an op, from the step downwards. */
   around(op: number): number[] {
     if (op < 0) return op === STEP ? [STEP] : [STEP, ...this.groups.to(op)];
     const path: number[] = [];
@@ -128,7 +128,7 @@ export class Ops {
     return [STEP, ...this.groups.to(this.place(shown[0] ?? op)), ...shown];
   }
 
-  /** Whether an op is a node, or lies in it. */
+  /** Whether an op is a node, or in it. */
   holds(node: number, op: number): boolean {
     if (node === STEP) return true;
     for (let at = op; at >= 0; at = this.parent[at]! - 1) {
@@ -143,12 +143,12 @@ export class Ops {
     return node < 0 ? this.groups.module(node) : "";
   }
 
-  /** The module that ran an op, or whose backward pass it is of. */
+  /** The module that ran an op, or whose backward pass the op belongs to. */
   moduleOf(op: number): string {
     return this.modules[this.block.column(this.data.module)[op]! - 1]?.name ?? "";
   }
 
-  /** Names from the outside to an op. */
+  /** Names of the nodes from the outermost one to an op. */
   pathOf(op: number): string {
     const names: string[] = [];
     for (let at = op; at >= 0; at = this.parent[at]! - 1) names.unshift(this.title(at));
@@ -164,7 +164,7 @@ export class Ops {
     return this.data.edges.from.len > 0;
   }
 
-  /** For each op the one of some nodes that holds it, or -1. */
+  /** For each op, the node among `nodes` that contains it, or -1. */
   owners(nodes: Set<number>): Int32Array {
     const owner = new Int32Array(this.size).fill(-1);
     for (let op = 0; op < this.size; op++) {
@@ -174,11 +174,11 @@ export class Ops {
     return owner;
   }
 
-  /** Tensors between nodes, by the key of each; those from and to other ops are counted. */
+  /** Tensors between nodes, by node key; tensors from and to other ops are counted. */
   edges(nodes: number[], key: (node: number) => string): { edges: Edge[]; entering: number; leaving: number } {
     const { from, to, tensor } = this.data.edges;
     const [froms, tos, tensors] = [this.block.column(from), this.block.column(to), this.block.column(tensor)];
-    // Groups stand for what is in them.
+    // A group represents its contents.
     const members = new Map<number, number>();
     for (const node of nodes) if (node < 0) for (const op of this.groups.roots(node)) members.set(op, node); else members.set(node, node);
     const owner = this.owners(new Set(members.keys()));
@@ -202,7 +202,7 @@ export class Ops {
     return { edges: [...edges.values()], entering, leaving };
   }
 
-  /** The ops that an op takes tensors of, and those that take its. */
+  /** The ops whose tensors an op uses, and the ops that use its tensors. */
   neighbours(op: number): number[] {
     const [froms, tos] = [this.block.column(this.data.edges.from), this.block.column(this.data.edges.to)];
     const all = new Set<number>([op]);

@@ -47,7 +47,7 @@ export function download(pieces: string[], name: string): void {
 
 const PERFETTO = "https://ui.perfetto.dev";
 
-/** Opens Perfetto in another tab and hands it the trace: from tab to tab, over no network. */
+/** Opens Perfetto in another tab and passes it the trace, directly between the tabs and without a network. */
 export function open(pieces: string[], title: string): void {
   const tab = window.open(PERFETTO);
   if (!tab) return;

@@ -1,4 +1,4 @@
-// Rows of slices and their levels of detail, as a timeline draws and searches them.
+// Rows of slices and their levels of detail, for drawing and searching a timeline.
 
 import type { Block, LaneData, Numbers, RowData, SideData } from "./data";
 
@@ -13,7 +13,7 @@ export class Row {
   readonly kind: Numbers;
   readonly phase: Numbers;
   private readonly levels: (Groups | null)[];
-  /** How many slices before each match what is searched for. */
+  /** Number of slices before each slice that match the search. */
   private matches: Uint32Array | null = null;
 
   constructor(private readonly block: Block, private readonly data: RowData) {
@@ -29,7 +29,7 @@ export class Row {
     return this.start.length;
   }
 
-  /** One more than the op of a slice. */
+  /** The op of a slice plus 1. */
   op(at: number): number {
     return this.block.column(this.data.op)[at]!;
   }
@@ -38,7 +38,7 @@ export class Row {
     return this.start[at]! + this.length[at]!;
   }
 
-  /** The coarsest level on which no group of several is longer than some ticks; `null` for the slices themselves. */
+  /** The coarsest level on which no group of several slices is longer than `ticks`; `null` for the slices themselves. */
   level(ticks: number): Groups | null {
     let chosen = -1;
     this.data.levels.forEach((level, at) => { if (level.resolution <= ticks) chosen = at; });
@@ -82,13 +82,13 @@ export class Row {
     return sum;
   }
 
-  /** Whether any of some slices matches; all do where nothing is searched for. */
+  /** Whether any slice of a range matches; all match without a search. */
   matching(from: number, to: number): boolean {
     return this.matches === null || this.matches[to]! > this.matches[from]!;
   }
 }
 
-/** The group that holds a slice. */
+/** The group that contains a slice. */
 export function groupOf(first: Uint32Array, slice: number): number {
   let low = 0;
   let high = first.length - 1;
@@ -102,7 +102,7 @@ export function groupOf(first: Uint32Array, slice: number): number {
 
 export interface Lane { name: string; kind: "thread" | "stream"; rows: Row[] }
 
-/** The critical path, stretches that follow one another in one place as one. */
+/** The critical path, with consecutive stretches in one place merged. */
 export interface Runs { start: number[]; end: number[]; lane: number[]; where: number[] }
 
 function runs(data: NonNullable<SideData["path"]>, block: Block): Runs {
@@ -123,7 +123,7 @@ function runs(data: NonNullable<SideData["path"]>, block: Block): Runs {
   return all;
 }
 
-/** A step in time. */
+/** The timeline of a step. */
 export class Side {
   readonly name: string;
   readonly lanes: Lane[];
@@ -136,7 +136,7 @@ export class Side {
     }));
   }
 
-  /** Milliseconds of a tick. */
+  /** Duration of a tick in milliseconds. */
   get tick(): number {
     return this.data.tick_ns / 1e6;
   }
@@ -145,7 +145,7 @@ export class Side {
     return this.data.ticks * this.tick;
   }
 
-  /** Slices by kind: ops and annotations, calls, device activities. */
+  /** Numbers of slices by kind: ops and annotations, calls, device activities. */
   counts(): [number, number, number] {
     const counts: [number, number, number] = [0, 0, 0];
     for (const lane of this.lanes) for (const row of lane.rows) {

@@ -5,19 +5,19 @@ import { count } from "./format";
 
 export interface ColumnOf<R> {
   title: string;
-  /** What is shown. */
+  /** Displayed text. */
   text: (row: R) => string;
-  /** What is sorted by; a column of numbers is aligned right. */
+  /** Sort key; a column of numbers is right-aligned. */
   number?: (row: R) => number;
-  /** The whole text, where a shorter one is shown. */
+  /** Full text, where a shorter one is displayed. */
   whole?: (row: R) => string;
   wide?: boolean;
 }
 
-/** Rows that are shown before somebody asks for all. */
+/** Number of rows shown at first. */
 const FIRST = 300;
 
-/** A table with a filter. Each row is there; of many the first are shown, with a button for the others. */
+/** A table with a filter over all rows. Of many rows, the first are shown, with a button for the others. */
 export function table<R>(title: string, columns: ColumnOf<R>[], rows: R[], sorted = -1, chosen?: (row: R) => void): HTMLElement {
   let by = sorted;
   let down = true;

@@ -1,5 +1,5 @@
-// Colours: told apart by people who do not see all of them (Okabe and Ito's, and Tol's muted ones), and read from the
-// style sheet, which has them for light and for dark.
+// Colours that colour-blind readers can distinguish (Okabe and Ito's, and Tol's muted ones), read from the style sheet, which
+// has them for the light and the dark theme.
 
 export interface Theme {
   phases: string[]; causes: string[]; families: string[]; text: string; quiet: string; line: string; ground: string;
@@ -21,7 +21,7 @@ export function theme(): Theme {
   };
 }
 
-/** Calls when the browser turns light or dark, until the signal. */
+/** Calls `then` when the browser changes to light or dark, until the signal is aborted. */
 export function onTheme(then: () => void, signal: AbortSignal): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", then, { signal });
 }

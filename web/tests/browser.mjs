@@ -1,4 +1,4 @@
-// Starts Debian's chromium for a test, with nothing of its own going out, and watches what the page asks for.
+// Starts Debian's chromium for a test, without network requests of its own, and records the requests of the page.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 
 const PLACES = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Where chromium is; nothing where there is none. */
+/** Path of chromium; undefined if it is not installed. */
 export const executable = PLACES.find((place) => place && existsSync(place));
 
 const SWITCHES = [
@@ -14,7 +14,7 @@ const SWITCHES = [
   "--disable-component-update", "--disable-sync", "--font-render-hinting=none",
 ];
 
-/** A browser with a folder of its own, and how to end it. `scheme` is light or dark. */
+/** A browser with its own folder, and a function to end it. `scheme` is light or dark. */
 export async function launch(scheme = "light", more = {}) {
   const folder = mkdtempSync(join(tmpdir(), "steptime-chromium-"));
   const context = await chromium.launchPersistentContext(folder, {
@@ -27,7 +27,7 @@ export async function launch(scheme = "light", more = {}) {
   return { context, close };
 }
 
-/** Opens a page and waits until it can be used. `asked` fills with all that it asked for beyond itself. */
+/** Opens a page and waits until it is interactive. `asked` collects its requests other than for the page itself. */
 export async function open(context, address, view = "answer") {
   const page = await context.newPage();
   const asked = [];

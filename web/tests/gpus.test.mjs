@@ -1,4 +1,4 @@
-// The GPU that is chosen on a served page: its answer is that of the command line.
+// The GPU that is selected on a served page: its answer equals that of the command line.
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -27,10 +27,10 @@ const predicted = (...args) => JSON.parse(run("predict", ...args, "--json"));
 const selected = (tab) => tab.locator(`${GPU} option:checked`).textContent();
 const shown = (tab, name) => tab.waitForFunction((name) => document.querySelector('header [role="status"]').textContent === `${name} is shown`, name);
 
-/** Milliseconds as the page shows them. */
+/** Milliseconds in the page's format. */
 const ms = (value) => value.toFixed(value >= 100 ? 1 : value >= 10 ? 2 : 3);
 
-/** Whether the first lines are of an answer. */
+/** Checks that the first lines show an answer. */
 async function isOf(tab, known) {
   const first = await tab.textContent(".headline");
   assert.ok(first.includes(ms(known.step_ms)), `${first} is not ${known.step_ms}`);
@@ -71,14 +71,14 @@ test("a GPU is chosen by keyboard, and all views are of it", async () => {
   assert.equal(await tab.evaluate(() => document.activeElement.tagName), "SELECT");
   const known = predicted(EXAMPLE, "--device", "t4");
   await isOf(tab, known);
-  // The view that was open is open, with the new times.
+  // The open view stays open, with the new times.
   const most = known.kernels_by_name[0];
   assert.ok((await tab.textContent("#view-kernels")).includes(most.name));
   await tab.click("#tab-roofline");
   assert.match(await tab.locator("#view-roofline p").first().textContent(), /at the rates of t4 /);
   await tab.click("#tab-timeline");
   await tab.waitForSelector("#view-timeline canvas");
-  // Changes are of it too.
+  // Changes apply to that GPU, too.
   await tab.click("#tab-whatif");
   await tab.fill("#view-whatif input[name=batch]", "8192");
   await tab.click("#view-whatif button[type=submit]");
@@ -86,7 +86,7 @@ test("a GPU is chosen by keyboard, and all views are of it", async () => {
   const changed = JSON.parse(run("whatif", EXAMPLE, "--device", "t4", "--batch", "8192", "--json"));
   const then = await tab.locator("#view-whatif .half").nth(1).textContent();
   assert.ok(then.includes(ms(changed.after.step_ms)), `${then} is not ${changed.after.step_ms}`);
-  // It stays when the page is loaded again, and the recorded one is there to be chosen.
+  // The selection survives a reload, and the recorded GPU can be selected.
   await tab.reload();
   await shown(tab, "t4");
   await isOf(tab, known);
@@ -103,7 +103,7 @@ test("of several that are selected in a row the last is shown", async () => {
   for (const name of ["a100", "l4", "p100", "v100"]) await tab.selectOption(GPU, name);
   await shown(tab, "v100");
   await isOf(tab, predicted(EXAMPLE, "--device", "v100"));
-  // The keys of a timeline that is gone do nothing.
+  // The keys of a removed timeline do nothing.
   await tab.click("#tab-timeline");
   await tab.keyboard.press("w");
   assert.deepEqual(errors, []);
@@ -136,7 +136,7 @@ test("an input without times of a GPU has none as recorded", async () => {
   }
 });
 
-/** A recording whose times are right, and one of whose ops has sizes that no GPU has room for. */
+/** A recording with correct times, of which one op has sizes that fit no GPU. */
 function impossible() {
   const folder = place("impossible");
   cpSync(join(root, EXAMPLE), folder, { recursive: true });

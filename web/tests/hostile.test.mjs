@@ -1,4 +1,4 @@
-// Names that are markup stay text; a browser that cannot read the data says so.
+// Names that contain markup stay text; a browser that cannot read the data shows a message.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";

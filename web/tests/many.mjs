@@ -1,7 +1,7 @@
 // Writes a Kineto trace of one step with very many ops, calls and kernels: node many.mjs OUT.json [KERNELS]
 import { closeSync, openSync, writeSync } from "node:fs";
 
-/** Each kernel is launched by a call in an op in an op, on one of two threads: four slices. */
+/** Writes the trace. Each kernel is launched by a call in two nested ops, on one of two threads: four slices. */
 export function write(path, kernels) {
   const out = openSync(path, "w");
   let pieces = ['{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}], "traceEvents": [\n'];
@@ -15,7 +15,7 @@ export function write(path, kernels) {
     }
   };
   const names = ["aten::linear", "aten::relu", "aten::add", "aten::embedding_bag", "aten::mul", "aten::cat", "<b>aten::markup</b>"];
-  // Lengths that do not repeat: a line of remainders.
+  // Lengths that do not repeat: a sequence of remainders.
   let seed = 7;
   const some = (most) => (seed = (seed * 48271) % 2147483647) % most;
   let now = 1000;

@@ -1,11 +1,11 @@
-// A million slices: all there, drawn and moved about in time.
+// A million slices: all present, drawn and moved fast enough.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open } from "./browser.mjs";
 import { write } from "./many.mjs";
 import { data, page, place } from "./pages.mjs";
 
-/** Milliseconds until the page can be used; a machine that does much else may be given more. */
+/** Limit of milliseconds until the page is interactive; a busy machine may set a larger one. */
 const MOST = Number(process.env.INTERACTIVE_MS ?? 2000);
 
 let browser;

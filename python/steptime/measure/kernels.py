@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 LONGEST = 120
-# Libraries whose template arguments say which tile sizes and data types a kernel was made for.
+# Libraries whose template arguments contain the tile sizes and data types of a kernel.
 TELLING = ("cutlass", "xmma", "cudnn", "nvjet")
 COPIES = ("Memcpy", "Memset")
 
 
 def short(name: str) -> str:
-    """The kernel's name without return type and arguments; template arguments only where they tell the tile size."""
+    """The kernel's name without return type and arguments; with template arguments only where they contain the tile size."""
     if name.startswith(COPIES):
         return name
     name = name.replace("(anonymous namespace)", "anonymous")
@@ -21,7 +21,7 @@ def short(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """The name up to the parenthesis that is in no template argument."""
+    """The name up to the first parenthesis outside template arguments."""
     depth = 0
     for at, letter in enumerate(name):
         if letter == "<":

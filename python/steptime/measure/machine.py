@@ -1,4 +1,4 @@
-"""Which GPU this is, and its peaks, measured in a few seconds."""
+"""Description of this machine's GPU, and its peak rates, measured in a few seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def describe(torch: Any, device: str) -> Dict[str, str]:
 
 
 def query(what: str) -> str:
-    """What the driver's tool says of the first GPU, or nothing."""
+    """A value that `nvidia-smi` reports for the first GPU; empty on failure."""
     if shutil.which("nvidia-smi") is None:
         return ""
     command = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"]
@@ -43,7 +43,7 @@ def query(what: str) -> str:
 
 
 def peaks(torch: Any, device: str) -> Dict[str, str]:
-    """Rates that this GPU reaches: bytes a second by copying, operations a second by multiplying."""
+    """Measured peak rates of this GPU: bytes per second of copies, operations per second of matrix products."""
     if device == "cpu":
         return {}
     result: Dict[str, float] = {}
@@ -75,7 +75,7 @@ def peaks(torch: Any, device: str) -> Dict[str, str]:
 
 
 def _seconds(torch: Any, run: Callable[[], Any], times: int = 20) -> float:
-    """Seconds that one run takes, by the GPU's clock."""
+    """Duration of one run in seconds, by the GPU's clock."""
     run()
     run()
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -88,7 +88,7 @@ def _seconds(torch: Any, run: Callable[[], Any], times: int = 20) -> float:
 
 
 def null_kernel(rows: Any) -> str:
-    """The shortest kernel among the rows: what starting and ending one costs on the GPU."""
+    """Duration of the shortest kernel among the rows: the GPU's cost of starting and ending a kernel."""
     times = [us for row in rows for us, kernel in zip(row["kernel_us"], row["kernels"].split(",")) if "Mem" not in kernel]
     return f"{min(times):.4g}" if times else ""
 

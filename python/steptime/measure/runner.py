@@ -12,9 +12,9 @@ from steptime.measure.harvest import compact, region_name
 from steptime.measure.tensors import Maker
 
 WARMUPS, REPETITIONS = 2, 3
-ONCE = 0.008  # seconds on the GPU above which one repetition has to do
+ONCE = 0.008  # seconds on the GPU above which a case runs only once
 LONGEST = 0.040  # seconds, on the host or on the GPU, above which a case is left out
-SCRATCH = 256_000_000  # bytes; the most that an `after:` state writes
+SCRATCH = 256_000_000  # largest number of bytes that an `after:` state writes
 NAMES = {
     "torch.float32": "float", "torch.bfloat16": "c10::BFloat16", "torch.float16": "c10::Half", "torch.float64": "double",
     "torch.int64": "long int", "torch.int32": "int", "torch.bool": "bool", "torch.uint8": "unsigned char",
@@ -22,15 +22,15 @@ NAMES = {
 
 
 class TooSlow(Exception):
-    """The call takes so long that others should be measured in its time."""
+    """The call is too slow to be worth measuring."""
 
 
 class DeviceFailed(Exception):
-    """The GPU can be used no more by this process."""
+    """The GPU is unusable for the rest of this process."""
 
 
 class Ready(NamedTuple):
-    """A case that was run before and can be timed."""
+    """A case that is warmed up and can be timed."""
 
     case: Case
     op: Op
@@ -39,7 +39,7 @@ class Ready(NamedTuple):
 
 
 class Runner:
-    """The device, with the buffers that put its cache into a known state."""
+    """The device, with buffers that bring its cache into a known state."""
 
     def __init__(self, torch: Any, device: str, l2_bytes: int) -> None:
         self.torch, self.device, self.l2_bytes = torch, device, l2_bytes
@@ -60,11 +60,11 @@ class Runner:
             self.torch.cuda.synchronize()
 
     def flush(self) -> None:
-        """Fills the cache with something else, by reading it."""
+        """Replaces the contents of the cache by reading other memory."""
         self.torch.sum(self.large, dim=0, out=self.one)
 
     def overwrite(self, size: int) -> None:
-        """Writes this many bytes elsewhere."""
+        """Writes this many bytes to other memory."""
         self.scratch[:size].fill_(1)
 
     def allow_tf32(self, allowed: bool) -> None:
@@ -77,7 +77,7 @@ class Runner:
             self.torch.cuda.empty_cache()
 
     def free_if_full(self) -> None:
-        """Gives unused memory back before pieces of it crowd out the next batch."""
+        """Frees unused memory before fragmentation leaves too little for the next batch."""
         if self.on_gpu:
             total = self.torch.cuda.get_device_properties(self.device).total_memory
             if self.torch.cuda.memory_reserved() > 0.6 * total:
@@ -86,7 +86,7 @@ class Runner:
     # A batch ---------------------------------------------------------------------------------------------------------
 
     def run(self, cases: List[Case], path: str) -> Dict[int, Dict[str, Any]]:
-        """Times the cases into the trace file `path`, and returns what the trace does not say of them."""
+        """Times the cases into the trace file `path`, and returns the facts about them that the trace lacks."""
         ready = [each for each in map(self.ready, cases) if each is not None]
         try:
             self.synchronize()
@@ -108,7 +108,7 @@ class Runner:
         return {each.case.number: about(each) for each in done}
 
     def ready(self, case: Case) -> Optional[Ready]:
-        """The case with its tensors, warmed; None (and counted) if this machine cannot run it."""
+        """The case with its tensors, warmed up; None (and counted as skipped) if this machine cannot run it."""
         try:
             self.torch.manual_seed(case.number)
             self.allow_tf32(case.tf32)
@@ -121,7 +121,7 @@ class Runner:
             return None
 
     def _warm(self, op: Op) -> Tuple[Any, ...]:
-        """Runs the case as often as it takes for nothing to be new to the libraries below."""
+        """Runs the case until the libraries have done their one-time work."""
         events = tuple(self.torch.cuda.Event(enable_timing=True) for _ in range(2)) if self.on_gpu else ()
         for number in range(WARMUPS):
             last = number == WARMUPS - 1
@@ -142,7 +142,7 @@ class Runner:
         return ("cold", "warm", f"after:{case.after}") if after else ("cold", "warm")
 
     def time(self, ready: Ready) -> None:
-        """Runs the case in its states, each run in a span that the trace shows."""
+        """Runs the case in each cache state, each run in a span of the trace."""
         case, op, states, events = ready
         seconds = events[0].elapsed_time(events[1]) / 1e3 if events else 0.0
         if seconds > LONGEST:
@@ -174,7 +174,7 @@ class Runner:
 
 
 def about(ready: Ready) -> Dict[str, Any]:
-    """What the trace does not say of a case."""
+    """Facts about a case that the trace lacks."""
     case, op = ready.case, ready.op
     lists = {name: {i: _list(each) for i, each in places.items()} for name, places in op.lists.items()}
     devices = {name: compact(each) for name, each in op.devices.items()}
@@ -182,7 +182,7 @@ def about(ready: Ready) -> Dict[str, Any]:
 
 
 def _list(tensors: Any) -> Tuple[List[Any], List[Any], str]:
-    """Sizes, strides and type of a list of tensors, or of a tensor, as the profiler would write them."""
+    """Sizes, strides and type of a list of tensors, or of a tensor, in the profiler's format."""
     if hasattr(tensors, "shape"):
         return list(tensors.shape), list(tensors.stride()), NAMES.get(str(tensors.dtype), str(tensors.dtype))
     known = [each for each in tensors if each is not None]

@@ -1,4 +1,4 @@
-"""The rows in a file: Parquet, or gzipped JSON lines where pyarrow is not installed. Files are replaced as a whole."""
+"""Files of rows: Parquet, or gzipped JSON lines where pyarrow is not installed. Files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def is_lines(path: Path) -> bool:
 
 
 def path_for(out: Path) -> Path:
-    """Where rows for `out` are written on this machine."""
+    """Path of the file that is written for `out` on this machine."""
     if is_lines(out) or arrow() is not None:
         return out
     return out.with_name(out.name + LINES)
 
 
 def _replace(path: Path, write: Any) -> None:
-    """Writes a file beside `path`, then puts it in its place."""
+    """Writes a temporary file next to `path`, then renames it to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
@@ -61,7 +61,7 @@ class Sheet:
         self.count = 0
 
     def load(self) -> Dict[str, str]:
-        """Takes in the rows of the file, and returns its metadata."""
+        """Reads the rows of the file, and returns its metadata."""
         if self.lines:
             meta, self.rows = read_lines(self.path)
             self.count = len(self.rows)
@@ -75,7 +75,7 @@ class Sheet:
         self.count += len(rows)
 
     def write(self, meta: Dict[str, str]) -> None:
-        """Replaces the file by all rows so far."""
+        """Writes all rows so far to the file."""
         if self.lines:
             _replace(self.path, lambda part: write_lines(part, self.rows, meta))
             return
@@ -126,7 +126,7 @@ def read_lines(path: Path) -> Tuple[Dict[str, str], List[Dict[str, Any]]]:
 
 
 def convert(source: Path, out: Path) -> int:
-    """JSON lines to Parquet; returns the number of rows."""
+    """Converts JSON lines to Parquet; returns the number of rows."""
     meta, rows = read_lines(source)
     _replace(out, lambda part: write_parquet(part, to_table(rows), meta))
     return len(rows)

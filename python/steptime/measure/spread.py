@@ -1,4 +1,4 @@
-"""How indices are spread over rows: evenly, by Zipf's law, over few rows, padded, in order."""
+"""Distributions of indices over rows: uniform, Zipf, over few rows, padded, sorted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PADDED = {0.0: 62, 0.25: 12, 0.5: 14, 0.9: 12}
 
 @dataclass(frozen=True)
 class Spread:
-    """A law, over `few` of the rows (0: over all), a share that is row 0 at the end of each sequence, in order or not."""
+    """A distribution law over `few` rows (0: all rows), with a share of padding (row 0) at the end of each sequence, sorted or not."""
 
     law: str = "uniform"
     few: int = 0
@@ -35,13 +35,13 @@ class Spread:
         torch, few = make.torch, min(self.few, high)
         index = make.indices(shape, few or high, self.law, dtype)
         if few:
-            index = (index.long() * (high // few)).to(index.dtype)  # the few lie apart
+            index = (index.long() * (high // few)).to(index.dtype)  # spaced evenly over the table
         if self.padded:
             index = torch.where(self._beyond(make, index.shape), torch.zeros_like(index), index)
         return index.reshape(-1).sort().values.reshape(index.shape) if self.ordered else index
 
     def _beyond(self, make: Any, shape: Sequence[int]) -> Any:
-        """Which places are padding: the end of each sequence, or single ones where there are no sequences."""
+        """Mask of padding: the end of each sequence, or single positions where there are no sequences."""
         torch = make.torch
         if len(shape) < 2:
             return torch.rand(tuple(shape), device=make.device) < self.padded

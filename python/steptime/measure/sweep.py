@@ -1,4 +1,4 @@
-"""The sweep: batches of cases until the time is up, their rows in one file, going on where the file stops."""
+"""The sweep: runs batches of cases until the time is up, and writes their rows to one file, which a later run continues."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, TextIO, Tuple
 
 from steptime.measure import machine
 from steptime.measure.case import Case, Family, Limits, generate, interleave
-from steptime.measure.families import load
+from steptime.measure.families import RENAMED, load
 from steptime.measure.harvest import harvest_file
 from steptime.measure.runner import DeviceFailed, Runner
 from steptime.measure.sheet import Sheet, path_for, peek
 from steptime.errors import UsageError
 
 VERSION = "1"
-SAME = ("steptime_sweep_version", "device", "torch", "seed")  # what a file must share with the run that continues it
+SAME = ("steptime_sweep_version", "device", "torch", "seed")  # metadata that a file and the run that continues it must share
 BATCH, BATCH_BYTES, BATCH_SECONDS = 160, 32e9, 30.0
 AHEAD = 4  # batches whose kernels are compiled together
 SMALL = Limits(bytes=200_000, seconds=1e-4, usual=1e-4, brief=0.0)  # for tests on the CPU
@@ -43,7 +43,7 @@ class Options:
 
 @dataclass
 class Progress:
-    """How far each family is."""
+    """Progress of each family."""
 
     done: Dict[str, int]
     rows: Counter
@@ -70,7 +70,7 @@ class Sweep:
         self._resume()
 
     def _resume(self) -> None:
-        """Takes up an existing file of this very machine, PyTorch and seed."""
+        """Continues an existing file. Raises UsageError if its device, PyTorch or seed differ."""
         path = self.sheet.path
         if not path.exists():
             return
@@ -81,7 +81,7 @@ class Sweep:
                     f"{path} was measured with {name} {theirs.get(name) or 'unknown'}, this would be {mine[name]}: choose another --out"
                 )
         meta = self.sheet.load()
-        self.progress.done = json.loads(meta["done"])
+        self.progress.done = {RENAMED.get(name, name): count for name, count in json.loads(meta["done"]).items()}
         self.progress.started = meta["started"]
         self.skipped.update(json.loads(meta["skipped"]))
         self.peaks = {name: value for name, value in meta.items() if name.startswith("peak_")}
@@ -100,7 +100,7 @@ class Sweep:
         }
 
     def run(self) -> None:
-        """Measures until the time or the number of cases is reached; what is there is written in any case."""
+        """Measures until the time or the number of cases is reached. The rows so far are written in any case."""
         options = self.options
         start = time.monotonic()
         report = Report(sys.stderr, options)
@@ -133,7 +133,7 @@ class Sweep:
         except KeyboardInterrupt:
             print("\nsteptime: interrupted; writing what is measured", file=sys.stderr)
         except DeviceFailed:
-            for family, index in ((case.family, case.index) for case in batch):  # not to meet it again
+            for family, index in ((case.family, case.index) for case in batch):  # a later run skips these cases
                 self.progress.done[family] = max(self.progress.done.get(family, 0), index + 1)
             raise
         finally:
@@ -144,7 +144,7 @@ class Sweep:
             report.end(self.progress, self.sheet, self.skipped, time.monotonic() - start)
 
     def _batches(self) -> Iterator[List[Case]]:
-        """Cases in turn over the families, as many together as memory holds."""
+        """Batches of cases, alternating between families, as large as memory allows."""
         left = self.options.cases
         batch: List[Case] = []
         size = seconds = 0.0
@@ -170,7 +170,7 @@ class Sweep:
             yield batch
 
     def _compiled(self) -> Iterator[List[Case]]:
-        """Batches whose kernels are there: compiled by many processes at a time, while nothing is measured."""
+        """Batches with compiled kernels: several processes compile them while nothing is measured."""
         batches = self._batches()
         while True:
             some = list(itertools.islice(batches, AHEAD if self.compiles else 1))
@@ -182,11 +182,11 @@ class Sweep:
 
     @property
     def compiles(self) -> bool:
-        """Whether a family has kernels that are compiled when they are used, and kept."""
+        """Whether a family has kernels that are compiled on first use and cached."""
         return self.options.device != "cpu" and any(family.name == "operators" for family in self.families)
 
     def _take(self, pending: Deque[Tuple[List[Case], Future]], most: int) -> None:
-        """Takes the rows of finished batches, in order; waits while more than `most` are unfinished."""
+        """Adds the rows of finished batches, in order; waits while more than `most` are unfinished."""
         while pending and (len(pending) > most or pending[0][1].done()):
             batch, future = pending.popleft()
             rows = future.result()
@@ -201,19 +201,19 @@ class Sweep:
 
 
 def compile_all(cases: List[Case], options: Options, limits: Limits) -> None:
-    """Compiles the kernels of all cases that need it. What fails is met again when it is measured."""
+    """Compiles the kernels of all cases that need it. Failures are reported when the case is measured."""
     wanted = [(case.family, case.index) for case in cases if case.compile]
     if not wanted:
         return
     context = multiprocessing.get_context("spawn")
-    # The processes end here: none of them has the GPU while others measure.
+    # The processes end here, so that none uses the GPU during measurements.
     with ProcessPoolExecutor(max((os.cpu_count() or 2) - 1, 1), mp_context=context) as pool:
         for name, index in wanted:
             pool.submit(compile_case, name, options.seed, index, limits, options.device)
 
 
 def compile_case(name: str, seed: int, index: int, limits: Limits, device: str) -> None:
-    """Compiles the kernels of case `index` of a family, which is drawn again here."""
+    """Draws case `index` of a family and compiles its kernels."""
     (family,) = load([name])
     case = generate(family, seed, index, limits)
     if case is not None and case.compile is not None:
@@ -227,7 +227,7 @@ def _nothing() -> Future:
 
 
 class Report:
-    """The progress line, and the summary."""
+    """Prints progress and the summary."""
 
     def __init__(self, stream: TextIO, options: Options) -> None:
         self.stream, self.options, self.last = stream, options, 0.0

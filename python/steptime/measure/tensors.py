@@ -1,16 +1,16 @@
-"""The tensors of a case: random values (zeros would flatter the GPU), in the layout asked for."""
+"""The tensors of a case: random values (a GPU is faster on zeros), in a given layout."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Sequence
 
-# Ranks of Zipf's law that are counted one by one.
+# Number of first ranks of Zipf's law with exact weights.
 SINGLE_RANKS = 8
 
 
 class Maker:
-    """Makes tensors on the device that is measured."""
+    """Makes tensors on the measured device."""
 
     def __init__(self, torch: Any, device: str) -> None:
         self.torch = torch
@@ -21,7 +21,7 @@ class Maker:
         return self.torch.float32 if name == "tf32" else getattr(self.torch, name)
 
     def new(self, shape: Sequence[int], dtype: str = "float32", device: str = "") -> Any:
-        """Normal values; whole numbers from 1 to 100; booleans, half of them true."""
+        """A tensor of random values: normal floats, integers from 1 to 99, or booleans, half of them true."""
         torch, device, shape = self.torch, device or self.device, tuple(shape)
         if dtype == "bool":
             return torch.rand(shape, device=device) < 0.5
@@ -30,13 +30,13 @@ class Maker:
         return torch.randn(shape, dtype=self.type(dtype), device=device)
 
     def positive(self, shape: Sequence[int], dtype: str = "float32") -> Any:
-        """Values between 0.05 and 0.95 (whole numbers as `new`)."""
+        """A tensor of values between 0.05 and 0.95 (integers as in `new`)."""
         if dtype in ("int64", "int32", "bool", "uint8"):
             return self.new(shape, dtype)
         return self.torch.rand(tuple(shape), dtype=self.type(dtype), device=self.device).mul_(0.9).add_(0.05)
 
     def laid(self, shape: Sequence[int], dtype: str = "float32", layout: str = "plain") -> Any:
-        """`new` in a layout: plain, offset (starts one element late), transposed, sliced, channels_last."""
+        """A tensor as of `new`, in a layout: plain, offset (begins at the second element), transposed, sliced, channels_last."""
         shape = tuple(shape)
         if layout == "offset":
             count = 1
@@ -57,7 +57,7 @@ class Maker:
         return self.new((columns, rows), dtype).t() if transposed else self.new((rows, columns), dtype)
 
     def indices(self, shape: Sequence[int], high: int, spread: str = "uniform", dtype: str = "int64") -> Any:
-        """Row numbers below `high`: uniform, or `zipf:<s>` with the popular rows scattered, as `steptime_launch::Sampler` does."""
+        """Row numbers below `high`: uniform, or `zipf:<s>` with the frequent rows scattered, as in `steptime_launch::Sampler`."""
         torch = self.torch
         kind, _, exponent = spread.partition(":")
         if kind != "zipf":
@@ -67,10 +67,10 @@ class Maker:
         return scattered.to(self.type(dtype))
 
     def zipf_ranks(self, shape: Sequence[int], high: int, exponent: float) -> Any:
-        """Ranks from 0 below `high`, rank r in proportion to (r + 1)^-exponent.
+        """Random ranks from 0 below `high`, with probability of rank r in proportion to (r + 1)^-exponent.
 
-        The first ranks by their weights, the others by inverting the integral between the midpoints around them: the
-        frequencies that the predictions count with.
+        The first ranks have exact weights, the others those of the integral between the midpoints around them: the same
+        frequencies as in the predictions.
         """
         torch, singles = self.torch, min(SINGLE_RANKS, high)
         up_to = (torch.arange(1, singles + 1, device=self.device, dtype=torch.float64) ** -exponent).cumsum(0)
@@ -85,11 +85,11 @@ class Maker:
         return torch.where(wanted < counted, first, beyond).clamp_(0, high - 1)
 
     def grad(self, tensor: Any) -> Any:
-        """The tensor as one whose gradient is wanted."""
+        """The tensor with `requires_grad` set."""
         return tensor.requires_grad_(True)
 
     def backward(self, output: Any, inputs: Sequence[Any], grad: Any = None) -> Any:
-        """A function that runs the backward pass of `output`, as often as wanted."""
+        """A function that runs the backward pass of `output`, any number of times."""
         grads = None if grad is None and output.dim() == 0 else [grad if grad is not None else self.torch.randn_like(output)]
         autograd, inputs = self.torch.autograd.grad, list(inputs)
         return lambda: autograd([output], inputs, grads, retain_graph=True)

@@ -2,14 +2,14 @@
 
 >>> from steptime.operators import EmbeddingBags, gather, interaction  # doctest: +SKIP
 
-    library.py      the shared library: where it is, its functions and structures; needs no PyTorch
+    library.py      the shared library: its path, functions and structures; needs no PyTorch
     plans.py        handles of compiled kernels, and their numbers; needs no PyTorch
     ops.py          the ops `steptime::...` that PyTorch calls and its profiler shows
-    bags.py         EmbeddingBags: tables whose backward pass takes the optimizer's step
-    batches.py      what is wrong with lookups, and several batches as one
-    training.py     when tables take their step: once for all uses and passes of a step
+    bags.py         EmbeddingBags: tables whose backward pass runs the optimizer's step
+    batches.py      checks of lookups, and merging of batches
+    training.py     the time of a table's optimizer step: once for all uses and passes of a step
     scaling.py      gradients under torch.amp.GradScaler
-    state.py        what their optimizers keep, which is saved and moved with them
+    state.py        optimizer states, which are saved and moved with the tables
     functional.py   gather and interaction
     codec.py        rows of int8 and int4
 """
@@ -24,7 +24,7 @@ _HOME = {"EmbeddingBags": "bags", "gather": "functional", "interaction": "functi
 
 
 def __getattr__(name: str) -> Any:
-    """What needs PyTorch is imported when it is used: whoever only compiles kernels does without."""
+    """Imports names that need PyTorch on first use: compiling kernels works without PyTorch."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

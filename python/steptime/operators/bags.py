@@ -1,4 +1,4 @@
-"""Embedding bags over many tables: one launch forward; backward, the optimizer's step in the same pass."""
+"""Embedding bags over many tables: the forward pass is one launch; the backward pass includes the optimizer's step."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ STATE = "optimizer_state"  # its name in a state dict
 
 
 class EmbeddingBags(nn.Module):
-    """T tables of E_t rows and D_t columns, each sample's rows of each pooled, side by side in one output.
+    """Embedding bags over T tables of E_t rows and D_t columns; the pooled rows of all tables are concatenated in one output.
 
     rows: E of each table. dims: D of each table, or one number for all.
-    mode: "sum", "mean" or "max" (which is not trained).
-    optimizer: of "sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", with its usual settings and the
-        learning rate `lr`; None where nothing is trained. The backward pass takes its step: tables have no `.grad`, and
-        no other optimizer should have them. Its state is in `state_dict()`, the steps taken with it, and goes where the
-        module goes. A state dict of another optimizer is refused. Without an optimizer, saved states are passed over.
-    weight_decay, decay: "l2" adds `weight_decay` times the row to its gradient, "decoupled" shrinks the row by `lr` times
-        as much before the step. Only rows that were looked up decay.
-    dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer. It stays, whatever the module is
-        converted to.
-    index_dtype: torch.int32 or torch.int64, of indices and offsets.
-    include_last_offset: whether offsets end with the number of indices. False: as torch.nn.EmbeddingBag has them by default,
-        B for each table.
+    mode: "sum", "mean" or "max" ("max" cannot be trained).
+    optimizer: "sgd", "adagrad", "rowwise_adagrad", "adam" or "partial_rowwise_adam", with its usual settings and the learning
+        rate `lr`; None without training. The backward pass runs the optimizer's step: tables have no `.grad`, and must not be
+        given to another optimizer. The optimizer's state and step count are in `state_dict()` and move with the module. Loading a
+        state dict of another optimizer fails. Without an optimizer, saved states are ignored.
+    weight_decay, decay: "l2" adds `weight_decay` times the row to its gradient, "decoupled" shrinks the row by
+        `lr * weight_decay` times the row before the step. Only rows that were looked up decay.
+    dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer. Conversions of the module do not change it.
+    index_dtype: type of indices and offsets, torch.int32 or torch.int64.
+    include_last_offset: whether offsets end with the number of indices. With False, offsets are like the default of
+        torch.nn.EmbeddingBag: B for each table.
     debug: whether offsets and indices of each batch are checked, which waits for the GPU. Offsets of the first batch of each
-        shape are checked in any case.
-    lookups: most lookups of a batch, of all tables; longest: most of one table. Known, they save making a plan again for
-        a larger batch, and take fewer launches where no table has more than 8192. More than `longest` are an error that
-        `check` finds, and nothing is trained.
+        shape are always checked.
+    lookups: largest number of lookups of a batch over all tables; longest: largest number of one table. Given, they avoid new
+        plans for larger batches, and need fewer launches if no table has more than 8192 lookups. More than `longest` lookups
+        are an error that `check` reports, and nothing is trained.
 
-    Under torch.amp.GradScaler the scale is taken off the gradient, and a batch whose gradient overflowed takes no step; whether it
-    did is decided on the host, which waits for the GPU. The scaler is the one that scaled the loss, or `tables.scaler` where there
-    are several. Each backward pass takes a step, and a second one before the next step of the other optimizers raises: gradients
-    are added up over passes within `with tables.accumulating():`, for the step that the first pass after it takes.
+    Under torch.amp.GradScaler the gradient is unscaled, and a batch whose gradient overflowed is skipped; the host decides this and
+    waits for the GPU. The scaler is the one that scaled the loss, or `tables.scaler` if there are several. Each backward pass runs a
+    step, and a second pass before the next step of the other optimizers raises. Within `with tables.accumulating():`, passes only
+    accumulate gradients, and the first pass after it runs one step with all of them.
 
-    What batches of one size need is made when the first one comes, and kept. A step can be captured into a CUDA graph
-    once it has run; only one batch size should then be trained.
+    Plans for batches of one size are made at the first such batch, and kept. A step can be captured into a CUDA graph
+    after it has run once; then only one batch size should be trained.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class EmbeddingBags(nn.Module):
         self.register_load_state_dict_post_hook(_loaded)
         self.include_last_offset, self.debug, self._training = include_last_offset, debug, Training()
         self._checked: Set[torch.Size] = set()  # shapes of offsets
-        # Gradients reach the backward pass through this, for tables have none.
+        # Connects the output to autograd, since tables have no gradients.
         self._anchor = torch.empty(0, requires_grad=True)
         self._forget()
 
@@ -106,7 +105,7 @@ class EmbeddingBags(nn.Module):
         self._held = self._places()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *arguments: Any, **named: Any) -> EmbeddingBags:
-        """Moves tables and state, and converts neither."""
+        """Moves tables and state without converting their types."""
         self._note_steps()
 
         def move(tensor: Tensor) -> Tensor:
@@ -126,7 +125,7 @@ class EmbeddingBags(nn.Module):
         return [(tensor.device, tensor.data_ptr()) for tensor in self._tables() + ([] if kept is None else kept.of_tables())]
 
     def _note_steps(self) -> None:
-        """Writes the steps that the GPU has counted to where they are saved. Waits for the stream."""
+        """Copies the GPU's step count into the saved state. Waits for the stream."""
         kept = self._kept()
         if kept is not None and self._latest is not None and self.optimizer in COUNTING:
             with ops.on_device(self._latest.ordinal):
@@ -158,7 +157,7 @@ class EmbeddingBags(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Without plans, which are this process's and these tables'."""
+        """The module without plans, which are valid only in this process and for these tables."""
         self._note_steps()
         state = dict(self.__dict__)
         state.update(_forward_plans={}, _backward_plans={}, _latest=None)
@@ -166,7 +165,7 @@ class EmbeddingBags(nn.Module):
 
     @property
     def lr(self) -> float:
-        """The learning rate. Setting it counts from the current stream's next step on, and waits for nothing."""
+        """Learning rate. A new value takes effect with the current stream's next step; setting it does not wait."""
         return self._lr
 
     @lr.setter
@@ -178,7 +177,7 @@ class EmbeddingBags(nn.Module):
 
     @property
     def weight_decay(self) -> float:
-        """The weight decay. Setting it counts from the current stream's next step on, and waits for nothing."""
+        """Weight decay. A new value takes effect with the current stream's next step; setting it does not wait."""
         return self._weight_decay
 
     @weight_decay.setter
@@ -191,9 +190,9 @@ class EmbeddingBags(nn.Module):
     def forward(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> Tensor:
         """Pools a batch. Returns [B, D_0 + D_1 + ...] of float32.
 
-        indices: [N], table after table. offsets: [T * B + 1], one run over all tables: bag b of table t has the indices
-        from offset t * B + b to the next; without the last where `include_last_offset` is False. weights: [N] of float32 that rows are multiplied by, without a gradient.
-        An index out of range gives zeros, and `check` finds it.
+        indices: [N], table after table. offsets: [T * B + 1], increasing over all tables: bag b of table t has the indices
+        from offset t * B + b to the next; without the last offset if `include_last_offset` is False. weights: [N] factors of the
+        rows, float32, without a gradient. An index out of range gives zeros, and `check` reports it.
         """
         if weights is not None and weights.requires_grad:
             raise OperatorError("per-sample weights get no gradient: pass weights.detach()")
@@ -203,7 +202,7 @@ class EmbeddingBags(nn.Module):
         return self._pool(indices, offsets, weights)
 
     def check(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> None:
-        """Waits for the GPU and raises what was wrong with the last batch, which must be this one."""
+        """Waits for the GPU and raises errors of the last batch, which must be this one."""
         offsets = self._whole(indices, offsets)
         of = self._bags(indices, offsets, weights)
         plan = self._forward_plans.get(_key(of))
@@ -219,7 +218,7 @@ class EmbeddingBags(nn.Module):
 
     @property
     def scaler(self) -> Any:
-        """The torch.amp.GradScaler that scales the loss; None: the one that has scaled one since its last update."""
+        """The torch.amp.GradScaler that scales the loss; None for the one that has scaled a loss since its last update."""
         return self._training.scaler
 
     @scaler.setter
@@ -227,15 +226,15 @@ class EmbeddingBags(nn.Module):
         self._training.scaler = scaler
 
     def accumulating(self) -> ContextManager[None]:
-        """Within, backward passes take no step: they keep their lookups and gradients. The first pass after it takes one step with all."""
+        """Context in which backward passes keep lookups and gradients without a step. The first pass after it runs one step with all."""
         return self._training.accumulating()
 
     def next_step(self) -> None:
-        """Begins a step, and forgets gradients that were kept: for loops in which no optimizer of torch.optim takes one."""
+        """Begins a new step and drops kept gradients: for loops without an optimizer of torch.optim."""
         self._training.next_step()
 
     def _whole(self, indices: Tensor, offsets: Tensor) -> Tensor:
-        """Offsets with the last, checked as far as is asked for: on the first batch of a shape, or each."""
+        """Offsets including the last one; checked on the first batch of a shape, and on every batch with `debug`."""
         check_kinds(indices, offsets, ops.INDEX_TYPES[self.index_bits])
         offsets = with_last(indices, offsets, len(self.rows), self.include_last_offset)
         if (self.debug or offsets.shape not in self._checked) and not (offsets.is_cuda and torch.cuda.is_current_stream_capturing()):
@@ -266,7 +265,7 @@ class EmbeddingBags(nn.Module):
         return plan
 
     def _backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> BackwardPlan:
-        """One for as many lookups, counting on from the last step. All work on the same state."""
+        """A plan for at least this number of lookups, with the step count of the last step. All plans share the same state."""
         key = ((offsets.shape[0] - 1) // len(self.rows), weights is not None)
         plan, count = self._backward_plans.get(key), indices.shape[0]
         if plan is not None and count <= plan.of.lookups and plan is self._latest:
@@ -288,7 +287,7 @@ class EmbeddingBags(nn.Module):
 
     def _new_backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor], room: int, stream: int) -> BackwardPlan:
         if torch.cuda.is_current_stream_capturing():
-            raise OperatorError("the first step with batches of a size cannot be captured: run one before")
+            raise OperatorError("the first step with a new batch size cannot be captured: run one step before the capture")
         assert self.optimizer is not None, "a backward pass is planned for tables that have an optimizer"
         of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
         of = Bags(of.rows, of.dims, of.bags, room, of.element, of.index_bits, of.weighted, of.mode)
@@ -312,18 +311,18 @@ class EmbeddingBags(nn.Module):
         return [table.data_ptr() for table in self._tables()]
 
     def extra_repr(self) -> str:
-        """For printing."""
+        """Text in the printed form of the module."""
         widths = self.dims[0] if len(set(self.dims)) == 1 else list(self.dims)
         return f"{len(self.rows)} tables, {sum(self.rows)} rows, dims={widths}, mode={self.mode}, dtype={self.dtype}, optimizer={self.optimizer}"
 
 
 def _of(what: str, given: Any, known: Sequence[str]) -> None:
     if given not in known:
-        raise OperatorError(f"{what} is {given!r}: choose of {', '.join(known)}")
+        raise OperatorError(f"{what} is {given!r}: choose one of {', '.join(known)}")
 
 
 def _loaded(module: EmbeddingBags, _incompatible: Any) -> None:
-    """Goes on from a state dict that was loaded: in place, so that plans and captured graphs stay; else with new plans."""
+    """Applies a loaded state dict: in place, so that plans and captured graphs stay valid, or with new plans if tables have moved."""
     if module._places() != module._held:
         module._forget()
     plan, kept = module._latest, module._kept()
@@ -337,7 +336,7 @@ def _key(of: Bags) -> Any:
 
 
 class _Pool(torch.autograd.Function):
-    """The forward pass; the backward pass trains the tables and has no gradient to give."""
+    """Autograd function of the module; its backward pass trains the tables and returns no gradients."""
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, module: EmbeddingBags, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> Tensor:

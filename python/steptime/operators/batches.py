@@ -1,4 +1,4 @@
-"""Batches of lookups: what is wrong with them, and several of them as one."""
+"""Batches of lookups: checks, and merging."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steptime.operators.library import OperatorError
 
 @dataclass
 class Batch:
-    """Lookups with the gradient of their bags: [B, D_0 + D_1 + ...] of float32."""
+    """Lookups, and the gradient of their bags: [B, D_0 + D_1 + ...] of float32."""
 
     gradient: Tensor
     indices: Tensor
@@ -22,20 +22,20 @@ class Batch:
 
 
 def check_kinds(indices: Tensor, offsets: Tensor, kind: torch.dtype) -> None:
-    """Raises where indices or offsets are of another type than the tables take, with the conversion."""
+    """Raises OperatorError if indices or offsets do not have the type of the tables; the message has the conversion."""
     for what, tensor in (("indices", indices), ("offsets", offsets)):
         if tensor.dtype != kind:
             raise OperatorError(
                 f"{what} are {tensor.dtype} and these tables take {kind}: pass {what}.to({kind}), or make the module with index_dtype={tensor.dtype}"
-                + ("" if indices.dtype == offsets.dtype else ", which both are of then")
+                + ("" if indices.dtype == offsets.dtype else ", for both of them")
             )
 
 
 def with_last(indices: Tensor, offsets: Tensor, tables: int, has_last: bool) -> Tensor:
-    """Offsets that end with the number of indices: [T * B + 1]. Raises where they are not so many for each table."""
+    """Offsets that end with the number of indices: [T * B + 1]. Raises OperatorError if tables differ in their number of offsets."""
     if not has_last:
         if offsets.shape[0] % tables:
-            raise OperatorError(f"{offsets.shape[0]} offsets for {tables} tables without the last: give as many for each, B * {tables}")
+            raise OperatorError(f"{offsets.shape[0]} offsets for {tables} tables without the last: give the same number for each table, B * {tables}")
         return torch.cat([offsets, offsets.new_full((1,), indices.shape[0])])
     if offsets.dim() == 1 and (offsets.shape[0] - 1) % tables:
         raise OperatorError(
@@ -46,7 +46,7 @@ def with_last(indices: Tensor, offsets: Tensor, tables: int, has_last: bool) -> 
 
 
 def check_offsets(indices: Tensor, offsets: Tensor) -> None:
-    """Raises where offsets do not cut all indices into bags one after the other. Waits for the GPU."""
+    """Raises OperatorError unless offsets divide all indices into consecutive bags. Waits for the GPU."""
     first, least, last = torch.stack([offsets[0], offsets.diff().min() if offsets.shape[0] > 1 else offsets[0], offsets[-1]]).tolist()
     if last != indices.shape[0]:
         raise OperatorError(
@@ -58,17 +58,17 @@ def check_offsets(indices: Tensor, offsets: Tensor) -> None:
 
 
 def check_rows(indices: Tensor, offsets: Tensor, rows: Sequence[int]) -> None:
-    """Raises where an index is no row of its table. Waits for the GPU."""
+    """Raises OperatorError if an index is out of range of its table. Waits for the GPU."""
     table_of = _tables_of(indices, offsets, len(rows))[0]
     wrong = (indices < 0) | (indices >= torch.tensor(rows, device=indices.device)[table_of])
     if bool(wrong.any()):
         at = int(wrong.nonzero()[0])
         table = int(table_of[at])
-        raise OperatorError(f"index {int(indices[at])} at {at} is no row of table {table}, which has {rows[table]}")
+        raise OperatorError(f"index {int(indices[at])} at {at} is out of range of table {table}, which has {rows[table]} rows")
 
 
 def merged(batches: List[Batch], tables: int) -> Batch:
-    """Several batches as one with all of their bags, table after table. Waits for nothing."""
+    """Merges batches into one with all of their bags, table after table. Does not wait for the GPU."""
     if len(batches) == 1:
         return batches[0]
     lengths = torch.cat([batch.offsets.diff().view(tables, -1) for batch in batches], 1)
@@ -90,7 +90,7 @@ def merged(batches: List[Batch], tables: int) -> Batch:
 
 
 def _tables_of(indices: Tensor, offsets: Tensor, tables: int) -> Tuple[Tensor, Tensor]:
-    """The table of each index, and where each table's indices begin."""
+    """Table number of each index, and position of each table's first index."""
     bounds = offsets[:: (offsets.shape[0] - 1) // tables].long() if offsets.shape[0] > 1 else offsets.new_zeros(tables + 1).long()
     numbers = torch.arange(tables, device=indices.device)
     return numbers.repeat_interleave(bounds.diff(), output_size=indices.shape[0]), bounds[:-1]

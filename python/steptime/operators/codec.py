@@ -1,4 +1,4 @@
-"""Rows of int8 and int4 behind an f16 scale and bias each, for lookups without training."""
+"""Quantized rows of int8 and int4 with an f16 scale and bias each, for lookups without training."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from steptime.operators.plans import SCALE_BYTES
 
 
 def quantize(table: Tensor, bits: int) -> Tensor:
-    """A table [E, D] of floats as uint8 [E, 4 + D] (8 bits) or [E, 4 + D / 2] (4 bits, D even).
+    """Quantizes a table [E, D] of floats to uint8 [E, 4 + D] (8 bits) or [E, 4 + D / 2] (4 bits, D even).
 
-    Each row begins with its scale and its bias, f16 both; a value is `scale * q + bias`. Of two values in a byte the
-    one of the even column is in the lower half. Between a row's smallest and largest value all steps are equally wide.
+    Each row begins with its scale and its bias, both f16; a value is `scale * q + bias`. In a byte with two values, the
+    value of the even column is in the lower half. The levels are evenly spaced between a row's smallest and largest value.
     """
     if bits not in (4, 8) or table.dim() != 2 or (bits == 4 and table.shape[1] % 2):
         raise OperatorError(f"{list(table.shape)} cannot be quantized to {bits} bits: give two dimensions and 8 bits, or 4 and an even D")
@@ -31,7 +31,7 @@ def quantize(table: Tensor, bits: int) -> Tensor:
 
 
 def dequantize(rows: Tensor, bits: int) -> Tensor:
-    """The values [E, D] of a table that `quantize` made."""
+    """Returns the values [E, D] of a table that `quantize` made."""
     scale, bias = rows[:, :SCALE_BYTES].contiguous().view(torch.float16).float().split(1, 1)
     values = rows[:, SCALE_BYTES:]
     if bits == 4:

@@ -16,7 +16,7 @@ _plans = Cache()
 
 
 def ordinal_of(tensor: Tensor) -> int:
-    """The number of the tensor's GPU."""
+    """Index of the tensor's GPU."""
     if tensor.device.type != "cuda":
         raise OperatorError(f"a tensor is on {tensor.device}, but steptime's operators run on an NVIDIA GPU: move it there with .to('cuda')")
     index: int = tensor.device.index
@@ -25,16 +25,16 @@ def ordinal_of(tensor: Tensor) -> int:
 
 @lru_cache(maxsize=1024)
 def planned_slice(ordinal: int, rows: int, dim: int, lookups: int) -> int:
-    """The slice that the planner expects to be fastest for uniform indices; 0: whole rows."""
+    """Slice that the planner expects to be fastest for uniform indices, in bytes; 0 for whole rows."""
     return load().choose_slice(ordinal, rows, dim, lookups)
 
 
 def gather(table: Tensor, indices: Tensor, slice: Optional[int] = None) -> Tensor:
-    """Rows of a table, one for each index: `table[indices]`, in the order of reading that keeps most of it in the cache.
+    """Gathers rows of a table, one for each index: `table[indices]`, read in an order that uses the cache well.
 
     table: [E, D] of float32. indices: int64 of any shape. slice: bytes of a row that are read at a time for all indices,
     0 for whole rows; chosen from the sizes if not given. Returns [*indices.shape, D]; an index out of range gives zeros.
-    The gradient is dense and the same in each run.
+    The gradient is dense and deterministic.
     """
     if table.dim() != 2 or table.dtype != torch.float32:
         raise OperatorError(f"the table is {table.dtype} {list(table.shape)}: give two dimensions of torch.float32")
@@ -73,7 +73,7 @@ class _Gather(torch.autograd.Function):
 
 
 def interaction(vectors: Tensor) -> Tensor:
-    """Dot products of each sample's vectors in pairs, behind the first vector, as DLRM has them.
+    """Dot interaction of DLRM: the first vector of each sample, followed by the dot products of its vectors in pairs.
 
     vectors: [B, F, D] of float32, the dense one of each sample first. Returns [B, D + F (F - 1) / 2]: the first vector,
     then the products of vector i with j < i, row by row.

@@ -1,4 +1,4 @@
-"""The shared library behind the operators: where it is, its functions, its structures. Addresses are numbers here."""
+"""The shared library of the operators: its path, functions and structures. Addresses are plain integers here."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HANDLE, SIZE, ADDRESS, INT, FLOAT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_u
 
 
 class OperatorError(Error, RuntimeError):
-    """An operator cannot do what it is asked for; the message says what to change."""
+    """An operator cannot run with these arguments; the message has the remedy."""
 
 
 class GpuTables(ctypes.Structure):
-    """Tables of one element type, as the C ABI has them."""
+    """Tables of one element type, as a structure of the C ABI."""
 
     _fields_ = [("count", SIZE), ("data", HANDLE), ("rows", HANDLE), ("dims", HANDLE), ("pitches", HANDLE), ("element", INT)]
 
@@ -35,13 +35,13 @@ class GpuTables(ctypes.Structure):
 
 
 class GpuSizes(ctypes.Structure):
-    """What bags are compiled for, as the C ABI has it. `bits` are those of an index."""
+    """Sizes for which bags are compiled, as a structure of the C ABI. `bits` is the width of an index."""
 
     _fields_ = [("bags", SIZE), ("lookups", SIZE), ("stride", SIZE), ("bits", INT), ("weighted", INT), ("mode", INT)]
 
 
 class GpuStates(ctypes.Structure):
-    """What an optimizer keeps for each table, as the C ABI has it."""
+    """Optimizer state of each table, as a structure of the C ABI."""
 
     _fields_ = [("data", HANDLE), ("floats", HANDLE)]
 
@@ -55,12 +55,12 @@ class GpuStates(ctypes.Structure):
 
 
 class GpuLookups(ctypes.Structure):
-    """Where lookups are, as the C ABI has it."""
+    """Addresses of lookups, as a structure of the C ABI."""
 
     _fields_ = [("lookups", SIZE), ("indices", ADDRESS), ("offsets", ADDRESS), ("weights", ADDRESS)]
 
 
-# Functions that make a handle, or return 0 for success, and what they take.
+# Argument types of functions: MAKERS return a handle, CALLS return 0 for success.
 MAKERS: Dict[str, List[Any]] = {
     "steptime_gpu_open": [SIZE],
     "steptime_gpu_bag_new": [HANDLE, HANDLE, HANDLE],
@@ -88,18 +88,18 @@ FREES = ["steptime_gpu_bag_free", "steptime_gpu_backward_free", "steptime_gpu_ga
 
 
 def whole(path: Path) -> None:
-    """Fails where the file ends before its section headers, which come last: loading it would end the process."""
+    """Raises OSError if the file ends before its section headers, which come last: loading it would crash the process."""
     with open(path, "rb") as file:
         head, size = file.read(64), os.fstat(file.fileno()).st_size
     if len(head) < 64 or head[:4] != b"\x7fELF":
-        raise OSError("no shared library")
+        raise OSError("not a shared library")
     start, entry, count = int.from_bytes(head[40:48], "little"), int.from_bytes(head[58:60], "little"), int.from_bytes(head[60:62], "little")
     if start + entry * count > size:
-        raise OSError("it is cut short")
+        raise OSError("it is truncated")
 
 
 class Library:
-    """The loaded library, with failures as exceptions."""
+    """The loaded library; failures are raised as exceptions."""
 
     def __init__(self, path: Union[str, Path]) -> None:
         self.path = Path(path)
@@ -121,33 +121,33 @@ class Library:
         self._error.restype = ctypes.c_char_p
 
     def __getattr__(self, name: str) -> Any:
-        """Functions of the library, which `_declare` sets: this is for what is none of them."""
+        """Raises AttributeError for names that are not functions of the library; `_declare` sets those."""
         raise AttributeError(f"{self.path} has no function {name}")
 
     def failure(self) -> OperatorError:
-        """What was wrong with this thread's last call."""
+        """The error of this thread's last call, as an exception."""
         return OperatorError(self._error().decode(errors="replace"))
 
     def new(self, name: str, *arguments: Any) -> int:
-        """A handle that is not null; the name without `steptime_gpu_`."""
+        """Calls a maker, named without `steptime_gpu_`, and returns its handle. Raises OperatorError on failure."""
         handle: int = getattr(self, name)(*arguments)
         if not handle:
             raise self.failure()
         return handle
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function, the name without `steptime_gpu_`, and raises what it failed with."""
+        """Calls a function, named without `steptime_gpu_`. Raises OperatorError on failure."""
         if getattr(self, name)(*arguments):
             raise self.failure()
 
     def gpu(self, ordinal: int) -> int:
-        """The GPU of this number, opened once."""
+        """Handle of a GPU by its index; each GPU is opened once."""
         if ordinal not in self._gpus:
             self._gpus[ordinal] = self.new("open", ordinal)
         return self._gpus[ordinal]
 
     def choose_slice(self, ordinal: int, rows: int, dim: int, lookups: int, zipf: float = 0.0) -> int:
-        """The bytes of a row in a slice for which a gather is expected to take the least time; 0: row order."""
+        """Slice size in bytes for which a gather is expected to be fastest; 0 for whole rows."""
         out = ctypes.c_int64()
         self.call("gather_slice", self.gpu(ordinal), rows, dim, lookups, zipf, ctypes.addressof(out))
         return out.value
@@ -157,8 +157,8 @@ _loaded: Optional[Library] = None
 
 
 def find(path: Union[str, Path, None] = None) -> Optional[Path]:
-    """Where the library is: as told, else as the environment says, else beside this package, or in its native half;
-    None if nowhere."""
+    """Path of the library: `path`, else the environment variable, else next to this package or in its native half;
+    None if not found."""
     here = Path(__file__).resolve().parent
     told = path or os.environ.get(VARIABLE)
     places = [Path(told)] if told else [here / NAME, here.parent / NAME, *sorted(here.parent.glob("_core*.so"))]
@@ -166,15 +166,15 @@ def find(path: Union[str, Path, None] = None) -> Optional[Path]:
 
 
 def available() -> bool:
-    """Whether the library is there."""
+    """Whether the library is loaded or can be found."""
     return _loaded is not None or find() is not None
 
 
 def load(path: Union[str, Path, None] = None) -> Library:
-    """The library, loaded once for the process. `path` says where it is; else `STEPTIME_CUDA_LIBRARY` does, or it lies
-    beside this package.
+    """Loads the library once per process, from `path`, else from `STEPTIME_CUDA_LIBRARY`, else from next to this package or its
+    native half.
 
-    Raises OperatorError where it is not there, cannot be loaded, or another one was loaded before.
+    Raises OperatorError if it is not found, cannot be loaded, or another one was loaded before.
     """
     global _loaded
     if _loaded is None:

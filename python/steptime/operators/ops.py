@@ -1,8 +1,8 @@
-"""The ops `steptime::...`, as PyTorch's dispatcher calls them and its profiler shows them.
+"""The ops `steptime::...`, which PyTorch's dispatcher calls and its profiler shows.
 
-Kernels start on the calling thread's current stream, inside of the op. `plan` is the number of a plan, which its maker
-keeps: it says nothing about the work. Nothing is waited for, and once a plan was used, its op can be captured into a CUDA
-graph.
+Kernels are launched on the calling thread's current stream, inside the op. `plan` is the number of a plan, which the caller
+keeps alive; it does not describe the work. Ops do not wait for the GPU, and can be captured into a CUDA graph after the plan's
+first use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ plans.settle = _settle
 
 
 def on_device(ordinal: int) -> Any:
-    """A context in which this GPU is the current one, for launches make it so."""
+    """A context in which this GPU is the current device; launches would otherwise change the current device."""
     return torch.cuda.device(ordinal)
 
 
@@ -60,7 +60,7 @@ def launch(plan: plans.Plan, function: Callable[..., int], *arguments: Any) -> N
 
 
 def floats(what: str, tensor: Tensor, ordinal: int, *shape: int) -> None:
-    """Fails unless these are so many floats side by side on this GPU; -1 is any number."""
+    """Raises OperatorError unless the tensor is contiguous float32 of this shape on this GPU; -1 matches any size."""
     fits = tensor.dim() == len(shape) and all(wanted in (-1, found) for wanted, found in zip(shape, tensor.shape))
     if not fits or tensor.dtype != torch.float32 or not tensor.is_contiguous() or tensor.device.index != ordinal:
         wanted = " x ".join("any" if each < 0 else str(each) for each in shape)
@@ -71,7 +71,7 @@ def floats(what: str, tensor: Tensor, ordinal: int, *shape: int) -> None:
 
 
 def lookups_of(plan: Any, tables: List[Tensor], indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> GpuLookups:
-    """The lookups for the C ABI, where they and the tables are what the plan was made for."""
+    """The lookups for the C ABI. Raises OperatorError if they or the tables do not match the plan."""
     of = plan.of
     if [table.data_ptr() for table in tables] != plan.addresses:
         raise OperatorError("these are not the tables that the plan was made for: make a plan for them")
@@ -154,7 +154,7 @@ def interaction_backward(grad: Tensor, vectors: Tensor, plan: int) -> Tensor:
     return out
 
 
-# Shapes alone, for tensors without data. -----------------------------------------------------------------------------
+# Shape functions, for tensors without data. --------------------------------------------------------------------------
 
 
 def _columns(table: Tensor, bits: int) -> int:
@@ -207,4 +207,4 @@ def _register() -> torch.library.Library:
     return library
 
 
-_LIBRARY = _register()  # ops are there as long as this is
+_LIBRARY = _register()  # ops are registered as long as this object exists

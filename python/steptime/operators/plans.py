@@ -1,7 +1,7 @@
-"""Handles of compiled kernels, known to ops by their numbers. Tensors are addresses here; whoever makes a plan keeps them.
+"""Handles of compiled kernels, known to ops by their numbers. Tensors are addresses here; the caller keeps them alive.
 
-A plan is made for shapes, types and the tables' places, which takes a compiler the first time (the result is kept on
-disk) and milliseconds afterwards. It lives as long as somebody holds it.
+A plan is made for shapes, types and addresses of tables. The first time, this compiles kernels, which are cached on disk; later it
+takes milliseconds. A plan lives as long as a reference to it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from steptime.operators.library import GpuLookups, GpuSizes, GpuStates, GpuTable
 ELEMENTS = ("float32", "float16", "bfloat16", "int8", "int4")
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "int4": 4}
 OPTIMIZERS = ("sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam")
-COUNTING = ("adam", "partial_rowwise_adam")  # optimizers whose steps depend on how many came before
+COUNTING = ("adam", "partial_rowwise_adam")  # optimizers whose steps depend on the number of earlier steps
 DECAYS = ("l2", "decoupled")
 MODES = ("sum", "mean", "max")  # by PyTorch's numbers
 SCALE_BYTES = 4  # an f16 scale and an f16 bias before the values of an int8 or int4 row
 
 
 def pitch(element: str, dim: int) -> int:
-    """Bytes of a row of `dim` columns."""
+    """Size in bytes of a row of `dim` columns."""
     bits = BITS[element]
     return dim * bits // 8 if bits >= 16 else SCALE_BYTES + (dim * bits + 7) // 8
 
 
 def state_pitch(optimizer: str, dim: int) -> int:
-    """Floats that an optimizer keeps for a row of `dim` columns, padded as kernels want them."""
+    """Number of floats of an optimizer's state for a row of `dim` columns, padded as kernels require."""
     width = {"sgd": 0, "adagrad": dim, "rowwise_adagrad": 1, "adam": 2 * dim, "partial_rowwise_adam": dim + 1}[optimizer]
     if width < 2:
         return width
@@ -43,10 +43,10 @@ def state_pitch(optimizer: str, dim: int) -> int:
 
 @dataclass(frozen=True)
 class Bags:
-    """Tables and the lookups of a batch: what bags are compiled for.
+    """Tables and the lookups of a batch, for which bags are compiled.
 
-    rows, dims: E and D of each table. bags: B of each table. lookups: N of all tables, about (of a backward pass, at
-    most). mode: 0 sum, 1 mean, 2 max.
+    rows, dims: E and D of each table. bags: B of each table. lookups: approximate N of all tables (an upper limit for a
+    backward pass). mode: 0 sum, 1 mean, 2 max.
     """
 
     rows: Tuple[int, ...]
@@ -63,12 +63,12 @@ class Bags:
         return sum(self.dims)
 
     def tables(self, addresses: Sequence[int]) -> GpuTables:
-        """For the C ABI, with rows side by side in memory."""
+        """The tables for the C ABI, with contiguous rows."""
         pitches = [pitch(self.element, dim) for dim in self.dims]
         return GpuTables.of(addresses, self.rows, self.dims, pitches, ELEMENTS.index(self.element))
 
     def sizes(self) -> GpuSizes:
-        """For the C ABI, with rows of the output side by side."""
+        """The sizes for the C ABI, with contiguous rows of the output."""
         return GpuSizes(self.bags, self.lookups, self.columns, self.index_bits, self.weighted, self.mode)
 
 
@@ -77,7 +77,7 @@ _numbers = itertools.count(1)
 
 
 def settle(ordinal: int) -> None:
-    """Waits before a handle is freed whose kernels may be under way; replaced by whoever launches kernels."""
+    """Waits for running kernels before a handle is freed; `ops` replaces this function."""
 
 
 def _release(free: Callable[[int], None], handle: int, ordinal: int) -> None:
@@ -86,7 +86,7 @@ def _release(free: Callable[[int], None], handle: int, ordinal: int) -> None:
 
 
 class Plan:
-    """A handle; `number` is what ops know it by."""
+    """A handle with the `number` by which ops refer to it."""
 
     kind = ""
 
@@ -96,11 +96,11 @@ class Plan:
         PLANS[self.number] = self
         free = getattr(library, f"{self.kind}_free")
         self.close = weakref.finalize(self, _release, free, handle, ordinal)
-        self.close.atexit = False  # the driver may be gone by then, and takes the memory back anyway
+        self.close.atexit = False  # the driver may be unloaded by then, and frees the memory anyway
 
 
 def find(number: int, kind: Any) -> Any:
-    """The plan of this number."""
+    """The plan with this number. Raises OperatorError if there is none of this kind."""
     plan = PLANS.get(number)
     if type(plan) is not kind:
         what = "there is no plan" if plan is None else f"a plan for {plan.kind} has the number"
@@ -109,7 +109,7 @@ def find(number: int, kind: Any) -> Any:
 
 
 class BagPlan(Plan):
-    """A forward pass over tables at these addresses."""
+    """Plan of a forward pass over tables at these addresses."""
 
     kind = "bag"
 
@@ -121,15 +121,16 @@ class BagPlan(Plan):
         self.forward = library.bag_forward
 
     def check(self, stream: int, lookups: GpuLookups) -> None:
-        """Waits, and raises what was wrong with the lookups pooled last, which must be these."""
+        """Waits, and raises errors of the last forward pass, which must have had these lookups."""
         self.library.call("bag_check", self.handle, stream, ctypes.addressof(lookups))
 
 
 class BackwardPlan(Plan):
-    """A backward pass with the optimizer in it, over tables at these addresses.
+    """Plan of a backward pass with the optimizer's step, over tables at these addresses.
 
-    states: where the state of each table is; without, it is the plan's own. The steps taken are counted by the plan.
-    longest: most lookups of one table, all where not given. Tables of at most 8192 are grouped by one launch.
+    states: addresses of the states of the tables; None for states owned by the plan. The plan counts the steps.
+    longest: largest number of lookups of one table; by default that of all tables. Tables of at most 8192 lookups are grouped by
+        one launch.
     """
 
     kind = "backward"
@@ -158,30 +159,30 @@ class BackwardPlan(Plan):
         self.group, self.step = library.backward_group, library.backward_step
 
     def set_lr(self, stream: int, lr: float) -> None:
-        """Of the steps that the stream takes from now on. Waits for nothing."""
+        """Sets the learning rate of the stream's later steps. Does not wait."""
         self.library.call("backward_set_learning_rate", self.handle, stream, lr)
 
     def set_decay(self, stream: int, decay: float, kind: str) -> None:
-        """Weight decay of the steps that the stream takes from now on, of a kind of `DECAYS`. Waits for nothing."""
+        """Sets weight decay, of a kind in `DECAYS`, of the stream's later steps. Does not wait."""
         self.library.call("backward_set_decay", self.handle, stream, decay, DECAYS.index(kind))
 
     def steps(self, stream: int) -> int:
-        """How many steps were taken; 0 where the optimizer does not count. Waits for the stream."""
+        """Number of steps so far; 0 if the optimizer does not count them. Waits for the stream."""
         steps = ctypes.c_uint64()
         self.library.call("backward_steps", self.handle, stream, ctypes.addressof(steps))
         return steps.value
 
     def set_steps(self, stream: int, steps: int) -> None:
-        """Counts on from so many steps. Waits for the stream."""
+        """Sets the number of steps so far. Waits for the stream."""
         self.library.call("backward_set_steps", self.handle, stream, steps)
 
     def check(self, stream: int, lookups: GpuLookups) -> None:
-        """Waits, and raises what was wrong with the lookups of the last step, which must be these."""
+        """Waits, and raises errors of the last step, which must have had these lookups."""
         self.library.call("backward_check", self.handle, stream, ctypes.addressof(lookups))
 
 
 class GatherPlan(Plan):
-    """Rows of the f32 table at this address, with 64-bit indices. slice: bytes of a row at a time, 0 for whole rows."""
+    """Plan of a gather from the f32 table at this address, with 64-bit indices. slice: bytes of a row at a time, 0 for whole rows."""
 
     kind = "gather"
 
@@ -193,12 +194,12 @@ class GatherPlan(Plan):
         self.run = library.gather
 
     def check(self, stream: int, lookups: int, indices: int) -> None:
-        """Waits, and raises which of the indices gathered last, which must be these, is out of range."""
+        """Waits, and raises an error if an index of the last gather, which must have had these indices, is out of range."""
         self.library.call("gather_check", self.handle, stream, lookups, indices)
 
 
 class InteractionPlan(Plan):
-    """Dot interaction of `features` vectors of `dim` floats a sample."""
+    """Plan of a dot interaction of `features` vectors of `dim` floats per sample."""
 
     kind = "interaction"
 
@@ -210,14 +211,14 @@ class InteractionPlan(Plan):
 
 
 class Cache:
-    """Plans of functions by what they were made for, the most recently used ones."""
+    """Least-recently-used cache of plans, by key."""
 
     def __init__(self, most: int = 64) -> None:
         self.most = most
         self.plans: Dict[Any, Any] = {}
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The plan of this key, made if there is none."""
+        """The plan of this key; made if it is not cached."""
         plan = self.plans.pop(key, None)
         if plan is None:
             plan = make()

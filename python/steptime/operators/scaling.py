@@ -1,9 +1,8 @@
-"""Gradients under `torch.amp.GradScaler`: the scale is taken off, and one that overflowed takes no step.
+"""Gradients under `torch.amp.GradScaler`: they are unscaled, and those that overflowed are skipped.
 
-Tables take their step inside of the backward pass, so the scale must be known there, and not in `scaler.step`. Which
-scaler has scaled the loss is known from its `scale`, which is watched from the first module that is trained on; a module
-with a `scaler` of its own takes that one. Overflow is checked in the gradient of the tables, as fused optimizers check
-theirs, and noted where `scaler.update` looks for it.
+Tables run their step inside the backward pass, so the scale must be known there, not in `scaler.step`. Calls of `scaler.scale` are
+observed after the first training of a module, to find the scaler of the loss; a module with its own `scaler` uses that one.
+Overflow is checked in the gradient of the tables, as in fused optimizers, and noted where `scaler.update` reads it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _updated: List[Callable[[], None]] = []  # called after each update
 
 
 def watch(updated: Callable[[], None]) -> None:
-    """Watches scalers from now on, and calls this after each update."""
+    """Observes all scalers from now on, and calls `updated` after each of their updates."""
     scaler = torch.amp.GradScaler
     if not _updated:
         scaler.scale = _around(scaler.scale, _has_scaled)
@@ -53,25 +52,26 @@ def _is_updated(scaler: Any) -> None:
 
 
 def in_use(own: Optional[Any]) -> Optional[Any]:
-    """The scaler whose scale is in a gradient: a module's own, else the one that has scaled since its last update."""
+    """The scaler that scaled a gradient: a module's own, else the one that has scaled a loss since its last update."""
     if own is not None:
         return own if own.is_enabled() else None
     scalers = list(_in_use)
     if len(scalers) > 1:
-        raise OperatorError(f"{len(scalers)} GradScalers are in use: say which of them scales the loss of these tables, by tables.scaler = scaler")
+        raise OperatorError(f"{len(scalers)} GradScalers are in use: set the one that scales the loss of these tables, tables.scaler = scaler")
     return scalers[0] if scalers else None
 
 
 def unscaled(gradient: Tensor, scaler: Any, owner: Any) -> Tuple[Tensor, Tensor]:
-    """The gradient without the scale, and whether there are infinities or NaNs in it, [1] of 0 or 1: noted for `scaler.update`.
+    """Returns the unscaled gradient, and whether it has infinities or NaNs, as a tensor [1] of 0 or 1. Notes it for `scaler.update`.
 
-    Raises where the scaler has scaled nothing yet, or a CUDA graph is captured: whether a step is taken is decided on the host.
+    Raises OperatorError if the scaler has not scaled a loss yet, or during the capture of a CUDA graph: the host decides whether a step
+    is skipped.
     """
     if gradient.is_cuda and torch.cuda.is_current_stream_capturing():
-        raise OperatorError("whether a scaled gradient takes a step is decided on the host: capture steps without a GradScaler, as in bfloat16")
+        raise OperatorError("the host decides whether a scaled gradient takes a step: capture steps without a GradScaler, for example in bfloat16")
     scale = scaler._scale
     if scale is None:
-        raise OperatorError("the scaler of these tables has scaled no loss yet: call scaler.scale(loss).backward()")
+        raise OperatorError("the scaler of these tables has not scaled a loss yet: call scaler.scale(loss).backward()")
     inverse = scale.double().reciprocal().float().to(gradient.device)
     found = torch.zeros(1, device=gradient.device)
     gradient = gradient.clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""What the optimizer of embedding bags keeps: buffers, which move, save and load with the module."""
+"""Optimizer state of embedding bags: buffers that move, save and load with the module."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steptime.operators.plans import COUNTING, state_pitch
 
 
 class RowState(nn.Module):
-    """A buffer for each table, named by its number: [E, floats of a row's state] of float32, zeros at first.
+    """Optimizer state: a buffer for each table, named by its number, [E, floats of a row's state] of float32, initially zeros.
 
-    A row has of Adagrad h of every column; of row-wise Adagrad one h; of Adam m of every column, then v of every column;
-    of partial row-wise Adam m of every column, then one v. Zeros follow, to where the next row begins.
-    Where the optimizer counts its steps, `steps` says how many were taken when the module last looked: the GPU counts.
+    State of a row: for Adagrad, h of every column; for row-wise Adagrad, one h; for Adam, m of every column, then v of every column;
+    for partial row-wise Adam, m of every column, then one v. Rows are padded with zeros.
+    If the optimizer counts its steps, `steps` is a copy of the GPU's count, as of the module's last read.
     """
 
     def __init__(self, optimizer: str, rows: Sequence[int], dims: Sequence[int], device: Any) -> None:
@@ -32,5 +32,5 @@ class RowState(nn.Module):
 
 
 def saved_optimizers(names: Sequence[str], prefix: str) -> List[str]:
-    """The optimizers whose state is among these names of a state dict, under this prefix."""
+    """Optimizers that have a state among these names of a state dict, under this prefix."""
     return sorted({name[len(prefix) :].partition(".")[0] for name in names if name.startswith(prefix)})

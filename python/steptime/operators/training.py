@@ -1,8 +1,8 @@
-"""When tables take their step: once between two steps of the other optimizers, with the gradients of all their uses.
+"""Schedules the steps of tables: once between two steps of the other optimizers, with the gradients of all uses of the tables.
 
-The backward pass takes the step. A module that is used several times in one backward pass takes it when all of its
-gradients are there. Over several backward passes gradients are added up where that is asked for, and nowhere else: a
-second pass before the other optimizers' step raises. These are watched by PyTorch's hooks for steps of any optimizer.
+The backward pass runs the step. A module that is used several times in one backward pass runs it when all of its gradients are
+complete. Gradients of several backward passes are accumulated only on request (`accumulating`): otherwise a second pass before the
+other optimizers' step raises. PyTorch's hooks for steps of any optimizer observe the other optimizers.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _hooks: List[Any] = []
 
 
 class Use:
-    """A forward pass whose backward pass is to come; gone when its graph is."""
+    """A forward pass whose backward pass has not run yet; released together with its graph."""
 
 
 class Training:
-    """The gradients that the tables of a module wait for, and those that they hold."""
+    """Pending and accumulated gradients of the tables of a module."""
 
     def __init__(self) -> None:
         self.scaler: Optional[Any] = None
@@ -49,7 +49,7 @@ class Training:
         self.next_step()
 
     def next_step(self) -> None:
-        """Begins a step: nothing is held, and none was taken in it."""
+        """Begins a new step and drops held gradients."""
         self.held: List[Batch] = []
         self.found: List[Tensor] = []
         self.uses: "weakref.WeakSet[Use]" = weakref.WeakSet()
@@ -67,7 +67,7 @@ class Training:
 
     @contextmanager
     def accumulating(self) -> Iterator[None]:
-        """Backward passes within hold their gradients; the first one after it takes the step of all."""
+        """Context in which backward passes hold their gradients; the first pass after it runs the step of all."""
         before, self.adds_up = self.adds_up, True
         try:
             yield
@@ -75,7 +75,7 @@ class Training:
             self.adds_up = before
 
     def backward(self, module: Any, use: Use, batch: Batch) -> None:
-        """Takes a gradient, and the step where no other gradient of it is to come."""
+        """Adds a gradient, and runs the step if no other gradient of this pass is pending."""
         self.uses.discard(use)
         if self.taken and self.beside_others:
             raise OperatorError(SECOND)
@@ -87,14 +87,14 @@ class Training:
         if self.adds_up or self.at_the_end:
             return
         if len(self.uses):
-            # Others of this backward pass may follow: the step is taken when it ends.
+            # Other gradients of this backward pass may follow: the step runs when the pass ends.
             self.at_the_end = True
             torch.autograd.Variable._execution_engine.queue_callback(lambda: self.step(module))
             return
         self.step(module)
 
     def step(self, module: Any) -> None:
-        """One step with all gradients that are held; none where one of them overflowed."""
+        """Runs one step with all held gradients, or drops them if one of them overflowed."""
         held, found = self.held, self.found
         self.held, self.found, self.at_the_end = [], [], False
         self.taken += 1
@@ -103,7 +103,7 @@ class Training:
         module._take_step(merged(held, len(module.rows)))
 
     def others_stepped(self) -> None:
-        """Another optimizer has taken its step."""
+        """Notes a step of another optimizer."""
         if self.taken > 1 and not self.beside_others:
             warnings.warn(FIRST.format(self.taken), stacklevel=4)
         held, self.taken, self.beside_others = len(self.held), 0, True
@@ -112,7 +112,7 @@ class Training:
             raise OperatorError(LEFT.format(held))
 
     def __getstate__(self) -> Any:
-        """Nothing: gradients, and the scaler, are of this process."""
+        """An empty state: gradients and the scaler are valid only in this process."""
         return {}
 
     def __setstate__(self, state: Any) -> None:

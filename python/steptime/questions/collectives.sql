@@ -1,4 +1,4 @@
--- what is exchanged: collectives by operation, group and size, and how fast the last rank to come sees them
+-- collectives by operation, group and size, with their rate as seen by the last rank to arrive
 with calls as (
     select run, coalesce(op, kernel) as op, group_name, group_size, in_bytes, dur_ns, exposed_ns,
            min(dur_ns) over (partition by run, step, group_name, coalesce(op, kernel), nth) as least

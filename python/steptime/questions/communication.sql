@@ -1,4 +1,4 @@
--- how much of the step collectives take, and how much of that nothing hides, by rank
+-- communication time of a step, and its exposed part that no computation hides, by rank
 select run, rank, count(*) as steps, round(avg(dur_ns) / 1e6, 3) as step_ms,
        round(avg(comm_ns) / 1e6, 3) as comm_ms, round(avg(comm_exposed_ns) / 1e6, 3) as exposed_ms,
        round(100 * sum(comm_exposed_ns) / sum(dur_ns) filter (where comm_exposed_ns is not null), 1) as exposed_of_step_percent

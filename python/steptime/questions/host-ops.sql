@@ -1,4 +1,4 @@
--- in which ops the host spends its own time, and how long the kernels run that they launch
+-- host ops by their own time, with the time of the kernels that they launch
 with n as (select run, count(*) as steps from steps group by run)
 select run, name, round(sum(count) / any_value(n.steps), 1) as count_a_step,
        round(sum(self_ns) / any_value(n.steps) / 1e6, 4) as self_ms_a_step,

@@ -1,4 +1,4 @@
--- why devices run nothing: the host is late, waits, or other streams and launches take their time
+-- causes of device idle time: a late host, a waiting host, other streams, or launches
 with n as (select run, count(*) as steps, sum(dur_ns) as ns from steps group by run)
 select run, cause, count(*) filter (where idle_ns > 0) as times,
        round(sum(idle_ns) / any_value(n.steps) / 1e6, 3) as idle_ms_a_step,

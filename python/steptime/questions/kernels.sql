@@ -1,4 +1,4 @@
--- which kernels take the most time, with percentiles over all ranks and steps (to 1 %)
+-- kernels with the most time, with percentiles over all ranks and steps (to 1 %)
 with merged as (
     select run, name, bin, sum(n) as n
     from (select run, name, unnest(bins) as bin, unnest(bin_counts) as n from kernels) group by all

@@ -1,4 +1,4 @@
--- which kernels take longer a step than in the first run by name (mean over ranks)
+-- kernels that take longer per step than in the first run by name (mean over ranks)
 with n as (select run, count(*) as steps from steps group by run),
 each as (
     select run, name, sum(sum_ns) / any_value(n.steps) as ns, sum(count) / any_value(n.steps) as count

@@ -1,4 +1,4 @@
--- which kernels are slower on one rank than on the median rank, by the time that costs a step
+-- kernels that are slower on one rank than on the median rank, by additional time per step
 with each as (
     select run, rank, name, sum(sum_ns) / sum(count) as mean_ns, sum(count) as count, count(distinct step) as steps
     from kernels where not collective and kind = 'kernel' group by all

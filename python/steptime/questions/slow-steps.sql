@@ -1,4 +1,4 @@
--- which steps took over 1.2 times the median of their rank, and what grew in them
+-- steps that took over 1.2 times the median of their rank, and the parts that grew
 with beside as (
     select *, median(dur_ns) over one as usual, median(idle_ns) over one as idle, median(compute_ns) over one as compute,
            median(comm_exposed_ns) over one as exposed

@@ -1,4 +1,4 @@
--- how long steps take in each run, over all ranks
+-- step times of each run, over all ranks
 select run, count(distinct rank) as ranks, count(*) as steps, round(median(dur_ns) / 1e6, 3) as median_ms,
        round(quantile_cont(dur_ns, 0.9) / 1e6, 3) as p90_ms, round(max(dur_ns) / 1e6, 3) as max_ms,
        round(avg(active_ns) / 1e6, 3) as active_ms, round(avg(idle_ns) / 1e6, 3) as idle_ms,

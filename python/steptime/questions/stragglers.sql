@@ -1,4 +1,4 @@
--- which rank the others wait for in collectives: the one that comes last waits least, and all others wait for it
+-- ranks that others wait for in collectives: the last rank to arrive waits least, and all others wait for it
 with calls as (
     select run, rank, step, group_name, coalesce(op, kernel) as op, nth, dur_ns,
            min(dur_ns) over one as least, count(*) over one as ranks, arg_min(rank, dur_ns) over one as last

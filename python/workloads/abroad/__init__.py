@@ -1,4 +1,4 @@
-"""Models written for one campaign of measurements, by habits of other people than the zoo's. See README.md."""
+"""Models written for one measurement campaign, in other coding styles than those of the zoo. See README.md."""
 from . import encoders, graphs, language, other, pictures, ranking, sequences, signals, sparse, vision  # noqa: F401
 from .registry import MODELS
 

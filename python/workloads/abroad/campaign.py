@@ -4,7 +4,7 @@
 
 For each model, in this order: a process that times four windows of plain steps, reads `max_memory_allocated`, and then records the
 step; a second process that only times it. Models with attention do the first in bf16 autocast too. Results go into tars of at most
-15 MiB under --out, a member for each model as soon as it is there: what ends the campaign loses nothing that was measured.
+15 MiB under --out, a member for each model as soon as it is complete: an interrupted campaign keeps all finished measurements.
 While a process is timed, the next one has imported PyTorch and waits.
 """
 import argparse
@@ -31,7 +31,7 @@ IMPORT_LIMIT, FIRST_LIMIT, SECOND_LIMIT = 150.0, 50.0, 25.0  # seconds
 
 
 class Worker:
-    """Process of one job, with its lines of output and a deadline for each."""
+    """Process of one job, with its output lines and a deadline for each."""
 
     def __init__(self, job, folder):
         self.job, self.said = job, queue.Queue()
@@ -47,7 +47,7 @@ class Worker:
         self.said.put(None)
 
     def hears(self, word, deadline):
-        """Whether the process says `word` before the deadline; None is its end."""
+        """Whether the process prints `word` before the deadline; None waits for its end."""
         while True:
             try:
                 line = self.said.get(timeout=max(0.01, deadline - time.time()))
@@ -71,7 +71,7 @@ class Worker:
 
 
 class Tars:
-    """Tars that grow by one gzip member at a time; one that was cut off between two can be read."""
+    """Tar files that grow by one gzip member at a time; a file that ends between two members is readable."""
 
     def __init__(self, out):
         self.out, self.number = out, 1
@@ -110,7 +110,7 @@ def jobs_of(names, models, once):
 
 
 def registry():
-    """Registry without a process of its own that holds a GPU: only names and precisions are read."""
+    """Registry of models, of which only names and precisions are read, so that this process does not use a GPU."""
     from abroad import MODELS
 
     return MODELS

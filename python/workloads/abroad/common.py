@@ -1,4 +1,4 @@
-"""Parts that models with attention share."""
+"""Shared parts of models with attention."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -9,7 +9,7 @@ BOTH = ("fp32", "bf16")
 
 
 def trained(device, dtype, net, optimizer, following, loss_of, batch, clip=None):
-    """Training loop that the models of this file share."""
+    """Training loop of models with attention."""
 
     def step():
         given = [t.to(device, non_blocking=True) for t in following()]

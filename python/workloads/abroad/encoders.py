@@ -9,7 +9,7 @@ from .common import BOTH, RmsNorm, trained
 from .registry import cycle, model, size
 
 
-# BERT: softmax written out, padding masks, loss on masked words alone.
+# BERT: softmax written out, padding masks, loss on masked words only.
 
 
 class BertLayer(nn.Module):
@@ -63,7 +63,7 @@ def bert_masked(device, dtype):
     return trained(device, dtype, net, optimizer, cycle(make), loss_of, batch)
 
 
-# T5: encoder and decoder, biases by relative place, no scaling.
+# T5: encoder and decoder, relative position biases, no scaling.
 
 
 class T5Attention(nn.Module):

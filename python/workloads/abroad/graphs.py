@@ -1,4 +1,4 @@
-"""Graph networks whose edges crowd on few nodes."""
+"""Graph networks whose edges are concentrated on few nodes."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -79,7 +79,7 @@ def gpt_dropout(device, dtype):
     return trained(device, dtype, net, optimizer, following, next_word, batch, clip=1.0)
 
 
-# Llama: rotary places, RMS norms, grouped heads.
+# Llama: rotary positions, RMS norms, grouped heads.
 
 
 def rotate(x, cos, sin):

@@ -99,7 +99,7 @@ def cross_attention_patches(device, dtype):
     return trained(device, dtype, net, optimizer, following, lambda net, x, t, y: F.mse_loss(net(x, t), y), batch)
 
 
-# Swin: windows that are shifted by roll, biases by relative place.
+# Swin: windows shifted by roll, relative position biases.
 
 
 class WindowBlock(nn.Module):

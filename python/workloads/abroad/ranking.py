@@ -60,7 +60,7 @@ def dlrm_zipf105(device, dtype):
 
 
 class Crossed(nn.Module):
-    """DLRM with one lookup a field, an einsum, Adam."""
+    """DLRM with one lookup per field, an einsum, Adam."""
 
     def __init__(self, rows, dim):
         super().__init__()
@@ -192,7 +192,7 @@ def din_padded(device, dtype):
 
 
 class AttentionalFm(nn.Module):
-    """Factorisation machine with attention over pairs; all fields in one table with offsets, as pytorch-fm has it."""
+    """Factorisation machine with attention over pairs; all fields in one table with offsets, as in pytorch-fm."""
 
     def __init__(self, fields, dim, hidden):
         super().__init__()

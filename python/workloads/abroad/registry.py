@@ -1,6 +1,6 @@
 """Registry of the models: name -> function `build(device, dtype)` that returns a `Training`.
 
-`device` is a PyTorch device. `dtype` is "fp32", or "bf16" or "fp16" for autocast to it, which a CPU's run leaves out.
+`device` is a PyTorch device. `dtype` is "fp32", or "bf16" or "fp16" for autocast, which is skipped on a CPU.
 With ABROAD_SMALL=1 in the environment `size(real, small)` gives the small size, for a check on a CPU.
 """
 import contextlib
@@ -28,7 +28,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Entry:
-    """Model of the registry. `kinds` names the questions that its results answer. `dtypes` are measured, the first as the usual one."""
+    """Model of the registry. `kinds` names the questions that its results answer. `dtypes` are measured; the first is the usual one."""
 
     name: str
     build: Callable[[torch.device, str], Training]
@@ -59,7 +59,7 @@ def size(real: Any, small: Any) -> Any:
 
 
 def cast(device: torch.device, dtype: str) -> Any:
-    """Context of autocast on a GPU; nothing elsewhere."""
+    """Context of autocast on a GPU; a null context elsewhere."""
     if dtype == "fp32" or device.type != "cuda":
         return contextlib.nullcontext()
     return torch.autocast("cuda", {"bf16": torch.bfloat16, "fp16": torch.float16}[dtype])
@@ -72,5 +72,5 @@ def cycle(make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def parameters(module: torch.nn.Module) -> int:
-    """Elements of all parameters."""
+    """Number of elements of all parameters."""
     return sum(each.numel() for each in module.parameters())

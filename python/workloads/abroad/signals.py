@@ -7,7 +7,7 @@ from .common import BOTH, trained
 from .registry import cycle, model, size
 
 
-# Perceiver: few latents read a long input, with weights that are used again.
+# Perceiver: few latents attend to a long input, with shared weights.
 
 
 class Read(nn.Module):

@@ -1,4 +1,4 @@
-"""Indices as real data has them: few rows take most lookups, and histories are padded."""
+"""Indices similar to real data: few rows take most lookups, and histories are padded."""
 import torch
 
 _TABLES = {}
@@ -7,7 +7,7 @@ _TABLES = {}
 def zipf(rows, shape, exponent, first=0):
     """Row numbers `first..rows`, the k-th most frequent with probability proportional to k**-exponent.
 
-    Frequent rows are spread over the table by a fixed permutation, as hashed ids are.
+    Frequent rows are spread over the table by a fixed permutation, like hashed ids.
     """
     key = (rows - first, exponent)
     if key not in _TABLES:

@@ -127,7 +127,7 @@ def lightgcn_bpr(device, dtype):
 
 
 class Transducer(nn.Module):
-    """Block of pointwise attention (SiLU, no softmax), biased by place and by time between two actions."""
+    """Block of pointwise attention (SiLU, no softmax), with biases by position and by time between two actions."""
 
     def __init__(self, dim, heads, buckets, length):
         super().__init__()

@@ -1,6 +1,6 @@
 """One process of the campaign: `worker.py NAME DTYPE ROLE FOLDER`, started and paced by campaign.py.
 
-ROLE "first" times plain steps and then records them; "second" only times them. It says `ready` once PyTorch is imported and `warm`
+ROLE "first" times plain steps and then records them; "second" only times them. It prints `ready` once PyTorch is imported and `warm`
 once its kernels are loaded, and waits for a line on standard input after each, so that nothing else runs while it is timed.
 """
 import json
@@ -34,7 +34,7 @@ def settle():
 
 
 def several(step, steps):
-    """Seconds of `steps` steps together, and the host's seconds of each."""
+    """Total seconds of `steps` steps, and the host's seconds of each."""
     settle()
     marks = [time.perf_counter()]
     for _ in range(steps):

@@ -2,8 +2,8 @@
 
     PYTHONPATH=python:python/workloads python -m pairs FOLDER [--on cpu|meta|fake] [--jobs 2] [MODEL...]
 
-Each model gets a folder with a recording for each change and `pairs.json`, which says how `benches/pairs.py` asks for the
-change. What is there already is kept, so that an interrupted run goes on, and several may share a folder.
+Each model gets a folder with a recording for each change and `pairs.json`, which has the flags with which `benches/pairs.py` requests
+the change. Existing recordings are kept, so that an interrupted run continues, and several runs may share a folder.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def record(name: str, out: Path, on: str, only: List[str]) -> None:
 
 
 def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]:
-    """Makes a recording; says the bytes that parameters and states have, or why the script cannot run."""
+    """Makes a recording; returns the bytes of parameters and states, or the error of the script."""
     device = "meta" if on == "meta" else "cpu"
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -85,7 +85,7 @@ def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]
 
 
 def beside(name: str, out: Path, _: str, only: List[str]) -> None:
-    """Notes what PyTorch's own tools say of the scripts whose recordings are there, with fake tensors."""
+    """Notes the results of PyTorch's own tools for the recorded scripts, with fake tensors."""
     from .theirs import measured
 
     with torch.device("meta"):
@@ -114,11 +114,11 @@ def _fake() -> Any:
 
 
 def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str, int]:
-    """What arithmetic says of memory: each tensor by its own bytes."""
+    """Expected memory of parameters and states, from the sizes of tensors."""
     states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
 
     def of(tensors: Any) -> int:
-        # Of what is sharded, this rank's part; of what is sparse, its rows and their places.
+        # Of sharded tensors, this rank's part; of sparse ones, values and indices.
         here = (each.to_local() if hasattr(each, "to_local") else each for each in tensors)
         parts = (part for each in here for part in ((each._indices(), each._values()) if each.is_sparse else (each,)))
         return sum(part.numel() * part.element_size() for part in parts)
@@ -133,7 +133,7 @@ def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str
 
 
 def main() -> None:
-    """As many processes as are asked for, over all models."""
+    """Records all models with `--jobs` processes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("models", nargs="*", help=", ".join(MAKERS))
@@ -154,7 +154,7 @@ def main() -> None:
             (beside if options.theirs else record)(name, options.folder / name, options.on, options.only)
             print(name, "done", flush=True)
         return
-    # Each begins elsewhere, and leaves alone what another is at.
+    # Each process begins at another model, and skips recordings that another one is making.
     parts = [models[at * len(models) // options.jobs :] + models[: at * len(models) // options.jobs] for at in range(options.jobs)]
     more = [each for change in options.only for each in ("--only", change)]
     more += ["--theirs"] if options.theirs else []

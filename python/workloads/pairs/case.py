@@ -1,4 +1,4 @@
-"""A model as the script of its author has it, small enough for a step in a second on a CPU."""
+"""A model as in a typical training script, small enough for a step in a second on a CPU."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Inputs = Tuple[torch.Tensor, ...]
 
 @dataclass
 class Case:
-    """One model: its module, the loss of it on the tensors of a batch, and these tensors on the host.
+    """One model: its module, the loss on the tensors of a batch, and these tensors on the host.
 
     blocks: paths of the modules that a script would checkpoint or shard, `*` for any name.
-    rows: whether these come again one after the other, so that `--checkpoint` finds them itself.
-    sparse: whether parameters have sparse gradients: NCCL averages none, so that no script of ranks runs on GPUs.
+    rows: whether the blocks are repeated in a row, so that `--checkpoint` finds them itself.
+    sparse: whether parameters have sparse gradients, which NCCL cannot average: such scripts do not run on several GPUs.
     """
 
     model: torch.nn.Module
@@ -30,12 +30,12 @@ class Case:
 
 @dataclass
 class Maker:
-    """A function that makes a case, and which changes its script knows.
+    """A function that makes a case, and the changes that its script supports.
 
-    sizes: for each size under `--set` the arguments of the function that give it.
+    sizes: for each size of `--set`, the arguments of the function that produce it.
     removed: `--remove` patterns, each with the paths of the modules that the script leaves out.
-    images: whether the first input is a batch of images, so that channels last are of use.
-    values: whether the step reads values, as of offsets or edges, which tensors without storage do not have.
+    images: whether the first input is a batch of images, so that channels last applies.
+    values: whether the step reads values of tensors, such as offsets or edges, so that it needs tensors with storage.
     """
 
     make: Callable[..., Case]
@@ -50,7 +50,7 @@ MAKERS: Dict[str, Maker] = {}
 
 
 def case(batch: int, **known: Any) -> Callable[[Callable[..., Case]], Callable[..., Case]]:
-    """Enters a function into the list of models, under its own name."""
+    """Decorator that adds a function to the list of models, under its own name."""
 
     def enter(make: Callable[..., Case]) -> Callable[..., Case]:
         MAKERS[make.__name__] = Maker(make, batch, **known)
@@ -60,7 +60,7 @@ def case(batch: int, **known: Any) -> Callable[[Callable[..., Case]], Callable[.
 
 
 def labels(classes: int, *shape: int) -> torch.Tensor:
-    """Whole numbers below `classes`."""
+    """Random integers below `classes`."""
     return torch.randint(0, classes, shape)
 
 

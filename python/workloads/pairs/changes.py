@@ -1,4 +1,4 @@
-"""Changes of a script, each with the flags that ask the same of a recording."""
+"""Changes of a script, each with the flags that apply the same change to a recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITH_ALL_OPTIMIZERS = ("perceptron", "resnet18", "gpt2", "dlrm", "conformer")
 
 @dataclass
 class Switches:
-    """What the author of a script would change in it."""
+    """Changes of a script."""
 
     batch: int
     dtype: str = ""
@@ -32,7 +32,7 @@ class Switches:
 
 @dataclass
 class Pair:
-    """One recording: its name, and of a change also its kind, the recording before it and the flags of `steptime whatif`."""
+    """One recording: its name; for a change also its kind, the recording before the change and the flags of `steptime whatif`."""
 
     name: str
     switches: Switches
@@ -43,7 +43,7 @@ class Pair:
 
 
 def pairs(name: str, maker: Maker, case: Case) -> List[Pair]:
-    """All recordings of a model, what others are compared with first."""
+    """All recordings of a model, with those that others are compared with first."""
     batch, optimizer = maker.batch, case.optimizer
     root = type(case.model).__name__
     named = ["--blocks", ",".join(f"module:{root}.{path}" for path in case.blocks) or "whole"]
@@ -78,7 +78,7 @@ def pairs(name: str, maker: Maker, case: Case) -> List[Pair]:
 
 
 def _forms(optimizer: str, before: str, batch: int) -> List[Pair]:
-    """The forms of an optimizer's step: a script that asks for none goes over lists on a GPU."""
+    """Pairs for the implementations of an optimizer's step; the default on a GPU are ops over lists of tensors."""
     prefix = f"{optimizer}-" if optimizer else ""
 
     def form(name: str) -> Switches:

@@ -1,7 +1,7 @@
-"""A checkpoint that ends its recomputation early, as PyTorch's does by default, in a form that can be recorded.
+"""A checkpoint that ends its recomputation early, like PyTorch's default, in a form that can be recorded.
 
-PyTorch ends it by an exception in the middle of an op, and its ExecutionTraceObserver takes all that follows for a part of that op. So
-the first recomputation, which is not recorded, shows the call that it ends in. Later ones end around that call.
+PyTorch ends it by an exception in the middle of an op, and its ExecutionTraceObserver records all later ops as part of that op. The
+first recomputation, which is not recorded, therefore finds the call in which it ends. Later ones end right before or after that call.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch.utils.checkpoint import _StopRecomputationError, checkpoint
 
 @dataclass
 class End:
-    """The call in which the recomputation of a block ends: of which function, and the how-manieth of it. Whether its kernels run before.
+    """The call in which the recomputation of a block ends: its function, its number among calls of that function, and whether its
+    kernels run before the end.
 
-    Calls of other functions are not counted: a recorder reads attributes of tensors, and not in each step the same.
+    Only calls of that function are counted, because a recorder reads attributes of tensors in different numbers in each step.
     """
 
     function: Any = None
@@ -30,7 +31,7 @@ class End:
 
 
 def checkpointed(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The forward pass of a block, of which the backward pass computes again the part that it needs."""
+    """The forward pass of a block with a checkpoint: the backward pass recomputes the part that it needs."""
     end = End()
 
     def contexts() -> Tuple[ContextManager[Any], ContextManager[Any]]:
@@ -43,7 +44,7 @@ def checkpointed(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Kernels(TorchDispatchMode):
-    """Whether an op computes something: views do not."""
+    """Notes whether an op launches kernels: views do not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class _Find(TorchFunctionMode):
 
 
 class _Until(TorchFunctionMode):
-    """Ends a recomputation after the same call; one whose kernels would not run is not recorded."""
+    """Ends a recomputation at the same call; a call whose kernels would not run is not recorded."""
 
     def __init__(self, end: End) -> None:
         super().__init__()

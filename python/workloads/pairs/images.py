@@ -1,4 +1,4 @@
-"""Networks of images, as torchvision and timm have them."""
+"""Networks for images, from torchvision and timm."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def ghostnet() -> Case:
 
 @case(batch=4, images=True)
 def segmentation() -> Case:
-    """A score for each class at each pixel."""
+    """Segmentation: a score for each class at each pixel."""
     import torchvision
 
     model = torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=8)

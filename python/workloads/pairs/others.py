@@ -13,7 +13,7 @@ from .recommenders import mlp
 
 
 class Language(nn.Module):
-    """Words one after the other."""
+    """Recurrent language model."""
 
     def __init__(self, kind: type, vocabulary: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def gru() -> Case:
 
 
 class Cells(nn.Module):
-    """A recurrent network whose script goes over time by itself."""
+    """A recurrent network whose script loops over time itself."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def lstm_cells() -> Case:
 
 
 class Convolved(nn.Module):
-    """Sums over the neighbours of a graph that is the same for all of a batch."""
+    """Sums over the neighbours of a graph that all samples of a batch share."""
 
     def __init__(self, nodes: int, edges: int, inputs: int, width: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Convolved(nn.Module):
 
 @case(batch=12)
 def graph_series() -> Case:
-    """Series on the nodes of a fixed graph, as of traffic."""
+    """Time series on the nodes of a fixed graph, such as traffic."""
 
     def loss(net, x, y):
         return F.mse_loss(net(x), y)
@@ -108,7 +108,7 @@ def graph_attention() -> Case:
 
 
 class Residual(nn.Module):
-    """Two convolutions, moved by the embedding of a time."""
+    """Two convolutions with an added time embedding."""
 
     def __init__(self, before: int, after: int, time: int) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ def _twice(before: int, after: int) -> nn.Sequential:
 
 
 class Segmenter(nn.Module):
-    """A U-Net as of medical images."""
+    """A U-Net as for medical images."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -243,7 +243,7 @@ def conformer() -> Case:
 
 
 class Waves(nn.Module):
-    """Convolutions over a wave, a transformer over what they give (as wav2vec)."""
+    """Convolutions over a waveform, and a transformer over their outputs (wav2vec)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -268,7 +268,7 @@ def wav2vec() -> Case:
 
 
 class Points(nn.Module):
-    """Each point of a cloud by itself, then the largest of all (PointNet)."""
+    """An MLP on each point of a cloud, then a maximum over all points (PointNet)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ def square() -> Case:
 
 
 class Variational(nn.Module):
-    """Down to a normal distribution and back."""
+    """Variational autoencoder: an encoder to a normal distribution, and a decoder."""
 
     def __init__(self) -> None:
         super().__init__()

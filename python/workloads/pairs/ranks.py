@@ -1,4 +1,4 @@
-"""One rank of a job that has no other."""
+"""A single rank of a job without other processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Tensors = List[torch.Tensor]
 
 
 def join(world: int) -> None:
-    """Makes this process the first rank, if it is in no job."""
+    """Makes this process the first rank of a job of `world` ranks, unless it is in a job already."""
     if not dist.is_initialized():
         dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
 
 
 class Completed(dist.ProcessGroup):
-    """PyTorch's fake group of all ranks, whose collectives also give back their tensors: DistributedDataParallel reads them."""
+    """PyTorch's fake group of all ranks, whose collectives also return their tensors, which DistributedDataParallel reads."""
 
     def __init__(self) -> None:
         self.fake = dist.group.WORLD

@@ -1,4 +1,4 @@
-"""Recommenders: tables of embeddings and products of what they give."""
+"""Recommenders: embedding tables and interactions of their vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _clicked(net, *inputs):
 
 
 class Dlrm(nn.Module):
-    """Bags of each table, dense features, the products of all pairs of them."""
+    """Embedding bags of each table, dense features, and the products of all pairs of their vectors."""
 
     def __init__(self, tables: int, rows: int, width: int, sparse: bool, top: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def dlrm(rows: int = 10000, lookups: int = 4, top: int = 256) -> Case:
 
 @case(batch=512, sizes={"tables[*].rows=80000": {"rows": 80000}})
 def dlrm_sparse(rows: int = 20000) -> Case:
-    """Gradients of the rows that were looked up alone."""
+    """DLRM with sparse gradients."""
     return _dlrm(5, rows, 48, 3, True, 256, "sgd")
 
 
@@ -68,7 +68,7 @@ def dlrm_adagrad() -> Case:
 
 
 class Fields(nn.Module):
-    """One table for all fields, one row of each."""
+    """One table for all fields, one lookup per field."""
 
     def __init__(self, fields: int, rows: int, width: int) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def deepfm() -> Case:
 
 
 class Towers(nn.Module):
-    """A vector of the user, a vector of the item; other items of the batch are the wrong ones."""
+    """A vector of the user, a vector of the item; the other items of the batch are negatives."""
 
     def __init__(self, rows: int, width: int) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def sasrec() -> Case:
 
 
 class Din(nn.Module):
-    """A history weighed by how near each item is to the one that is offered."""
+    """A history weighted by the similarity of each item to the candidate."""
 
     def __init__(self, items: int, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The training script of a case, with the switches that its author would use."""
+"""The training script of a case, with switches for its changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIMIZERS = {
 
 
 def _Both(parameters: Any, **form: bool) -> torch.optim.Optimizer:  # noqa: N802
-    """Tables with sparse gradients by SparseAdam; what else there is, is not updated."""
+    """SparseAdam for tables with sparse gradients; other parameters are not updated."""
     tables = [each for each in parameters if each.dim() == 2 and each.shape[0] >= 10_000]
     return torch.optim.SparseAdam(tables, lr=1e-3, **form)
 
@@ -77,7 +77,7 @@ def built(maker: Maker, switches: Switches, device: str) -> Tuple[Step, Callable
 
 
 def _paths(model: torch.nn.Module, pattern: str) -> Iterator[str]:
-    """Modules whose path has as many parts as the pattern, each alike; a pattern of one part is of any depth."""
+    """Paths of modules that match a pattern part by part; a pattern of one part matches at any depth."""
     for path, _ in model.named_modules():
         parts, wanted = path.split("."), pattern.split(".")
         if len(wanted) == 1:
@@ -87,7 +87,7 @@ def _paths(model: torch.nn.Module, pattern: str) -> Iterator[str]:
 
 
 def _replaced(model: torch.nn.Module, pattern: str, make: Callable[[torch.nn.Module], torch.nn.Module]) -> None:
-    """Puts another module in the place of those that a pattern names."""
+    """Replaces the modules that match a pattern."""
     for path in list(_paths(model, pattern)):
         around, _, name = path.rpartition(".")
         owner = model.get_submodule(around)
@@ -95,7 +95,7 @@ def _replaced(model: torch.nn.Module, pattern: str, make: Callable[[torch.nn.Mod
 
 
 def _parallel(model: torch.nn.Module, case: Case, how: str) -> torch.nn.Module:
-    """The model as one rank of a job that has no other: collectives of a fake process group return at once."""
+    """The model as a single rank of a job without other processes: collectives of a fake process group return at once."""
     if not how:
         return model
     from . import ranks

@@ -1,4 +1,4 @@
-"""Networks of text, as transformers and PyTorch have them."""
+"""Networks for text, from transformers and PyTorch."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _words(net, index, classes):
 
 @case(batch=16, removed={"aten::dropout": ["mix.layers.*.dropout*"]})
 def encoder() -> Case:
-    """A sequence that is a multiple of the batch."""
+    """An encoder whose sequence length is a multiple of the batch size."""
     return Case(Encoder(4000, 128, 3, 64, 0.1), _words, lambda batch: (labels(4000, batch, 64), labels(4000, batch, 64)), "adam", ["mix.layers.*"])
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's own tools on the same scripts: `torch.distributed._tools`, which need no GPU as long as tensors are fake."""
+"""PyTorch's own tools on the same scripts: `torch.distributed._tools`, which need no GPU for fake tensors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BANDWIDTH = 4800.0
 
 
 def measured(step: Callable[[Any], None], batches: Any, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str, float]:
-    """Peak memory in bytes and the step's time in ms, as far as each runs here; `says` tells why it does not."""
+    """Peak memory in bytes and step time in ms, as far as each tool runs here; keys ending in `_says` have the errors."""
     found: Dict[str, Any] = {}
     for name, tool in (("memory", _memory), ("time", _time)):
         try:
             found[name] = tool(step, batches, model, optimizer)
-        except Exception as error:  # each fails in ways of its own
+        except Exception as error:  # the tools raise many types of exceptions
             found[f"{name}_says"] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     return found
 
 
 def _memory(step: Callable[[Any], None], batches: Any, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> float:
-    """What MemTracker counts at the peak of a step that finds its optimizer's states."""
+    """Peak memory by MemTracker of a step with existing optimizer states."""
     from torch.distributed._tools.mem_tracker import MemTracker
 
     step(batches[0])
@@ -39,7 +39,7 @@ def _memory(step: Callable[[Any], None], batches: Any, model: torch.nn.Module, o
 
 
 def _time(step: Callable[[Any], None], batches: Any, *_: Any) -> float:
-    """What RuntimeEstimator says of a step, in ms. It wants a GPU, and asks it for its peaks: here an H200's data sheet answers."""
+    """Step time by RuntimeEstimator, in ms. It reads the peak rates of a GPU, which are replaced by those of an H200's data sheet."""
     from torch.distributed._tools.runtime_estimator import RuntimeEstimator
 
     step(batches[0])

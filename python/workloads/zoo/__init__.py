@@ -1,4 +1,4 @@
-"""Models of many fields, each a function from a batch size to what a training step of it needs.
+"""Models of many fields, each a function from a batch size to a training task.
 
     STEPTIME_MODEL=din STEPTIME_BATCH=4096 python -m steptime record workloads/zoo_step.py --out recordings/din_4096
 

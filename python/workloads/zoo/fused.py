@@ -1,10 +1,10 @@
-"""Ops of a model put together by its user: pointwise chains compiled, linear layers with their activation in one product."""
+"""Ops of a model fused by its user: compiled pointwise chains, and linear layers with their activation in one product."""
 import torch
 from torch import nn
 
 
 class LinearReLU(torch.autograd.Function):
-    """A linear layer and its ReLU as one product with an epilogue; the backward pass runs the same kernels as apart."""
+    """A linear layer and its ReLU as one product with an epilogue; the backward pass runs the same kernels as without fusion."""
 
     @staticmethod
     def forward(ctx, x, weight, bias):
@@ -31,7 +31,7 @@ class FusedLinear(nn.Module):
 
 
 def fuse_linear(model):
-    """Every linear layer that a ReLU follows in a sequence, with it."""
+    """Fuses every linear layer with the ReLU that follows it in a sequence."""
     for module in list(model.modules()):
         if isinstance(module, nn.Sequential):
             for at in range(len(module) - 1):
@@ -40,7 +40,7 @@ def fuse_linear(model):
 
 
 def fuse_pointwise(model):
-    """Activations of several ops, each compiled by itself."""
+    """Compiles each activation that consists of several ops."""
     for module in model.modules():
         name = type(module).__name__
         if name == "NewGELUActivation":

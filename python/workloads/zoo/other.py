@@ -1,4 +1,4 @@
-"""Other fields: graphs, sound, sequences of numbers, mixtures of experts."""
+"""Other fields: graphs, audio, time series, mixtures of experts."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -43,7 +43,7 @@ class Dilated(nn.Module):
 
 @task(batch=8)
 def temporal(batch):
-    """Dilated convolutions over sound."""
+    """Dilated convolutions over audio."""
     model = nn.Sequential(nn.Conv1d(1, 48, 1), *(Dilated(48, 2 ** (at % 6)) for at in range(12)), nn.Conv1d(48, 64, 1))
     data = several(lambda: (torch.randn(batch, 1, 8000), torch.randint(0, 64, (batch, 8000))), 2)
     return Task(model, lambda x, y: F.cross_entropy(model(x), y), data)
@@ -69,7 +69,7 @@ def experts(batch):
 
 @task(batch=128)
 def gru_forecast(batch):
-    """A series of numbers through a GRU, read on the host each step as small loops do."""
+    """A time series through a GRU; the loss is read on the host in each step."""
     model = nn.ModuleDict({"memory": nn.GRU(8, 128, 2, batch_first=True), "head": nn.Linear(128, 1)})
 
     def loss(x, y):
@@ -104,7 +104,7 @@ def attention_graph(batch):
 
 @task(batch=16)
 def speech(batch):
-    """Convolutions over sound, a GRU both ways, and the loss of an alignment."""
+    """Convolutions over audio, a bidirectional GRU, and an alignment loss."""
     model = nn.ModuleDict({"sound": nn.Sequential(nn.Conv1d(80, 256, 5, stride=2, padding=2), nn.BatchNorm1d(256), nn.GELU(), nn.Conv1d(256, 256, 5, stride=2, padding=2), nn.BatchNorm1d(256), nn.GELU()), "memory": nn.GRU(256, 192, 2, batch_first=True, bidirectional=True), "head": nn.Linear(384, 32)})
 
     def loss(x, y):

@@ -40,7 +40,7 @@ def two_towers(batch, tables=None):
 
 
 class Attention(nn.Module):
-    """Deep interest network: weights of a history by a candidate."""
+    """Deep interest network: attention weights of a history, given a candidate."""
 
     def __init__(self, dim):
         super().__init__()
@@ -94,7 +94,7 @@ def autoint(batch):
 
 @task(batch=8192, tables=("steptime",))
 def wide_deep(batch, tables=None):
-    """One table a field, a linear part and a deep part; dropout and batch norm."""
+    """One table per field, a linear part and a deep part; dropout and batch norm."""
     fields, rows, dim = 16, 100_000, 16
     deep = []
     for before, after in ((fields * dim + 13, 512), (512, 256), (256, 128)):
@@ -123,7 +123,7 @@ def wide_deep(batch, tables=None):
 
 @task(batch=1024, tables=("steptime", "fbgemm"))
 def behaviour(batch, tables=None):
-    """A transformer over what a user did, beside other features."""
+    """A transformer over a user's actions, combined with other features."""
     items, length, dim = 200_000, 20, 32
     item_table = OneCall(tables, [items], dim, batch * (length + 1), *ADAM) if tables else nn.Embedding(items, dim)
     other_table = OneCall(tables, [50_000], 16, batch * 4, *ADAM) if tables else nn.Embedding(50_000, 16)

@@ -15,8 +15,8 @@ LIBRARIES = {"ours": "steptime", "fbgemm": "fbgemm"}
 
 
 def bags(library, rows, dim, optimizer, lr, mode="sum", longest=None):
-    """A module that takes indices, table after table, and offsets of bags, and gives [bags, columns of all]. The optimizer's
-    step is in the backward pass. longest: most lookups of one table."""
+    """A module from indices, table after table, and offsets of bags to [bags, columns of all]. The backward pass includes the
+    optimizer's step. longest: largest number of lookups of one table."""
     ours, theirs = OPTIMIZERS[optimizer]
     if library == "steptime":
         from steptime.operators import EmbeddingBags
@@ -35,7 +35,7 @@ def bags(library, rows, dim, optimizer, lr, mode="sum", longest=None):
 
 
 class OneCall(nn.Module):
-    """Tables of so many rows and columns, `count` lookups of each, a bag of one row each."""
+    """Tables of these rows and columns, with `count` lookups of each in bags of one row."""
 
     def __init__(self, library, rows, dim, count, optimizer, lr):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a model of the zoo gives: modules, a loss of one batch, batches on the host."""
+"""The training task of a model of the zoo: modules, a loss of one batch, batches on the host."""
 from dataclasses import dataclass
 from typing import Any, Callable, List, Tuple
 
@@ -7,7 +7,8 @@ import torch
 
 @dataclass
 class Task:
-    """model: all parameters. loss: of a batch that is on the device. batches: on the host. optimizer: of the parameters."""
+    """A training task. model: all parameters. loss: loss of a batch on the device. batches: batches on the host. optimizer: makes the
+    optimizer of the parameters."""
 
     model: torch.nn.Module
     loss: Callable[..., torch.Tensor]
@@ -16,8 +17,8 @@ class Task:
 
 
 def task(batch: int, tables: Tuple[str, ...] = ()) -> Callable[[Callable[..., Task]], Callable[..., Task]]:
-    """Marks a function as a model of the zoo, with its usual batch size; `tables`: libraries that it takes as `tables=`, for
-    its embedding tables by their operators."""
+    """Decorator that marks a function as a model of the zoo, with its usual batch size; `tables`: libraries that it accepts as
+    `tables=`, whose operators then implement its embedding tables."""
 
     def mark(make: Callable[..., Task]) -> Callable[..., Task]:
         make.batch, make.tables = batch, tables

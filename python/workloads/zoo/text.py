@@ -1,4 +1,4 @@
-"""Networks of text, some as transformers has them."""
+"""Networks for text, some from transformers."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -92,7 +92,7 @@ def t5(batch):
 
 @task(batch=8)
 def gpt2(batch):
-    """As transformers has it, six layers."""
+    """GPT-2 from transformers, six layers."""
     import transformers
 
     return published(transformers.GPT2Config(n_layer=6, n_embd=512, n_head=8, vocab_size=20_000), "GPT2LMHeadModel", batch, 256)
@@ -100,7 +100,7 @@ def gpt2(batch):
 
 @task(batch=64)
 def translation(batch):
-    """An encoder and a decoder, as PyTorch has them."""
+    """PyTorch's encoder and decoder."""
     vocabulary, length, dim = 8_000, 32, 256
     model = nn.ModuleDict({"token": nn.Embedding(vocabulary, dim), "mix": nn.Transformer(dim, 4, 3, 3, 1024, batch_first=True), "head": nn.Linear(dim, vocabulary)})
 

@@ -26,7 +26,7 @@ WORDS = {
 
 
 def words_of(text):
-    """The words of a variant; ends the program where one is not known."""
+    """The words of a variant; ends the program for an unknown one."""
     words = set(filter(None, text.split("+")))
     unknown = words - set(WORDS)
     if unknown:
@@ -35,7 +35,7 @@ def words_of(text):
 
 
 def optimizer_of(task, model, words):
-    """The optimizer as the words ask for it; an option that it does not take is left out."""
+    """The optimizer with the options that the words select; options that it does not have are left out."""
     options = {"capturable": True} if "graph" in words else {"fused": True} if "fused" in words else {"foreach": False} if "foreach0" in words else {}
     trained = [each for each in model.parameters() if each.requires_grad]
     try:
@@ -45,7 +45,7 @@ def optimizer_of(task, model, words):
 
 
 def checkpointed(model):
-    """Every module that its model calls, but containers: what it computes is thrown away and computed again."""
+    """Checkpoints every module that the model calls, except containers."""
     for child in model.children():
         if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
             checkpointed(child)
@@ -54,7 +54,7 @@ def checkpointed(model):
 
 
 class Prefetch:
-    """The next batch of `batches` on its way to the device, by a stream of its own, while this one is trained on."""
+    """Copies the next batch of `batches` to the device on a separate stream while the current one is trained on."""
 
     def __init__(self, batches, placed):
         self.batches = [tuple(each.pin_memory() for each in batch) for batch in batches]
@@ -68,7 +68,7 @@ class Prefetch:
             return tuple(self.placed(each, non_blocking=True) for each in batch)
 
     def next(self):
-        """A batch on the device."""
+        """The next batch, on the device."""
         stream = torch.cuda.current_stream()
         stream.wait_stream(self.stream)
         batch = self.ready

@@ -1,4 +1,4 @@
-"""Networks of images, some as torchvision has them."""
+"""Networks for images, some from torchvision."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -106,7 +106,7 @@ def efficientnet(batch):
 
 @task(batch=128)
 def autoencoder(batch):
-    """Strided convolutions to a normal distribution and back."""
+    """Variational autoencoder of strided convolutions."""
     down = nn.Sequential(*(part for a, b in ((3, 32), (32, 64), (64, 128), (128, 256)) for part in (nn.Conv2d(a, b, 3, stride=2, padding=1), nn.BatchNorm2d(b), nn.LeakyReLU())), nn.Flatten(), nn.Linear(256 * 16, 256))
     up = nn.Sequential(nn.Linear(128, 256 * 16), nn.Unflatten(1, (256, 4, 4)), *(part for a, b in ((256, 128), (128, 64), (64, 32)) for part in (nn.ConvTranspose2d(a, b, 4, stride=2, padding=1), nn.BatchNorm2d(b), nn.LeakyReLU())), nn.ConvTranspose2d(32, 3, 4, stride=2, padding=1), nn.Sigmoid())
     model = nn.ModuleList([down, up])
@@ -121,7 +121,7 @@ def autoencoder(batch):
 
 @task(batch=32)
 def points(batch):
-    """Each point of a cloud by itself, then the largest of all."""
+    """An MLP on each point of a cloud, then a maximum over all points."""
     def each(*widths):
         return nn.Sequential(*(part for a, b in zip(widths, widths[1:]) for part in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())))
 

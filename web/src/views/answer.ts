@@ -1,4 +1,4 @@
-// The answer: how long the step takes, why, and what would make it shorter.
+// The answer: the step time, its causes, and suggestions to shorten it.
 
 import { ok, reason, type Doubt, type Head, type Predicted, type Suggested } from "../data";
 import { bar, h, section } from "../dom";
@@ -6,19 +6,19 @@ import { count, ms, percent, plural, signed } from "../format";
 import type { Page } from "../main";
 import { variable } from "../theme";
 
-/** Samples a second, and the batch that they are of. */
+/** Samples per second, and the batch size. */
 function rate(predicted: Predicted): string | null {
   if (!predicted.samples_per_s || !predicted.batch) return null;
   return `${count(Math.round(predicted.samples_per_s))} samples/s at batch ${count(predicted.batch)}`;
 }
 
-/** Where the host's times come from, and how slow it is taken to be. */
+/** Source of the host's times, and the assumed slowness of the host. */
 function host(predicted: Predicted): string {
   const than = predicted.host_slower_than;
   return than ? `${predicted.host} x ${than.times}` : predicted.host;
 }
 
-/** The first lines: step, interval, samples a second, host, doubts. */
+/** The first lines: step, interval, samples per second, host, doubts. */
 export function headline(head: Head): HTMLElement {
   const { predicted } = head;
   const unknown = predicted.doubts.some((doubt) => doubt.no_estimate);
@@ -117,7 +117,7 @@ function ranked(page: Page): HTMLElement {
     not.length > 0 ? h("details", {}, h("summary", {}, `${plural(not.length, "change")} that ${not.length === 1 ? "does" : "do"} not apply`), h("ul", {}, ...not)) : null);
 }
 
-/** What would make the step fit the GPU's memory, where it does not. */
+/** Changes that make the step fit the GPU's memory, if it does not. */
 function fitting(head: Head): HTMLElement | null {
   const tried = ok(head.explained)?.to_fit ?? [];
   if (tried.length === 0) return null;
@@ -147,7 +147,7 @@ function parts(head: Head): HTMLElement {
       h("dl", {}, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))));
 }
 
-/** The view. */
+/** The view of the answer. */
 export function answer(page: Page): HTMLElement {
   const { head } = page;
   return h("div", { class: "answers" }, fitting(head), idle(head), ranked(page), blame(head), parts(head));

@@ -1,4 +1,4 @@
-// Two inputs side by side: where the difference of their steps comes from.
+// Comparison of two inputs: the causes of the difference of their steps.
 
 import type { Half, Head, OpPair } from "../data";
 import { bar, h, section } from "../dom";
@@ -32,7 +32,7 @@ function pairs(title: string, rows: OpPair[]): HTMLElement {
   ], rows);
 }
 
-/** The view. */
+/** The view of the comparison. */
 export function compare(head: Head): HTMLElement {
   const found = head.difference!;
   const { a, b } = found;

@@ -6,7 +6,7 @@ import { count, plural, short, time } from "../format";
 import { STEP } from "../groups";
 import { Ops } from "../ops";
 
-/** More boxes than this are drawn one a name. */
+/** Number of boxes above which there is only one box per name. */
 const MOST = 90;
 const WIDTH = 232;
 const HEIGHT = 44;
@@ -37,7 +37,7 @@ function cut(text: string, letters: number): string {
   return text.length > letters ? `${text.slice(0, letters - 1)}\u2026` : text;
 }
 
-/** Draws what is inside a node; of an op with nothing inside, the ops that it takes tensors of and gives tensors to. */
+/** Draws the contents of a node; for an op without contents, the ops with which it exchanges tensors. */
 export function drawn(ops: Ops, selected: number, mark: (node: number) => string, choose: (node: number) => void): HTMLElement {
   const inner = ops.inner(selected);
   const nodes = inner.length > 0 ? inner : selected >= 0 ? ops.neighbours(selected) : [];
@@ -52,7 +52,7 @@ export function drawn(ops: Ops, selected: number, mark: (node: number) => string
   const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 46, marginx: 12, marginy: 12 });
   graph.setDefaultEdgeLabel(() => ({}));
-  // What no tensor ties to the others stands below them, in rows.
+  // Boxes without tensors are placed below the others, in rows.
   const tied = new Set(ops.hasTensors ? edges.flatMap((edge) => [edge.from, edge.to]) : all.map((box) => box.key));
   for (const box of all) if (tied.has(box.key)) graph.setNode(box.key, { width: WIDTH, height: HEIGHT });
   const circle = new Set(edges.map((edge) => `${edge.from}\u0001${edge.to}`));
@@ -66,7 +66,7 @@ export function drawn(ops: Ops, selected: number, mark: (node: number) => string
     const many = all ? [...all.values()].reduce((sum, one) => sum + one, 0) : 0;
     return !all ? "" : cut(many === 1 ? [...all.keys()][0]! : plural(many, "tensor"), 30);
   };
-  // Edges and their labels may leave the ground that dagre gives to boxes.
+  // Edges and their labels may extend beyond the area of the boxes.
   const turns = graph.edges().flatMap(({ v, w }) => {
     const points = (graph.edge(v, w) as { points: { x: number }[] }).points.map(({ x }) => x);
     const [middle, half] = [points[points.length >> 1]!, (label(v, w).length * LETTER) / 2];
@@ -106,7 +106,7 @@ function boxed(ops: Ops, box: Box, { x, y }: { x: number; y: number }, selected:
   svg("title", {}, [box.title, box.mark, box.detail].filter((text) => text !== "").join("\n")));
 }
 
-/** Makes a drawing smaller where it is too wide, as far as it can still be read, and shows where it begins. */
+/** Shrinks a drawing that is too wide, as long as it stays readable, and scrolls to its beginning. */
 export function settle(picture: HTMLElement): void {
   const scroll = picture.querySelector<HTMLElement>(".scroll");
   const drawing = scroll?.querySelector("svg");

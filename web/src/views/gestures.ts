@@ -1,13 +1,13 @@
-// What mouse, fingers and keys do to a timeline.
+// Mouse, touch and keyboard control of a timeline.
 
 import { ROW } from "./scene";
 
 export interface Gestures {
-  /** Shows so many times as much, around a place where one is given. */
+  /** Multiplies the visible range by a factor, around a position if one is given. */
   zoom: (by: number, x?: number) => void;
-  /** Moves by a share of what is shown. */
+  /** Moves by a share of the visible range. */
   move: (by: number) => void;
-  /** Moves a view that began at a time by some pixels. */
+  /** Moves the view, which began at time `from`, by a number of pixels. */
   drag: (from: number, pixels: number) => void;
   begin: () => number;
   pick: (x: number, y: number) => void;

@@ -1,4 +1,4 @@
-// The graph of the step: ops as a tree, and the selected part drawn with its tensors.
+// The graph of the step: ops as a tree, and a drawing of the selected part with its tensors.
 
 import { ok, type After, type Block, type ChangesData, type GraphData, type ModuleData } from "../data";
 import { h } from "../dom";
@@ -10,7 +10,7 @@ import { table } from "../table";
 import { drawn, settle } from "./drawing";
 import { Selection } from "./selection";
 
-/** Inner nodes of the tree that are shown before somebody asks for all. */
+/** Number of inner nodes of the tree shown at first. */
 const FIRST = 150;
 const KINDS = ["removed", "put in", "changed"];
 
@@ -27,7 +27,7 @@ export class GraphView {
   private readonly which: HTMLSelectElement;
   private readonly grouping: HTMLSelectElement;
   private changes: { data: ChangesData; block: Block }[];
-  /** What a rule did to which op: 1 removed, 3 changed. */
+  /** Effect of a rule on each op: 1 removed, 3 changed. */
   private marks: Uint8Array;
   private counts = new Map<number, number>();
   private selected = STEP;
@@ -76,12 +76,12 @@ export class GraphView {
     return new Ops(data, block, this.page.head.phases, modules, this.grouping.value === "module");
   }
 
-  /** The same ops in the groups that are asked for. */
+  /** The same ops in the selected grouping. */
   private again(ops: Ops): Ops {
     return this.grouped(ops.data, ops.block, ops.modules);
   }
 
-  /** Puts ops into the groups that are asked for. */
+  /** Regroups the ops by the selected grouping. */
   private group(): void {
     const changed = this.ops === this.after;
     this.before = this.again(this.before);
@@ -101,17 +101,17 @@ export class GraphView {
     this.select(-1 - at);
   }
 
-  /** The names around an op of a side of the timeline; nothing where its graph is not here. */
+  /** Path of an op of a side of the timeline; empty without its graph. */
   pathOf(op: number, side: string): string {
     return this.sideOf(op, side)?.pathOf(op) ?? "";
   }
 
-  /** The module of an op of a side of the timeline; nothing where that is not known. */
+  /** Module of an op of a side of the timeline; empty if unknown. */
   moduleOf(op: number, side: string): string {
     return this.sideOf(op, side)?.moduleOf(op) ?? "";
   }
 
-  /** Whether an op of a side of the timeline is in a graph that is here. */
+  /** Whether an op of a side of the timeline is in an available graph. */
   has(op: number, side: string): boolean {
     return this.sideOf(op, side) !== null;
   }
@@ -135,7 +135,7 @@ export class GraphView {
     return ops && op < ops.size ? ops : null;
   }
 
-  /** Shows the step after a change that was tried. */
+  /** Adds the step after a tried change. */
   setAfter(after: After, block: Block): void {
     this.after = this.grouped(after.graph, block, this.page.head.modules);
     this.which.value = "";
@@ -216,7 +216,7 @@ export class GraphView {
   }
 
   private rebuild(): void {
-    // What is around an op that a change touches says how many of them are in it.
+    // Nodes that contain changed ops show the number of these ops.
     this.counts.clear();
     for (let op = 0; op < this.ops.size; op++) {
       if (!this.marks[op]) continue;
@@ -291,11 +291,11 @@ export class GraphView {
       else { this.expand(node, true); this.choose(node); }
     }));
     settle(this.picture);
-    // What is drawn while nobody sees it has no size yet.
+    // A drawing made while the view is hidden has no size yet.
     this.stale = this.picture.clientWidth === 0;
   }
 
-  /** The changes that touch what is selected: to be shown, and tried where somebody answers. */
+  /** The changes that affect the selection: to be shown, and to be tried on a served page. */
   private touching(): HTMLElement {
     const saves = new Map((ok(this.page.head.explained)?.suggestions ?? []).map((found) => [found.name, found.saves_ms]));
     const rules = this.ops !== this.before ? [] : this.page.head.changes.filter((data) => {

@@ -1,11 +1,11 @@
-// What the canvas shows, in words and as a table.
+// Contents of the canvas as text and as a table.
 
 import type { Head } from "../data";
 import { h } from "../dom";
 import { count, plural, short, time } from "../format";
 import type { Place } from "./scene";
 
-/** What colours mean. */
+/** Legend of the colours. */
 export function key(head: Head): HTMLElement {
   const one = (colour: string, name: string): HTMLElement => h("li", {}, h("span", { class: "swatch", style: `background:var(--${colour})` }), name);
   return h("ul", { class: "key", "aria-label": "Colours" },
@@ -13,7 +13,7 @@ export function key(head: Head): HTMLElement {
     ...head.causes.map((cause, at) => one(`cause-${at}`, `idle: ${cause.name}`)));
 }
 
-/** The names between two times (milliseconds), with how often and how long each is there. */
+/** Names between two times (milliseconds), each with its count and total duration. */
 export function inView(places: Place[], from: number, to: number): HTMLElement[] {
   const sums = new Map<string, { many: number; ticks: number; place: Place }>();
   for (const place of places) {

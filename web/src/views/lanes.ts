@@ -1,4 +1,4 @@
-// Where lanes lie, and how they are drawn.
+// Layout and drawing of lanes.
 
 import type { Numbers } from "../data";
 import { short, time } from "../format";
@@ -6,7 +6,7 @@ import type { Side } from "../rows";
 import { HEADER, ROW, RULER, type Place, type Scene } from "./scene";
 import { across, begin, fitted, marked, path, slices, waits } from "./strokes";
 
-/** The rows of some steps, one below the other. */
+/** Rows of steps, from top to bottom. */
 export function layout(sides: Side[]): Place[] {
   const places: Place[] = [];
   let y = RULER + 4;
@@ -55,7 +55,7 @@ function waiting(side: Side, tick: number, causes: { name: string }[]): string {
   return `device idle ${time(length[at]! * side.data.tick_ns)}\n${parts.join("\n")}`;
 }
 
-/** Draws what is in view. */
+/** Draws the visible range. */
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, colours, places } = scene;
   context.fillStyle = colours.ground;

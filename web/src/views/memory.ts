@@ -6,7 +6,7 @@ import { h, section } from "../dom";
 import { bytes, count, ms } from "../format";
 import { variable } from "../theme";
 
-/** The curve that lies lowest comes last: each is drawn over the sum above it. */
+/** The view of device memory. The lowest curve is drawn last, over the sums above it. */
 export function memory(head: Head, block: Block): HTMLElement {
   const data = head.memory;
   if (!data) return section("Memory over the step", h("p", { class: "quiet" }, "It is not known which tensors are the same: that takes an execution trace beside the times, and no CUDA graph that hides ops."));
@@ -21,7 +21,7 @@ export function memory(head: Head, block: Block): HTMLElement {
     return total;
   });
   xs.push(Math.max(head.predicted.step_ms, xs[xs.length - 1] ?? 0));
-  // What is always there lies at the bottom.
+  // Kinds that are always allocated are at the bottom.
   const order = [0, 2, 1, 3, 4].filter((kind) => kind < kinds.length);
   let sum = new Float64Array(xs.length);
   const stacked = order.map((kind) => {
@@ -30,7 +30,7 @@ export function memory(head: Head, block: Block): HTMLElement {
     sum = next;
     return Array.from(next);
   });
-  // Where most is always there, an axis from zero would show nothing else: then it begins higher, and says so.
+  // If most memory is always allocated, an axis from zero would hide the changes: then it begins higher, with a note.
   const least = Math.min(...totals) / 1000;
   const begins = least > 0.8 * (most / 1000) ? Math.floor((least - 0.25 * (most / 1000 - least)) / 10) * 10 : 0;
   const place = h("div", { class: "curve", role: "img", "aria-label": `Device memory over the step: at most ${bytes(most * 1000)}, after ${ms(xs[peak] ?? 0)} ms` });

@@ -1,4 +1,4 @@
-// Kernels under the roof of the device.
+// Kernels and the roofline of the device.
 
 import { ok, reason, type Head, type Roof, type RoofRow } from "../data";
 import { h, section, svg } from "../dom";
@@ -10,10 +10,10 @@ const WIDTH = 1000;
 const HEIGHT = 460;
 const LEFT = 64;
 const BOTTOM = 48;
-/** Marks differ in shape too, for who does not tell the colours apart. */
+/** Shapes of marks, for readers who cannot distinguish the colours. */
 const SHAPES = ["M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0", "M-.9-.9H.9V.9H-.9Z", "M0-1.1L1 .8H-1Z", "M0-1.2L1.2 0L0 1.2L-1.2 0Z", "M0 1.1L1-.8H-1Z", "M-1-.4H-.4V-1H.4V-.4H1V.4H.4V1H-.4V.4H-1Z", "M-1.1-.5H1.1V.5H-1.1Z", "M-.5-1.1H.5V1.1H-.5Z"];
 
-/** Shape and colour of a family's mark: a pair of its own for each of 64 families. */
+/** Shape and colour of a family's mark: a different pair for each of 64 families. */
 function sign(at: number): { shape: string; colour: string } {
   return { shape: SHAPES[(at + (at >> 3)) % 8]!, colour: variable(`--family-${at % 8}`) };
 }
@@ -56,7 +56,7 @@ function plot(roof: Roof): SVGElement {
     all.append(svg("path", { d: shape, transform: `translate(${x(row.intensity)} ${y(row.tflop_s)}) scale(${size})`, fill: colour, class: "point" },
       svg("title", {}, `${row.op} (${row.family}): ${row.time_us.toFixed(1)} \u00b5s, ${percent(row.share)} of the roof, bound by ${row.bound}`)));
   }
-  // Above the marks and along the roof that it names.
+  // The label is above the marks and along its roof.
   const begin = Math.max(from * 2, (low * 2 * 1000) / roof.memory_gb_s);
   const rate = (intensity: number): number => (intensity * roof.memory_gb_s) / 1000;
   const [left, right] = [{ x: x(begin), y: y(rate(begin)) }, { x: x(begin * 10), y: y(rate(begin * 10)) }];
@@ -71,7 +71,7 @@ function legend(roof: Roof): HTMLElement {
     svg("svg", { viewBox: "-1.6 -1.6 3.2 3.2", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: sign(at).shape, fill: sign(at).colour })), name)));
 }
 
-/** The view. */
+/** The view of the roofline. */
 export function roofline(head: Head): HTMLElement {
   const roof = ok(head.roofline);
   if (!roof) return section("Roofline", h("p", { class: "quiet" }, `Not known: ${reason(head.roofline)}`));

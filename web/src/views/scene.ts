@@ -1,14 +1,14 @@
-// What is drawn of a timeline, and where.
+// Contents and positions of a drawn timeline.
 
 import type { Row, Side } from "../rows";
 import type { Theme } from "../theme";
 
-/** The width of names beside lanes, and the height of a row. */
+/** Width of the names of lanes, and height of a row. */
 export const HEADER = 168;
 export const ROW = 17;
 export const RULER = 26;
 
-/** A row on the canvas: of slices, or of waits, or of the critical path. */
+/** A row on the canvas: slices, waits or the critical path. */
 export interface Place {
   side: Side;
   kind: "title" | "waits" | "path" | "slices";
@@ -22,7 +22,7 @@ export interface Place {
   words?: (tick: number, causes: { name: string }[]) => string;
 }
 
-/** A slice that was found. */
+/** A slice that matches the search. */
 export interface Found { place: Place; row: Row; slice: number }
 
 export interface Scene {

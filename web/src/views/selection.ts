@@ -1,4 +1,4 @@
-// Ops that somebody selects in the graph, and changes of these alone.
+// Ops selected in the graph, and changes of only these ops.
 
 import { h } from "../dom";
 import { plural, short } from "../format";
@@ -9,12 +9,12 @@ const FUSIONS: [string, string][] = [["elementwise", "Fuse elementwise"], ["line
 const SIZES: Record<string, string[]> = { tables: ["rows", "columns", "lookups"], layers: ["width"] };
 
 export class Selection {
-  /** Ops as a plan names them, each with its words. */
+  /** Selected ops by their names in a plan, each with its text. */
   private readonly chosen = new Map<string, string>();
 
   constructor(private readonly page: Page) {}
 
-  /** What can be done to an op and those selected before; nothing where nobody answers. */
+  /** Controls for an op and the selected ops; null on a page that is not served. */
   tools(ops: Ops, node: number): HTMLElement | null {
     if (!this.page.served || (node < 0 && !ops.moduleAt(node) && this.chosen.size === 0)) return null;
     const box = h("fieldset", { class: "selection" }, h("legend", {}, "Change the selected ops"));

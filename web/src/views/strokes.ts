@@ -1,16 +1,16 @@
-// What lies in a row: slices, waits, the critical path.
+// Drawing of the contents of rows: slices, waits, the critical path.
 
 import type { Numbers } from "../data";
 import { short } from "../format";
 import { groupOf } from "../rows";
 import { HEADER, RULER, type Place, type Scene } from "./scene";
 
-/** Where a time lies. */
+/** Horizontal position of a time. */
 export function across(scene: Scene, ms: number): number {
   return HEADER + ((ms - scene.from) / (scene.to - scene.from)) * (scene.width - HEADER);
 }
 
-/** The first that ends after a time. */
+/** Index of the first interval that ends after a time. */
 export function begin(start: Numbers, length: Numbers, tick: number): number {
   let low = 0;
   let high = start.length;
@@ -29,7 +29,7 @@ export function fitted(context: CanvasRenderingContext2D, text: string, width: n
   return many > 1 ? `${text.slice(0, many)}\u2026` : "";
 }
 
-/** Rectangles of one colour at a time. Those that fill the same pixel of a row are drawn once. */
+/** Draws rectangles, grouped by colour. Rectangles in the same pixel of a row are drawn once. */
 class Brush {
   private readonly rects = new Map<string, number[]>();
   constructor(private readonly context: CanvasRenderingContext2D) {}
@@ -72,7 +72,7 @@ export function slices(context: CanvasRenderingContext2D, scene: Scene, place: P
     const wide = Math.max(end - x, 0.7);
     const hit = row.matching(first, next);
     const colour = row.kind[shown]! === 1 ? colours.merged : colours.phases[row.phase[shown]!]!;
-    // A thin gap keeps neighbours apart where there is room for it.
+    // Neighbours are separated by a thin gap where there is room for it.
     (hit ? bright : dim).rect(scene.searching && hit ? colours.match : colour, x, y + 1, wide > 3 ? wide - 1 : wide, place.height - 2);
     if (next - first === 1 && wide > 34) names.push([short(side.block.text(row.name[shown]!)), x, wide, hit ? colours.ground : colours.text]);
   }
@@ -98,7 +98,7 @@ export function waits(context: CanvasRenderingContext2D, scene: Scene, place: Pl
   const pixel = (scene.to - scene.from) / (scene.width - HEADER) / side.tick;
   let reached = -1;
   for (let i = begin(start, length, first); i < start.length && start[i]! <= last; i++) {
-    // Of waits within one pixel one is drawn.
+    // Of waits within one pixel, only one is drawn.
     if (start[i]! + length[i]! < reached) continue;
     reached = start[i]! + pixel;
     let from = start[i]!;
@@ -124,13 +124,13 @@ export function path(context: CanvasRenderingContext2D, scene: Scene, place: Pla
     const x = across(scene, start[i]! * side.tick);
     const end = across(scene, until[i]! * side.tick);
     const on = where[i]!;
-    // What the host does lies high, what the device does low.
+    // Host activity is drawn in the upper half, device activity in the lower half.
     brush.rect(colours[on]!, x, on === 1 ? y + 9 : y + 2, Math.max(end - x, 0.5), on === 2 || on === 3 ? 12 : 5);
   }
   brush.paint();
 }
 
-/** The critical path below the lanes that it runs on, and a frame around what is selected. */
+/** Draws the critical path below its lanes, and a frame around the selection. */
 export function marked(context: CanvasRenderingContext2D, scene: Scene): void {
   for (const place of scene.places) {
     const { runs } = place.side;

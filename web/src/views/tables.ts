@@ -22,7 +22,7 @@ export function ops(page: Page): HTMLElement {
     ...modules(page));
 }
 
-/** Modules of the model, each with all in it. */
+/** Modules of the model, each including its submodules. */
 function modules(page: Page): HTMLElement[] {
   const rows = page.head.predicted.modules ?? [];
   if (rows.length === 0) return [];

@@ -13,7 +13,7 @@ import { draw, layout } from "./lanes";
 import { HEADER, type Found, type Place } from "./scene";
 
 const KINDS = ["op", "annotation", "runtime call", "kernel", "copy", "memset"];
-/** The shortest stretch that can be looked at, milliseconds. */
+/** Shortest visible range, in milliseconds. */
 const SHORTEST = 2e-5;
 
 export class Timeline {
@@ -68,7 +68,7 @@ export class Timeline {
     this.fit();
   }
 
-  /** Adds a step, or puts it in the place of the one of that name. */
+  /** Adds a step, or replaces the one with the same name. */
   add(data: SideData, block: Block): void {
     const side = new Side(data, block);
     const at = this.sides.findIndex((known) => known.name === side.name);
@@ -82,7 +82,7 @@ export class Timeline {
     this.fit();
   }
 
-  /** Looks for a name. */
+  /** Searches for a name. */
   find(name: string): void {
     this.input.value = name;
     this.search(name);
@@ -98,7 +98,7 @@ export class Timeline {
     requestAnimationFrame(() => this.draw());
   }
 
-  /** The longest of the steps shown, milliseconds. */
+  /** Duration of the longest displayed step, in milliseconds. */
   private get longest(): number {
     return Math.max(...this.sides.filter((_, at) => this.shown.has(at)).map((side) => side.ms), 1e-6);
   }
@@ -298,7 +298,7 @@ export class Timeline {
     this.tell();
   }
 
-  /** The table that says what the canvas shows. */
+  /** Updates the table of the contents of the canvas. */
   private tell(): void {
     if (this.list.open) this.listed.replaceChildren(...inView(this.places, this.from, this.to));
   }

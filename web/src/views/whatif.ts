@@ -1,4 +1,4 @@
-// Changes to try: asked of the program that serves the page.
+// Changes to try, computed by the program that serves the page.
 
 import { answered, type Changed, type Half } from "../data";
 import { bar, h, section } from "../dom";
@@ -17,7 +17,7 @@ const NUMBERS: [string, string, string][] = [
   ["batch", "batch", "1"], ["recorded-batch", "batch recorded, where not known", "1"], ["batch-dim", "dimension of the batch", "1"], ["accumulate", "batches an update", "1"], ["streams", "streams", "1"], ["checkpoint", "checkpoint segments (0: each block)", "1"], ["host-speed", "host takes so many times as long", "any"],
 ];
 
-/** What a rule is called on the command line, where that is not its name. */
+/** Names of rules on the command line, where they differ from the rule's name. */
 const RULES: Record<string, Record<string, unknown>> = {
   "fuse-embedding-bags": { fuse: ["embedding-bags"] }, "fuse-optimizer": { fuse: ["optimizer"] }, "fuse-elementwise": { fuse: ["elementwise"] },
   "fuse-linear": { fuse: ["linear"] }, operators: { operators: "steptime" }, "operators-fbgemm": { operators: "fbgemm" },
@@ -73,7 +73,7 @@ export class WhatIf {
     return plan;
   }
 
-  /** Tries what a rule does by itself. */
+  /** Tries a single rule. */
   tryRule(rule: string): void {
     this.tryPlan(RULES[rule] ?? { [rule]: true });
   }

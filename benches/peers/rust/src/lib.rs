@@ -1,4 +1,4 @@
-//! Matrix products of other crates, `c = a b` with rows one after the other, `a` `[m, k]` and `b` `[k, n]`.
+//! Matrix products of other crates, `c = a b` in row-major order, with `a` `[m, k]` and `b` `[k, n]`.
 
 use std::num::NonZero;
 
@@ -6,7 +6,7 @@ use std::num::NonZero;
 ///
 /// # Safety
 ///
-/// The pointers go to as many floats; nobody else uses `c`.
+/// The pointers are valid for these numbers of floats; no other code accesses `c` during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn peer_faer(
     threads: usize,

@@ -7,17 +7,15 @@
 
 mod demand;
 pub mod device;
-mod error;
 pub mod host;
 pub mod network;
 pub mod overheads;
 mod priced;
 
 pub use demand::{Demand, Demands, Multiprocessor};
-pub use error::Error;
 pub use host::captured::CapturedDelays;
 pub use host::coupling::Coupling;
-pub use host::error::{ProbeError, ProfileError};
+pub use host::error::{Error, ProbeError, ProfileError};
 pub use host::fit::{Training, fit as fit_host};
 pub use host::gaps::{Gap, GapTable, Gaps};
 pub use host::own::waits_for_device;

@@ -1,4 +1,4 @@
-//! Calls that wait for the device, and the work that each waits for: decided from the measured times.
+//! Calls that wait for the device, and the work that each waits for, both decided from the measured times.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{ActivityKind, Nanos, StreamId, SyncKind, Trace};
@@ -58,7 +58,8 @@ pub(crate) fn classify(
     }
 }
 
-/// Returns the id of each synchronised stream by the correlation of the call, from the `cuda_sync` records of the trace.
+/// Returns, by the correlation id of the call, the id of the stream that it synchronised, from the `cuda_sync` records
+/// of the trace.
 fn synchronised_streams(trace: &Trace) -> FxHashMap<u64, i64> {
     let syncs = &trace.syncs;
     (0..syncs.len())
@@ -67,7 +68,7 @@ fn synchronised_streams(trace: &Trace) -> FxHashMap<u64, i64> {
         .collect()
 }
 
-/// A copy of pageable memory blocks if, as measured, the device began before the call returned.
+/// A pageable copy is blocking if the measured times show that the device began before the call returned.
 fn copy(call: &Call, activities: &TiSlice<ActivityId, Activity>, samples: &Samples, busy: &Busy) -> Blocking {
     let Some(activity) = call.activities().next() else { return Blocking::Never };
     if activities[activity].kind != ActivityKind::Memcpy {

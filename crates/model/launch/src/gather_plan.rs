@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Times on an H200, us (`crates/operators/cuda/NOTES.md`).
+    /// Times on an H200, us (`lab/notes/cuda.md`).
     #[test]
     fn times_are_near_those_measured() {
         let seed = problem(8192, 16384, 16384, &Indices::Uniform);

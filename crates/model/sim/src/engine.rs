@@ -1,8 +1,8 @@
 //! The discrete-event engine: host threads and device streams, one step after the other.
 //!
-//! A mark of a host thread is passed one gap after the mark that it waits for. Launches and waits happen at marks and
-//! couple threads to streams. Each computed time keeps its *cause*, the last thing it waited for. The causes form the
-//! critical path.
+//! A mark (the beginning or end of an op or call) on a host thread is passed one gap of host time after the mark that
+//! it waits for. Launches and waits happen at marks and couple threads to streams. Each computed time keeps its
+//! *cause*, the last thing it waited for. The causes form the critical path.
 
 mod calls;
 mod ready;
@@ -47,11 +47,11 @@ pub struct Engine<'g> {
     /// Launched activities that have not ended, if kernels share the device or wait for other ranks.
     device: Option<Device<'g>>,
     next: TiVec<HostThreadId, MarkId>,
-    /// Threads in a call that waits for other ranks; the time and cause since when.
+    /// For each thread in a call that waits for other ranks: since when it waits, and the cause of that time.
     held: TiVec<HostThreadId, Option<(Nanos, MarkCause)>>,
 }
 
-/// Progress of a rank without other ranks.
+/// How far a rank came without other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RankProgress {
     /// All threads have finished the step.
@@ -101,8 +101,8 @@ impl<'g> Engine<'g> {
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
-    /// Creates an engine of one rank of several, which meet at `meets`. The room that collectives take from kernels is not part
-    /// of the engine.
+    /// Creates an engine of one rank of several, which meet at `meets`. The engine does not model the room that
+    /// collectives take from kernels.
     pub(crate) fn among(
         priced: &'g PricedGraph<'_>,
         meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
@@ -210,7 +210,8 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Returns the earliest time of a mark without regard to the device, and its cause; `None` until the mark that it waits for has passed.
+    /// Returns the earliest time of a mark without regard to the device, and the cause of that time; `None` until the
+    /// mark that it waits for was passed.
     fn candidate(&self, mark: MarkId, gaps: &TiSlice<MarkId, Nanos>) -> Option<(Nanos, MarkCause)> {
         let row = &self.graph.marks[mark];
         let from = if row.wraps { self.before[row.after] } else { self.marks[row.after] };
@@ -260,7 +261,7 @@ impl<'g> Engine<'g> {
                     return PassEffect::Held;
                 }
                 let (back, why) = self.returns[call];
-                // The own work of such a call comes after the device is done.
+                // The host's own work in such a call comes after the device is done.
                 let back = if back == NEVER { back } else { back + gaps[mark] };
                 if back > time {
                     (time, cause) = (back, why);

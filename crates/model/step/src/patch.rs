@@ -26,21 +26,21 @@ pub struct Patch {
     pub remove: Vec<OpId>,
     /// Ops to insert.
     pub insert: Vec<(Place, NewOp)>,
-    /// Ops with other arguments or settings.
+    /// Ops that get other arguments or settings.
     pub change: Vec<(OpId, Call)>,
-    /// Tensors with another shape, type or layout.
+    /// Tensors that get another shape, type or layout.
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
-    /// Additional host time of the script at an op, in units of a small op with autograd.
+    /// Additional host time of the script at an op, in units of the host time of a small op with autograd.
     pub script: Vec<(OpId, f64)>,
     /// Ops that copy for the next step.
     pub ahead: Vec<OpId>,
     /// Ops whose kernels move to another stream, with those of all ops inside them; numbered as [`Op::stream`](crate::Op::stream).
     pub streams: Vec<(OpId, u32)>,
-    /// Ops that replace one around them, which is removed with all other ops inside it.
+    /// Pairs of an op and one around it that it replaces; the outer one is removed with all other ops inside it.
     pub lift: Vec<(OpId, OpId)>,
-    /// Ops that stay as they are, but without their recording: calls and times are derived.
+    /// Ops that stay as they are, but lose their recorded calls and times: these are derived instead.
     pub derive: Vec<OpId>,
     /// New tensors of the patch, numbered after those of the step.
     tensors: Vec<Tensor>,
@@ -102,7 +102,7 @@ impl Patch {
         self.tensor_in(step, value, None)
     }
 
-    /// A new tensor in a memory that other tensors share.
+    /// A new tensor in a storage that other tensors share.
     pub fn tensor_in(
         &mut self,
         step: &Step,
@@ -119,13 +119,13 @@ impl Patch {
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 
-    /// The memory of a tensor that the patch added.
+    /// The storage of a tensor that the patch added.
     #[must_use]
     pub fn added_storage(&self, step: &Step, tensor: TensorId) -> Option<StorageId> {
         self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.storage
     }
 
-    /// An op with described tensors: each becomes a new tensor.
+    /// An op made from a call with descriptions of tensors: each description becomes a new tensor.
     pub fn described(&mut self, step: &Step, call: &OpCall) -> NewOp {
         let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
             args.iter().map(|arg| arg.map(|tensor| self.tensor(step, tensor.clone()))).collect()
@@ -145,8 +145,8 @@ impl Step {
     /// Applies a patch and checks the result.
     ///
     /// # Errors
-    /// Where the result is invalid: a tensor that is taken and no longer made, shapes that do not follow, an op that takes a tensor made later,
-    /// devices that do not agree. The step is then unchanged.
+    /// If the result is invalid: a consumed tensor without a producer, inconsistent shapes, an op that consumes a
+    /// tensor made later, or devices that do not agree. The step is then unchanged.
     pub fn apply(&mut self, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
         *self = self.applied(patch, ops)?;
         Ok(())
@@ -179,7 +179,7 @@ impl Step {
     /// The step with a patch, unchecked: to inspect the result before the patch is applied.
     ///
     /// # Errors
-    /// Where the patch names an unknown op.
+    /// If the patch names an unknown op.
     pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
         let mut changed = self.clone();
         changed.patch(patch)?;

@@ -12,6 +12,7 @@ mod cpu;
 pub mod elementwise;
 pub mod embedding;
 pub mod gemm;
+mod huge;
 pub mod interaction;
 mod isa;
 pub mod limits;

@@ -1,7 +1,5 @@
 //! Names in traces of profilers other than PyTorch's, converted to Kineto's names.
 
-use crate::kineto::Api;
-
 /// Profiler that wrote a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -48,12 +46,4 @@ pub(crate) fn step_name(number: i64) -> String {
 /// Whether this is the name of a step's mark.
 pub(crate) fn is_step_name(name: &str) -> bool {
     name.starts_with(STEP_MARK)
-}
-
-/// Returns the library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` for any other function.
-pub(crate) fn api(name: &str) -> Option<Api> {
-    let of = |prefix: &str| {
-        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
-    };
-    if of("cuda") || of("hip") { Some(Api::Runtime) } else { of("cu").then_some(Api::Driver) }
 }

@@ -6,7 +6,8 @@ mod tables;
 use crate::error::Error;
 use crate::foreign::{self, Origin};
 use crate::kineto::{
-    Activity, ActivityKind, Builder, Call, DeviceProperties, LaunchShape, Stream, Thread, ThreadId, Trace,
+    Activity, ActivityKind, Api, Builder, Call, DeviceProperties, LaunchShape, Stream, Thread, ThreadId,
+    Trace,
 };
 use crate::strings::NameId;
 use crate::units::{Bytes, Nanos};
@@ -132,8 +133,8 @@ impl Reader {
         };
         let text = row.number("nameId").and_then(|id| self.texts.get(&id)).map_or("", String::as_str);
         let name = without_version(text);
-        let Some(api) =
-            foreign::api(name).filter(|_| process.is_none_or(|own| process_of(Some(global)) == Some(own)))
+        let Some(api) = Api::from_function(name)
+            .filter(|_| process.is_none_or(|own| process_of(Some(global)) == Some(own)))
         else {
             return;
         };

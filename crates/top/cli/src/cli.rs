@@ -23,7 +23,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use collectives::Collectives;
 pub use compare::Compare;
-pub use device::{By, Device, Search};
+pub use device::{Device, GroupBy, Search};
 pub use gather_plan::GatherPlan;
 pub use ingest::{Ingest, Query};
 pub use jobs::{PlanFormat, Scale, ShardTables};
@@ -33,7 +33,7 @@ pub use predict::{Parallel, Planner, Predict, SendAs, Validate, World};
 pub use shard::Shard;
 pub use sweep::Sweep;
 pub use view::View;
-pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, selection, size};
+pub use what_if::{Changes, Explain, Fuse, Operators, Precision, Target, WhatIf, selection, size};
 
 /// Predicts the time of a training step, explains it, and finds changes that shorten it.
 #[derive(Debug, Parser)]
@@ -108,10 +108,10 @@ pub enum Command {
     Validate(Validate),
     /// Measure operators on this machine: the program `steptime-bench`
     #[command(hide = true, disable_help_flag = true)]
-    Bench(Moved),
+    Bench(MovedCommand),
     /// Show how matrix products are computed: the program `steptime-bench`
     #[command(hide = true, disable_help_flag = true)]
-    Gemm(Moved),
+    Gemm(MovedCommand),
     /// Predict and explain the device-memory reads of each launch order of embedding lookups
     #[command(alias = "tiling")]
     GatherPlan(GatherPlan),
@@ -133,7 +133,7 @@ pub enum Command {
 
 /// Arguments of a command that another program has now.
 #[derive(Debug, Args)]
-pub struct Moved {
+pub struct MovedCommand {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

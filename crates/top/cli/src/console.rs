@@ -10,7 +10,7 @@ use steptime::trace::Want;
 use steptime::{Choice, Step};
 
 use crate::cli::Form;
-use crate::opened::Opened;
+use crate::opened::CachedInput;
 use crate::output;
 use crate::report::csv::Table;
 
@@ -22,7 +22,7 @@ pub struct Console<'a> {
     /// Text read instead of standard input.
     given: Option<&'a str>,
     /// Inputs that are open already.
-    opened: &'a [&'a Opened],
+    opened: &'a [&'a CachedInput],
 }
 
 impl<'a> Console<'a> {
@@ -33,7 +33,7 @@ impl<'a> Console<'a> {
 
     /// Returns the console of a calling program: nothing is printed, `given` is read instead of standard input, and inputs
     /// that are `opened` are not opened again.
-    pub fn program(given: &'a str, opened: &'a [&'a Opened]) -> Console<'a> {
+    pub fn program(given: &'a str, opened: &'a [&'a CachedInput]) -> Console<'a> {
         Console { kept: Some(RefCell::default()), given: Some(given), opened }
     }
 

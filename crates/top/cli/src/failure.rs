@@ -23,7 +23,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Classifies a failure.
-    pub(crate) fn of(failure: &Failure) -> Refusal {
+    pub(crate) fn from_failure(failure: &Failure) -> Refusal {
         if let Some(usage) = failure.downcast_ref::<clap::Error>() {
             let text = usage.render().to_string();
             // The rest is the usage of the program, which does not apply to a call from Python.

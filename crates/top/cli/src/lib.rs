@@ -19,7 +19,7 @@ use crate::cli::Cli;
 use crate::console::Console;
 use crate::failure::Failure;
 pub use crate::failure::Refusal;
-pub use crate::opened::Opened;
+pub use crate::opened::CachedInput;
 pub use crate::progress::Progress;
 pub use crate::report::table::Columns;
 
@@ -48,13 +48,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 pub fn ask(
     arguments: impl IntoIterator<Item = OsString>,
     given: &str,
-    opened: &[&Opened],
+    opened: &[&CachedInput],
 ) -> Result<String, Refusal> {
     output::leave_signals_alone();
     let console = Console::program(given, opened);
     match parsed(arguments).and_then(|typed| commands::run(typed, &console)) {
         Ok(()) => Ok(console.into_text()),
-        Err(failure) => Err(Refusal::of(&failure)),
+        Err(failure) => Err(Refusal::from_failure(&failure)),
     }
 }
 

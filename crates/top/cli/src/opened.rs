@@ -10,7 +10,7 @@ use crate::failure::Refusal;
 
 /// An input that is opened at its first query, and not again.
 #[derive(Debug)]
-pub struct Opened {
+pub struct CachedInput {
     path: PathBuf,
     choice: Choice,
     whole: OnceLock<Arc<Step>>,
@@ -20,11 +20,11 @@ pub struct Opened {
 /// Everything but the trace with shapes: the needs of a prediction without another GPU.
 const WITHOUT_SHAPES: Want = Want { shaped: false, ..Want::ALL };
 
-impl Opened {
+impl CachedInput {
     /// Returns the input at a path, or a step or rank of it, without opening it.
     #[must_use]
-    pub fn new(path: &Path, step: Option<u32>, rank: Option<u32>) -> Opened {
-        Opened {
+    pub fn new(path: &Path, step: Option<u32>, rank: Option<u32>) -> CachedInput {
+        CachedInput {
             path: path.into(),
             choice: Choice { step, rank },
             whole: OnceLock::new(),
@@ -39,7 +39,7 @@ impl Opened {
     pub fn open(&self) -> Result<(), Refusal> {
         for want in [Want::ALL, WITHOUT_SHAPES] {
             let opened = self.get(&self.path, &self.choice, want);
-            opened.transpose().map_err(|error| Refusal::of(&error.into()))?;
+            opened.transpose().map_err(|error| Refusal::from_failure(&error.into()))?;
         }
         Ok(())
     }

@@ -33,18 +33,18 @@ impl Turn {
 }
 
 /// An unfinished folder. Its maker holds a lock on it.
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedFolder {
     folder: TempDir,
     _lock: io::Result<File>,
 }
 
-impl Unfinished {
-    pub(crate) fn new(own: &Path) -> io::Result<Unfinished> {
+impl UnfinishedFolder {
+    pub(crate) fn new(own: &Path) -> io::Result<UnfinishedFolder> {
         // No other ingest removes it between its creation and its lock.
         let _turn = Turn::take(own)?;
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(own)?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
-        Ok(Unfinished { folder, _lock: lock })
+        Ok(UnfinishedFolder { folder, _lock: lock })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -11,7 +11,7 @@ use steptime_trace::{KinetoFile, Note, Trace, read_kineto_file_windowed};
 use crate::error::Error;
 use crate::lake::{Input, Lake, RankFile, Rows, VERSION};
 use crate::plan::{self, Shard, Work};
-use crate::report::{Found, Outcome, Report};
+use crate::report::{FileResult, Outcome, Report};
 use crate::write;
 
 /// Inputs and options of an ingest.
@@ -41,7 +41,7 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
     let work = plan::work(&runs, what.shard);
     let total: u64 = work.iter().map(|item| item.bytes).sum();
     let done = Mutex::new(0);
-    let known = Known::of(&lake, &runs)?;
+    let known = KnownRanks::read(&lake, &runs)?;
     let files = each(&work, what.workers, |item| {
         let found = one(&lake, &known, item);
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,13 +69,13 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
 fn each(
     work: &[Work],
     workers: usize,
-    one: impl Fn(&Work) -> Result<Found, Error> + Sync,
-) -> Result<Vec<Found>, Error> {
+    one: impl Fn(&Work) -> Result<FileResult, Error> + Sync,
+) -> Result<Vec<FileResult>, Error> {
     // Reading is limited by the processors: more threads only take memory.
     let most = std::thread::available_parallelism().map_or(1, |processors| processors.get() * 4);
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
-    let results: Mutex<Vec<(usize, Result<Found, Error>)>> = Mutex::new(Vec::with_capacity(work.len()));
+    let results: Mutex<Vec<(usize, Result<FileResult, Error>)>> = Mutex::new(Vec::with_capacity(work.len()));
     let worker = || {
         while !stop.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -99,20 +99,20 @@ fn each(
 }
 
 /// The ranks in the lake, and those that files of this ingest have claimed.
-struct Known {
+struct KnownRanks {
     made: FxHashMap<(String, String), (u32, RankFile)>,
     claimed: Mutex<FxHashMap<(String, u32), PathBuf>>,
 }
 
-impl Known {
-    fn of(lake: &Lake, runs: &[(String, Vec<KinetoFile>)]) -> Result<Known, Error> {
+impl KnownRanks {
+    fn read(lake: &Lake, runs: &[(String, Vec<KinetoFile>)]) -> Result<KnownRanks, Error> {
         let mut made = FxHashMap::default();
         for (run, _) in runs {
             for (rank, file) in lake.ranks(run)? {
                 made.insert((run.clone(), file.input.path.clone()), (rank, file));
             }
         }
-        Ok(Known { made, claimed: Mutex::default() })
+        Ok(KnownRanks { made, claimed: Mutex::default() })
     }
 
     /// Returns the rank that was made from a file in its present state.
@@ -146,8 +146,8 @@ impl Known {
 }
 
 /// Ingests one file. Errors are those of the lake; a defect of the file is a result.
-fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
-    let found = |outcome, rank, reason: Option<String>| Found {
+fn one(lake: &Lake, known: &KnownRanks, item: &Work) -> Result<FileResult, Error> {
+    let found = |outcome, rank, reason: Option<String>| FileResult {
         path: item.path.display().to_string(),
         run: item.run.clone(),
         rank,
@@ -157,13 +157,13 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
         repairs: 0,
         rows: Rows::default(),
     };
-    let input = match Input::of(&item.path) {
+    let input = match Input::read(&item.path) {
         Ok(input) => input,
         Err(error) => return Ok(found(Outcome::Skipped, None, Some(error.to_string()))),
     };
     if let Some((rank, kept)) = known.made_of(&item.run, &input) {
         let there = found(Outcome::Kept, Some(*rank), None);
-        return Ok(Found { repairs: kept.repairs, rows: kept.rows, ..there });
+        return Ok(FileResult { repairs: kept.repairs, rows: kept.rows, ..there });
     }
     if item.archive {
         let reason = "it is an archive: unpack it, and ingest its folder";
@@ -195,7 +195,7 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
     let tables = BTreeMap::new();
     let file = RankFile { steptime_lake: VERSION, input, repairs, rows, tables };
     lake.place(folder, &item.run, rank, file)?;
-    Ok(Found { repairs, rows, ..found(Outcome::Ingested, Some(rank), None) })
+    Ok(FileResult { repairs, rows, ..found(Outcome::Ingested, Some(rank), None) })
 }
 
 /// Returns the rank of a trace: as recorded, else by its file name, else by its place.

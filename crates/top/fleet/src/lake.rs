@@ -75,7 +75,7 @@ pub struct Rows {
 
 impl Input {
     /// Reads the present state of a file.
-    pub(crate) fn of(path: &Path) -> io::Result<Input> {
+    pub(crate) fn read(path: &Path) -> io::Result<Input> {
         let metadata = fs::metadata(path)?;
         let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let whole = fs::canonicalize(path)?;
@@ -192,16 +192,16 @@ impl Lake {
     }
 
     /// Creates a folder for an unfinished rank; it is removed with the value unless it is [put in place](Lake::place).
-    pub(crate) fn unfinished(&self) -> Result<exchange::Unfinished, Error> {
+    pub(crate) fn unfinished(&self) -> Result<exchange::UnfinishedFolder, Error> {
         let own = self.own();
-        exchange::Unfinished::new(&own).map_err(Error::io(&own))
+        exchange::UnfinishedFolder::new(&own).map_err(Error::io(&own))
     }
 
     /// Flushes a finished folder to disk and moves it to the place of a rank. An old folder stays there until then, and is then
     /// removed whole.
     pub(crate) fn place(
         &self,
-        made: exchange::Unfinished,
+        made: exchange::UnfinishedFolder,
         run: &str,
         rank: u32,
         mut file: RankFile,

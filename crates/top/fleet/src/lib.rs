@@ -30,6 +30,6 @@ pub use ingest::{Ingest, ingest};
 pub use lake::{Input, Lake, RankFile, Rows, VERSION};
 pub use plan::Shard;
 pub use rank::Rank;
-pub use report::{Found, Outcome, Report};
+pub use report::{FileResult, Outcome, Report};
 pub use sketch::{ACCURACY, Sketch};
 pub use tables::Table;

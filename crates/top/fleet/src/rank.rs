@@ -34,9 +34,9 @@ impl<'t> Rank<'t> {
     ///
     /// # Errors
     /// If its ops nest too deep.
-    pub fn of(trace: &'t Trace) -> Result<Rank<'t>, steptime_graph::Error> {
-        let (windows, nest) = (Windows::of(trace), Nest::of(trace)?);
-        let device = Device::of(trace, &windows, &nest);
+    pub fn from_trace(trace: &'t Trace) -> Result<Rank<'t>, steptime_graph::Error> {
+        let (windows, nest) = (Windows::find(trace), Nest::build(trace)?);
+        let device = Device::build(trace, &windows, &nest);
         Ok(Rank { trace, windows, nest, device })
     }
 

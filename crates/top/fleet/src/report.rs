@@ -20,7 +20,7 @@ pub enum Outcome {
 
 /// Result for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FileResult {
     /// The file.
     pub path: String,
     /// Its run.
@@ -45,11 +45,11 @@ pub struct Report {
     /// The version of the lake.
     pub steptime_lake: u32,
     /// The files.
-    pub files: Vec<Found>,
+    pub files: Vec<FileResult>,
 }
 
 impl Report {
-    pub(crate) fn new(files: Vec<Found>) -> Report {
+    pub(crate) fn new(files: Vec<FileResult>) -> Report {
         Report { steptime_lake: VERSION, files }
     }
 

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn of(times: &[i64]) -> Sketch {
+    fn sketch(times: &[i64]) -> Sketch {
         let mut sketch = Sketch::default();
         times.iter().for_each(|&time| sketch.add(Nanos(time)));
         sketch
@@ -100,9 +100,9 @@ mod tests {
     proptest! {
         #[test]
         fn merged_sketches_are_the_sketch_of_all(one in times(), other in times()) {
-            let mut merged = of(&one);
-            merged.merge(&of(&other));
-            let all = of(&[one, other].concat());
+            let mut merged = sketch(&one);
+            merged.merge(&sketch(&other));
+            let all = sketch(&[one, other].concat());
             prop_assert_eq!(&merged.bins, &all.bins);
             prop_assert_eq!(
                 (merged.count, merged.sum, merged.min, merged.max),
@@ -114,7 +114,7 @@ mod tests {
         #[test]
         fn quantiles_are_within_the_accuracy(mut all in times(), q in 0.0..=1.0) {
             prop_assume!(!all.is_empty());
-            let found = of(&all).quantile(q).expect("there are some");
+            let found = sketch(&all).quantile(q).expect("there are some");
             all.sort_unstable();
             let exact = all[(q * (all.len() - 1) as f64).floor() as usize].max(1) as f64;
             prop_assert!((found - exact).abs() <= (ACCURACY + 1e-9) * exact, "{} for {}", found, exact);

@@ -45,7 +45,7 @@ impl Table {
     ///
     /// # Errors
     /// If its columns have different lengths, which cannot happen.
-    pub fn of(self, rank: &Rank<'_>) -> Result<RecordBatch, ParquetError> {
+    pub fn record_batch(self, rank: &Rank<'_>) -> Result<RecordBatch, ParquetError> {
         let trace = rank.trace();
         match self {
             Table::Steps => events::steps(&rank.steps(), trace).batch(),

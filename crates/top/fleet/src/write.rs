@@ -24,7 +24,7 @@ const GROUP: usize = 1 << 17;
 pub(crate) fn tables(mut trace: Trace, folder: &Path) -> Result<Rows, Error> {
     lighten(&mut trace);
     let kernels = trace.activities.kind.iter().filter(|kind| **kind == ActivityKind::Kernel).count();
-    let rank = Rank::of(&trace).map_err(Error::Ops)?;
+    let rank = Rank::from_trace(&trace).map_err(Error::Ops)?;
     let mut rows = Rows {
         ops: trace.ops.len() as u64,
         activities: trace.activities.len() as u64,
@@ -34,7 +34,7 @@ pub(crate) fn tables(mut trace: Trace, folder: &Path) -> Result<Rows, Error> {
     for table in Table::ALL {
         let path = folder.join(format!("{}.parquet", table.name()));
         let failed = |source| Error::Parquet { path: path.clone(), source };
-        let batch = table.of(&rank).map_err(failed)?;
+        let batch = table.record_batch(&rank).map_err(failed)?;
         let count = batch.num_rows() as u64;
         match table {
             Table::Steps => rows.steps = count,

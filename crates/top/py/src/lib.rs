@@ -25,14 +25,14 @@ mod _core {
 
     /// An input that is opened once, at its first query.
     #[pyclass(frozen)]
-    struct Opened(Arc<steptime_cli::Opened>);
+    struct Opened(Arc<steptime_cli::CachedInput>);
 
     #[pymethods]
     impl Opened {
         #[new]
         #[pyo3(signature = (path, step=None, rank=None))]
         fn new(path: PathBuf, step: Option<u32>, rank: Option<u32>) -> Opened {
-            Opened(Arc::new(steptime_cli::Opened::new(&path, step, rank)))
+            Opened(Arc::new(steptime_cli::CachedInput::new(&path, step, rank)))
         }
 
         /// Opens it now: its files are not read again. Returns two empty strings, or the kind of refusal and its message.
@@ -51,9 +51,10 @@ mod _core {
         opened: Vec<PyRef<'_, Opened>>,
         given: String,
     ) -> PyResult<(&'static str, String)> {
-        let opened: Vec<Arc<steptime_cli::Opened>> = opened.iter().map(|each| Arc::clone(&each.0)).collect();
+        let opened: Vec<Arc<steptime_cli::CachedInput>> =
+            opened.iter().map(|each| Arc::clone(&each.0)).collect();
         let answer = wait(py, move || {
-            let opened: Vec<&steptime_cli::Opened> = opened.iter().map(|each| &**each).collect();
+            let opened: Vec<&steptime_cli::CachedInput> = opened.iter().map(|each| &**each).collect();
             steptime_cli::ask(typed(arguments), &given, &opened)
         });
         Ok(said(answer?))

@@ -20,13 +20,13 @@ fn what_if(criterion: &mut Criterion) {
         None => RECORDINGS.iter().map(|name| examples.join(name)).collect(),
     };
     for folder in folders {
-        if let Err(error) = of_recording(criterion, &folder) {
+        if let Err(error) = bench_recording(criterion, &folder) {
             eprintln!("skipped {}: {error}", folder.display());
         }
     }
 }
 
-fn of_recording(criterion: &mut Criterion, folder: &Path) -> Result<(), Error> {
+fn bench_recording(criterion: &mut Criterion, folder: &Path) -> Result<(), Error> {
     let step = Step::open_with(folder, &Choice::default(), &Options::default())?;
     let of = format!("of {}, {} ops", step.name, step.graph.ops.len());
     let question = step.predict();

@@ -18,13 +18,13 @@ const ALIKE: f64 = 0.5;
 struct Signature(BTreeSet<(String, String)>);
 
 impl Signature {
-    fn of(graph: &StepGraph) -> Signature {
+    fn from_graph(graph: &StepGraph) -> Signature {
         let is_forward = |&op: &OpId| graph.is_top_level(op) && graph.ops[op].phase == Phase::Forward;
         let forward = graph.ops.keys().filter(is_forward);
-        Signature::of_names(&forward.map(|op| graph.op_name(op)).collect::<Vec<&str>>())
+        Signature::from_names(&forward.map(|op| graph.op_name(op)).collect::<Vec<&str>>())
     }
 
-    fn of_names(names: &[&str]) -> Signature {
+    fn from_names(names: &[&str]) -> Signature {
         Signature(names.windows(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect())
     }
 
@@ -43,7 +43,7 @@ impl Signature {
 pub fn architectures(recordings: &[Step]) -> Vec<String> {
     let names: Vec<&str> = recordings.iter().map(first_word).collect();
     let signatures: Vec<Signature> =
-        recordings.iter().map(|recorded| Signature::of(&recorded.graph)).collect();
+        recordings.iter().map(|recorded| Signature::from_graph(&recorded.graph)).collect();
     groups(&names, &signatures).into_iter().map(|first| names[first].to_owned()).collect()
 }
 
@@ -100,7 +100,7 @@ mod tests {
             vec!["c", "d", "e", "f"],
             vec!["a", "b", "c", "d", "e", "f"],
         ];
-        let signatures = steps.map(|names| Signature::of_names(&names));
+        let signatures = steps.map(|names| Signature::from_names(&names));
         assert_eq!(groups(&["p", "q", "r", "s"], &signatures), [0, 1, 0, 0]);
         // Steps without known ops are alike only by name.
         let unknown = [Signature::default(), Signature::default(), Signature::default()];

@@ -7,7 +7,6 @@ mod say;
 mod what_if;
 
 pub use by_name::{NamedKernel, NamedKernels};
-pub(crate) use host::FACTORS;
 pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};
 pub use what_if::WhatIfs;
@@ -23,9 +22,8 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Peak;
 use steptime_trace::{Nanos, Origin};
 
-use self::host::{Chosen, Times};
-use crate::answers::Predicted;
-use crate::asked::{Asked, DeviceAsked};
+use self::host::{ChosenHost, Times};
+use crate::asked::{DeviceEcho, QueryEcho};
 use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
@@ -59,7 +57,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a question is answered by `run`"]
-pub struct Question<'s> {
+pub struct Query<'s> {
     step: &'s Step,
     device: Option<Device>,
     models: ModelChoice,
@@ -71,6 +69,18 @@ pub struct Question<'s> {
     way: Option<Baseline>,
 }
 
+/// The query of each step: GPU and host.
+pub trait QueryFor: Sync {
+    /// Error of a query.
+    type Error: From<Error> + Send;
+
+    /// Makes the query of a step.
+    ///
+    /// # Errors
+    /// Fails where the query cannot be made.
+    fn query<'s>(&self, step: &'s Step) -> Result<Query<'s>, Self::Error>;
+}
+
 /// A GPU, as given.
 #[derive(Debug, Clone)]
 struct Device {
@@ -79,18 +89,18 @@ struct Device {
 }
 
 /// The queried step, or the same step read again with the arguments of its ops.
-pub(crate) enum Held<'s> {
+pub(crate) enum StepSource<'s> {
     Given(&'s Step),
     Whole(Box<Step>),
 }
 
-impl Deref for Held<'_> {
+impl Deref for StepSource<'_> {
     type Target = Step;
 
     fn deref(&self) -> &Step {
         match self {
-            Held::Given(step) => step,
-            Held::Whole(step) => step,
+            StepSource::Given(step) => step,
+            StepSource::Whole(step) => step,
         }
     }
 }
@@ -114,13 +124,13 @@ pub(crate) struct Sides {
     /// Doubt where the GPU has less memory than the peak.
     pub too_large: Option<Doubt>,
     /// Settings of the query.
-    pub asked: Asked,
+    pub asked: QueryEcho,
 }
 
 impl Step {
     /// Starts a query of the step's time.
-    pub fn predict(&self) -> Question<'_> {
-        Question {
+    pub fn predict(&self) -> Query<'_> {
+        Query {
             step: self,
             device: None,
             models: ModelChoice::default(),
@@ -135,7 +145,7 @@ impl Step {
     }
 }
 
-impl<'s> Question<'s> {
+impl<'s> Query<'s> {
     /// Simulates the step.
     ///
     /// # Errors
@@ -152,18 +162,18 @@ impl<'s> Question<'s> {
         Ok(prediction)
     }
 
-    /// Like [`Question::run`], but also answers for a step with too little known for a time; a doubt then says so
+    /// Like [`Query::run`], but also answers for a step with too little known for a time; a doubt then says so
     /// ([`no_estimate`](crate::Doubt::no_estimate)).
     ///
     /// # Errors
-    /// As [`Question::run`], except for missing arguments.
+    /// As [`Query::run`], except for missing arguments.
     pub fn simulate(&self) -> Result<Prediction, Error> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
         let kernels = self.kernels();
         let spec = memory::spec(&step, &kernels);
         // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
-        let peak = memory::of_recorded(&step, &kernels);
+        let peak = memory::peak_of_recorded(&step, &kernels);
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
             possible(&step.path, &step.graph, &device.launches)?;
@@ -176,7 +186,7 @@ impl<'s> Question<'s> {
     /// Computes the step time by a baseline method, for comparison.
     ///
     /// # Errors
-    /// As [`Question::simulate`].
+    /// As [`Query::simulate`].
     pub fn baseline(&self, way: Baseline) -> Result<Nanos, Error> {
         let step = self.shaped(self.device.is_some())?;
         self.chosen(&step)?;
@@ -185,19 +195,22 @@ impl<'s> Question<'s> {
         Ok(time)
     }
 
-    /// Answers as plain data for programs and reports: by simulation, or by the method given with [`Question::by`].
+    /// The step, as given.
+    pub(crate) fn step(&self) -> &'s Step {
+        self.step
+    }
+
+    /// The method given with [`Query::by`].
+    pub(crate) fn way(&self) -> Option<Baseline> {
+        self.way
+    }
+
+    /// The settings of the query as they take effect on its step.
     ///
     /// # Errors
-    /// As [`Question::simulate`].
-    pub fn answer(&self) -> Result<Predicted, Error> {
-        match self.way {
-            None => Ok(self.simulate()?.into_answer(self.step)),
-            Some(way) => {
-                let time = self.baseline(way)?;
-                let asked = self.asked(&self.chosen(self.step)?);
-                Ok(Predicted::by_baseline(&asked, way, self.step, time))
-            }
-        }
+    /// Fails where the step lacks host times that the query needs.
+    pub(crate) fn settings_in_effect(&self) -> Result<QueryEcho, Error> {
+        Ok(self.asked(&self.chosen(self.step)?))
     }
 
     /// Prices both sides of the step without simulating it.
@@ -213,14 +226,14 @@ impl<'s> Question<'s> {
             possible(&step.path, &step.graph, &device.launches)?;
         }
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
-        let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
+        let unpriced = doubt::price_doubt(&step, &kernels, device.as_ref());
         let demands = match (&kernels, &device) {
             (Kernels::Device { profile, .. }, Some(device)) => {
                 beside_collectives(&step.graph, &device.launches, &profile.spec)
             }
             _ => None,
         };
-        let peak = memory::of_recorded(&step, &kernels);
+        let peak = memory::peak_of_recorded(&step, &kernels);
         let spec = memory::spec(&step, &kernels);
         let too_large =
             peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
@@ -229,7 +242,7 @@ impl<'s> Question<'s> {
     }
 
     /// The step, read again with the arguments of its ops where these are needed and were not read.
-    fn shaped(&self, needed: bool) -> Result<Held<'s>, Error> {
+    fn shaped(&self, needed: bool) -> Result<StepSource<'s>, Error> {
         // A profiled step of a CPU can be replayed too, but not predicted.
         if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
             self.step.on_a_device()?;
@@ -237,14 +250,18 @@ impl<'s> Question<'s> {
         if self.step.arguments.is_derived() {
             return match self.device {
                 None => Err(Error::NoTiming { path: self.step.path.clone() }),
-                Some(_) => Ok(Held::Given(self.step)),
+                Some(_) => Ok(StepSource::Given(self.step)),
             };
         }
         if !needed || self.step.arguments.known() > 0 || self.step.all_read {
-            return Ok(Held::Given(self.step));
+            return Ok(StepSource::Given(self.step));
         }
         let whole = self.step.with_arguments()?;
-        Ok(if whole.arguments.known() > 0 { Held::Whole(Box::new(whole)) } else { Held::Given(self.step) })
+        Ok(if whole.arguments.known() > 0 {
+            StepSource::Whole(Box::new(whole))
+        } else {
+            StepSource::Given(self.step)
+        })
     }
 
     /// Whether a GPU is given, but no arguments of ops were recorded to price it with.
@@ -252,11 +269,11 @@ impl<'s> Question<'s> {
         self.device.is_some() && !step.arguments.is_derived() && step.arguments.known() == 0
     }
 
-    fn chosen(&self, step: &Step) -> Result<Chosen<'_>, Error> {
+    fn chosen(&self, step: &Step) -> Result<ChosenHost<'_>, Error> {
         self.host.chosen(self.slower, step)
     }
 
-    fn host_of<'c>(&self, chosen: &'c Chosen<'_>) -> Host<'c> {
+    fn host_of<'c>(&self, chosen: &'c ChosenHost<'_>) -> Host<'c> {
         match &chosen.profile {
             Some(profile) => Host::Profile(profile),
             None if self.host.is_profiled() => Host::Profiled,
@@ -264,15 +281,15 @@ impl<'s> Question<'s> {
         }
     }
 
-    fn asked(&self, chosen: &Chosen<'_>) -> Asked {
+    fn asked(&self, chosen: &ChosenHost<'_>) -> QueryEcho {
         let device = self.device.as_ref();
-        Asked {
+        QueryEcho {
             host: chosen.name.clone(),
             host_slower_than: chosen.slower_than.clone(),
             host_assumed: chosen.assumed,
             host_half_width: chosen.profile.as_ref().map(|profile| profile.spread),
             kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
-            device: device.map(|device| DeviceAsked::of(&device.profile)),
+            device: device.map(|device| DeviceEcho::from_profile(&device.profile)),
             process: self.process,
         }
     }

@@ -8,7 +8,7 @@ use crate::sources::{Host, Kernels};
 
 /// Settings of a prediction, as named in the answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct QueryEcho {
     /// Source of the host's times: `own`, `profiled`, `default`, or a file.
     pub host: String,
     /// Assumed slowness of the host, where one factor gives it.
@@ -20,7 +20,7 @@ pub struct Asked {
     /// Source of the kernels' times: `measured`, or the GPU as given.
     pub kernels: String,
     /// The GPU, where one was given.
-    pub device: Option<DeviceAsked>,
+    pub device: Option<DeviceEcho>,
     /// The state of the predicted process.
     pub process: Process,
 }
@@ -36,7 +36,7 @@ pub struct HostSlowerThan {
 
 /// A GPU that kernels are priced for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceAsked {
+pub struct DeviceEcho {
     /// The device's own name.
     pub name: String,
     /// Whether its profile was fitted; else it is a specification.
@@ -45,10 +45,10 @@ pub struct DeviceAsked {
     pub has_tf32: bool,
 }
 
-impl DeviceAsked {
+impl DeviceEcho {
     /// The GPU of a profile.
-    pub(crate) fn of(profile: &DeviceProfile) -> DeviceAsked {
-        DeviceAsked {
+    pub(crate) fn from_profile(profile: &DeviceProfile) -> DeviceEcho {
+        DeviceEcho {
             name: profile.spec.name.clone(),
             fitted: profile.is_swept(),
             has_tf32: profile.spec.peak.tf32_tflop_s > 0.0,
@@ -56,19 +56,21 @@ impl DeviceAsked {
     }
 }
 
-impl Asked {
+impl QueryEcho {
     /// Describes a host and kernels by the names that they carry themselves.
-    pub(crate) fn of(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
+    pub(crate) fn new(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> QueryEcho {
         let (name, device) = match kernels {
             Kernels::Measured => ("measured".to_owned(), None),
-            Kernels::Device { profile, .. } => (profile.name.clone(), Some(DeviceAsked::of(profile))),
+            Kernels::Device { profile, .. } => {
+                (profile.name.clone(), Some(DeviceEcho::from_profile(profile)))
+            }
         };
         let host = match host {
             Host::Own => "own",
             Host::Profiled => "profiled",
             Host::Profile(_) => "profile",
         };
-        Asked {
+        QueryEcho {
             host: host.to_owned(),
             host_slower_than: None,
             host_assumed: false,

@@ -4,7 +4,7 @@ use steptime_rewrite::{self as rewrite, Rule};
 use steptime_step::{self as edit, Diff};
 use steptime_trace::Nanos;
 
-use crate::ask::{Question, WhatIfs};
+use crate::ask::{Query, WhatIfs};
 use crate::choose::{Remedy, remedy};
 use crate::error::Error;
 use crate::predict::Prediction;
@@ -58,11 +58,11 @@ impl Suggestion {
     }
 }
 
-impl Question<'_> {
+impl Query<'_> {
     /// Finds the bottlenecks of the step, and the effect of each applicable change, best first.
     ///
     /// # Errors
-    /// As [`Question::simulate`].
+    /// As [`Query::simulate`].
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.what_ifs()?.explain()
     }
@@ -72,7 +72,7 @@ impl WhatIfs<'_> {
     /// Finds the bottlenecks of the step, and the effect of each applicable change, best first.
     ///
     /// # Errors
-    /// As [`Question::explain`].
+    /// As [`Query::explain`].
     pub fn explain(&self) -> Result<Explanation, Error> {
         let (step, pricing, base) = self.parts();
         let found = explain(step, &pricing, &rewrite::all(), base)?;

@@ -11,7 +11,7 @@ pub struct Fingerprint(u64);
 impl Fingerprint {
     /// Hashes a trace: FNV-1a over the duration of each call and each device activity, in file order.
     #[must_use]
-    pub fn of(trace: &Trace) -> Fingerprint {
+    pub fn from_trace(trace: &Trace) -> Fingerprint {
         let times = trace.calls.dur.iter().chain(&trace.activities.dur);
         let hash = times.fold(0xcbf2_9ce4_8422_2325, |hash: u64, &Nanos(time)| {
             (hash ^ time as u64).wrapping_mul(0x0000_0100_0000_01b3)
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn every_time_and_its_place_count() {
-        let of = |times: &[i64]| Fingerprint::of(&trace(times));
+        let of = |times: &[i64]| Fingerprint::from_trace(&trace(times));
         assert_eq!(of(&[1, 2, 3]), of(&[1, 2, 3]));
         assert_ne!(of(&[1, 2, 3]), of(&[1, 3, 2]));
         assert_ne!(of(&[1, 2, 3]), of(&[1, 2, 4]));

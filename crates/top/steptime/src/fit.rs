@@ -14,7 +14,7 @@ const OUT_OF_LINE: f64 = 0.12;
 
 /// A fitted profile, with warnings for the user.
 #[derive(Debug, Clone)]
-pub struct Fitted {
+pub struct HostFit {
     /// The profile.
     pub profile: HostProfile,
     /// Recordings that disagree, and by how much.
@@ -30,7 +30,7 @@ pub struct Fitted {
 ///
 /// # Errors
 /// Fails where one of them has no times of a GPU's step, or where no recording is left to fit on.
-pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<Fitted, Error> {
+pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<HostFit, Error> {
     let home = recordings.len();
     let recordings = &[recordings, others].concat();
     if let Some(untimed) = recordings.iter().find(|recorded| recorded.arguments.is_derived()) {
@@ -66,7 +66,7 @@ pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<Fitted
     for (row, recorded) in profile.recordings.iter_mut().zip(recordings) {
         row.fingerprint = recorded.fingerprint.map(|print| print.to_string()).unwrap_or_default();
     }
-    Ok(Fitted { profile, warnings })
+    Ok(HostFit { profile, warnings })
 }
 
 /// Ratio of the replayed step, the profiler's cost taken off, to the measured un-profiled one.

@@ -26,7 +26,7 @@ pub struct GridPoint {
 pub type GridAnswer = Result<Outcome, Arc<Error>>;
 
 /// Points of one change that are priced together: their indices by query.
-type Asked = BTreeMap<usize, Vec<usize>>;
+type PointsByQuery = BTreeMap<usize, Vec<usize>>;
 
 /// Predicts every point of a grid and passes each answer with the point's index to `take`, in no order and from several threads,
 /// until `take` returns `false`. All queries must be about the same step.
@@ -63,12 +63,13 @@ pub fn grid(
     take: impl Fn(usize, GridAnswer) -> bool + Sync,
 ) {
     // The launches of ops depend on whether a profile prices them.
-    let mut edits: BTreeMap<(usize, bool), Asked> = BTreeMap::new();
+    let mut edits: BTreeMap<(usize, bool), PointsByQuery> = BTreeMap::new();
     for (at, point) in points.iter().enumerate() {
         let edit = (point.change, questions[point.question].is_measured());
         edits.entry(edit).or_default().entry(point.question).or_default().push(at);
     }
-    let edits: Vec<(usize, Asked)> = edits.into_iter().map(|((change, _), asked)| (change, asked)).collect();
+    let edits: Vec<(usize, PointsByQuery)> =
+        edits.into_iter().map(|((change, _), asked)| (change, asked)).collect();
     let stopped = AtomicBool::new(false);
     let give = |at: usize, answer: GridAnswer| {
         if !stopped.load(Ordering::Relaxed) && !take(at, answer) {
@@ -86,7 +87,7 @@ pub fn grid(
 fn edit(
     questions: &[WhatIfs<'_>],
     rules: &[Box<dyn Rule>],
-    asked: &Asked,
+    asked: &PointsByQuery,
     points: &[GridPoint],
     give: &impl Fn(usize, GridAnswer),
 ) {

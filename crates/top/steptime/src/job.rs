@@ -20,12 +20,12 @@ use steptime_eager::{Home, Model};
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
-pub(crate) use self::assembled::{Assembled, PricedRank};
-pub use self::meetings::CollectiveMet;
+pub(crate) use self::assembled::{AssembledJob, PricedRank};
+pub use self::meetings::CollectiveMeeting;
 pub use self::predicted::{JobPrediction, RankPrediction};
-pub use self::recorded::{JobRecorded, RankRecorded};
+pub use self::recorded::{JobRecording, RankRecording};
 pub use self::slowest::SlowestHost;
-pub use self::spread::{Keeps, Spread, World};
+pub use self::spread::{KeptState, Spread, World};
 pub use self::stragglers::Straggler;
 pub use self::work::{LateCause, Reason};
 use crate::error::Error;
@@ -34,7 +34,7 @@ use crate::step::{Choice, Step, is_timed, one_job};
 
 /// All recorded ranks of a job, in order, and their common collectives.
 #[derive(Debug)]
-pub struct Ranks {
+pub struct RankSet {
     /// The folder.
     pub path: PathBuf,
     /// The step of each rank.
@@ -46,39 +46,39 @@ pub struct Ranks {
     /// GPUs per node, where given; else the usual number for nodes of such GPUs.
     pub node: Option<u32>,
     /// Tables in hosts' memory; `None` where there are none.
-    pub in_hosts: Option<InHosts>,
+    pub in_hosts: Option<HostTables>,
 }
 
 /// Tables of a described job in hosts' memory, with caches of their rows on the GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InHosts {
+pub struct HostTables {
     /// Number of tables.
     pub tables: usize,
     /// Rows copied per step to all GPUs together, as computed; the same number is written back.
     pub misses: i64,
 }
 
-impl InHosts {
-    fn of(model: &Model) -> Option<InHosts> {
+impl HostTables {
+    fn from_model(model: &Model) -> Option<HostTables> {
         let misses = |home: &Home| -> Option<i64> {
             let mut caches = home.caches().peekable();
             caches.peek()?;
             Some(caches.map(|(_, cache)| cache.misses).sum())
         };
         let each: Vec<i64> = model.homes().iter().filter_map(misses).collect();
-        (!each.is_empty()).then(|| InHosts { tables: each.len(), misses: each.iter().sum() })
+        (!each.is_empty()).then(|| HostTables { tables: each.len(), misses: each.iter().sum() })
     }
 }
 
 /// Number of ranks of a described job above which ranks with the same work share one step.
 const FOLDED: u32 = 16;
 
-impl Ranks {
+impl RankSet {
     /// Makes the ranks of a described job.
     ///
     /// # Errors
     /// Fails where its collectives do not match.
-    pub fn of_model(path: &Path, model: &Model) -> Result<Ranks, Error> {
+    pub fn from_model(path: &Path, model: &Model) -> Result<RankSet, Error> {
         let lists = if model.gpus() > FOLDED {
             model.alike()
         } else {
@@ -87,31 +87,31 @@ impl Ranks {
         let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
         let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-        let in_hosts = InHosts::of(model);
-        Ok(Ranks { alike, node, in_hosts, ..Ranks::of_input(described(path, model, &first, true))? })
+        let in_hosts = HostTables::from_model(model);
+        Ok(RankSet { alike, node, in_hosts, ..RankSet::from_input(described(path, model, &first, true))? })
     }
 
     /// Opens a folder of ranks and matches their collectives.
     ///
     /// # Errors
     /// Fails where the folder cannot be read, is not one job, or its collectives do not match.
-    pub fn open(path: &Path) -> Result<Ranks, Error> {
-        Ranks::open_with(path, &Options { want: Want::TIMING, ..Options::default() })
+    pub fn open(path: &Path) -> Result<RankSet, Error> {
+        RankSet::open_with(path, &Options { want: Want::TIMING, ..Options::default() })
     }
 
     /// Opens a folder of ranks with these options.
     ///
     /// # Errors
-    /// As [`Ranks::open`].
-    pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Ranks, Error> {
-        Ranks::of_input(open_input(path, options)?)
+    /// As [`RankSet::open`].
+    pub fn open_with(path: &Path, options: &Options<'_>) -> Result<RankSet, Error> {
+        RankSet::from_input(open_input(path, options)?)
     }
 
     /// Matches the collectives of an opened input.
     ///
     /// # Errors
-    /// As [`Ranks::open`].
-    pub fn of_input(input: Input) -> Result<Ranks, Error> {
+    /// As [`RankSet::open`].
+    pub fn from_input(input: Input) -> Result<RankSet, Error> {
         let (path, choice) = (input.path, Choice::default());
         one_job(&path, &input.recordings, &choice)?;
         // A described job has no times.
@@ -123,7 +123,7 @@ impl Ranks {
         // Each is read again by its own number where more of it is needed.
         let step = |recording: Recording| {
             let own = Choice { rank: recording.rank, ..choice };
-            Step::of_recording(&path, recording, ranks, &own, &ops)
+            Step::from_recording(&path, recording, ranks, &own, &ops)
         };
         let steps: Result<Vec<Step>, Error> = timed.into_par_iter().map(step).collect();
         let mut steps = steps?;
@@ -133,20 +133,20 @@ impl Ranks {
         steps.sort_by_key(|step| step.rank);
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job, node: None, in_hosts: None })
+        Ok(RankSet { path, alike: vec![1; steps.len()], steps, job, node: None, in_hosts: None })
     }
 
     /// Joins made (not recorded) steps, each representing `alike` ranks with the same work.
-    pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
+    pub(crate) fn from_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<RankSet, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::from_ranks(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, steps, job, alike, node: None, in_hosts: None })
+        Ok(RankSet { path, steps, job, alike, node: None, in_hosts: None })
     }
 
     /// Graphs of the ranks with their matched collectives.
     #[must_use]
-    pub fn crew(&self) -> Crew<'_> {
-        Crew {
+    pub fn crew(&self) -> JobGraphs<'_> {
+        JobGraphs {
             numbers: self.steps.iter().map(number).collect(),
             graphs: self.steps.iter().map(|step| &step.graph).collect(),
             job: &self.job,
@@ -171,7 +171,7 @@ impl Ranks {
 
 /// The ranks of a job as graphs.
 #[derive(Debug, Clone)]
-pub struct Crew<'g> {
+pub struct JobGraphs<'g> {
     /// Their rank numbers.
     pub numbers: Vec<u32>,
     /// Their steps.
@@ -180,7 +180,7 @@ pub struct Crew<'g> {
     pub job: &'g Job,
 }
 
-impl Crew<'_> {
+impl JobGraphs<'_> {
     /// Whether any of them have a common collective.
     #[must_use]
     pub fn meet(&self) -> bool {

@@ -50,22 +50,23 @@ mod sources;
 mod step;
 mod validate;
 mod whatif;
+pub mod words;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, NamedKernel, NamedKernels, Question, Roofline, WhatIfs, open, read_host};
-pub use asked::{Asked, DeviceAsked, HostSlowerThan};
-pub use choose::{Fit, GpuChoice, GpuPoints, Largest, Limit, OperatingPoint, Prices, Ratio, Remedy};
+pub use ask::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
+pub use asked::{DeviceEcho, HostSlowerThan, QueryEcho};
+pub use choose::{Fit, GpuChoice, GpuPoints, LargestBatch, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use device::{PricedLaunches, device, devices};
-pub use doubt::{Doubt, REPLAY_SAID, of_replay};
+pub use doubt::{Doubt, REPLAY_SAID, replay_doubt};
 pub use error::Error;
 pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
-pub use fit::{Fitted, fit_host_profile};
+pub use fit::{HostFit, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
-    CollectiveMet, Crew, InHosts, JobPrediction, JobRecorded, Keeps, LateCause, RankPrediction, RankRecorded,
-    Ranks, Reason, SlowestHost, Spread, Straggler, World,
+    CollectiveMeeting, HostTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
+    RankPrediction, RankRecording, RankSet, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
@@ -73,10 +74,10 @@ pub use scale::{GpuCount, StepOnGpus};
 pub use score::Score;
 pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
-pub use step::{Choice, Step, is_timed, one_job, timing};
+pub use step::{Choice, Step, is_timed, observations, one_job, timing};
 pub use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
-pub use whatif::{Change, Edited, Outcome, WhatIf};
+pub use whatif::{Change, Changes, Fuse, ModifiedStep, OperatorLibrary, Outcome, Precision, WhatIf};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -13,17 +13,17 @@ use crate::step::Step;
 const KEPT: f64 = 0.1;
 
 /// Peak of a recorded step; `None` where arguments of ops are unknown, or a CUDA graph hides ops.
-pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
+pub(crate) fn peak_of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
     if !is_seen(recorded) {
         return None;
     }
     let step = recorded.arguments.editable(&recorded.graph);
     let scheduled = edit::schedule(&step, &step, &recorded.graph, &recorded.ops);
-    of_changed(recorded, spec(recorded, kernels).as_ref(), &step, &scheduled)
+    peak_of_changed(recorded, spec(recorded, kernels).as_ref(), &step, &scheduled)
 }
 
 /// Peak of a step that rules changed. `scheduled` is the step before any of it is captured; `spec` is the GPU's.
-pub(crate) fn of_changed(
+pub(crate) fn peak_of_changed(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
     step: &edit::Step,

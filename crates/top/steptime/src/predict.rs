@@ -16,7 +16,7 @@ use steptime_trace::Nanos;
 pub use self::host_side::host_costs;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
 pub(crate) use self::waits::unprofiled;
-use crate::asked::Asked;
+use crate::asked::QueryEcho;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
 use crate::memory;
@@ -28,8 +28,8 @@ use crate::step::Step;
 /// A baseline method for the step time, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// The published Algorithm 1, with overheads extracted by the published method, except for the profiler's cost, which is
-    /// the measured one.
+    /// The published Algorithm 1 with overheads extracted by the published method; only the profiler's cost is the one
+    /// that steptime measured.
     Paper,
     /// The published algorithm with the published cost of the profiler: 2 us per host event, 4 us per device event.
     PaperPublished,
@@ -55,10 +55,10 @@ pub const INTERVAL_LEVEL: f64 = 0.9;
 /// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine, for a step that
 /// keeps its device busy.
 const NEXT_RUN: f64 = 0.115;
-/// Additional half-width where the device is always idle: that part is the host's.
+/// Additional half-width, from the host, of a step whose device is always idle; others get the idle share of it.
 ///
-/// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside, and
-/// 48 were with the spread of windows within one process alone (0.048).
+/// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside
+/// the interval. With only the spread of windows within one process (0.048), 48 would be.
 const NEXT_RUN_HOST: f64 = 0.2;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 pub(crate) const KERNEL_SPREAD: f64 = 0.01;
@@ -70,7 +70,7 @@ pub struct Prediction {
     pub step: Nanos,
     /// Interval of the step time with probability [`INTERVAL_LEVEL`].
     pub interval: [Nanos; 2],
-    /// Doubts about it; the interval is wider by these.
+    /// Doubts about the step time; they widen the interval.
     pub doubts: Vec<Doubt>,
     /// Device active time of the step.
     pub active: Nanos,
@@ -94,18 +94,18 @@ pub struct Prediction {
     pub annotations: Vec<(String, PhaseCost)>,
     /// Sources of the host's times.
     pub found: steptime_cost::GapSources,
-    /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
+    /// Ratio of the recording's own host gaps to those of the profile in use or, without one, of the default profile.
     pub slowness: Option<f64>,
     /// Launches and their prices, where kernel times come from a device profile.
     pub device: Option<PricedLaunches>,
-    /// Replay of the recording with the profiler's cost left in; `None` where nothing was timed.
+    /// Replay of the recording with the profiler's cost left in; `None` if nothing was timed.
     pub replay: Option<SelfCheck>,
-    /// Peak device memory of its tensors; `None` where unknown.
+    /// Peak device memory of the step's tensors; `None` if unknown.
     pub peak: Option<Peak>,
-    /// Whether the GPU has room for that; `None` where either is unknown.
+    /// Whether the GPU has room for that peak; `None` if the peak or the GPU's memory is unknown.
     pub fits: Option<bool>,
     /// Settings of the prediction.
-    pub asked: Asked,
+    pub asked: QueryEcho,
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and, from a device profile, their prices.
@@ -139,26 +139,26 @@ pub(crate) fn predict_in(
     host: &Host<'_>,
     kernels: &Kernels<'_>,
 ) -> Prediction {
-    let asked = Asked::of(host, kernels, process);
+    let asked = QueryEcho::new(host, kernels, process);
     let (mut durations, spread, device) = device_times(recorded, kernels);
     if matches!(kernels, Kernels::Measured) {
         waits::unprofiled(recorded, process, host, &mut durations);
     }
     let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
-    let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };
+    let simulated = Prediction { slowness, device, ..Prediction::from_priced(&priced, spread, asked) };
     simulated.doubted(recorded, kernels)
 }
 
 impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64, asked: QueryEcho) -> Prediction {
         let graph = priced.graph;
         // Runs before anything is kept, because it needs as much memory as the simulation.
-        let replay = SelfCheck::of(graph);
-        let Simulated { timeline, interval } = Simulated::of(priced, spread);
+        let replay = SelfCheck::replay(graph);
+        let Simulation { timeline, interval } = Simulation::from_priced(priced, spread);
         let step = timeline.period;
-        // Before the path, which is kept: both need as much memory for a while.
+        // Computed before the path, which is kept: both of them need that much memory for a while.
         let idle_by_cause = Idle::measure(graph, &timeline);
         let slack = Slack::measure(graph, &timeline);
         let path = critical::path(graph, &timeline);
@@ -186,7 +186,7 @@ impl Prediction {
         }
     }
 
-    /// Adds doubts; the interval is wider by these.
+    /// Adds doubts, which widen the interval.
     pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
         let evidence = Evidence {
             device: self.device.as_ref(),
@@ -236,19 +236,19 @@ pub(crate) fn baseline_in(
 }
 
 /// A simulated step without an explanation.
-pub(crate) struct Simulated {
+pub(crate) struct Simulation {
     /// Times of all events.
     pub timeline: Timeline,
     /// Interval of the step time, before doubts.
     pub interval: [Nanos; 2],
 }
 
-impl Simulated {
+impl Simulation {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn of(priced: &PricedGraph<'_>, spread: f64) -> Simulated {
+    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64) -> Simulation {
         let timeline = Timeline::simulate(priced);
         let interval = interval(priced, &timeline, spread);
-        Simulated { timeline, interval }
+        Simulation { timeline, interval }
     }
 }
 
@@ -260,8 +260,8 @@ fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nano
     about(step, [low, high], next_run(timeline))
 }
 
-/// Widens an interval around a step by the variation of the next run (relative half-width). The lower side stays
-/// above zero: where a difference would not, a ratio is used.
+/// Widens an interval around a step by the variation of the next run (relative half-width). The lower side stays above
+/// zero: if the step minus a half-width would not, the step is divided by a factor instead.
 pub(crate) fn about(step: Nanos, [low, high]: [Nanos; 2], next_run: f64) -> [Nanos; 2] {
     let differs = next_run * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(differs) as i64);

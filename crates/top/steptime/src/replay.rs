@@ -31,7 +31,7 @@ pub struct SelfCheck {
 
 impl SelfCheck {
     /// Replays a recording; `None` where nothing was measured.
-    pub fn of(graph: &StepGraph) -> Option<SelfCheck> {
+    pub fn replay(graph: &StepGraph) -> Option<SelfCheck> {
         if graph.samples.is_empty() || graph.marks.is_empty() {
             return None;
         }

@@ -35,7 +35,7 @@ impl WhatIfs<'_> {
     /// Predicts the step on each of these numbers of GPUs, which share the recorded batch, or each keep it.
     ///
     /// # Errors
-    /// As [`crate::Question::in_world`]; also where the batch is not recorded, or cannot be shared evenly.
+    /// As [`crate::Query::in_world`]; also where the batch is not recorded, or cannot be shared evenly.
     pub fn on_gpus(&self, counts: &[GpuCount], keep_batch: bool) -> Result<Vec<StepOnGpus>, Error> {
         counts.par_iter().map(|&count| self.on(count, keep_batch)).collect()
     }
@@ -72,7 +72,7 @@ impl WhatIfs<'_> {
             });
         }
         let Spread { predicted, .. } =
-            self.in_world(&World { nodes, batch: Some(each), ..World::of(gpus) })?;
+            self.in_world(&World { nodes, batch: Some(each), ..World::new(gpus) })?;
         let exposed = predicted.ranks.iter().map(|rank| rank.parts.moves).max().unwrap_or_default();
         let (step, interval, doubts) = (predicted.step, predicted.interval, predicted.doubts);
         Ok(StepOnGpus { gpus, nodes, batch: all, step, interval, exposed, doubts })

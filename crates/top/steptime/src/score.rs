@@ -16,7 +16,7 @@ pub struct Score {
 impl Score {
     /// Scores signed relative errors. In the geometric mean, an error below a hundredth of a percent counts as that much, so that
     /// a single lucky hit does not dominate.
-    pub fn of(errors: impl IntoIterator<Item = f64>) -> Score {
+    pub fn from_errors(errors: impl IntoIterator<Item = f64>) -> Score {
         let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
         if sizes.is_empty() {
             return Score::default();
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn scores_of_known_errors() {
-        let score = Score::of([0.01, -0.04, 0.02]);
+        let score = Score::from_errors([0.01, -0.04, 0.02]);
         assert!((score.mean - 0.07 / 3.0).abs() < 1e-12);
         assert!((score.gmae - 0.02).abs() < 1e-12);
         assert!((score.max - 0.04).abs() < 1e-12);
         assert!((score.p90 - 0.036).abs() < 1e-12);
-        assert_eq!(Score::of([]), Score::default());
+        assert_eq!(Score::from_errors([]), Score::default());
     }
 }

@@ -25,26 +25,13 @@ pub use self::cached::missing;
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
-use crate::ask::Question;
+use crate::ask::QueryFor;
 use crate::error::Error;
-use crate::job::{JobPrediction, Ranks};
+use crate::job::{JobPrediction, RankSet};
 pub use crate::memory::usable;
-use crate::step::Step;
 
 /// Number of GPUs above which round-robin placement is not simulated for comparison, and changes of a plan are not tried.
 const COMPARED: u32 = 16;
-
-/// Query of each step: GPU and host.
-pub trait Ask: Sync {
-    /// Error of a query.
-    type Error: From<Error> + Send;
-
-    /// Makes the query of a step.
-    ///
-    /// # Errors
-    /// Fails where the query cannot be made.
-    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Self::Error>;
-}
 
 /// A model on the GPUs of a job, with its predicted step.
 #[derive(Debug)]
@@ -52,14 +39,14 @@ pub struct Placement {
     /// The model, with its tables placed.
     pub model: Model,
     /// Its ranks.
-    pub ranks: Ranks,
+    pub ranks: RankSet,
     /// The predicted step.
     pub predicted: JobPrediction,
 }
 
 /// A plan that was found, with the other plans that were tried.
 #[derive(Debug)]
-pub struct Sharded {
+pub struct ShardingResult {
     /// The best plan.
     pub best: Placement,
     /// Lower bound of the step over all plans, from the loads of tables as far as these add up in the simulated plans; `None` where
@@ -79,7 +66,7 @@ pub struct Sharded {
 
 /// Constraints of a search.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct SearchConstraints<'a> {
     /// Number of GPUs.
     pub gpus: u32,
     /// Name of the GPUs.
@@ -96,17 +83,21 @@ pub struct Wanted<'a> {
     pub path: &'a Path,
 }
 
-/// Searches a placement of a model's tables. `ask` sets GPU and host.
+/// Searches a placement of a model's tables. `queries` sets GPU and host.
 ///
 /// # Errors
 /// Fails where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted.
-pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
+pub fn shard<A: QueryFor>(
+    model: &Model,
+    wanted: &SearchConstraints<'_>,
+    queries: &A,
+) -> Result<ShardingResult, A::Error> {
     let usual = topology(wanted)?.gpus.max(1);
     let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
     let nodes = wanted.nodes.or_else(|| in_several.then(|| wanted.gpus / usual));
-    let wanted = &Wanted { nodes, ..*wanted };
+    let wanted = &SearchConstraints { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
-    let problem = loads::problem(model, wanted, ask)?;
+    let problem = loads::problem(model, wanted, queries)?;
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
     for (how, problem) in objectives(&problem) {
         let plan = search(&problem).map_err(|source| Error::Shard { path: wanted.path.into(), source })?;
@@ -115,12 +106,12 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
             plans.push((how, homes));
         }
     }
-    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, ask);
+    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, queries);
     let simulate = |(how, homes)| Ok((how, placed(homes)?));
     let found: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
     let mut found = found?;
     if wanted.gpus <= COMPARED && fits(&turns, &problem) {
-        found.push(("one after the other", place(turns, wanted.path, ask)?));
+        found.push(("one after the other", place(turns, wanted.path, queries)?));
     }
     found.sort_by_key(|(_, placement)| placement.predicted.step);
     // Plans with their simulated steps, which show how far loads add up.
@@ -137,7 +128,7 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
     let mut changes = 0;
     let start = plan_of(&problem, &best.model.homes(), wanted.gpus);
     if let Some(plan) = start.filter(|_| wanted.gpus > 1 && wanted.gpus <= COMPARED) {
-        let refined = refine::refine(model, wanted, &problem, plan, ask)?;
+        let refined = refine::refine(model, wanted, &problem, plan, queries)?;
         // The first one is the best plan itself.
         simulated += refined.steps.len() - 1;
         known.extend(refined.steps);
@@ -148,8 +139,8 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
         }
     }
     let bound = bound(&problem).map(|bound| as_far(bound, &problem, &known));
-    let regret = bound.map(|bound| Regret::of(best.predicted.step, bound));
-    Ok(Sharded { best, bound, others, how, changes, simulated, regret })
+    let regret = bound.map(|bound| Regret::new(best.predicted.step, bound));
+    Ok(ShardingResult { best, bound, others, how, changes, simulated, regret })
 }
 
 /// Scales a bound from loads by the smallest ratio of simulated step to cost over known plans, where that is below 1. The result is at most any of
@@ -164,14 +155,14 @@ fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
 ///
 /// # Errors
 /// Fails where a step cannot be predicted.
-pub fn place<A: Ask>(model: Model, path: &Path, ask: &A) -> Result<Placement, A::Error> {
-    let ranks = Ranks::of_model(path, &model)?;
-    let predicted = ranks.predict_as(|step| ask.ask(step))?;
+pub fn place<A: QueryFor>(model: Model, path: &Path, queries: &A) -> Result<Placement, A::Error> {
+    let ranks = RankSet::from_model(path, &model)?;
+    let predicted = ranks.predict_as(|step| queries.query(step))?;
     Ok(Placement { model, ranks, predicted })
 }
 
 /// The model on the GPUs of the search, with its tables placed.
-fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
+fn on(model: &Model, wanted: &SearchConstraints<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
     let placed = match homes {
         Some(homes) => model.on(wanted.gpus, homes),
         None => model.on_gpus(wanted.gpus),
@@ -204,7 +195,7 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
 }
 
 /// Placement of tables by a plan.
-fn homes(model: &Model, wanted: &Wanted<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
+fn homes(model: &Model, wanted: &SearchConstraints<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
     let gpus = wanted.gpus;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
     let homes = all.map(|(size, (placed, table))| {
@@ -266,7 +257,7 @@ fn fits(model: &Model, problem: &Problem) -> bool {
 }
 
 /// Interconnect of the GPUs of a job.
-fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
+fn topology(wanted: &SearchConstraints<'_>) -> Result<Topology, Error> {
     let usual = Topology::find(wanted.device).map_err(|source| Error::Network { source })?;
     Ok(match wanted.nodes {
         Some(nodes) => usual.in_nodes_of(wanted.gpus / nodes.max(1)),
@@ -278,6 +269,6 @@ fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
 ///
 /// # Errors
 /// Fails where one of them cannot be predicted.
-pub fn each<A: Ask>(models: Vec<Model>, path: &Path, ask: &A) -> Result<Vec<Placement>, A::Error> {
-    models.into_par_iter().map(|model| place(model, path, ask)).collect()
+pub fn each<A: QueryFor>(models: Vec<Model>, path: &Path, queries: &A) -> Result<Vec<Placement>, A::Error> {
+    models.into_par_iter().map(|model| place(model, path, queries)).collect()
 }

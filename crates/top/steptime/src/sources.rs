@@ -4,6 +4,9 @@ use steptime_aten::Settings;
 use steptime_cost::HostProfile;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 
+/// Accepted factors on a host's times.
+pub(crate) const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
+
 /// Source of the host's times.
 #[derive(Debug, Clone)]
 pub enum Host<'p> {

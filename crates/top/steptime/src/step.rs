@@ -1,6 +1,7 @@
 //! One rank of an input, with its execution graph.
 
 mod choice;
+mod observations;
 mod parts;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use steptime_trace::{Meta, Options, Origin, Recording, Want};
 use self::choice::pick;
 pub use self::choice::{Choice, is_timed, one_job, timing};
 pub(crate) use self::choice::{listed, title};
+pub use self::observations::observations;
 use self::parts::Parts;
 use crate::device::{Arguments, Launch, Lookups};
 use crate::error::Error;
@@ -116,7 +118,7 @@ impl Step {
             all = true;
             input = open_input(path, &Options { want: Want::ALL, ..*options })?;
         }
-        Ok(Step { all_read: all, ..Step::of_parts(path, input.recordings, choice, ops)? })
+        Ok(Step { all_read: all, ..Step::select(path, input.recordings, choice, ops)? })
     }
 
     /// Reads the same step again with everything in its input, including the arguments of ops.
@@ -132,16 +134,11 @@ impl Step {
     ///
     /// # Errors
     /// As [`Step::open`].
-    pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Step, Error> {
-        Step::of_parts(path, recordings, choice, &OpSet::standard())
+    pub fn from_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Step, Error> {
+        Step::select(path, recordings, choice, &OpSet::standard())
     }
 
-    fn of_parts(
-        path: &Path,
-        recordings: Vec<Recording>,
-        choice: &Choice,
-        ops: &OpSet,
-    ) -> Result<Step, Error> {
+    fn select(path: &Path, recordings: Vec<Recording>, choice: &Choice, ops: &OpSet) -> Result<Step, Error> {
         one_job(path, &recordings, choice)?;
         let ranks = recordings.len();
         let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
@@ -150,11 +147,11 @@ impl Step {
             wanted: choice.rank.unwrap_or(0),
             known: listed(&known),
         })?;
-        Step::of_recording(path, recording, ranks, choice, ops)
+        Step::from_recording(path, recording, ranks, choice, ops)
     }
 
     /// Makes a step of one recording of an input with `ranks` recordings.
-    pub(crate) fn of_recording(
+    pub(crate) fn from_recording(
         path: &Path,
         recording: Recording,
         ranks: usize,
@@ -164,11 +161,11 @@ impl Step {
         let repairs = parts::repairs(&recording);
         let damaged = |error| damaged(repairs.as_deref(), error);
         let Parts { graph, arguments, notes, assumed } =
-            Parts::of(&recording, choice, ops).map_err(damaged)?;
+            Parts::read(&recording, choice, ops).map_err(damaged)?;
         let noted = recording.meta.as_ref().map_or(&[][..], |meta| meta.lookups.as_slice());
         let kept = recording.meta.as_ref().map_or_else(Vec::new, |meta| meta.outlives.clone());
         let arguments = arguments.with_lookups(Lookups::new(noted)).with_kept(kept);
-        let fingerprint = parts::timed(&recording).map(Fingerprint::of);
+        let fingerprint = parts::timed(&recording).map(Fingerprint::from_trace);
         let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
         let origin = timing(&recording).map_or(Origin::Kineto, |trace| trace.origin);
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();

@@ -146,7 +146,7 @@ pub fn validate(
     let repaired =
         recordings.iter().filter_map(|recorded| Some((&recorded.name, recorded.repairs.as_ref()?)));
     warnings.extend(repaired.map(|(name, repairs)| format!("{name}: {repairs}")));
-    Ok(Validation::of(rows, ops, warnings))
+    Ok(Validation::new(rows, ops, warnings))
 }
 
 impl HostMode {
@@ -168,16 +168,21 @@ impl HostMode {
 }
 
 impl Validation {
-    fn of(rows: Vec<Row>, ops: Vec<OpError>, warnings: Vec<String>) -> Validation {
-        let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
+    fn new(rows: Vec<Row>, ops: Vec<OpError>, warnings: Vec<String>) -> Validation {
+        let against =
+            |of: fn(&Row) -> f64| Score::from_errors(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
         let replayed = rows.iter().filter_map(|r| r.replay);
         Validation {
             simulate: against(|r| r.predicted_ms),
             paper: against(|r| r.paper_ms),
             paper_published: against(|r| r.paper_published_ms),
             kernel_sum: against(|r| r.kernel_sum_ms),
-            active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
-            replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
+            active: Score::from_errors(
+                rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0),
+            ),
+            replay: Score::from_errors(
+                replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0),
+            ),
             inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
             families: device::families(&ops),
             ops,
@@ -217,7 +222,9 @@ fn row(
     takes_time(predicted, prediction.step)?;
     let device = prediction.device.as_ref();
     if !predicted.arguments.is_derived() {
-        ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
+        ops.extend(
+            device.into_iter().flat_map(|d| OpError::from_launches(at, graph, &d.launches, &d.prices)),
+        );
     }
     let baseline = |way| baseline(recorded, kernels, way).as_millis();
     let profiled = PricedGraph::measured(graph, host_costs(recorded, &Host::Profiled));

@@ -23,7 +23,7 @@ pub(crate) struct Changes {
 }
 
 /// Collects the changed ops. Removed ones are ops of `before`, the others of `after`.
-pub(crate) fn of(
+pub(crate) fn collect(
     rule: &str,
     diff: &Diff,
     before: &edit::Step,

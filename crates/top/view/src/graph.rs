@@ -58,31 +58,31 @@ pub(crate) struct Edges {
 }
 
 /// The ops and tensors of a graph with known arguments of ops.
-pub(crate) struct Described<'s> {
+pub(crate) struct DescribedGraph<'s> {
     /// Ops and tensors.
     pub step: &'s edit::Step,
     /// Op of the step for each op of the graph.
     pub of: TiVec<OpId, Option<edit::OpId>>,
 }
 
-impl<'s> Described<'s> {
+impl<'s> DescribedGraph<'s> {
     /// Describes a step without changes by rules.
-    pub(crate) fn recorded(step: &'s edit::Step, graph: &StepGraph) -> Described<'s> {
+    pub(crate) fn recorded(step: &'s edit::Step, graph: &StepGraph) -> DescribedGraph<'s> {
         let mut of: TiVec<OpId, Option<edit::OpId>> = vec![None; graph.ops.len()].into();
         for op in step.running() {
             if let Some(at) = step.ops[op].origin.recorded() {
                 of[at] = Some(op);
             }
         }
-        Described { step, of }
+        DescribedGraph { step, of }
     }
 }
 
 /// Returns the graph of a predicted step.
-pub(crate) fn of(
+pub(crate) fn build(
     graph: &StepGraph,
     prediction: &Prediction,
-    described: Option<&Described<'_>>,
+    described: Option<&DescribedGraph<'_>>,
     modules: &Modules,
     columns: &mut Columns,
 ) -> Graph {
@@ -137,17 +137,17 @@ pub(crate) fn of(
 }
 
 /// Returns one more than the module of an op, which may be in a step changed by rules; 0 if it has none.
-fn module(op: OpId, described: Option<&Described<'_>>, modules: &Modules) -> u32 {
+fn module(op: OpId, described: Option<&DescribedGraph<'_>>, modules: &Modules) -> u32 {
     let recorded = match described {
         None => Some(op),
-        Some(Described { step, of }) => of[op].and_then(|op| step.recorded(op)),
+        Some(DescribedGraph { step, of }) => of[op].and_then(|op| step.recorded(op)),
     };
     recorded.and_then(|op| *modules.of.get(op)?).map_or(0, |module| module.0 + 1)
 }
 
 /// Returns for each op one more than the text of the table or layer that it is the first to use; 0 for others.
-fn parts(graph: &StepGraph, described: Option<&Described<'_>>, columns: &mut Columns) -> Vec<u32> {
-    let Some(Described { step, of }) = described else { return vec![0; graph.ops.len()] };
+fn parts(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mut Columns) -> Vec<u32> {
+    let Some(DescribedGraph { step, of }) = described else { return vec![0; graph.ops.len()] };
     let mut texts: TiVec<edit::OpId, u32> = vec![0; step.ops.len()].into();
     for (op, path) in sized(step) {
         texts[op] = 1 + columns.text(&path);
@@ -155,9 +155,9 @@ fn parts(graph: &StepGraph, described: Option<&Described<'_>>, columns: &mut Col
     graph.ops.keys().map(|op| of[op].map_or(0, |op| texts[op])).collect()
 }
 
-fn edges(graph: &StepGraph, described: Option<&Described<'_>>, columns: &mut Columns) -> Edges {
+fn edges(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mut Columns) -> Edges {
     let mut rows: Vec<(u32, u32, u32)> = Vec::new();
-    if let Some(Described { step, of }) = described {
+    if let Some(DescribedGraph { step, of }) = described {
         let mut shown: TiVec<edit::OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for op in graph.ops.keys() {
             if let Some(at) = of[op] {

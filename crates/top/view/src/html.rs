@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
 
-use crate::viewed::Viewed;
+use crate::viewed::StepViews;
 
 /// Script, built by `web/check`.
 const SCRIPT: &str = include_str!("../../../../web/dist/viewer.js");
@@ -38,7 +38,7 @@ pub struct Devices {
 ///
 /// # Errors
 /// If an answer cannot be written as JSON.
-pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
+pub fn page(viewed: &StepViews, mode: Mode<'_>) -> io::Result<String> {
     let (head, block) = parts(viewed)?;
     let (mode, connect, devices) = match mode {
         Mode::File => ("file", "'none'", String::new()),
@@ -72,13 +72,13 @@ pub fn page(viewed: &Viewed, mode: Mode<'_>) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`page`].
-pub fn data(viewed: &Viewed) -> io::Result<String> {
+pub fn data(viewed: &StepViews) -> io::Result<String> {
     let (head, block) = parts(viewed)?;
     Ok(format!("{head}\n{block}\n"))
 }
 
 /// Returns the head and the block of columns, packed.
-fn parts(viewed: &Viewed) -> io::Result<(String, String)> {
+fn parts(viewed: &StepViews) -> io::Result<(String, String)> {
     let (head, block) = viewed.parts()?;
     Ok((packed(&head)?, packed(block)?))
 }

@@ -29,7 +29,7 @@ struct Groups {
 }
 
 /// Builds the levels of a row, the finest first. Slices are `[start, end]`, in order and without overlap.
-pub(crate) fn of(slices: &[[u32; 2]], columns: &mut Columns) -> Vec<Level> {
+pub(crate) fn build(slices: &[[u32; 2]], columns: &mut Columns) -> Vec<Level> {
     let mut levels = Vec::new();
     let (Some(first), Some(last)) = (slices.first(), slices.last()) else { return levels };
     if slices.len() < FEW {
@@ -86,7 +86,7 @@ mod tests {
         let slices: Vec<[u32; 2]> =
             (0..100_000_u32).map(|i| [i * 100, i * 100 + 1 + (i * 37) % 99]).collect();
         let mut columns = Columns::default();
-        let levels = of(&slices, &mut columns);
+        let levels = build(&slices, &mut columns);
         assert!(levels.len() >= 4, "{}", levels.len());
         let span = slices[slices.len() - 1][1];
         for level in &levels {

@@ -1,17 +1,17 @@
 //! One page that shows a training step: the answer first, then its timeline, its graph, its kernels and its memory.
 //!
 //! ```text
-//! Step, Question ──Viewed::of──> Viewed ──page──> HTML ──write to a file, or Server::run──> browser
+//! Step, Query ──StepViews::build──> StepViews ──page──> HTML ──write to a file, or Server::run──> browser
 //! ```
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
-//! use steptime_view::{Mode, Subject, Viewed, page};
+//! use steptime_view::{Mode, Subject, StepViews, page};
 //!
 //! let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
 //! let question = step.predict();
-//! let viewed = Viewed::of(&Subject { step: &step, question: &question }, None)?;
+//! let viewed = StepViews::build(&Subject { step: &step, question: &question }, None)?;
 //! let html = page(&viewed, Mode::File)?;
 //! # assert!(html.starts_with("<!doctype html>") && viewed.slices() > 1000);
 //! # Ok(())
@@ -34,4 +34,4 @@ mod viewed;
 
 pub use html::{Devices, Mode, data, page};
 pub use server::{Answers, ServeError, Server};
-pub use viewed::{Subject, Viewed, what_if};
+pub use viewed::{StepViews, Subject, what_if};

@@ -18,7 +18,7 @@ pub(crate) struct Memory {
 }
 
 /// Returns the memory of a step; `None` if its tensors are not known.
-pub(crate) fn of(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory> {
+pub(crate) fn build(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory> {
     let moments = asked.memory();
     let (graph, marks) = (&asked.recorded().graph, &asked.before().timeline.marks);
     let mut last = 0;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::connections::{Connections, Guest};
 use self::request::{Head, ReadError};
-use self::timed::Timed;
+use self::timed::TimedStream;
 
 /// Time limits of receiving a request's head and body, and of sending an answer.
 const HEAD: Duration = Duration::from_secs(5);
@@ -126,7 +126,7 @@ impl Server {
     /// Serves one connection, to its end. The client may disconnect at any time.
     fn serve(&self, guest: &Guest<'_>, page: &str, answers: &impl Answers) {
         let stream = guest.stream();
-        let Ok((head, begun)) = Head::read(&mut Timed::new(stream, HEAD)) else { return };
+        let Ok((head, begun)) = Head::read(&mut TimedStream::new(stream, HEAD)) else { return };
         let rest = match self.admitted(&head) {
             Ok(rest) => rest,
             Err(words) => {
@@ -137,7 +137,7 @@ impl Server {
         guest.keep();
         let reply = match (head.method.as_str(), rest) {
             ("GET" | "HEAD", "") => found("text/html; charset=utf-8", page.as_bytes().into()),
-            ("POST", "whatif" | "data") => match head.body(begun, &mut Timed::new(stream, BODY)) {
+            ("POST", "whatif" | "data") => match head.body(begun, &mut TimedStream::new(stream, BODY)) {
                 Ok(body) if rest == "data" => {
                     answers.data(&body).map_or_else(refused, |data| found("text/plain; charset=utf-8", data))
                 }
@@ -208,7 +208,7 @@ fn send(stream: &TcpStream, within: Duration, reply: &Reply<'_>, with_body: bool
         reply.kind,
         reply.body.len()
     );
-    let mut out = Timed::new(stream, within);
+    let mut out = TimedStream::new(stream, within);
     out.write_all(head.as_bytes())?;
     if with_body {
         out.write_all(&reply.body)?;

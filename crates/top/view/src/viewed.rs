@@ -1,14 +1,16 @@
 //! The data of all views.
 
 use serde::Serialize;
-use steptime::answers::{Changed, Difference, Explained, Predicted, Roofed, explain, path};
+use steptime::answers::{
+    Difference, ExplainReport, PredictionReport, RooflineReport, WhatIfReport, explain, path,
+};
 use steptime::graph::{Module, Phase};
 use steptime::sim::IdleCause;
-use steptime::{Change, Error, Prediction, Question, Step, WhatIf, WhatIfs};
+use steptime::{Change, Error, Prediction, Query, Step, WhatIf, WhatIfs};
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
-use crate::graph::{self, Described, Graph};
+use crate::graph::{self, DescribedGraph, Graph};
 use crate::memory::{self, Memory};
 use crate::timeline::{self, Side};
 
@@ -21,12 +23,12 @@ pub struct Subject<'s> {
     /// The step.
     pub step: &'s Step,
     /// The conditions of the prediction: GPU, host, and so on.
-    pub question: &'s Question<'s>,
+    pub question: &'s Query<'s>,
 }
 
 /// Content of a page about a step.
 #[derive(Debug)]
-pub struct Viewed {
+pub struct StepViews {
     head: Head,
     columns: Columns,
 }
@@ -36,17 +38,17 @@ pub struct Viewed {
 struct Head {
     schema: u32,
     title: String,
-    predicted: Predicted,
+    predicted: PredictionReport,
     measured_ms: Option<f64>,
-    explained: Result<Explained, String>,
+    explained: Result<ExplainReport, String>,
     bound: Vec<explain::BoundBy>,
     runs: Vec<Run>,
     causes: Vec<Cause>,
     phases: Vec<&'static str>,
     sides: Vec<Side>,
     graph: Graph,
-    modules: Vec<ModuleNamed>,
-    second: Option<Second>,
+    modules: Vec<ModuleName>,
+    second: Option<ComparedStep>,
     changes: Vec<Changes>,
     roofline: Result<Roof, String>,
     memory: Option<Memory>,
@@ -55,15 +57,15 @@ struct Head {
 
 /// The step to compare with.
 #[derive(Debug, Serialize)]
-struct Second {
+struct ComparedStep {
     title: String,
     graph: Graph,
-    modules: Vec<ModuleNamed>,
+    modules: Vec<ModuleName>,
 }
 
 /// A module of the model.
 #[derive(Debug, Serialize)]
-struct ModuleNamed {
+struct ModuleName {
     name: String,
     class: String,
     parent: Option<u32>,
@@ -88,7 +90,7 @@ struct Cause {
 /// Roofline of the kernels, and the peaks of the device.
 #[derive(Debug, Serialize)]
 struct Roof {
-    answer: Roofed,
+    answer: RooflineReport,
     memory_gb_s: f64,
     l2_gb_s: f64,
     peaks: Vec<(&'static str, f64)>,
@@ -96,30 +98,31 @@ struct Roof {
 
 /// Answer to a page about a change.
 #[derive(Serialize)]
-struct After {
-    changed: Changed,
+struct ChangeView {
+    changed: WhatIfReport,
     bound: Vec<explain::BoundBy>,
     side: Side,
     graph: Graph,
     changes: Changes,
 }
 
-impl Second {
-    fn of(step: &Step, prediction: &Prediction, columns: &mut Columns) -> Second {
+impl ComparedStep {
+    fn new(step: &Step, prediction: &Prediction, columns: &mut Columns) -> ComparedStep {
         let editable = step.arguments.editable(&step.graph);
-        let described = (step.arguments.known() > 0).then(|| Described::recorded(&editable, &step.graph));
+        let described =
+            (step.arguments.known() > 0).then(|| DescribedGraph::recorded(&editable, &step.graph));
         let modules = step.modules();
-        Second {
+        ComparedStep {
             title: step.title(),
-            graph: graph::of(&step.graph, prediction, described.as_ref(), &modules, columns),
-            modules: modules.list.iter().map(ModuleNamed::new).collect(),
+            graph: graph::build(&step.graph, prediction, described.as_ref(), &modules, columns),
+            modules: modules.list.iter().map(ModuleName::new).collect(),
         }
     }
 }
 
-impl ModuleNamed {
-    fn new(module: &Module) -> ModuleNamed {
-        ModuleNamed {
+impl ModuleName {
+    fn new(module: &Module) -> ModuleName {
+        ModuleName {
             name: module.path.clone(),
             class: module.class.clone(),
             parent: module.parent.map(|parent| parent.0),
@@ -127,12 +130,12 @@ impl ModuleNamed {
     }
 }
 
-impl Viewed {
+impl StepViews {
     /// Builds all views of a step; `against` is another to compare it with.
     ///
     /// # Errors
-    /// As [`Question::simulate`], for both. Other failures are shown with their reasons on the page.
-    pub fn of(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<Viewed, Error> {
+    /// As [`Query::simulate`], for both. Other failures are shown with their reasons on the page.
+    pub fn build(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<StepViews, Error> {
         let Subject { step, question } = *subject;
         let mut columns = Columns::default();
         let asked = question.what_ifs();
@@ -147,28 +150,28 @@ impl Viewed {
         };
         let recorded = asked.as_ref().map_or(step, WhatIfs::recorded);
         let described =
-            asked.as_ref().ok().map(|asked| Described::recorded(asked.unchanged(), &recorded.graph));
+            asked.as_ref().ok().map(|asked| DescribedGraph::recorded(asked.unchanged(), &recorded.graph));
         let mut sides = vec![timeline::predicted("predicted", &recorded.graph, &prediction, &mut columns)];
         sides.extend(timeline::measured("measured, profiled", &recorded.graph, &mut columns));
         let modules = recorded.modules();
-        let graph = graph::of(&recorded.graph, &prediction, described.as_ref(), &modules, &mut columns);
+        let graph = graph::build(&recorded.graph, &prediction, described.as_ref(), &modules, &mut columns);
         let changes = match &explanation {
             Err(_) => Vec::new(),
             Ok((asked, found)) => {
                 let of = |s: &steptime::Suggestion| {
-                    changes::of(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
+                    changes::collect(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
                 };
                 found.alone.iter().map(of).collect()
             }
         };
-        let memory = asked.as_ref().ok().and_then(|asked| memory::of(asked, &mut columns));
+        let memory = asked.as_ref().ok().and_then(|asked| memory::build(asked, &mut columns));
         let (difference, second) = match against {
             None => (None, None),
             Some(other) => {
                 let second = other.question.simulate()?;
                 sides.push(timeline::predicted("second", &other.step.graph, &second, &mut columns));
-                let difference = Difference::of((recorded, &prediction), (other.step, &second));
-                (Some(difference), Some(Second::of(other.step, &second, &mut columns)))
+                let difference = Difference::between((recorded, &prediction), (other.step, &second));
+                (Some(difference), Some(ComparedStep::new(other.step, &second, &mut columns)))
             }
         };
         let predicted = prediction.answer(recorded);
@@ -183,7 +186,7 @@ impl Viewed {
             phases: Phase::ALL.map(Phase::name).to_vec(),
             sides,
             graph,
-            modules: modules.list.iter().map(ModuleNamed::new).collect(),
+            modules: modules.list.iter().map(ModuleName::new).collect(),
             second,
             changes,
             roofline: roofline(subject).map_err(|error| error.to_string()),
@@ -191,7 +194,7 @@ impl Viewed {
             difference,
             predicted,
         };
-        Ok(Viewed { head, columns })
+        Ok(StepViews { head, columns })
     }
 
     /// Returns the title of the step.
@@ -231,17 +234,17 @@ pub fn what_if(asked: &WhatIfs<'_>, change: &Change<'_>) -> Result<Vec<u8>, Erro
     Ok(bytes)
 }
 
-fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
+fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> ChangeView {
     let graph = &found.scheduled.graph;
     let described =
-        Described { step: &found.step, of: found.scheduled.ops.iter().map(|&op| Some(op)).collect() };
+        DescribedGraph { step: &found.step, of: found.scheduled.ops.iter().map(|&op| Some(op)).collect() };
     let names: Vec<&str> = found.audits.iter().map(|audit| audit.rule).collect();
     let answer = found.answer(asked.recorded());
-    After {
+    ChangeView {
         bound: explain::bound_of(graph, &found.after),
         side: timeline::predicted("changed", graph, &found.after, columns),
-        graph: graph::of(graph, &found.after, Some(&described), &asked.recorded().modules(), columns),
-        changes: changes::of(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
+        graph: graph::build(graph, &found.after, Some(&described), &asked.recorded().modules(), columns),
+        changes: changes::collect(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
         changed: answer,
     }
 }
@@ -249,15 +252,15 @@ fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
 /// Encodes an answer as JSON, with the texts that columns refer to.
 fn with_texts(answer: &impl Serialize, columns: &Columns) -> serde_json::Result<Vec<u8>> {
     #[derive(Serialize)]
-    struct Whole<'w, T: Serialize> {
+    struct WithTexts<'w, T: Serialize> {
         texts: &'w [String],
         #[serde(flatten)]
         answer: &'w T,
     }
-    serde_json::to_vec(&Whole { texts: columns.texts(), answer })
+    serde_json::to_vec(&WithTexts { texts: columns.texts(), answer })
 }
 
-fn runs(predicted: &Predicted) -> Vec<Run> {
+fn runs(predicted: &PredictionReport) -> Vec<Run> {
     let pieces = predicted.critical_path.as_deref().unwrap_or_default();
     let told = |run: path::Run| {
         let (place, phase) = run.key()?;

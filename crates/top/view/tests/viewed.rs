@@ -6,7 +6,7 @@ use steptime::rewrite::{CudaGraph, ResizeBatch};
 use steptime::sim::Idle;
 use steptime::trace::{Nanos, Options};
 use steptime::{Change, Step};
-use steptime_view::{Mode, Subject, Viewed, page, what_if};
+use steptime_view::{Mode, StepViews, Subject, page, what_if};
 
 const EXAMPLES: [&str; 3] = ["dlrm_default_2048", "resnet50_32", "operators/dlrm_8192"];
 
@@ -23,7 +23,8 @@ fn every_op_call_and_activity_is_a_slice_of_both_steps() {
     for name in EXAMPLES {
         let step = open(name);
         let graph = &step.graph;
-        let viewed = Viewed::of(&Subject { step: &step, question: &step.predict() }, None).expect("views");
+        let viewed =
+            StepViews::build(&Subject { step: &step, question: &step.predict() }, None).expect("views");
         assert!(graph.complete_step().is_some(), "{name}");
         let all = graph.ops.len() + graph.calls.len() + graph.activities.len();
         assert_eq!(viewed.slices(), 2 * all, "{name}");
@@ -34,7 +35,7 @@ fn every_op_call_and_activity_is_a_slice_of_both_steps() {
 fn a_step_read_without_arguments_has_the_same_page() {
     let (whole, timing) = (open(EXAMPLES[0]), steptime::open(example(EXAMPLES[0])).expect("an example"));
     let page = |step: &Step| {
-        let viewed = Viewed::of(&Subject { step, question: &step.predict() }, None).expect("views");
+        let viewed = StepViews::build(&Subject { step, question: &step.predict() }, None).expect("views");
         page(&viewed, Mode::File).expect("a page")
     };
     assert!(page(&whole) == page(&timing), "the pages differ");

@@ -1,4 +1,4 @@
-"""What a rank runs for a case."""
+"""The calls of a rank for a case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steptime.measure.collectives.job import Job
 
 
 def call(job: Job, case: Case) -> Callable[[], Any]:
-    """What this rank runs for a case."""
+    """Returns the function that this rank runs for a case."""
     dist, group, item, dtype = job.dist, job.groups[case.world], DTYPES[case.dtype], getattr(job.torch, case.dtype)
     share = case.bytes // case.world
 
@@ -34,7 +34,7 @@ def call(job: Job, case: Case) -> Callable[[], Any]:
         return partial(dist.all_to_all_single, received, sent, list(case.parts), [own] * case.world, group=group)
     if case.op == "broadcast":
         return partial(dist.broadcast, first(case.bytes), 0, group=group)
-    # A batch runs on the communicator of the group; a plain send would make one of its own.
+    # A batch uses the communicator of the group; a plain send would create another one.
     way, peer = (dist.isend, 1) if job.rank == 0 else (dist.irecv, 0)
     message = first(case.bytes)
     return lambda: [work.wait() for work in dist.batch_isend_irecv([dist.P2POp(way, message, peer, group)])]

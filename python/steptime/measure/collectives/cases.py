@@ -1,4 +1,4 @@
-"""What is measured: ops, groups and sizes, the same ones on every rank from the same seed."""
+"""The measured cases: ops, groups and sizes, the same on every rank for the same seed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BYTES = {
     "send_receive": "the message",
 }
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
-WHOLE = ("all_reduce", "broadcast", "send_receive")  # ops that do not cut a buffer into one part a rank
+WHOLE = ("all_reduce", "broadcast", "send_receive")  # ops that do not divide a buffer between the ranks
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 
 
 class Case(NamedTuple):
-    """One op on one size in one group."""
+    """One op with one size in one group."""
 
     op: str
     world: int
     bytes: int
     dtype: str
-    parts: Tuple[int, ...] = ()  # of all_to_all_v: how many elements each rank sends to every rank
+    parts: Tuple[int, ...] = ()  # for all_to_all_v: number of elements that each rank sends to every rank
 
     @property
     def skew(self) -> float:
@@ -38,11 +38,11 @@ class Case(NamedTuple):
 
 
 def plan(options: argparse.Namespace, world: int) -> List[Case]:
-    """All cases in a random order, the same ones on every rank."""
+    """All cases in a random order, the same on every rank."""
     ops, dtypes = chosen(options.ops, BYTES, "op"), chosen(options.dtypes, DTYPES, "dtype")
     groups, low, high = group_sizes(options.groups, world), amount(options.low), amount(options.high)
     if not 0 < low <= high:
-        raise UsageError(f"--from {options.low} --to {options.high} holds no size")
+        raise UsageError(f"--from {options.low} --to {options.high} contains no size")
     if options.sizes_per_doubling < 0 or options.iterations < 1:
         raise UsageError("--sizes-per-doubling must be 0 or more, --iterations 1 or more")
     cases: Dict[Case, None] = {}
@@ -59,7 +59,7 @@ def plan(options: argparse.Namespace, world: int) -> List[Case]:
 
 
 def chosen(text: str, known: Iterable[str], what: str) -> List[str]:
-    """The names in a list with commas."""
+    """Names of a comma-separated list. Raises UsageError for unknown ones."""
     names = list(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
     for name in names:
         if name not in known:
@@ -70,28 +70,28 @@ def chosen(text: str, known: Iterable[str], what: str) -> List[str]:
 
 
 def group_sizes(text: Optional[str], world: int) -> List[int]:
-    """Over how many ranks to measure."""
+    """Group sizes to measure, in ranks."""
     if text is None:
         return sorted({world, *(2**power for power in range(1, world.bit_length()))})
     try:
         groups = sorted({int(each) for each in text.split(",")})
     except ValueError:
-        raise UsageError(f"--groups {text} is no list of numbers, as 2,4") from None
+        raise UsageError(f"--groups {text} is not a list of numbers such as 2,4") from None
     if groups[0] < 2 or groups[-1] > world:
         raise UsageError(f"--groups {text}: each must be from 2 to the {world} ranks of this job")
     return groups
 
 
 def amount(text: str) -> int:
-    """Bytes, from `4096`, `1KiB`, `2.5MB`."""
+    """Number of bytes of a text such as `4096`, `1KiB`, `2.5MB`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]I?)?B?", text.strip().upper())
     if match is None:
-        raise UsageError(f"{text!r} is no number of bytes, as 4096 or 1KiB")
+        raise UsageError(f"{text!r} is not a number of bytes such as 4096 or 1KiB")
     return round(float(match[1]) * UNITS[match[2] or ""])
 
 
 def sizes(low: int, high: int, per_doubling: int, draw: Draw) -> List[Tuple[int, bool]]:
-    """The powers of two between both, and others drawn evenly on a log scale; whether each was drawn."""
+    """Powers of two between `low` and `high`, and random log-uniform sizes; each with whether it is random."""
     found = [(2**power, False) for power in range(high.bit_length()) if 2**power >= low]
     while low < high:
         found += [(draw.log(low, min(2 * low, high)), True) for _ in range(per_doubling)]
@@ -100,7 +100,7 @@ def sizes(low: int, high: int, per_doubling: int, draw: Draw) -> List[Tuple[int,
 
 
 def fitted(op: str, world: int, size: int, dtype: str, power: float) -> Case:
-    """The case of about this size: as many bytes as the ranks can share evenly."""
+    """The case of about this size, rounded down so that the ranks can share it evenly."""
     unit = DTYPES[dtype] * (1 if op in WHOLE else world)
     count = max(size // unit, 1)
     if op != "all_to_all_v":

@@ -1,4 +1,4 @@
-"""The command: its options, and what is done in which order."""
+"""The command: its options and its order of work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         if os.environ.get("LOCAL_RANK", "0") == "0":
             print(f"steptime: {error}", file=sys.stderr, flush=True)
         else:
-            time.sleep(2)  # torchrun ends all ranks when the first one leaves: let that be the one that speaks
+            time.sleep(2)  # torchrun ends all ranks when the first one exits: let the rank that prints the error be first
         return USAGE
 
 
@@ -38,13 +38,13 @@ def parse(argv: Optional[List[str]]) -> argparse.Namespace:
     about = "Times collectives over the ranks of a job, into one file."
     parser = argparse.ArgumentParser(prog=COMMAND.partition(" -o")[0], description=about)
     add = parser.add_argument
-    add("-o", "--out", type=Path, required=True, metavar="FILE.csv", help="the file to make, beside FILE.json")
-    add("--ops", default=known["ops"], help="only these, with commas between (default all: %(default)s)")
+    add("-o", "--out", type=Path, required=True, metavar="FILE.csv", help="the file to make, together with FILE.json")
+    add("--ops", default=known["ops"], help="comma-separated ops (default all: %(default)s)")
     add("--from", dest="low", default="1KiB", metavar="BYTES", help="the smallest size (default %(default)s)")
     add("--to", dest="high", default="256MiB", metavar="BYTES", help="the largest size (default %(default)s)")
-    add("--sizes-per-doubling", type=int, default=1, metavar="N", help="sizes drawn in each (default %(default)s)")
-    add("--groups", help="over the first so many ranks, as 2,4 (default powers of two, and all ranks)")
-    add("--dtypes", default="float32", help=f"with commas between, of {known['dtypes']} (default %(default)s)")
+    add("--sizes-per-doubling", type=int, default=1, metavar="N", help="random sizes per doubling (default %(default)s)")
+    add("--groups", help="group sizes in ranks, such as 2,4 (default powers of two, and all ranks)")
+    add("--dtypes", default="float32", help=f"comma-separated types of {known['dtypes']} (default %(default)s)")
     add("--minutes", type=float, default=3.0, help="how long to measure at most (default %(default)g)")
     add("--iterations", type=int, default=40, help="calls of a case at most (default %(default)s)")
     add("--seed", type=int, default=0, help="another seed, other sizes (default %(default)s)")
@@ -53,7 +53,7 @@ def parse(argv: Optional[List[str]]) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measures all cases, or those that the time allows, and writes them on rank 0."""
+    """Measures all cases, or as many as the time allows; rank 0 writes the files."""
     rank, world = started()
     cases = plan(options, world)
     if rank == 0:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def started() -> Tuple[int, int]:
-    """This rank and the number of ranks, from torchrun."""
+    """Index of this rank and number of ranks, from torchrun."""
     missing = [name for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR") if name not in os.environ]
     if missing:
         raise UsageError(f"this was not started by torchrun (no {missing[0]} is set): {COMMAND}")

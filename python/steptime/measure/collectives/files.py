@@ -1,4 +1,4 @@
-"""The files: the table, and what is said of the machine and of how it was measured."""
+"""The output files: the table, and the description of the machine and the measurement."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COLUMNS = ("op", "world", "nodes", "bytes", "dtype", "skew", "median_us", "min_u
 
 def check_out(out: Path) -> None:
     if out.suffix != ".csv":
-        raise UsageError(f"{out} must end in .csv: the machine goes to a file of that name that ends in .json")
+        raise UsageError(f"{out} must end in .csv: the description of the machine is written to a file of that name ending in .json")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {out.absolute().parent} to write {out.name} to")
 
 
 def rows(found: Dict[Case, List[Timing]], members: Sequence[Member], topology: Optional[str]) -> List[List[str]]:
-    """The rows of the file, by op, group, type and size; without a topology for the CPU."""
+    """Rows of the table, sorted by op, group, type and size; `topology` is None for the CPU."""
     between = None if topology is None else links(topology)
     names = list(BYTES)
     result = []
@@ -46,14 +46,14 @@ def rows(found: Dict[Case, List[Timing]], members: Sequence[Member], topology: O
 
 
 def shared(kernels: Sequence[Sequence[float]]) -> Optional[float]:
-    """The median over calls of what a call took on the rank where it was shortest."""
+    """Median over calls of the time of a call on the rank where it was shortest; None without kernel times."""
     if not kernels or not kernels[0] or len({len(each) for each in kernels}) > 1:
         return None
     return float(statistics.median(min(call) for call in zip(*kernels)))
 
 
 def describe(job: Job, options: argparse.Namespace, planned: int, measured: int) -> Dict[str, Any]:
-    """The machine, and how it was measured."""
+    """Description of the machine and the measurement."""
     nvlinks: Dict[str, List[str]] = {}
     for line in tool("nvlink", "-s").splitlines():
         gpu, one = re.match(r"GPU (\d+):", line), re.match(r"\s+Link \d+: (.*)", line)
@@ -82,7 +82,7 @@ def describe(job: Job, options: argparse.Namespace, planned: int, measured: int)
 
 
 def write(out: Path, lines: Sequence[Sequence[str]], about: Dict[str, Any]) -> None:
-    """Writes both files, each of which appears whole."""
+    """Writes both files atomically."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""This rank among the others."""
+"""This rank in its job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steptime.measure.collectives.topology import Member, tool
 
 
 class Job:
-    """This rank among the others: its device, the groups it is in, and two buffers that all cases use."""
+    """This rank in its job: its device, its groups, and two buffers that all cases use."""
 
     def __init__(self, backend: str, rank: int, world: int, cases: Sequence[Case]) -> None:
         import torch
@@ -24,7 +24,7 @@ class Job:
         self.on_gpu = backend == "nccl"
         self.device = self._device()
         dist.init_process_group(backend)
-        self.control = dist.new_group(backend="gloo")  # what ranks tell each other, off the GPUs
+        self.control = dist.new_group(backend="gloo")  # control messages between ranks, without the GPUs
         worlds = sorted({each.world for each in cases})
         self.groups = {size: dist.new_group(list(range(size)), backend=backend) for size in worlds}
         node = os.environ.get("GROUP_RANK", socket.gethostname())
@@ -54,7 +54,7 @@ class Job:
         return device
 
     def _number(self) -> Optional[int]:
-        """What `nvidia-smi` numbers the GPU of this rank."""
+        """Index in `nvidia-smi` of this rank's GPU."""
         if not self.on_gpu:
             return None
         own = str(getattr(self.torch.cuda.get_device_properties(self.device), "uuid", ""))
@@ -65,19 +65,19 @@ class Job:
         return None
 
     def all(self, mine: Any) -> List[Any]:
-        """What every rank has, on every rank."""
+        """Gathers the values of all ranks, on every rank."""
         everyone: List[Any] = [None] * self.world
         self.dist.all_gather_object(everyone, mine, group=self.control)
         return everyone
 
     def tell(self, said: Any) -> Any:
-        """What rank 0 says, on every rank."""
+        """Returns the value of rank 0, on every rank."""
         told = [said]
         self.dist.broadcast_object_list(told, src=0, group=self.control)
         return told[0]
 
     def together(self, case: Case) -> None:
-        """Lets the ranks of a case start together."""
+        """Synchronises the ranks of a case."""
         self.dist.all_reduce(self.small, group=self.groups[case.world])
 
     def synchronize(self) -> None:

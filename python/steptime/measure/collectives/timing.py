@@ -1,4 +1,4 @@
-"""Measures cases: each alone by the clocks, then the kernels of many under one profiler."""
+"""Measures cases: each alone by clocks, then the kernels of many under one profiler."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from steptime.measure.collectives.cases import Case
 from steptime.measure.collectives.job import Job
 
 KERNELS = ("ncclDevKernel", "ncclKernel", "ncclSymkDevKernel", "rcclGenericKernel")
-WARMUPS, FEWEST, TRAFFIC = 3, 10, 2**30  # calls before timing; calls at least; bytes above which fewer calls do
-CHUNK = 24  # cases between two looks at the clock
+WARMUPS, FEWEST, TRAFFIC = 3, 10, 2**30  # calls before timing; minimum number of calls; bytes of traffic above which calls are reduced
+CHUNK = 24  # number of cases between two checks of the time limit
 
 
 class Timing(NamedTuple):
-    """What one rank saw of a case, in microseconds."""
+    """Times of a case on one rank, in microseconds."""
 
     median: float
     shortest: float
-    kernels: List[float]  # one for each call that was profiled
+    kernels: List[float]  # one for each profiled call
 
 
 def sweep(job: Job, cases: Sequence[Case], options: argparse.Namespace) -> Dict[Case, List[Timing]]:
-    """What the ranks saw of each case, until the time is up."""
+    """Times of each case on its ranks, for the cases measured before the time is up."""
     start = told = time.monotonic()
     found: Dict[Case, List[Timing]] = {}
     if job.on_gpu:
@@ -47,7 +47,7 @@ def sweep(job: Job, cases: Sequence[Case], options: argparse.Namespace) -> Dict[
 
 
 def measure(job: Job, cases: Sequence[Case], most: int) -> Dict[Case, Timing]:
-    """What this rank sees of some cases: each alone, then the kernels of all under one profiler."""
+    """Times of some cases on this rank: each alone, then the kernels of all under one profiler."""
     ready = [(each, call(job, each), min(most, max(TRAFFIC // each.bytes, FEWEST))) for each in cases]
     times = [alone(job, each, run, calls) for each, run, calls in ready]
     kernels: List[List[float]] = [[] for _ in ready]
@@ -58,7 +58,7 @@ def measure(job: Job, cases: Sequence[Case], most: int) -> Dict[Case, Timing]:
 
 
 def alone(job: Job, case: Case, run: Callable[[], Any], calls: int) -> List[float]:
-    """Microseconds of so many calls, one at a time."""
+    """Times of `calls` single calls, in microseconds."""
     job.together(case)
     for _ in range(WARMUPS):
         run()
@@ -67,7 +67,7 @@ def alone(job: Job, case: Case, run: Callable[[], Any], calls: int) -> List[floa
 
 
 def on_gpu(job: Job, case: Case, run: Callable[[], Any]) -> float:
-    """Microseconds of one call by the GPU's clock."""
+    """Time of one call by the GPU's clock, in microseconds."""
     start, end = (job.torch.cuda.Event(enable_timing=True) for _ in range(2))
     job.together(case)
     start.record()
@@ -78,7 +78,7 @@ def on_gpu(job: Job, case: Case, run: Callable[[], Any]) -> float:
 
 
 def on_host(job: Job, case: Case, run: Callable[[], Any]) -> float:
-    """Microseconds of one call by the host's clock."""
+    """Time of one call by the host's clock, in microseconds."""
     job.together(case)
     start = time.perf_counter()
     run()
@@ -86,7 +86,7 @@ def on_host(job: Job, case: Case, run: Callable[[], Any]) -> float:
 
 
 def queue(job: Job, ready: Sequence[Tuple[Case, Callable[[], Any], int]], counts: Sequence[int]) -> None:
-    """Calls of each case one after the other: a kernel that is not NCCL's as a mark, a small all_reduce, the op."""
+    """Runs the calls of each case in turn: a kernel that is not NCCL's as a mark, a small all_reduce, the op."""
     for (case, run, _), count in zip(ready, counts):
         for _ in range(count):
             job.mark.add_(1)
@@ -96,7 +96,7 @@ def queue(job: Job, ready: Sequence[Tuple[Case, Callable[[], Any], int]], counts
 
 
 def profiled(job: Job, run: Callable[[], None]) -> List[Tuple[str, float, float]]:
-    """The kernels that run while this runs: name, start and end in microseconds, in the order of their starts."""
+    """Kernels launched by `run`: name, start and end in microseconds, sorted by start."""
     from torch.profiler import ProfilerActivity, profile
 
     job.synchronize()
@@ -109,9 +109,9 @@ def profiled(job: Job, run: Callable[[], None]) -> List[Tuple[str, float, float]
 
 
 def cut(kernels: Sequence[Tuple[str, float, float]], counts: Sequence[int]) -> List[List[float]]:
-    """Microseconds of NCCL's kernels of each call, by case; nothing for a case that lacks one, or if a mark is missing.
+    """Time of NCCL's kernels of each call, in microseconds, by case; empty for a case that lacks one, or if a mark is missing.
 
-    After a mark the first kernel of NCCL is that of the small all_reduce, the others are those of the op.
+    After a mark, the first kernel of NCCL is that of the small all_reduce; the others are those of the op.
     """
     calls: List[List[Tuple[float, float]]] = []
     for name, start, end in kernels:
@@ -127,5 +127,5 @@ def cut(kernels: Sequence[Tuple[str, float, float]], counts: Sequence[int]) -> L
 
 
 def span(kernels: Sequence[Tuple[float, float]]) -> float:
-    """From the first start to the last end."""
+    """Time from the first start to the last end."""
     return max(end for _, end in kernels) - min(start for start, _ in kernels)

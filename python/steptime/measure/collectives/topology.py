@@ -1,4 +1,4 @@
-"""Where ranks run, and the links among their GPUs, as `nvidia-smi` tells them."""
+"""Nodes and GPUs of ranks, and the links between GPUs, as reported by `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LINKS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # each slower than the one before;
 
 
 class Member(NamedTuple):
-    """Where a rank runs."""
+    """Node and GPU of a rank."""
 
     node: str
     gpu: Optional[int]  # its number in `nvidia-smi`
 
 
 def link(group: Sequence[Member], between: Optional[Dict[Tuple[int, int], str]]) -> str:
-    """The slowest link among these ranks; `between` are those between GPUs."""
+    """The slowest link among these ranks; `between` has the links between GPUs."""
     if len({member.node for member in group}) > 1:
         return "NET"
     if between is None:
@@ -30,13 +30,13 @@ def link(group: Sequence[Member], between: Optional[Dict[Tuple[int, int], str]])
 
 
 def slowness(name: str) -> int:
-    """Orders links from fast to slow; more NVLinks are faster."""
+    """Sort key of links, from fast to slow; more NVLinks are faster."""
     nvlinks = re.fullmatch(r"NV(\d+)", name)
     return -int(nvlinks[1]) if nvlinks else 1 + (LINKS.index(name) if name in LINKS else len(LINKS))
 
 
 def links(topology: str) -> Dict[Tuple[int, int], str]:
-    """The links between GPUs, from what `nvidia-smi topo -m` prints."""
+    """The links between GPUs, parsed from the output of `nvidia-smi topo -m`."""
     table = [[cell.strip() for cell in line.split("\t")] for line in topology.splitlines()]
     head = next((line for line in table if "GPU0" in line[1:]), [])
     found = {}
@@ -49,7 +49,7 @@ def links(topology: str) -> Dict[Tuple[int, int], str]:
 
 
 def tool(*arguments: str) -> str:
-    """What `nvidia-smi` prints, without its colours, or nothing."""
+    """Output of `nvidia-smi` without colours; empty on failure."""
     if shutil.which("nvidia-smi") is None:
         return ""
     command = ["nvidia-smi", *arguments]

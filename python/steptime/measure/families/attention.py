@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Tuple
 
 from steptime.measure.case import Case, nbytes
@@ -22,7 +23,7 @@ def draw(rng: Draw) -> Case:
 
 
 def fused(kind: str, dtype: str, q_shape: Tuple[int, int, int, int], keys: int, causal: bool, back: bool, apart: bool, drop: float) -> Case:
-    """Attention of `(batch, heads, length, width)` queries; `apart`: heads as a transposed view, as from one projection."""
+    """Attention of queries `(batch, heads, length, width)`; `apart`: heads are a transposed view, as of one projection."""
     batch, heads, length, width = q_shape
     k_shape = (batch, heads, keys, width)
 
@@ -51,3 +52,45 @@ def fused(kind: str, dtype: str, q_shape: Tuple[int, int, int, int], keys: int, 
     scores = nbytes(dtype, (batch, heads, length, keys)) * (4 if kind == "math" else 0)
     name = f"{kind} attention{' backward' if back else ''} {list(q_shape)} {keys} keys{' causal' if causal else ''} {dtype}"
     return Case(name, setup, moved + scores, flops=flops, dtype=dtype, memory=2 * moved + 3 * scores)
+
+
+# Rare shapes ---------------------------------------------------------------------------------------------------------
+
+
+def short_heads(rng: Draw) -> Case:
+    """Short and narrow heads, with or without an added mask, in the kernels that support masks."""
+    dtype, back = rng.weigh({"float32": 72, "bfloat16": 18, "float16": 10}), rng.chance(0.55)
+    batch, heads = rng.batch(1, 1024), rng.pick(1, 1, 2, 4, 8, 12)
+    length = rng.size(4, 512, nice=0.6) if rng.chance(0.85) else rng.size(16, 2048)
+    keys = length if rng.chance(0.85) else rng.size(4, 1024)
+    width = rng.pick(8, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128)
+    mask = rng.weigh({"none": 30, "all heads": 40, "each": 20, "one": 10})
+    causal, drop = mask == "none" and keys == length and rng.chance(0.4), rng.weigh({0.0: 75, 0.1: 15, 0.2: 10})
+    q_shape, k_shape = (batch, heads, length, width), (batch, heads, keys, width)
+
+    def setup(make):
+        aten = make.aten
+
+        def tensor(of):
+            return make.new((of[0], of[2], of[1], of[3]), dtype).transpose(1, 2)
+
+        q, k, v = tensor(q_shape), tensor(k_shape), tensor(k_shape)
+        bias = None
+        if mask != "none":
+            # Rows begin at multiples of 16 elements, as the kernels require.
+            some = {"all heads": (batch, 1), "each": (batch, heads), "one": (1, 1)}[mask]
+            wide = math.ceil(keys / 16) * 16
+            bias = make.new((*some, length, wide), dtype)[..., :keys].expand(batch, heads, length, keys)
+        if back:
+            q, k, v = (make.grad(each) for each in (q, k, v))
+        forward = lambda: aten._scaled_dot_product_efficient_attention(q, k, v, bias, back, drop, causal)  # noqa: E731
+        if not back:
+            return forward
+        out = forward()[0]
+        return make.backward(out, [q, k, v], make.new((batch, length, heads, width), dtype).transpose(1, 2))
+
+    flops = 4.0 * batch * heads * length * keys * width * (2.5 if back else 1)
+    moved = nbytes(dtype, q_shape, q_shape, k_shape, k_shape) * (2 if back else 1)
+    scores = 0 if mask == "none" else nbytes(dtype, (batch, heads if mask == "each" else 1, length, keys))
+    name = f"efficient attention{' backward' if back else ''} {list(q_shape)} {keys} keys, mask {mask} {dtype}"
+    return Case(name, setup, moved + scores, flops=flops, dtype=dtype, memory=2 * moved + 2 * scores)

@@ -1,22 +1,19 @@
-"""Concatenation, indexing and other ways to move elements about."""
+"""Concatenation, indexing and other moves of elements."""
 
 from __future__ import annotations
 
 import math
 
-from steptime.measure.case import Case, Op, nbytes
-from steptime.measure.draw import Draw
+from steptime.measure.case import LARGEST, Case, Op, nbytes
+from steptime.measure.draw import MOSTLY_FLOAT32, OFTEN_HALF, Draw
 from steptime.measure.families.elementwise import shape
+from steptime.measure.families.softmax_norm_loss import case as moved_case
 
 ANY = {"float32": 75, "bfloat16": 13, "float16": 4, "int64": 8}
-KINDS = {
-    "cat": 34, "stack": 8, "split_copy": 5, "index_pairs": 8, "index_pairs_backward": 6, "index_rows": 8, "index_put": 8, "masked_select": 2,
-    "roll": 2, "flip": 2, "repeat": 3, "expand": 3, "tril": 2, "one_hot": 2, "pad": 3, "slice_backward": 6, "take": 2,
-}  # fmt: skip
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def _cat(rng: Draw) -> Case:
@@ -208,3 +205,83 @@ def _take(rng: Draw) -> Case:
         return lambda: make.aten.take(x, index)
 
     return Case(f"take {count} of {n} {dtype}", setup, 48.0 * count, memory=48.0 * count + 8 * n, indices="uniform")
+
+
+# Rare shapes ---------------------------------------------------------------------------------------------------------
+
+
+def narrow_cat(rng: Draw) -> Case:
+    """Concatenation of many narrow inputs, such as a recommender's features."""
+    dtype, count, batch = rng.weigh({"float32": 85, "bfloat16": 15}), rng.size(2, 256, nice=0.5), rng.batch(16, 65536)
+    width = rng.weigh({1: 12, 4: 8, 8: 14, 10: 5, 16: 18, 20: 3, 32: 18, 64: 14, 128: 8})
+    widths = [width] * count
+    if rng.chance(0.45):
+        widths = [rng.size(1, 2 * width) for _ in range(count)]
+    elif rng.chance(0.4):
+        widths[0] = rng.size(1, 512)
+    between = rng.chance(0.2)
+    shapes = [(batch, rng.pick(1, 2, 4), width) for _ in widths] if between else [(batch, each) for each in widths]
+
+    def setup(make):
+        parts = [make.new(each, dtype) for each in shapes]
+        return Op(lambda: make.aten.cat(parts, 1), lists={"aten::cat": {0: parts}})
+
+    return Case(f"cat of {count} narrow ones {list(shapes[0])} {dtype}", setup, 2 * nbytes(dtype, *shapes))
+
+
+def parts_joined(rng: Draw) -> Case:
+    """Concatenated slices, as in scans and shifted windows; the parts are views of one tensor or copies."""
+    dtype, outer, length, inner = rng.dtype(OFTEN_HALF), rng.batch(1, 64), rng.size(4, 1024, nice=0.7), rng.size(1, 16384, nice=0.7)
+    if outer * length * inner > LARGEST:
+        return None
+    cut, apart, fresh = rng.log(1, length - 1), rng.chance(0.6), rng.chance(0.5)
+
+    def setup(make):
+        whole = make.new((outer, length, inner), dtype)
+        first, second = whole[:, :cut], whole[:, cut:]
+        parts = [first, second] if apart else [first.contiguous(), second.contiguous()]
+        if fresh:
+            parts[1] = parts[1].contiguous()
+        return Op(lambda: make.aten.cat(parts, 1), lists={"aten::cat": {0: parts}})
+
+    how = "lie apart" if apart else "are whole"
+    return Case(f"cat of {cut} and {length - cut} of [{outer}, {length}, {inner}] {dtype} that {how}", setup, 2 * nbytes(dtype, (outer, length, inner)))
+
+
+def positions(rng: Draw) -> Case:
+    """Gather of positions of sequences, one per row, and of whole vectors at positions."""
+    dtype, batch, length = rng.dtype(MOSTLY_FLOAT32), rng.batch(1, 4096), rng.size(2, 1024)
+    form = rng.weigh({"vectors": 40, "classes": 30, "one": 30})
+    wide, taken = rng.size(4, 1024, nice=0.8), 1 if rng.chance(0.4) else rng.size(1, 64)
+
+    def setup(make):
+        if form == "vectors":
+            x, index = make.new((batch, length, wide), dtype), make.indices((batch, taken, 1), length).expand(batch, taken, wide)
+            return lambda: make.aten.gather(x, 1, index)
+        if form == "classes":
+            x, index = make.new((batch, length, wide), dtype), make.indices((batch, length, 1), wide)
+            return lambda: make.aten.gather(x, 2, index)
+        x, index = make.new((batch, length), dtype), make.indices((batch, taken), length)
+        return lambda: make.aten.gather(x, 1, index)
+
+    held = nbytes(dtype, (batch, length, 1 if form == "one" else wide))
+    count = batch * (length if form == "classes" else taken) * (wide if form == "vectors" else 1)
+    return Case(f"gather {form} {batch}x{length}x{wide} {dtype}", setup, 48.0 * count, memory=held + 48.0 * count, indices="uniform")
+
+
+def triangle(rng: Draw) -> Case:
+    """Triangles of square matrices."""
+    side, name, dtype = rng.size(8, 4096), rng.pick("triu", "tril"), rng.pick("float32", "bool")
+    return moved_case(name, lambda make: _triangular(make, name, side, dtype), dtype, (side, side), 2)
+
+
+def _triangular(make, name, side, dtype):
+    x, op = make.new((side, side), dtype), getattr(make.aten, name)
+    return lambda: op(x, 1)
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _cat: 34, _stack: 8, _split_copy: 5, _index_pairs: 8, _index_pairs_backward: 6, _index_rows: 8, _index_put: 8, _masked_select: 2,
+    _roll: 2, _flip: 2, _repeat: 3, _expand: 3, _tril: 2, _one_hot: 2, _pad: 3, _slice_backward: 6, _take: 2,
+}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steptime.measure.case import Case, Op
 from steptime.measure.draw import Draw
 
-HOST_RATE = 20e9  # bytes a second, roughly: keeps large copies short enough
+HOST_RATE = 20e9  # rough bytes per second, to keep large copies short
 KINDS = {"to_device": 42, "to_host": 22, "item": 8, "within": 16, "memset": 12}
 
 

@@ -1,4 +1,4 @@
-"""Operators that treat each element alone: arithmetic, activations and their gradients, casts, copies, fills."""
+"""Elementwise operators: arithmetic, activations and their gradients, casts, copies, fills."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ from steptime.measure.draw import Draw
 FLOATS = {"float32": 76, "bfloat16": 18, "float16": 6}
 ANY = {"float32": 65, "bfloat16": 15, "float16": 5, "int64": 15}
 LAYOUTS = {"plain": 82, "offset": 7, "sliced": 5, "transposed": 6}
-KINDS = {
-    "unary": 22, "inplace_unary": 5, "binary": 22, "scalar": 10, "inplace": 12, "three": 6, "compare": 5, "where": 3,
-    "gradient": 14, "fill": 6, "cast": 7, "copy": 11, "whole": 5, "random": 5, "logic": 2,
-}  # fmt: skip
 UNARY = (
     "relu", "relu", "sigmoid", "sigmoid", "tanh", "silu", "exp", "log", "sqrt", "rsqrt", "neg", "abs", "hardswish", "hardtanh",
     "leaky_relu", "elu", "softplus", "sin", "cos", "erf", "reciprocal", "sign", "floor", "log1p", "logical_not", "isnan", "mish",
@@ -24,11 +20,11 @@ IN_PLACE = ("relu_", "sigmoid_", "tanh_", "sqrt_", "neg_", "abs_", "exp_", "hard
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def shape(rng: Draw) -> Tuple[int, ...]:
-    """1 to 256 million elements in one to four dimensions."""
+    """A shape of 1 to 256 million elements in one to four dimensions."""
     count = rng.log(1e3, 3e7) if rng.chance(0.8) else rng.log(1, 256e6)
     rank = rng.weigh({1: 20, 2: 45, 3: 15, 4: 20})
     if rank == 1:
@@ -44,7 +40,7 @@ def shape(rng: Draw) -> Tuple[int, ...]:
 
 
 def smaller(rng: Draw, of: Tuple[int, ...]) -> Tuple[int, ...]:
-    """A shape that broadcasts to `of`: a bias, a factor a row, one a channel, one number."""
+    """A shape that broadcasts to `of`: a bias, a factor per row or per channel, a single number."""
     if len(of) == 4 and rng.chance(0.6):
         return rng.pick((1, of[1], 1, 1), (of[0], of[1], 1, 1), (of[0], 1, of[2], of[3]))
     if len(of) >= 2:
@@ -329,3 +325,10 @@ def _logic(rng: Draw) -> Case:
         return (lambda: op(x)) if name == "logical_not" else (lambda: op(x, y))
 
     return case(name, setup, "bool", of, 2)
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _unary: 22, _inplace_unary: 5, _binary: 22, _scalar: 10, _inplace: 12, _three: 6, _compare: 5, _where: 3,
+    _gradient: 14, _fill: 6, _cast: 7, _copy: 11, _whole: 5, _random: 5, _logic: 2,
+}  # fmt: skip

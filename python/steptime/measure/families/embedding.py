@@ -1,20 +1,16 @@
-"""Embedding tables: bags, lookups, their gradients (dense, sparse), and gathers and scatters like theirs."""
+"""Embedding tables: bags, lookups, their gradients (dense, sparse), and similar gathers and scatters."""
 
 from __future__ import annotations
+
+import math
 
 from steptime.measure.case import Case, Op, nbytes
 from steptime.measure.draw import Draw
 
-KINDS = {
-    "bag": 26, "bag_dense_backward": 10, "bag_sparse_step": 10, "lookup": 12, "lookup_backward": 10,
-    "lookup_sparse_step": 4, "adagrad_step": 4, "index_select": 6, "gather": 8, "index_add": 5, "scatter_add": 5,
-}  # fmt: skip
 
 
 def draw(rng: Draw) -> Case:
-    kind = rng.weigh(KINDS)
-    case = globals()["_" + kind](rng)
-    return case
+    return rng.weigh(KINDS)(rng)
 
 
 def spread(rng: Draw) -> str:
@@ -34,7 +30,7 @@ def table(rng: Draw):
 
 
 def bags(rng: Draw):
-    """Bags, and rows in each: often one, as with one-hot features."""
+    """Number of bags, and of rows in each: often one, as for one-hot features."""
     count = rng.batch(16, 16384) if rng.chance(0.85) else rng.size(1, 16384)
     return count, 1 if rng.chance(0.3) else rng.size(1, 100)
 
@@ -234,3 +230,46 @@ def _scatter_add(rng: Draw) -> Case:
     moved = 3 * nbytes(dtype, (count, d)) + 8 * count * (1 if expanded else d)
     held = moved + (nbytes(dtype, (n, d)) if expanded else 0)
     return Case(describe("scatter_add_", count, n, d, how), setup, moved, memory=held, indices=how)
+
+
+# Rare shapes ---------------------------------------------------------------------------------------------------------
+
+
+def small_table(rng: Draw):
+    """Rows, columns and index distribution of a table that fits the cache, or nearly so."""
+    wide = rng.pick(8, 16, 16, 32, 32, 64, 64, 128, 256)
+    return rng.log(100, 2e7 / (4 * wide)), wide, rng.weigh({"uniform": 65, "zipf:1.05": 25, "zipf:1.2": 10})
+
+
+def bags_of_small_table(rng: Draw) -> Case:
+    """Embedding bags of a small table."""
+    n, d, how = small_table(rng)
+    count, each, mode = rng.batch(64, 16384), 1 if rng.chance(0.3) else rng.size(1, 100), rng.weigh({0: 70, 1: 30})
+
+    def setup(make):
+        weight, index = make.new((n, d)), make.indices((count * each,), n, how)
+        offsets = make.torch.arange(0, count * each, each, device=make.device)
+        return lambda: make.aten._embedding_bag(weight, index, offsets, False, mode, False, None, False, -1)
+
+    moved = nbytes("float32", (count * each, d), (count, d)) + 16 * count * each
+    return Case(f"bags of a small table: {count} of {each}, {n}x{d} {how}", setup, moved, memory=nbytes("float32", (n, d)) + moved, indices=how)
+
+
+def lookups_of_small_table(rng: Draw) -> Case:
+    """Lookups in a small table."""
+    n, d, how = small_table(rng)
+    of = (rng.log(64, 1 << 18),) if rng.chance(0.4) else (rng.batch(16, 4096), rng.size(2, 200))
+
+    def setup(make):
+        weight, index = make.new((n, d)), make.indices(of, n, how)
+        return lambda: make.aten.embedding(weight, index)
+
+    moved = 2 * nbytes("float32", (*of, d)) + 8 * math.prod(of)
+    return Case(f"lookups in a small table: {list(of)} of {n}x{d} {how}", setup, moved, memory=nbytes("float32", (n, d)) + moved, indices=how)
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _bag: 26, _bag_dense_backward: 10, _bag_sparse_step: 10, _lookup: 12, _lookup_backward: 10,
+    _lookup_sparse_step: 4, _adagrad_step: 4, _index_select: 6, _gather: 8, _index_add: 5, _scatter_add: 5,
+}  # fmt: skip

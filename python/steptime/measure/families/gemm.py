@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from steptime.measure.case import Case, nbytes
+from steptime.measure.case import LARGEST, Case, nbytes
 from steptime.measure.draw import Draw
 
 TYPES = {"float32": 38, "bfloat16": 34, "float16": 12, "tf32": 16}
+GATE_TYPES = {"float32": 55, "tf32": 10, "bfloat16": 20, "float16": 15}
 
 
 def draw(rng: Draw) -> Case:
     dtype = rng.dtype(TYPES)
-    kind = rng.weigh({"linear": 35, "wgrad": 18, "dgrad": 12, "mm": 15, "bmm": 13, "baddbmm": 4, "vector": 3})
-    return globals()["_" + kind](rng, dtype)
+    return rng.weigh(KINDS)(rng, dtype)
 
 
 def feature(rng: Draw) -> int:
@@ -89,7 +89,7 @@ def _vector(rng: Draw, dtype: str) -> Case:
 
 
 def batched(rng: Draw):
-    """(batch, m, n, k, is the second the transposed first)."""
+    """(batch, m, n, k, whether the second operand is the transposed first)."""
     kind = rng.weigh({"interaction": 35, "scores": 20, "values": 20, "any": 25})
     if kind == "interaction":
         count, width = rng.size(2, 64), rng.size(4, 256, nice=0.7)
@@ -138,3 +138,63 @@ def _baddbmm(rng: Draw, dtype: str) -> Case:
         return lambda: make.aten.baddbmm(added, a, b)
 
     return case(f"baddbmm {times} of {m}x{k} {k}x{n}", dtype, setup, m, n, k, times)
+
+
+# Rare shapes ---------------------------------------------------------------------------------------------------------
+
+
+def small_products(rng: Draw) -> Case:
+    """Many small products whose sizes do not fill a tile."""
+    dtype = rng.weigh({"float32": 70, "bfloat16": 20, "float16": 10})
+    small = lambda: rng.size(1, 128, nice=0.25, awkward=0.4)  # noqa: E731
+    times, m, n, k = rng.batch(1, 16384), small(), small(), small()
+    if rng.chance(0.25):
+        m, n, k = (rng.size(1, 512, nice=0.2, awkward=0.4) for _ in range(3))
+    left, right = rng.chance(0.3), rng.chance(0.5)
+
+    def setup(make):
+        a = make.laid((times, m, k), dtype, "transposed" if left else "plain")
+        b = make.laid((times, k, n), dtype, "transposed" if right else "plain")
+        return lambda: make.aten.bmm(a, b)
+
+    moved = nbytes(dtype, (times, m, k), (times, k, n), (times, m, n))
+    return Case(f"bmm {times} of {m}x{k} {k}x{n} {dtype}", setup, moved, flops=2.0 * times * m * n * k, dtype=dtype)
+
+
+def linear_backward(rng: Draw) -> Case:
+    """Weight and input gradients of linear layers."""
+    dtype, rows = rng.weigh({"float32": 60, "tf32": 15, "bfloat16": 25}), rng.batch(64, 32768)
+    n, k = (rng.size(8, 4096, nice=0.8, awkward=0.08) for _ in range(2))
+    weight_gradient = rng.chance(0.5)
+
+    def setup(make):
+        grad = make.new((rows, n), dtype)
+        other = make.new((rows, k) if weight_gradient else (n, k), dtype)
+        left = grad.t() if weight_gradient else grad
+        return lambda: make.aten.mm(left, other)
+
+    moved = nbytes(dtype, (rows, n), (rows, k), (n, k))
+    name = f"linear's {'weight' if weight_gradient else 'input'} gradient {rows} rows {k} to {n} {dtype}"
+    return Case(name, setup, moved, flops=2.0 * rows * n * k, dtype=dtype)
+
+
+def gates(rng: Draw) -> Case:
+    """A batch of products with a vector or a number as one operand: gates of experts, attention of one query."""
+    dtype, times, wide = rng.weigh(GATE_TYPES), rng.batch(64, 65536), rng.size(8, 1024, nice=0.7)
+    few = rng.pick(1, 1, 2, 3, 4, 8, 16, 50)
+    m, n, k = rng.pick((1, wide, few), (1, few, wide), (wide, 1, few), (few, 1, wide), (few, wide, 1), (wide, few, 1))
+    if times * (m * k + k * n + m * n) > LARGEST:
+        return None
+    left, right = rng.chance(0.3), rng.chance(0.4)
+
+    def setup(make):
+        a = make.laid((times, m, k), dtype, "transposed" if left else "plain")
+        b = make.laid((times, k, n), dtype, "transposed" if right else "plain")
+        return lambda: make.aten.bmm(a, b)
+
+    moved = nbytes(dtype, (times, m, k), (times, k, n), (times, m, n))
+    return Case(f"bmm {times} of {m}x{k} {k}x{n} {dtype}", setup, moved, flops=2.0 * times * m * n * k, dtype=dtype)
+
+
+# Weights of the kinds of cases.
+KINDS = {_linear: 35, _wgrad: 18, _dgrad: 12, _mm: 15, _bmm: 13, _baddbmm: 4, _vector: 3}

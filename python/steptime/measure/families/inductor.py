@@ -1,7 +1,7 @@
-"""Kernels that torch.compile makes: pointwise, reductions, moves and foreach, fused at random.
+"""Kernels of torch.compile: pointwise, reductions, moves and foreach, fused at random.
 
-A case is one compiled function of one large region or of several small ones that share nothing. Each region becomes a
-kernel or two; what it calls of other libraries (matrix products) is run and not kept.
+A case is one compiled function of one large region or of several small independent ones. Each region becomes one or two
+kernels; times of its library calls (matrix products) are not kept.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from steptime.measure.case import ITEM, Case
 from steptime.measure.draw import Draw
 
 DTYPES = {"float32": 62, "bfloat16": 32, "float16": 6}
-KINDS = {"chain": 34, "linear": 8, "reduce": 22, "norm": 10, "gradient": 10, "move": 12, "rows": 6, "foreach": 6, "dropout": 4}
 UNARY = ("relu", "relu", "sigmoid", "tanh", "gelu", "silu", "exp", "neg", "rsqrt", "abs", "square", "half")
 BINARY = ("add", "add", "add", "mul", "mul", "sub", "maximum", "div", "mask")
-SMALL, LARGE = 1e6, 4e7  # most elements of a region among others, and alone
-SECONDS = 1.2  # to compile a case, about
+SMALL, LARGE = 1e6, 4e7  # largest number of elements of a region among others, and alone
+SECONDS = 1.2  # approximate time to compile a case
 
 
 @dataclass(frozen=True)
 class Region:
-    """A part of a compiled function: the tensors that it takes, and what it gives for them."""
+    """A part of a compiled function: a maker of its input tensors, and the function of them."""
 
     what: str
-    moved: float  # bytes, about
+    moved: float  # bytes, approximately
     tensors: Callable[[Any], List[Any]]
     run: Callable[..., Any]
 
@@ -50,12 +49,12 @@ def draw(rng: Draw) -> Case:
 
 
 def compiled(runs: Sequence[Callable[..., Any]], given: List[List[Any]]) -> Callable[[], Any]:
-    """A call of all regions as one compiled function."""
+    """A function that calls all regions as one compiled function."""
 
     def step(given):
         return [run(*tensors) for run, tensors in zip(runs, given)]
 
-    # What is compiled is kept by code object, of which each case has one of its own.
+    # Compiled code is cached by code object, so each case gets its own one.
     own = types.FunctionType(step.__code__.replace(), step.__globals__, "step", None, step.__closure__)
     function = torch.compile(own, dynamic=False)
 
@@ -67,14 +66,14 @@ def compiled(runs: Sequence[Callable[..., Any]], given: List[List[Any]]) -> Call
 
 
 def _region(rng: Draw, most: float) -> Region:
-    return globals()["_" + rng.weigh(KINDS)](rng, most)
+    return rng.weigh(KINDS)(rng, most)
 
 
 # Shapes -------------------------------------------------------------------------------------------------------------
 
 
 def shape(rng: Draw, most: float) -> Tuple[int, ...]:
-    """Up to `most` elements in one to four dimensions."""
+    """A shape of up to `most` elements in one to four dimensions."""
     count = rng.log(256, most)
     rank = rng.weigh({1: 10, 2: 55, 3: 20, 4: 15})
     if rank == 1:
@@ -131,7 +130,7 @@ def two(name: str) -> Callable[[Any, Any], Any]:
 
 
 def steps(rng: Draw, others: int, most: int) -> List[Tuple[str, int]]:
-    """Names of steps, each with the place of its second tensor, or -1; every other tensor is used."""
+    """Names of steps, each with the index of its second tensor, or -1; every other tensor is used once."""
     chosen = [(rng.pick(*BINARY), at) for at in range(others)]
     chosen += [(rng.pick(*UNARY), -1) for _ in range(rng.log(1, most) - (1 if others else 0))]
     rng.shuffle(chosen)
@@ -154,7 +153,7 @@ def apply(chain: Sequence[Tuple[str, int]]) -> Callable[..., Any]:
 
 
 def _chain(rng: Draw, most: float) -> Region:
-    """Pointwise; sometimes a mask or a value from the middle is kept, or the result is of another type."""
+    """Pointwise chain; sometimes a mask or an intermediate value is also returned, or the result has another type."""
     of, dtype = shape(rng, most), rng.dtype(DTYPES)
     shapes = [other(rng, of) for _ in range(rng.pick(0, 1, 1, 2, 2, 3))]
     layout = rng.weigh({"plain": 80, "transposed": 8, "sliced": 7, "channels_last": 5})
@@ -176,7 +175,7 @@ def _chain(rng: Draw, most: float) -> Region:
 
 
 def _linear(rng: Draw, most: float) -> Region:
-    """A matrix product of a library, then what is fused behind it."""
+    """A matrix product of a library, and the pointwise ops that are fused after it."""
     (rows, columns), dtype = matrix(rng, most), rng.dtype(DTYPES)
     inner, act = rng.size(8, 256), rng.pick("relu", "gelu", "silu", "sigmoid")
     ways = rng.pick("act", "act", "mask", "around")
@@ -220,7 +219,7 @@ def _reduce(rng: Draw, most: float) -> Region:
 
 
 def _norm(rng: Draw, most: float) -> Region:
-    """What is computed along rows and given for each element."""
+    """Norms, softmax and losses, which reduce along rows."""
     of, dtype = matrix(rng, most), rng.dtype(DTYPES)
     name, around = rng.pick("layer", "layer", "rms", "softmax", "log_softmax", "loss"), rng.chance(0.4)
 
@@ -243,7 +242,7 @@ def _norm(rng: Draw, most: float) -> Region:
 
 
 def _gradient(rng: Draw, most: float) -> Region:
-    """A gradient through an activation or a norm, and that of the bias: the sum over rows."""
+    """A gradient through an activation or a norm, and the bias gradient: the sum over rows."""
     of, dtype = matrix(rng, most), rng.dtype(DTYPES)
     name, summed = rng.pick("relu", "relu", "sigmoid", "gelu", "layer"), rng.chance(0.6)
 
@@ -266,7 +265,7 @@ def _gradient(rng: Draw, most: float) -> Region:
 
 
 def _move(rng: Draw, most: float) -> Region:
-    """Concatenations, stacks, transposes and padding, with something computed on the way."""
+    """Concatenations, stacks, transposes and padding, with pointwise ops."""
     (rows, columns), dtype = matrix(rng, most), rng.dtype(DTYPES)
     kind, count = rng.weigh({"cat": 35, "stack": 20, "transpose": 25, "pad": 10, "split": 10}), rng.pick(2, 3, 4, 8)
     columns = max(columns // count, 1)
@@ -296,7 +295,7 @@ def _move(rng: Draw, most: float) -> Region:
 
 
 def _rows(rng: Draw, most: float) -> Region:
-    """Rows of a table by index: taken, taken and summed, or added to."""
+    """Rows of a table by index: read, read and summed, or accumulated."""
     rows, columns = rng.log(64, max(most / 8, 65)), rng.pick(8, 16, 32, 64, 128, 256)
     bags, many = max(int(min(rows, most // columns)) // 4, 1), rng.pick(1, 1, 4, 10)
     dtype, kind = rng.dtype(DTYPES), rng.weigh({"take": 45, "sum": 25, "put": 30})
@@ -350,3 +349,7 @@ def _dropout(rng: Draw, most: float) -> Region:
         return functional.dropout(x, rate) + y
 
     return Region(f"dropout {list(of)} {dtype}", moved(dtype, of) * 3, tensors, run)
+
+
+# Weights of the kinds of cases.
+KINDS = {_chain: 34, _linear: 8, _reduce: 22, _norm: 10, _gradient: 10, _move: 12, _rows: 6, _foreach: 6, _dropout: 4}

@@ -1,4 +1,4 @@
-"""Tensors of images with their channels next to one another, and permuted copies: what a memory format changes."""
+"""Effects of memory formats: ops on channels-last images, and permuted copies."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from steptime.measure.draw import Draw
 from steptime.measure.families.conv import channels, extent
 
 FLOATS = {"float32": 70, "bfloat16": 20, "float16": 10}
-KINDS = {
-    "conv": 22, "depthwise": 10, "patches": 4, "unary": 6, "binary": 8, "scaled": 6, "mixed": 5, "copy": 6, "permuted": 14, "cat": 4,
-    "batch_norm": 6, "group_norm": 4, "pool": 5, "upsample": 3, "reduce": 8, "layer_norm": 4,
-}  # fmt: skip
 UNARY = ("relu", "silu", "sigmoid", "hardswish", "gelu", "tanh", "neg")
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def images(rng: Draw):
-    """A batch of feature maps, as networks have them: many channels where sides are small."""
+    """Shape of a batch of feature maps, typical of networks: many channels where sides are small."""
     side = extent(rng)
     most = max(min(int(6e7 / (side * side)), 1 << 17), 4)
     wide = min(channels(rng), most)
@@ -69,7 +65,7 @@ def convolution(rng: Draw, of, cout, kernel, stride, padding, groups, dtype) -> 
     flops = 2.0 * math.prod(y_shape) * (cin // groups) * math.prod(kernel) * passes
     moved = nbytes(dtype, of, w_shape, y_shape) * (1 + 0.5 * (passes - 1))
     name = f"channels-last conv{' backward' if back else ''} {list(of)} {list(w_shape)} stride {stride} {dtype}"
-    factor = 8 if groups == cin > 1 else 0.25 if dtype == "float32" else 1  # a filter a channel: without matrices
+    factor = 8 if groups == cin > 1 else 0.25 if dtype == "float32" else 1  # depthwise convolutions use no matrix units
     return Case(name, setup, bytes=moved, flops=flops * factor, dtype=dtype, memory=3 * moved)
 
 
@@ -122,7 +118,7 @@ def _binary(rng: Draw) -> Case:
 
 
 def _scaled(rng: Draw) -> Case:
-    """A factor or summand a channel, or one a sample and channel."""
+    """A factor or summand per channel, per sample and channel, or per sample."""
     of, dtype, name, plain = images(rng), rng.dtype(FLOATS), rng.pick("mul", "add", "mul"), rng.chance(0.4)
     other = rng.pick((1, of[1], 1, 1), (of[1], 1, 1), (of[0], of[1], 1, 1), (of[0], 1, 1, 1))
 
@@ -151,7 +147,7 @@ def _mixed(rng: Draw) -> Case:
 
 
 def _copy(rng: Draw) -> Case:
-    """From one memory format to the other."""
+    """Copies from one memory format to the other."""
     of, dtype, away, cast = images(rng), rng.dtype(FLOATS), rng.chance(0.5), rng.chance(0.15)
 
     def setup(make):
@@ -275,7 +271,7 @@ def _upsample(rng: Draw) -> Case:
 
 
 def _reduce(rng: Draw) -> Case:
-    """Sums over all but the channels (gradients of factors and biases), and over the image."""
+    """Sums over all dimensions but the channels (gradients of factors and biases), and over the image."""
     of, dtype, plain = images(rng), rng.dtype(FLOATS), rng.chance(0.35)
     dims, name = rng.pick([0, 2, 3], [0, 2, 3], [2, 3], [0]), rng.pick("sum", "sum", "mean")
     keep = rng.chance(0.5)
@@ -289,7 +285,7 @@ def _reduce(rng: Draw) -> Case:
 
 
 def _layer_norm(rng: Draw) -> Case:
-    """Over the channels of images that lie so already: a permuted view."""
+    """Layer norm over the channels of channels-last images, as a permuted view."""
     of, dtype, back = images(rng), rng.dtype(FLOATS), rng.chance(0.5)
 
     def setup(make):
@@ -302,3 +298,10 @@ def _layer_norm(rng: Draw) -> Case:
         return make.backward(make.torch.nn.functional.layer_norm(x, (of[1],), weight, bias), inputs)
 
     return case(f"layer_norm over channels{' backward' if back else ''}", setup, dtype, of, 3)
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _conv: 22, _depthwise: 10, _patches: 4, _unary: 6, _binary: 8, _scaled: 6, _mixed: 5, _copy: 6, _permuted: 14, _cat: 4,
+    _batch_norm: 6, _group_norm: 4, _pool: 5, _upsample: 3, _reduce: 8, _layer_norm: 4,
+}  # fmt: skip

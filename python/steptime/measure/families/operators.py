@@ -1,7 +1,7 @@
 """Steptime's own operators, where their library is found: fused bags forward and backward, gather, dot interaction.
 
-Tables are cut from one buffer that all cases share, so that the tables of a large model fit; a case allocates only what
-its batch and its optimizer's state take.
+Tables are slices of one buffer that all cases share, so that the tables of a large model fit; a case allocates only memory
+for its batch and its optimizer's state.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from steptime.measure.families.embedding import spread
 from steptime.operators.library import load
 from steptime.operators.plans import BITS, OPTIMIZERS, BackwardPlan, BagPlan, Bags, GatherPlan, InteractionPlan, pitch
 
-KINDS = {"forward": 34, "backward": 44, "gather": 10, "interaction": 6, "interaction_backward": 6}
-POOL = 20_000_000_000  # bytes of the buffer that tables are cut from
-ALIGNED = 512  # a table begins where an allocator would let it
-FAKE = 1 << 32  # an address to compile for, which nothing reads
+POOL = 20_000_000_000  # bytes of the shared buffer of tables
+ALIGNED = 512  # alignment of tables, as of an allocator
+FAKE = 1 << 32  # an address for compiling, which is never read
 
 _pools: Dict[str, Any] = {}
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def width(rng: Draw) -> int:
@@ -33,7 +32,7 @@ def width(rng: Draw) -> int:
 
 
 def tables(rng: Draw) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
-    """E and D of each: mostly one D for all, and often one E."""
+    """E and D of each table: mostly one D for all, and often one E."""
     count = rng.weigh({1: 8, 2: 3, 4: 8, 8: 12, 16: 12, 26: 16, 32: 6, 64: 5, 0: 30}) or rng.size(1, 64)
     largest = rng.log(10, 8_000_000)
     rows = tuple(rng.log(10, largest) for _ in range(count)) if rng.chance(0.4) else (largest,) * count
@@ -44,7 +43,7 @@ def tables(rng: Draw) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
 
 
 def lookups(rng: Draw) -> Tuple[int, int, bool]:
-    """B, L, and whether bags are of several lengths, L on the mean."""
+    """B, L, and whether bags have different lengths with mean L."""
     usual = {256: 1, 512: 2, 1024: 3, 2048: 8, 4096: 7, 8192: 7, 16384: 4, 65536: 1}
     bags = rng.weigh(usual) if rng.chance(0.65) else rng.size(16, 32768)
     if rng.chance(0.35):
@@ -63,7 +62,7 @@ def batch(rng: Draw, element: str, modes: Dict[int, float]) -> Tuple[Bags, int, 
 
 
 def held(of: Bags) -> int:
-    """Bytes of the buffer that the tables take."""
+    """Bytes of the buffer that the tables need."""
     return sum(-(-rows * pitch(of.element, dim) // ALIGNED) * ALIGNED for rows, dim in zip(of.rows, of.dims))
 
 
@@ -72,11 +71,11 @@ def describe(what: str, of: Bags, each: int, ragged: bool, how: str) -> str:
     return f"{what}: {shape}, {of.bags} bags of {'about ' if ragged else ''}{each}, mode {of.mode}{' weighted' if of.weighted else ''}, {how}"
 
 
-# What a case makes on the GPU. ---------------------------------------------------------------------------------------
+# Tensors of a case on the GPU. ---------------------------------------------------------------------------------------
 
 
 def cut(make: Any, of: Bags) -> List[Any]:
-    """The tables, as parts of the shared buffer."""
+    """The tables, as slices of the shared buffer."""
     torch, found, at = make.torch, [], 0
     pool = shared(make)
     for rows, dim in zip(of.rows, of.dims):
@@ -88,14 +87,14 @@ def cut(make: Any, of: Bags) -> List[Any]:
 
 
 def shared(make: Any) -> Any:
-    """Bytes that are small finite numbers in every type."""
+    """The shared buffer, whose bytes are small finite numbers in every type."""
     if make.device not in _pools:
         _pools[make.device] = make.torch.randint(0, 59, (POOL,), dtype=make.torch.uint8, device=make.device)
     return _pools[make.device]
 
 
 def offsets(make: Any, of: Bags, each: int, ragged: bool) -> Any:
-    """Of all bags; where lengths vary, any from 0 to twice the mean, with the same sum in each table."""
+    """Offsets of all bags; varying lengths are from 0 to twice the mean, with the same sum in each table."""
     torch, count = make.torch, len(of.rows) * of.bags
     kind = make.type(f"int{of.index_bits}")
     if not ragged:
@@ -108,7 +107,7 @@ def offsets(make: Any, of: Bags, each: int, ragged: bool) -> Any:
 
 
 def indices(make: Any, of: Bags, each: int, how: str) -> Any:
-    """Table after table."""
+    """Indices of all tables, concatenated."""
     kind = f"int{of.index_bits}"
     return make.torch.cat([make.indices((of.bags * each,), rows, how, kind) for rows in of.rows])
 
@@ -170,7 +169,7 @@ def _backward(rng: Draw) -> Any:
         return Op(lambda: op(grad, parts, index, starts, weights, of.mode, plan.number), lists={f"steptime::{name}": {1: parts}})
 
     def compile(device: str) -> None:
-        # How many rows there are beyond a power of two is of no account to the kernels, but takes memory for state.
+        # Rows beyond a power of two do not change the kernels, but need memory for state.
         few = replace(of, rows=tuple(1 << (rows.bit_length() - 1) for rows in of.rows))
         BackwardPlan(load(), ordinal(device), few, [FAKE] * len(of.rows), optimizer, 1e-3, 0, longest)
 
@@ -246,3 +245,7 @@ def _interaction(rng: Draw, back: bool = False) -> Case:
 
 def _interaction_backward(rng: Draw) -> Case:
     return _interaction(rng, back=True)
+
+
+# Weights of the kinds of cases.
+KINDS = {_forward: 34, _backward: 44, _gather: 10, _interaction: 6, _interaction_backward: 6}

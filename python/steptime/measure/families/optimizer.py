@@ -1,4 +1,4 @@
-"""Optimizer steps over lists of tensors: the steps that PyTorch's optimizers are made of, and the fused ones."""
+"""Optimizer steps over lists of tensors: the ops of PyTorch's optimizers, and the fused steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import List, Tuple
 from steptime.measure.case import Case, Op, nbytes
 from steptime.measure.draw import Draw
 
-# name: how many lists it reads or writes, about
+# name: approximate number of lists that it reads or writes
 FOREACH = {
     "add_ scalar": 2, "add_ list": 3, "mul_ scalar": 2, "mul_ list": 3, "addcmul_": 4, "addcdiv_": 4, "addcdiv_ scalars": 4, "sqrt": 2,
     "sqrt_": 2, "div_ scalar": 2, "div_ list": 3, "div_ scalars": 2, "lerp_": 3, "neg": 2, "norm": 1, "zero_": 1, "add_ steps": 2,
@@ -30,7 +30,7 @@ def draw(rng: Draw) -> Case:
 
 
 def parameters(rng: Draw) -> List[Tuple[int, ...]]:
-    """Weights and biases as models have them, 1 to 400 tensors."""
+    """Shapes of weights and biases typical of models, 1 to 400 tensors."""
     count = rng.log(1, 400)
     largest = rng.log(64, 16e6)
     shapes: List[Tuple[int, ...]] = []
@@ -61,7 +61,7 @@ def _foreach(make, name, shapes, dtype) -> Op:
     scalars = [0.9 + 0.0001 * i for i in range(len(shapes))]
     base = name.split()[0]
     op = getattr(make.aten, "_foreach_" + base)
-    # Overloads by name: choosing among them would look into the tensors.
+    # Overloads by name: overload resolution would inspect the tensors.
     run = {
         "add_ scalar": lambda: op.Scalar(a, 0.5),
         "add_ steps": lambda: op.Scalar(a, 1),

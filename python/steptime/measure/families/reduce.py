@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 from steptime.measure.case import Case, nbytes
-from steptime.measure.draw import Draw
+from steptime.measure.draw import MOSTLY_FLOAT32, Draw
 from steptime.measure.families.elementwise import shape
+from steptime.measure.families.softmax_norm_loss import case as moved_case
 
 FLOATS = {"float32": 76, "bfloat16": 18, "float16": 6}
-KINDS = {
-    "reduce": 62, "bias_gradient": 12, "scan": 6, "topk": 4, "sort": 6, "unique": 4, "nonzero": 2, "bincount": 2, "searchsorted": 2,
-}  # fmt: skip
 SIMPLE = {"sum": 40, "mean": 20, "amax": 8, "max": 6, "norm": 8, "argmax": 4, "var": 6, "any": 3, "logsumexp": 2, "prod": 1, "var_mean": 3}
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def _reduce(rng: Draw) -> Case:
@@ -131,3 +129,26 @@ def _searchsorted(rng: Draw) -> Case:
         return lambda: make.aten.searchsorted(edges, x)
 
     return Case(f"searchsorted {count} in {bins}", setup, 30.0 * count)
+
+
+# Rare shapes ---------------------------------------------------------------------------------------------------------
+
+
+def sums_of_rows(rng: Draw) -> Case:
+    """Sums over the rows of a matrix, or over batch and time."""
+    dtype, keep = rng.dtype(MOSTLY_FLOAT32), rng.chance(0.5)
+    of, dims = (rng.log(32, 1 << 19), rng.size(1, 4096, nice=0.8)), [0]
+    if rng.chance(0.35):
+        of, dims = (rng.batch(1, 1024), rng.size(4, 512), rng.size(8, 4096, nice=0.8)), [0, 1]
+    return moved_case(f"sum over {dims}", lambda make: _sum(make, of, dtype, dims, keep), dtype, of, 1.1)
+
+
+def _sum(make, of, dtype, dims, keep):
+    x = make.new(of, dtype)
+    return lambda: make.aten.sum(x, dims, keep)
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _reduce: 62, _bias_gradient: 12, _scan: 6, _topk: 4, _sort: 6, _unique: 4, _nonzero: 2, _bincount: 2, _searchsorted: 2,
+}  # fmt: skip

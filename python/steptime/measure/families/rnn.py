@@ -12,7 +12,7 @@ def draw(rng: Draw) -> Case:
 
 
 def layer(rng: Draw, kind: str, batch: int, inputs: int, hidden: int) -> Case:
-    """Of a kind and its sizes; the rest is drawn."""
+    """A layer of this kind and these sizes; the rest is drawn."""
     length, layers = rng.size(2, 128), rng.weigh({1: 60, 2: 30, 3: 10})
     both, first = rng.chance(0.2), rng.chance(0.5)
     dtype, back = rng.weigh({"float32": 75, "float16": 12, "bfloat16": 13}), rng.chance(0.5)
@@ -48,3 +48,8 @@ def layer(rng: Draw, kind: str, batch: int, inputs: int, hidden: int) -> Case:
     moved = weights + nbytes(dtype, (batch, length, inputs + 2 * gates * hidden)) * layers * ways
     name = f"{kind}{' backward' if back else ''} {batch} x {length} x {inputs} to {hidden}, {layers} layers {dtype}"
     return Case(name, setup, moved, flops=flops, dtype=dtype, memory=3 * moved, seconds=length * layers * 10e-6)
+
+
+def large_batches(rng: Draw) -> Case:
+    """Recurrent layers of large batches."""
+    return layer(rng, rng.weigh({"LSTM": 50, "GRU": 50}), rng.batch(64, 4096), rng.size(8, 512, nice=0.8), rng.size(8, 512, nice=0.9))

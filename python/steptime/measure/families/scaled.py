@@ -1,4 +1,4 @@
-"""Matrix products of 8-bit floats with scales: of whole tensors, or of rows and columns."""
+"""Matrix products of 8-bit floats, with scales per tensor, or per row and column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KIND = "float8_e4m3fn"
 
 
 def size(rng: Draw, low: int, high: int) -> int:
-    """Factors must be multiples of 16."""
+    """A size that is a multiple of 16, as the kernels require."""
     return max(round(rng.size(low, high, nice=0.7, awkward=0.1) / 16), 1) * 16
 
 

@@ -1,4 +1,4 @@
-"""Lookups, gathers, scatters and their gradients whose indices are skewed, padded, in order or of few rows; each row says how they are spread."""
+"""Lookups, gathers, scatters and their gradients with skewed, padded, sorted or few distinct indices; each row of the sweep has their counts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from steptime.measure.draw import Draw
 from steptime.measure.families.embedding import many, rows, width
 from steptime.measure.spread import Spread
 
-KINDS = {
-    "lookup": 10, "lookup_backward": 22, "bag": 12, "bag_backward": 8, "index_select": 6, "gather": 8, "index": 8, "index_add": 12,
-    "scatter_add": 10, "index_put": 12,
-}  # fmt: skip
 FLOATS = {"float32": 80, "bfloat16": 12, "float16": 8}
 PUTS = ("aten::_index_put_impl_", "aten::index_put_")
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def _sizes(rng: Draw):
@@ -24,7 +20,7 @@ def _sizes(rng: Draw):
 
 
 def _shape(rng: Draw):
-    """Indices of single lookups, or of sequences."""
+    """Shape of the indices: single lookups, or sequences."""
     return (many(rng),) if rng.chance(0.4) else (rng.batch(16, 16384), rng.size(2, 200))
 
 
@@ -162,3 +158,10 @@ def _scatter_add(rng: Draw) -> Case:
 
     moved = 3 * nbytes(dtype, (count, d)) + 8 * count
     return _case("scatter_add_", spread, (count,), n, d, setup, moved, nbytes(dtype, (n, d)))
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _lookup: 10, _lookup_backward: 22, _bag: 12, _bag_backward: 8, _index_select: 6, _gather: 8, _index: 8, _index_add: 12,
+    _scatter_add: 10, _index_put: 12,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sparse gradients and matrices; what sorts, counts and selects. Sizes that arguments do not say stand behind them in a row."""
+"""Sparse gradients and matrices; ops that sort, count and select. Sizes that arguments lack are appended to them in a row of the sweep."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import math
 
 from steptime.measure.case import Case, Op, nbytes
 from steptime.measure.draw import Draw
-from steptime.measure.families.embedding import many, rows, width
+from steptime.measure.families.embedding import rows, width
 from steptime.measure.families.skewed import FLOATS
 from steptime.measure.spread import Spread
 
-KINDS = {
-    "coalesce": 16, "graph_product": 14, "sparse_mask": 7, "adam_step": 8, "adagrad_step": 6, "unique": 9, "bincount": 5, "nonzero": 6,
-    "masked_select": 7, "topk": 12, "sort": 12,
-}  # fmt: skip
-# Operators that multiply by a sparse matrix: the place behind their arguments.
+# Operators that multiply by a sparse matrix: position after their arguments.
 PRODUCTS = {"aten::_sparse_mm": 2, "aten::mm": 2, "aten::addmm": 5, "aten::_sparse_addmm": 5}
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
 def _parts(sparse, behind: int):
@@ -28,7 +24,7 @@ def _parts(sparse, behind: int):
 
 
 def _gradient(make, spread, n, d, count):
-    """The gradient of a table as lookups leave it: a row for each."""
+    """The sparse gradient of a table's lookups, with one row per lookup, and its counts."""
     index = spread.indices(make, (1, count), n)
     return make.torch.sparse_coo_tensor(index, make.new((count, d)), (n, d), check_invariants=False), spread.counts(make, index)
 
@@ -133,7 +129,7 @@ def _bincount(rng: Draw) -> Case:
 
 
 def _shape(rng: Draw):
-    """Of a mask: a vector, or rows."""
+    """Shape of a mask: a vector, or rows."""
     return (rng.log(16, 1 << 24),) if rng.chance(0.5) else (rng.batch(4, 16384), rng.size(2, 2048))
 
 
@@ -182,3 +178,10 @@ def _sort(rng: Draw) -> Case:
         return lambda: make.aten.sort.stable(x, stable=False, dim=-1, descending=down)
 
     return Case(f"sort {list(of)} {dtype}", setup, 6 * nbytes(dtype, of) + 40.0 * math.prod(of))
+
+
+# Weights of the kinds of cases.
+KINDS = {
+    _coalesce: 16, _graph_product: 14, _sparse_mask: 7, _adam_step: 8, _adagrad_step: 6, _unique: 9, _bincount: 5, _nonzero: 6,
+    _masked_select: 7, _topk: 12, _sort: 12,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""FBGEMM's table-batched embeddings, where that library is installed: forward, and backward with the update in it."""
+"""FBGEMM's table-batched embeddings, where that library is installed: forward, and backward with the update."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def draw(rng: Draw) -> Case:
     state = {"EXACT_SGD": 1, "EXACT_ROWWISE_ADAGRAD": 1.1, "ADAM": 3}[name]
     held = 4.0 * tables * rows * width * state + 2 * moved
     what = f"TBE {name}{' backward' if back else ''} {tables} tables {rows}x{width}, {batch}x{each}"
-    # Around FBGEMM's own operators a layer clears small tensors, which other families measure.
+    # A layer also clears small tensors, which other families measure.
     return Case(what, setup, moved, memory=held, indices=how, ops="fbgemm::")

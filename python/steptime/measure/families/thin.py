@@ -1,24 +1,23 @@
-"""Calls whose shapes are thin: products of vectors in tall batches, attention beside its casts, 16-bit convolutions over volumes,
-transposed ones over few pixels, recurrent layers in training. A share is drawn by the other families."""
+"""Thin shapes: products of vectors in tall batches, attention with its casts, 16-bit convolutions over volumes, transposed ones over few
+pixels, recurrent layers in training. A share of the cases is drawn by the usual families."""
 
 from __future__ import annotations
 
 from steptime.measure.case import Case, nbytes
 from steptime.measure.draw import Draw
-from steptime.measure.families import corners, gemm, rnn
-from steptime.measure.families.corners import convolution
+from steptime.measure.families import gemm, mixtures, rnn
+from steptime.measure.families.conv import convolution
 
 PRODUCTS = {"float32": 55, "tf32": 12, "bfloat16": 20, "float16": 13}
 HALVES = {"bfloat16": 60, "float16": 40}
-KINDS = {"usual": 14, "usual_products": 14, "vectors": 30, "attention": 11, "volume": 13, "few_pixels": 12, "recurrent": 6}
 MOST = 4e8  # elements of a tensor
 
 
 def draw(rng: Draw) -> Case:
-    return globals()["_" + rng.weigh(KINDS)](rng)
+    return rng.weigh(KINDS)(rng)
 
 
-_usual = corners.usual
+_usual = mixtures.usual
 
 
 def _usual_products(rng: Draw) -> Case:
@@ -50,7 +49,7 @@ def _vectors(rng: Draw) -> Case:
 
 
 def _attention(rng: Draw) -> Case:
-    """A layer of attention under autocast from float32, forward or backward, the casts among its operators."""
+    """An attention layer under autocast from float32, forward or backward, including its casts."""
     dtype, batch, heads = rng.dtype(HALVES), rng.batch(1, 128), rng.pick(1, 2, 4, 8, 12, 16)
     width, length = rng.pick(8, 16, 32, 64, 64, 80, 128), rng.batch(16, 2048) if rng.chance(0.6) else rng.size(10, 1024)
     causal, back, drop = rng.chance(0.4), rng.chance(0.6), rng.pick(0.0, 0.0, 0.1)
@@ -127,3 +126,7 @@ def _few_pixels(rng: Draw) -> Case:
 
 def _recurrent(rng: Draw) -> Case:
     return rnn.layer(rng, rng.weigh({"LSTM": 50, "GRU": 50}), rng.batch(8, 2048), rng.size(4, 512, nice=0.8), rng.size(8, 512, nice=0.9))
+
+
+# Weights of the kinds of cases.
+KINDS = {_usual: 14, _usual_products: 14, _vectors: 30, _attention: 11, _volume: 13, _few_pixels: 12, _recurrent: 6}

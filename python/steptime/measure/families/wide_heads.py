@@ -1,4 +1,4 @@
-"""Attention whose heads are wider than 128, which only the memory-efficient kernels take."""
+"""Attention with heads wider than 128, which only the memory-efficient kernels support."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """Records training steps of random models: `python -m steptime.measure.steps --out DIR`.
 
-A kernel inside a training step is not as fast as the same kernel alone: its operands may still be in the L2 cache, its
-code may not. These recordings show what a fit of kernels measured alone cannot know.
+A kernel in a training step has another speed than the same kernel alone: its operands may still be in the L2 cache, and its
+code may not. These recordings contain effects that a fit on kernels measured alone cannot.
 
     __main__.py      the command
-    session.py       the order of things: the time budget, models that fail, models that are too slow
-    plan.py          which kind of model has which number, and how large models may be
-    model.py         a model with its batches and optimizers, and what a step of it is
+    session.py       the session: time budget, models that fail, models that are too slow
+    plan.py          kinds of models by number, and limits on their size
+    model.py         a model with its batches and optimizers, and its training step
     recommender.py   embeddings, feature interaction and MLPs
     cnn.py           convolutional networks for images
-    blocks.py        their blocks
+    blocks.py        blocks of convolutional networks
     transformer.py   encoders and decoders
-    attention.py     their blocks
+    attention.py     blocks of transformers
     mixed.py         MLPs, autoencoders, recurrent taggers, 1-D convolutions
 """

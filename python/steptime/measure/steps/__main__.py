@@ -1,6 +1,6 @@
 """The command `python -m steptime.measure.steps --out DIR`: records training steps of random models.
 
-Run it again with the same folder and seed and it goes on where it stopped. Exit codes: 0 recorded, 1 nothing was
+A second run with the same folder and seed continues where the first stopped. Exit codes: 0 recorded, 1 nothing was
 recorded, 2 wrong usage.
 """
 
@@ -18,7 +18,7 @@ OK, FAILED, USAGE = 0, 1, 2
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs the command and returns its exit code."""
     if argv is None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # no half folder stays when told to stop
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # no incomplete folder remains after SIGTERM
     options = parse(argv)
     try:
         import torch

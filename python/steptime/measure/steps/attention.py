@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Style:
-    """What the blocks are like.
+    """Variant of the blocks.
 
     attention: `sdpa`, `bmm` (three dimensions) or `matmul` (four).
-    fused: are query, key and value one layer?
+    fused: whether query, key and value are one layer.
     norm: `layer` or `rms`; before the block if `pre`, else after it.
     feed: `gelu`, `tanh` (its approximation), `relu` or `gated`.
     """
@@ -34,7 +34,7 @@ class Style:
 
 
 class RmsNorm(nn.Module):
-    """A norm by the root of the mean square."""
+    """Root-mean-square norm."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Attention(nn.Module):
         return self.out(mixed)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Batch, head, token, feature; the same comes back."""
+        """Attention of tensors [batch, head, token, feature]; the result has the same shape."""
         dropout = self.style.dropout if self.training else 0.0
         if self.style.attention == "sdpa":
             return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=self.causal)
@@ -107,7 +107,7 @@ class Feed(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention (to itself, and to another sequence if `across`) and a feed-forward part, each with a norm and a way around."""
+    """Self-attention (and cross-attention if `across`) and a feed-forward part, each with a norm and a residual connection."""
 
     def __init__(self, style: Style, across: bool = False) -> None:
         super().__init__()

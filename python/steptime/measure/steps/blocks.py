@@ -27,7 +27,7 @@ def plain(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.Mod
 
 
 class Residual(nn.Module):
-    """A path around another; the way around is a 1x1 convolution where shapes differ."""
+    """A path with a residual connection, which is a 1x1 convolution if shapes differ."""
 
     def __init__(self, path: nn.Module, fan_in: int, fan_out: int, stride: int, after: nn.Module) -> None:
         super().__init__()
@@ -46,26 +46,26 @@ def residual(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.
 
 
 def bottleneck(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.Module:
-    """1x1, 3x3 and 1x1, thin in the middle."""
+    """Residual block of 1x1, 3x3 and 1x1 convolutions, narrow in the middle."""
     thin = max(fan_out // (wide or 4), 4)
     path = nn.Sequential(conv(fan_in, thin, 1, act=act), conv(thin, thin, 3, stride, act=act), conv(thin, fan_out, 1))
     return Residual(path, fan_in, fan_out, stride, act())
 
 
 def separable(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.Module:
-    """A convolution of each channel, and one across channels."""
+    """A depthwise convolution and a 1x1 convolution."""
     return nn.Sequential(conv(fan_in, fan_in, 5 if wide == 2 else 3, stride, groups=fan_in, act=act), conv(fan_in, fan_out, 1, act=act))
 
 
 def inverted(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.Module:
-    """1x1, a convolution of each channel and 1x1, wide in the middle."""
+    """Inverted bottleneck: 1x1, depthwise and 1x1 convolutions, wide in the middle."""
     inside = fan_in * (wide or 3)
     path = nn.Sequential(conv(fan_in, inside, 1, act=act), conv(inside, inside, 3, stride, groups=inside, act=act), conv(inside, fan_out, 1))
     return Residual(path, fan_in, fan_out, 1, nn.Identity()) if fan_in == fan_out and stride == 1 else path
 
 
 class Branches(nn.Module):
-    """Paths side by side, their channels concatenated."""
+    """Parallel paths with concatenated channels."""
 
     def __init__(self, paths: List[nn.Module]) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Branches(nn.Module):
 
 
 def branches(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.Module:
-    """1x1, 1x1 then 3x3, 1x1 then 5x5 (or 1x7 and 7x1), and a pool then 1x1."""
+    """Four parallel paths: 1x1; 1x1 then 3x3; 1x1 then 5x5 (or 1x7 and 7x1); a pool then 1x1."""
     part, thin = max(fan_out // 4, 1), max(fan_out // 8, 1)
     last = fan_out - 3 * part
     if wide % 2:
@@ -95,7 +95,7 @@ def branches(fan_in: int, fan_out: int, stride: int, act: Act, wide: int) -> nn.
 
 
 class Dense(nn.Module):
-    """Layers that each see what all before them made, then a 1x1 convolution and a pool."""
+    """Layers that each take the outputs of all earlier ones, then a 1x1 convolution and a pool."""
 
     def __init__(self, fan_in: int, fan_out: int, stride: int, act: Act, layers: int) -> None:
         super().__init__()

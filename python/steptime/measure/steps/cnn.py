@@ -15,7 +15,7 @@ from steptime.measure.steps.plan import Limits
 
 
 def build(rng: Draw, limits: Limits, device: str) -> Model:
-    """A convolutional network; a mixture of blocks in one of five."""
+    """Builds a convolutional network; one in five mixes several kinds of blocks."""
     act = activation(rng, "relu", "relu", "silu", "relu6")
     image = _image(rng, limits)
     first = max(min(_channels(rng.log(16, 96)), limits.width), 4)

@@ -16,7 +16,7 @@ OPTIMIZERS = {"sgd": 2, "momentum": 1, "adam": 3, "adagrad": 2, "adamw": 1, "rms
 
 
 def build(rng: Draw, limits: Limits, device: str) -> Model:
-    """A model of one of the kinds."""
+    """Builds a model of a random kind."""
     return rng.pick(_mlp, _autoencoder, _tagger, _tagger, _waves)(rng, limits, device)
 
 

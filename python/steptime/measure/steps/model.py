@@ -1,4 +1,4 @@
-"""A model with its batches and optimizers, and what a training step of it is."""
+"""A model with its batches and optimizers, and its training step."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from steptime.measure.draw import Draw
 
 @dataclass
 class Model:
-    """What a step needs.
+    """A model with all that its training step needs.
 
-    what: the model in a few words.
-    loss: from a batch on the device to a scalar.
+    what: short description of the model.
+    loss: function from a batch on the device to a scalar.
     batches: host tensors, used in turn.
-    pinned: are they in pinned memory, so that copies need not wait?
-    autocast: the data type of automatic mixed precision, if it is used.
-    clip: the norm that gradients are clipped to, if they are.
-    read: does each step read the loss back to the host?
+    pinned: whether they are in pinned memory, so that copies do not block.
+    autocast: data type of automatic mixed precision; None without it.
+    clip: largest norm of the gradients; None without clipping.
+    read: whether each step reads the loss back to the host.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Model:
 
 
 def optimizer(rng: Draw, parameters: Any, weights: dict) -> Tuple[str, Any]:
-    """A name and an optimizer of the kinds weighed; as PyTorch makes them (foreach on a GPU), a few of them fused."""
+    """Name and instance of an optimizer, drawn by weight; with PyTorch's defaults (foreach on a GPU), a few of them fused."""
     name = rng.weigh(weights)
     fused = {"fused": True} if rng.chance(0.12) and torch.cuda.is_available() else {}
     make = {
@@ -80,7 +80,7 @@ def optimizer(rng: Draw, parameters: Any, weights: dict) -> Tuple[str, Any]:
 
 
 def activation(rng: Draw, *extra: str) -> Callable[[], nn.Module]:
-    """An activation for all of a model's layers."""
+    """A random activation for all layers of a model."""
     inplace = rng.chance(0.5)
     known = {
         "relu": lambda: nn.ReLU(inplace),

@@ -1,4 +1,4 @@
-"""Which kind of model has which number, and how large models may be."""
+"""Kinds of models by number, and limits on the size of models."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Iterator, Tuple
 
 from steptime.measure.draw import Draw
 
-# The share of each kind.
+# Weights of the kinds.
 WEIGHTS = {"recommender": 35, "cnn": 30, "transformer": 20, "mixed": 15}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a model may be.
+    """Limits on the size of a model.
 
     low, high: bytes of its typical activation, drawn log-uniform.
-    rows: of a table; tables: bytes of all tables; lookups: in a step.
-    width: of a layer; image: pixels on a side; seq: tokens in a sequence; vocab: tokens there are.
+    rows: rows of a table; tables: bytes of all tables; lookups: lookups of a step.
+    width: width of a layer; image: pixels of a side; seq: tokens in a sequence; vocab: number of distinct tokens.
     batch: samples; flops: multiply-adds, times two, of a forward pass.
     """
 
@@ -35,15 +35,15 @@ class Limits:
     flops: float = 5e11
 
     def activation(self, rng: Draw) -> float:
-        """Elements (of 4 bytes) of a typical activation."""
+        """Random number of elements (of 4 bytes) of a typical activation."""
         return rng.real(self.low, self.high) / 4
 
     def size(self, rng: Draw, low: int, high: int) -> int:
-        """A layer's width: a multiple of 8 more often than not, within the limit."""
+        """Random width of a layer, mostly a multiple of 8, within the limit."""
         return rng.size(min(low, self.width), min(high, self.width), nice=0.8, awkward=0.05)
 
     def samples(self, rng: Draw, elements: float, each: float, low: int, high: int) -> int:
-        """A batch size at which `each` elements a sample make about `elements`: mostly a power of two."""
+        """Batch size at which samples of `each` elements have about `elements` in total: mostly a power of two."""
         low, high = min(low, self.batch), min(high, self.batch)
         value = min(max(elements / max(each, 1), low), high)
         if rng.chance(0.75):
@@ -52,7 +52,7 @@ class Limits:
 
 
 def kinds() -> Iterator[Tuple[int, str]]:
-    """Number and kind of one model after the other, the kinds taking turns by their weights."""
+    """Numbers and kinds of models, with kinds alternating in proportion to their weights."""
     total = sum(WEIGHTS.values())
     owed = dict.fromkeys(WEIGHTS, 0.0)
     index = 0

@@ -16,9 +16,9 @@ from steptime.measure.steps.plan import Limits
 
 @dataclass
 class Tables:
-    """What the tables are like.
+    """Description of the tables.
 
-    form: `bag` (1-D indices and offsets), `rows` (bags of equal length, no offsets), `single` (one row a sample) or
+    form: `bag` (1-D indices and offsets), `rows` (bags of equal length, no offsets), `single` (one row per sample) or
         `joint` (all fields in one table).
     """
 
@@ -63,7 +63,7 @@ class Cross(nn.Module):
 
 
 class Recommender(nn.Module):
-    """The tables' vectors and the dense features, interacting as `interaction` says."""
+    """A recommender: vectors of the tables and of the dense features, combined by `interaction`."""
 
     def __init__(self, tables: Tables, bottom: nn.Module, interaction: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Recommender(nn.Module):
         self.top: nn.Module = nn.Identity()
 
     def width(self) -> int:
-        """Features after the interaction."""
+        """Number of features after the interaction."""
         vectors, dim = len(self.spec.rows) + 1, self.spec.dim
         return {"dot": dim + vectors * (vectors - 1) // 2, "fm": 2 * dim}.get(self.interaction, vectors * dim)
 
@@ -106,7 +106,7 @@ class Recommender(nn.Module):
         return self.top(self.cross(self.interact(x, vectors))).squeeze(1)
 
     def interact(self, x: Tensor, vectors: List[Tensor]) -> Tensor:
-        """The interaction of the vectors, one row a sample."""
+        """The interaction of the vectors, one row per sample."""
         if self.interaction == "dot":
             stacked = torch.cat(vectors, dim=1).view(x.shape[0], len(vectors), -1)
             products = torch.bmm(stacked, stacked.transpose(1, 2))
@@ -119,7 +119,7 @@ class Recommender(nn.Module):
 
 
 def build(rng: Draw, limits: Limits, device: str) -> Model:
-    """A recommender."""
+    """Builds a recommender."""
     form = rng.weigh({"bag": 5, "rows": 2, "single": 2, "joint": 2})
     count, dim = rng.log(4, 30), _dim(rng, limits)
     batch = limits.samples(rng, limits.activation(rng), count * dim, 64, 8192)

@@ -1,4 +1,4 @@
-"""Records one random model after the other until the time is up."""
+"""Records random models in turn until the time is up."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ BUILDERS: "dict[str, Callable[[Draw, Limits, str], Model]]" = {
     "transformer": transformer.build,
     "mixed": mixed.build,
 }
-# A slower step is not recorded: its kernels are so long that what ran before them hardly matters.
+# Slower steps are not recorded: their kernels are so long that earlier kernels hardly affect them.
 SLOWEST_SECONDS = 0.06
-# Only the profiled steps are of use here, so the other parts of a recording are as short as can be.
+# Only the profiled steps are used, so the other parts of a recording are as short as possible.
 SETTINGS = {"windows": 2, "steps": 2, "profiled": 8, "warmup": 7}
-# So many failures in a row are not the models' own.
+# Number of failures in a row after which the GPU itself is assumed to have failed.
 MOST_FAILURES = 6
-# Steps that are run to see how long one takes.
+# Number of steps before the step time is measured.
 TRIAL = 3
 
 
 class TooSlow(Exception):
-    """A step takes longer than is of use."""
+    """A step is too slow to be recorded."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command asks for; `models`: stop after this many."""
+    """Options of the command; `models`: stop after this many."""
 
     out: Path
     minutes: float
@@ -53,16 +53,16 @@ class Options:
 
 
 def make(seed: int, index: int, kind: str, limits: Limits, device: str) -> Model:
-    """Model `index` of a seed: the same each time."""
+    """Builds model `index` of a seed, reproducibly."""
     rng = Draw(f"steps/{seed}/{index}")
     torch.manual_seed(int(rng.random() * 2**31))
     return BUILDERS[kind](rng, limits, device)
 
 
 def run(options: Options, limits: Limits) -> "Counter[str]":
-    """Records until the time is up; how many models were recorded, failed and were too slow.
+    """Records until the time is up; returns numbers of models that were recorded, failed and were too slow.
 
-    A model that is already in the folder is left as it is, so that a second run goes on where the first stopped.
+    Existing recordings are kept, so that a second run continues where the first stopped.
     """
     end = time.monotonic() + 60 * options.minutes
     done: "Counter[str]" = Counter()
@@ -79,7 +79,7 @@ def run(options: Options, limits: Limits) -> "Counter[str]":
         failures = failures + 1 if result.startswith("failed") else 0
         print(f"{out.name}: {result} ({time.monotonic() - began:.1f} s)", file=sys.stderr, flush=True)
         if failures == MOST_FAILURES:
-            break  # the GPU itself has failed, and will for every model of this process
+            break  # the GPU itself has failed, and would fail for every later model of this process
         _tidy(options.device)
     return done
 
@@ -92,13 +92,13 @@ def _attempt(options: Options, limits: Limits, index: int, kind: str, out: Path)
         millis = 1e3 * _record(model, options.device, out)
     except TooSlow as slow:
         return f"too slow: {slow}"
-    except Exception as error:  # out of memory, an operator that this GPU lacks: the next model may do
+    except Exception as error:  # out of memory, or an operator that this GPU lacks: the next model may succeed
         return f"failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     return f"recorded: {millis:.2f} ms, {model.what}"
 
 
 def _record(model: Model, device: str, out: Path) -> float:
-    """Returns the seconds of a step."""
+    """Records the model; returns the seconds of a step."""
     step = model.step(device)
     loop = Loop(step, model.batches)
     for _ in range(TRIAL):
@@ -111,7 +111,7 @@ def _record(model: Model, device: str, out: Path) -> float:
     if seconds > SLOWEST_SECONDS:
         raise TooSlow(f"{1e3 * seconds:.0f} ms, {model.what}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", checks.RecordWarning)  # two steps a window are never steady
+        warnings.simplefilter("ignore", checks.RecordWarning)  # windows of two steps are never steady
         recording.record(step, model.batches, out, model.batch, model=out.name, params=_parameters(model.module), **SETTINGS)
     return seconds
 
@@ -126,7 +126,7 @@ def _synchronize(device: str) -> None:
 
 
 def _tidy(device: str) -> None:
-    """Gives back what the last model held, so that the next one starts as in a process of its own."""
+    """Frees the memory of the last model, so that the next one starts as in a new process."""
     gc.collect()
     if device != "cpu":
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Transformers: encoders that classify, decoders that say the next token, and both together."""
+"""Transformers: encoders that classify, decoders that predict the next token, and both together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Transformer(nn.Module):
             self.out.weight = self.tokens.weight
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Tokens and their places."""
+        """Embeddings of tokens plus those of their positions."""
         return self.drop(self.tokens(tokens) + self.places(self.order[: tokens.shape[1]]))
 
     def forward(self, tokens: Tensor, *targets: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class Transformer(nn.Module):
 
 
 def build(rng: Draw, limits: Limits, device: str) -> Model:
-    """A transformer."""
+    """Builds a transformer."""
     form = rng.weigh({"classify": 2, "tokens": 4, "both": 1})
     style, layers = _style(rng, limits), rng.pick(1, 2, 3, 4, 6)
     seq, vocab = min(_seq(rng), limits.seq), rng.size(min(500, limits.vocab), limits.vocab)

@@ -1,4 +1,4 @@
-//! Prices of kernel calls by a profile.
+//! Prices (predicted times) of kernel calls by a profile.
 
 use std::hash::{Hash, Hasher};
 
@@ -24,10 +24,10 @@ use super::transfer::Reference;
 use super::units;
 use super::variant::variant;
 
-/// Least half-width for an unknown op: its bytes predict its duration poorly.
+/// Least half-width of an unknown op's interval: its bytes predict its duration poorly.
 const FALLBACK: f64 = 1.1;
 
-/// Number of distinct calls from which several threads pay.
+/// Number of distinct calls from which on several threads are worth starting.
 const MANY: usize = 64;
 
 /// Models to price with.
@@ -108,8 +108,9 @@ impl DeviceProfile {
         self.price_all(&[(call, ctx)], choice)[0]
     }
 
-    /// Returns the durations of many calls, in their order. Calls of a family are priced together and equal ones once, which is
-    /// many times faster than one by one, with the same results. Calls of several parts cost the sum of these.
+    /// Returns the durations of many calls, in their order. Calls of a family are priced together, and equal ones only
+    /// once: the results are the same as one by one, many times faster. A call of several parts costs the sum of their
+    /// durations.
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =
@@ -152,7 +153,7 @@ impl DeviceProfile {
         }
         let mut distinct: Vec<Option<Estimate>> = vec![None; seen.len()];
         let price = |group: &Group| self.price_group(group, choice);
-        // Starting threads takes longer than few calls.
+        // Starting threads takes longer than pricing a few calls.
         let priced: Vec<Vec<Estimate>> = if seen.len() < MANY {
             groups.iter().map(price).collect()
         } else {
@@ -194,7 +195,7 @@ impl DeviceProfile {
         estimates
     }
 
-    /// Returns the bounds of each call's duration here, from the measured GPUs.
+    /// Returns the bounds of each call's duration on this GPU, from its durations on the measured GPUs.
     fn bounds(
         &self,
         group: &Group,

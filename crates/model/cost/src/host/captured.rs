@@ -1,7 +1,7 @@
 //! Captured steps: the profiler's addition to the launch of a CUDA graph and to the time between its nodes.
 //!
 //! The profiler hooks every node when a graph is launched, and adds time between a cleared buffer and the kernels
-//! around it. Both are measured by `profiles/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
+//! around it. Both are measured by `lab/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
 //! without the profiler.
 
 use serde::{Deserialize, Serialize};

@@ -9,13 +9,13 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::captured::Captured;
+use super::error::Error;
 use super::gaps::{Gap, Gaps};
 use super::probe::{HostPace, Probe};
 use super::profile::{HostProfile, RecordingSpeed};
 use super::profiler::ProfilerCost;
 use super::speed::Elasticity;
 use super::warmth::Warmth;
-use crate::error::Error;
 use delays::{copies, coupling};
 use factors::Factors;
 

@@ -13,7 +13,7 @@ use super::edge::{EdgeKey, Edges, LEVELS, class, turn};
 pub struct Gap {
     /// Narrowest key.
     pub key: EdgeKey,
-    /// Time when warm, microseconds.
+    /// Time with warm caches, microseconds.
     pub us: f64,
     /// Weight: the sum of the warmth factors of its measurements.
     pub weight: f64,
@@ -27,7 +27,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Creates it from rows that are sorted by key.
+    /// Creates the gaps from rows that are sorted by key.
     #[must_use]
     pub fn new(rows: Vec<Gap>) -> Gaps {
         Gaps { rows, table: OnceLock::new() }
@@ -56,13 +56,14 @@ impl PartialEq for Gaps {
 /// Time of a gap on a profile's host, and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Usual {
-    /// Time at the warmth of this step, microseconds.
+    /// Time, microseconds: with warm caches as [`GapTable::find_all`] returns it, then scaled to the warmth of this
+    /// step.
     pub us: f64,
-    /// Level of context that the profile has: an index into [`super::edge::LEVEL_NAMES`].
+    /// Level of context at which the profile has the gap: an index into [`super::edge::LEVEL_NAMES`].
     pub level: usize,
 }
 
-/// Number of a text in a table; [`Texts::NONE`] if the table does not have it.
+/// Index of a text in a table; [`Texts::NONE`] if the table does not have the text.
 type Text = u32;
 
 /// Gaps of a profile by key at every level: sums of time and of weight.
@@ -108,11 +109,11 @@ impl GapTable {
         table
     }
 
-    /// Returns the time when warm of each distinct gap of a graph, by the narrowest known key.
+    /// Returns for each distinct gap of a graph its time with warm caches, by the narrowest known key.
     pub(super) fn find_all(&self, edges: &Edges) -> Vec<Option<Usual>> {
         let (keys, names) = edges.named();
         let empty = self.texts.find("");
-        // For each name: itself, its class and its turn.
+        // For each name: itself, its class, and its sign of another thread or step.
         let texts: Vec<[Text; 3]> = (0..names.len())
             .map(|at| names.get(NameId::from(at)))
             .map(|name| [name, class(name), turn(name)].map(|text| self.texts.find(text)))

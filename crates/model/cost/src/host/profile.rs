@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::captured::Captured;
 use super::copies::CopyCost;
 use super::coupling::Coupling;
+use super::error::Error;
 use super::gaps::Gaps;
 use super::probe::{HostPace, Probe};
 use super::profiler::{Process, ProfilerCost};
 use super::speed::Elasticity;
 pub use super::versions::PROFILE as VERSION;
 use super::warmth::Warmth;
-use crate::error::Error;
 
 /// Half-width of the 90 % interval of a host's time if a probe or a factor gives its speed, relative.
 const PROBED_SPREAD: f64 = 0.3;

@@ -1,7 +1,7 @@
 //! Matrix products and convolutions in 16 bits, as under `torch.autocast("cuda", dtype=torch.bfloat16)`.
 //!
-//! Types are propagated through the ops in the order in which they run: first the forward pass, with autocast's casts, then the backward pass, whose
-//! gradients are cast where the forward pass was.
+//! Types are propagated through the ops in the order in which they run: first the forward pass, with autocast's casts,
+//! then the backward pass, whose gradients are cast at the places where the forward pass has casts.
 
 mod attention;
 mod backward;
@@ -100,7 +100,8 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
         return Err(nothing("ops run in 16 bits already"));
     }
     let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
-    // Ops between functions of the backward pass, with the number of functions before: ranks exchange gradients.
+    // Ops between functions of the backward pass, such as exchanges of gradients between ranks, each with the number of
+    // functions before it.
     let mut between: Vec<(usize, OpId)> = Vec::new();
     let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
     for root in roots(step) {

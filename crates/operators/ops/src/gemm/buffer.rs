@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::embedding::HugeBuffer;
+use crate::huge::HugeBuffer;
 
 /// Floats in a cache line.
 pub(super) const LINE: usize = 16;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Limit, Way};
 use crate::Cpu;
-use crate::embedding::HugeBuffer;
+use crate::huge::HugeBuffer;
 
 /// A cache line. Reading one word of it moves the whole line: only memory is measured.
 type Line = [u64; 8];

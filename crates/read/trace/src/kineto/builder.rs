@@ -31,7 +31,7 @@ pub(crate) struct Builder {
     pub(super) process_names: Vec<(i64, String)>,
     /// Events without a category: their kind is determined once all names are known.
     pub(super) uncategorized: Vec<UncategorizedEvent>,
-    /// Ends of flow arrows, as long as no activity has a correlation.
+    /// Ends of flow arrows; none are stored once activities have correlation ids.
     pub(super) flows: Vec<FlowEnd>,
 }
 
@@ -100,7 +100,7 @@ impl Builder {
         self.trace
     }
 
-    /// Adds the row of the event, or counts it.
+    /// Keeps the event, or counts it as skipped.
     fn keep(&mut self, event: &Event<'_>, at: u64) {
         let skipped = match event.phase {
             b'X' => return self.keep_complete(event, at),
@@ -159,14 +159,14 @@ impl Builder {
         }
     }
 
-    /// Stores the end of an arrow, unless correlations make it superfluous.
+    /// Stores the end of a flow arrow, unless correlation ids make it superfluous.
     fn keep_flow(&mut self, event: &Event<'_>, offset: u64) {
         let correlated =
             self.trace.activities.correlation.last().is_some_and(|&correlation| correlation != 0);
         match (event.id, event.pid, event.tid, event.start) {
             (Some(id), Some(pid), Some(tid), Some(at)) if !correlated => {
                 let (begins, pid, tid) = (event.phase == b's', pid.value(), tid.value());
-                // Arrows of two categories may share a number.
+                // Arrows of two categories may share an id.
                 let id = FxBuildHasher.hash_one((event.category.raw, id));
                 self.flows.push(FlowEnd { id, begins, pid, tid, at, offset });
             }
@@ -312,7 +312,7 @@ impl Builder {
         }
     }
 
-    /// Returns the id of a thread; a thread that has only a name keeps the name.
+    /// Returns the id of a thread. A thread whose `tid` is text, not a number, keeps the text as its name.
     fn thread(&mut self, pid: Number<'_>, tid: Number<'_>) -> ThreadId {
         let name = match tid {
             Number::Named(text) => Some(intern(text, &mut self.trace.names, &mut self.trace.notes, 0)),

@@ -14,6 +14,19 @@ pub enum Api {
     Driver,
 }
 
+impl Api {
+    /// Returns the library of a function: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` for any other.
+    pub(crate) fn from_function(name: &str) -> Option<Api> {
+        let prefixed = |prefix: &str| {
+            name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        };
+        match () {
+            () if prefixed("cuda") || prefixed("hip") => Some(Api::Runtime),
+            () => prefixed("cu").then_some(Api::Driver),
+        }
+    }
+}
+
 columns! {
     /// Calls of the runtime and the driver, on the host.
     pub struct Calls of Call {

@@ -50,7 +50,7 @@ impl Builder {
         let mark = event.step.map(foreign::step_name);
         let function = if event.correlation == 0 { name } else { function(name) }.to_owned();
         let thread = self.thread_id(Thread { pid: event.pid, tid: event.tid, name: None });
-        match foreign::api(&function) {
+        match Api::from_function(&function) {
             Some(api) => {
                 let name = self.trace.names.intern(&function);
                 self.place_call(&UncategorizedEvent { name, ..*event }, api, thread);
@@ -112,7 +112,7 @@ impl Builder {
 fn function(name: &str) -> &str {
     let function = name.split(" (").next().unwrap_or(name);
     match () {
-        () if foreign::api(function).is_some() => function,
+        () if Api::from_function(function).is_some() => function,
         () if name.starts_with("Memcpy") => "cuMemcpyAsync",
         () if name.starts_with("Memset") => "cuMemsetD8Async",
         () => "cuLaunchKernel",

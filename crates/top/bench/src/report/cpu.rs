@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steptime::answers::SCHEMA;
-use steptime::answers::words::percent;
+use steptime::words::percent;
 use steptime_bench::cpu::{Limits, RandomRows, Report};
 use steptime_cli::Columns;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Form, Whom};
+use super::{Form, Target};
 
 /// `steptime compare`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct Compare {
     pub fail_above: Option<f64>,
     /// Device, host and part of both inputs.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,

@@ -62,8 +62,8 @@ pub enum Device {
         #[arg(long, value_name = "FOLDER", requires = "lent")]
         corrections: Option<PathBuf>,
         /// Grouping of rows
-        #[arg(long, value_enum, default_value_t = By::Kind)]
-        by: By,
+        #[arg(long, value_enum, default_value_t = GroupBy::Kind)]
+        by: GroupBy,
         /// Print every row instead of scores, as CSV
         #[arg(long, conflicts_with = "json")]
         rows: bool,
@@ -113,7 +113,7 @@ pub enum Device {
 
 /// Grouping of the rows of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum GroupBy {
     /// The generator of a sweep, or the kind of op in a table
     Kind,
     /// The family of kernels

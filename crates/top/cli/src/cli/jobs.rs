@@ -76,7 +76,7 @@ pub struct Scale {
     /// The description of a model (.toml), or the step of one GPU: a recording with an execution trace, or an execution trace
     #[arg(value_name = "INPUT")]
     pub model: PathBuf,
-    /// Numbers of GPUs
+    /// Numbers of GPUs, comma-separated, each predicted
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub gpus: Vec<u32>,
     /// Number of nodes (GPUs are divided evenly): one number, or one for each number of GPUs [default: by the usual number of GPUs per node]

@@ -9,7 +9,7 @@ use super::{Form, OutputFile, Part, Pricing};
 /// `steptime kernels`.
 #[derive(Debug, Subcommand)]
 pub enum KernelsCommand {
-    /// Predict the kernels of ops: one JSON query per line on standard input, one answer per line
+    /// Predict the kernels of ops and their times: one JSON query per line on standard input, one answer per line
     #[command(after_help = r#"EXAMPLE
     echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
         steptime kernels predict --device h200 --json
@@ -38,9 +38,10 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
     steptime roofline examples/dlrm_default_2048
     steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
 pub struct Roofline {
-    /// A recording with its execution trace, or an execution trace; kernels of any other GPU trace are shown by name
+    /// A recording with its execution trace, or an execution trace; of any other trace from a GPU, kernels are shown by
+    /// name
     pub input: PathBuf,
-    /// The device to price kernels for [default: measured times, compared with the recorded device]
+    /// GPU to predict kernel times for [default: measured times, against the recorded GPU]
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
     /// Kernel pricing.

@@ -28,7 +28,7 @@ pub struct Predict {
     /// Factor on all host times of the profile: 1.7 for a host 1.7 times as slow
     #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
     pub host_speed: Option<f64>,
-    /// Device to price every kernel for: a shipped profile's name, or a profile's folder; several, comma-separated, are
+    /// GPU to predict kernel times for: a shipped profile's name, or a profile's folder; several, comma-separated, are
     /// compared in one table
     #[arg(long, value_name = "NAME|FOLDER,..", value_delimiter = ',')]
     pub device: Vec<String>,
@@ -72,8 +72,8 @@ pub struct World {
     /// Samples of all ranks together [default: each rank has the recorded number]
     #[arg(long, value_name = "SAMPLES")]
     pub global_batch: Option<u64>,
-    /// Placement of embedding tables: TorchRec's sharding plan, or HugeCTR's matrices; tables by their numbers, in the order of their
-    /// first lookup
+    /// Placement of embedding tables: TorchRec's sharding plan, or HugeCTR's matrices; tables are numbered in the order
+    /// of their first lookup
     #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
     /// Parameters, gradients and optimizer states that a rank keeps: `ddp` all; `zero1` all but the states of parameters that others
@@ -84,17 +84,17 @@ pub struct World {
     /// `depth:2`, or the whole model, `whole` [default: modules of the class with the most calls, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole", requires = "ranks")]
     pub blocks: Option<Blocks>,
-    /// Type that gradients are sent in
+    /// Data type in which gradients are sent
     #[arg(long, value_enum, value_name = "TYPE")]
     pub send: Option<SendAs>,
     /// Make gradients views of the buckets (gradient_as_bucket_view)
     #[arg(long)]
     pub bucket_view: bool,
-    /// Update tables that every rank has from the rank's own samples, without averaging their gradients
+    /// Do not average the gradients of tables that every rank has: each rank updates its copies from its own samples
     #[arg(long)]
     pub copies_apart: bool,
-    /// Changes to apply on every rank to its part of the job: a plan as for `whatif --plan`. Without --world, to the ranks of a
-    /// described job
+    /// Changes to apply to every rank's part of the job: a plan as for `whatif --plan`. Without --world, they apply to
+    /// the ranks of a described job
     #[arg(long, value_name = "PLAN.toml")]
     pub changes: Option<PathBuf>,
     /// Size of a full bucket of gradients, in MiB (bucket_cap_mb) [default: 1 for the first, then 25]
@@ -110,7 +110,7 @@ pub enum Parallel {
     Ddp,
     /// FSDP2, fully_shard: a part of each
     Fsdp,
-    /// ZeroRedundancyOptimizer: all parameters and gradients, and the states of those that it updates
+    /// ZeroRedundancyOptimizer: all parameters and gradients, and the states of the parameters that the rank updates
     Zero1,
     /// FSDP2 with reshard_after_forward=False: parameters stay whole from the forward to the backward pass
     Zero2,
@@ -135,8 +135,8 @@ pub struct Validate {
     /// Recordings, or folders of recordings
     #[arg(required = true, value_name = "RECORDING")]
     pub recordings: Vec<PathBuf>,
-    /// Source of host times: `own`, `default` (rescaled to the host of a recording with a probe), a profile's file, or for each
-    /// recording a profile fitted on all other architectures
+    /// Source of host times: `own`, `default` (rescaled to the host of a recording with a probe), a profile's file, or
+    /// `leave-one-out`: for each recording a profile fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
     /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)

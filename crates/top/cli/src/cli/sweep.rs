@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shard::shard;
-use super::{Form, OutputFile, Shard, Whom};
+use super::{Form, OutputFile, Shard, Target};
 
 /// `steptime sweep`.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub struct Sweep {
     pub plot: Option<OutputFile>,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format of the summary.
     #[command(flatten)]
     pub form: Form,

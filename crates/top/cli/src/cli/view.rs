@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{OutputFile, Whom};
+use super::{OutputFile, Target};
 
 /// `steptime view`.
 #[derive(Debug, Args)]
@@ -32,5 +32,5 @@ pub struct View {
     pub no_open: bool,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
 }

@@ -28,7 +28,7 @@ pub struct WhatIf {
     pub plan: Option<PathBuf>,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -44,16 +44,17 @@ pub struct WhatIf {
 /// Changes to a step.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Changes {
-    /// Samples in a batch
+    /// New batch size, in samples
     #[arg(long, value_name = "N", value_parser = samples, allow_negative_numbers = true)]
     pub batch: Option<u64>,
     /// Samples in the recorded batch [default: as noted in the recording]
     #[arg(long, value_name = "N", requires = "batch", value_parser = samples, allow_negative_numbers = true)]
     pub recorded_batch: Option<u64>,
-    /// Batch dimension of the inputs: 0, or 1 where time comes first [default: inferred, and shown]
+    /// Batch dimension of the inputs: 0, or 1 for time-major inputs [default: inferred, and shown]
     #[arg(long, value_name = "DIM", requires = "batch")]
     pub batch_dim: Option<usize>,
-    /// A size of the model: tables[3].rows, tables[*].lookups, tables[*].columns, layers[0].width; numbered by first use
+    /// New value of a size of the model: tables[3].rows, tables[*].lookups, tables[*].columns, layers[0].width; tables
+    /// and layers are numbered in the order of their first use
     #[arg(long, value_name = "PATH=VALUE", value_parser = size)]
     pub set: Vec<SetSize>,
     /// Fuse ops
@@ -88,8 +89,8 @@ pub struct Changes {
     /// or the whole model, `whole` [default: modules of one class in a row, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole")]
     pub blocks: Option<Blocks>,
-    /// Remove ops and their gradient ops: by name, as aten::dropout or aten::*norm*, by number, as ops[17], or by module,
-    /// as module:DLRM.bottom
+    /// Remove ops and their gradient ops: by name, such as aten::dropout or aten::*norm*, by number, such as ops[17],
+    /// or by module, such as module:DLRM.bottom
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
     pub remove: Vec<Selection>,
     /// Run ops of the forward pass and their gradient ops on a stream of their own; named as for --remove
@@ -150,11 +151,11 @@ fn segments(text: &str) -> Result<usize, String> {
 /// Fusions of ops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Fuse {
-    /// All embedding bags into one, with their copies
+    /// All embedding bags into one, with the copies of their indices
     EmbeddingBags,
     /// The optimizer's ops into one
     Optimizer,
-    /// Each chain of elementwise ops into one kernel, as torch.compile of a function makes it
+    /// Each chain of elementwise ops into one kernel, as torch.compile does for a function
     Elementwise,
     /// Each linear layer and the ReLU after it into one product
     Linear,
@@ -174,10 +175,40 @@ pub enum Operators {
 pub enum Precision {
     /// 32-bit numbers, multiplied with 10 bits of mantissa
     Tf32,
-    /// 16-bit numbers, as under autocast
+    /// bfloat16, as under autocast
     Bf16,
-    /// The same with 5 bits of exponent; lookups return the rows of tables in it too
+    /// float16, as under autocast; embedding lookups return float16, too
     Fp16,
+}
+
+impl From<Fuse> for steptime::Fuse {
+    fn from(fuse: Fuse) -> steptime::Fuse {
+        match fuse {
+            Fuse::EmbeddingBags => steptime::Fuse::EmbeddingBags,
+            Fuse::Optimizer => steptime::Fuse::Optimizer,
+            Fuse::Elementwise => steptime::Fuse::Elementwise,
+            Fuse::Linear => steptime::Fuse::Linear,
+        }
+    }
+}
+
+impl From<Operators> for steptime::OperatorLibrary {
+    fn from(operators: Operators) -> steptime::OperatorLibrary {
+        match operators {
+            Operators::Steptime => steptime::OperatorLibrary::Steptime,
+            Operators::Fbgemm => steptime::OperatorLibrary::Fbgemm,
+        }
+    }
+}
+
+impl From<Precision> for steptime::Precision {
+    fn from(precision: Precision) -> steptime::Precision {
+        match precision {
+            Precision::Tf32 => steptime::Precision::Tf32,
+            Precision::Bf16 => steptime::Precision::Bf16,
+            Precision::Fp16 => steptime::Precision::Fp16,
+        }
+    }
 }
 
 /// `steptime explain`.
@@ -190,7 +221,7 @@ pub struct Explain {
     pub input: PathBuf,
     /// Device, host and part of the input.
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: Target,
     /// Output format.
     #[command(flatten)]
     pub form: Form,
@@ -198,8 +229,8 @@ pub struct Explain {
 
 /// GPU, host and part of the input.
 #[derive(Debug, Args)]
-pub struct Whom {
-    /// Device to price every kernel for, instead of measured times: a shipped profile's name, or a profile's folder
+pub struct Target {
+    /// GPU to predict kernel times for, instead of the measured ones: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
     /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe

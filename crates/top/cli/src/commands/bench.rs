@@ -5,15 +5,15 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use super::Failure;
-use crate::cli::Moved;
+use crate::cli::MovedCommand;
 
 /// Runs `steptime-bench` with the arguments of `steptime bench`.
-pub fn run(args: &Moved) -> Result<(), Failure> {
+pub fn run(args: &MovedCommand) -> Result<(), Failure> {
     start(&args.arguments)
 }
 
 /// Runs `steptime-bench gemm` with the arguments of `steptime gemm plan`.
-pub fn gemm(args: &Moved) -> Result<(), Failure> {
+pub fn gemm(args: &MovedCommand) -> Result<(), Failure> {
     let sizes = args.arguments.iter().skip_while(|argument| *argument == "plan").cloned();
     start(&[OsString::from("gemm")].into_iter().chain(sizes).collect::<Vec<_>>())
 }

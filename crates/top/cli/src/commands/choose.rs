@@ -18,7 +18,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     if let Some(gpu) = devices.iter().find(|gpu| devices.iter().filter(|other| other == gpu).count() > 1) {
         return Err(usage("choose", &format!("--device names {gpu} twice")).into());
     }
-    if !prices.is_empty() && devices.iter().all(|gpu| prices.of(gpu).is_none()) {
+    if !prices.is_empty() && devices.iter().all(|gpu| prices.per_hour(gpu).is_none()) {
         let path = args.price.as_deref().unwrap_or(std::path::Path::new("")).display();
         return Err(format!(
             "{path} has no price for {}: write one line per GPU, as {} = 2.50",

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use steptime::answers::CollectivesPriced;
-use steptime::answers::collectives::Swept;
+use steptime::answers::CollectivesReport;
+use steptime::answers::collectives::MeasuredCollective;
 use steptime::cost::network::{CollectiveCall, Topology};
 use steptime::graph::CollectiveKind;
 use steptime::trace::Bytes;
@@ -20,8 +20,8 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
         None => topology,
     };
     let answer = match &args.against {
-        Some(path) => CollectivesPriced::against(&topology, &swept(path)?),
-        None => CollectivesPriced::of(&topology, &calls(args)?),
+        Some(path) => CollectivesReport::against(&topology, &swept(path)?),
+        None => CollectivesReport::price(&topology, &calls(args)?),
     };
     Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
 }
@@ -63,7 +63,7 @@ fn bytes(text: &str) -> Option<u64> {
 const LONGEST: u64 = 256 << 20;
 
 /// Reads the rows of a sweep.
-fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
+fn swept(path: &Path) -> Result<Vec<MeasuredCollective>, Failure> {
     let place = path.display();
     let bytes = steptime::trace::read_bytes(path, LONGEST)
         .map_err(|error| format!("cannot read {place}: {error}"))?;
@@ -105,7 +105,7 @@ fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
         }
         let of_kernel = kernel.filter(|&column| !record.get(column).unwrap_or_default().is_empty());
         let us = number(of_kernel.unwrap_or(median))?;
-        rows.push(Swept {
+        rows.push(MeasuredCollective {
             call: CollectiveCall { kind, ranks, bytes: Bytes(bytes) },
             us,
             kernel: of_kernel.is_some(),

@@ -13,7 +13,7 @@ pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
     let (of_a, of_b) = (what_if::question(&a, &args.whom)?, what_if::question(&b, &args.whom)?);
     let found =
         progress::spin("simulating", || Ok::<_, steptime::Error>((of_a.simulate()?, of_b.simulate()?)))?;
-    let answer = Difference::of((&a, &found.0), (&b, &found.1));
+    let answer = Difference::between((&a, &found.0), (&b, &found.1));
     console.print_answer(args.form, &answer, report::difference::text, csv::differing)?;
     match args.fail_above {
         Some(most) if answer.longer > most => Err(format!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use steptime::Step;
-use steptime::answers::{DeviceListed, DeviceShown, TableScored};
+use steptime::answers::{DeviceEntry, DeviceReport, TableScoreEntry};
 use steptime::aten::OpSet;
 use steptime::cost::device::fit::without;
 use steptime::cost::device::{
@@ -17,7 +17,7 @@ use steptime::trace::Want;
 mod transfer;
 
 use super::{Failure, load};
-use crate::cli::{By, Device, Form, Search};
+use crate::cli::{Device, Form, GroupBy, Search};
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
@@ -28,11 +28,11 @@ pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
     match args {
         Device::Fit { sweeps, steps, spec, onto, without, families, output, search, seed } => {
             let (spec, onto) = (spec.as_deref(), onto.as_deref());
-            let from = From { sweeps, steps, spec, onto, without, families };
+            let from = FitData { sweeps, steps, spec, onto, without, families };
             fit_profile(&from, output, *search, *seed, console)
         }
         Device::Transfer { tables, from, without, most, output, seed } => transfer::run(
-            &transfer::Wanted { tables, from, without, most: *most, output, seed: *seed },
+            &transfer::TransferOptions { tables, from, without, most: *most, output, seed: *seed },
             console,
         ),
         Device::Score { tables, device, lent, corrections, by, rows, form } => {
@@ -46,7 +46,7 @@ pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
 }
 
 /// Data that a profile is fitted on.
-struct From<'a> {
+struct FitData<'a> {
     sweeps: &'a [PathBuf],
     steps: &'a [PathBuf],
     spec: Option<&'a Path>,
@@ -56,7 +56,7 @@ struct From<'a> {
 }
 
 fn fit_profile(
-    from: &From,
+    from: &FitData,
     place: &Path,
     search: Search,
     seed: u64,
@@ -114,7 +114,7 @@ fn fit_profile(
     output::uninterrupted(|| profile.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::shown(&DeviceShown::new(&profile)),
+        device::shown(&DeviceReport::new(&profile)),
         place.display()
     ))?;
     Ok(())
@@ -160,7 +160,7 @@ fn leave_out(
     }
     let want = Want { execution: true, ..Want::TIMING };
     let recordings: Vec<Step> = load::recordings(recordings, want)?;
-    let scored = steptime::device::observations(&recordings, &Indices::Unknown, 0);
+    let scored = steptime::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
     words.insert(
@@ -190,7 +190,7 @@ fn observe_steps(
         }
     }
     let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
-    Ok(steptime::device::observations(&recordings, &Indices::Unknown, first))
+    Ok(steptime::observations(&recordings, &Indices::Unknown, first))
 }
 
 /// Returns the device, versions and time of the measurements.
@@ -242,7 +242,7 @@ fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<
 fn score(
     paths: &[PathBuf],
     profile: Option<&DeviceProfile>,
-    by: By,
+    by: GroupBy,
     rows: bool,
     form: Form,
     console: &Console<'_>,
@@ -252,13 +252,13 @@ fn score(
     if rows {
         return Ok(console.print(&csv::table_rows(&priced).text())?);
     }
-    let scores: Vec<TableScored> = tables::scores(&priced, |row| match by {
-        By::Kind => &row.group,
-        By::Family => row.family,
-        By::Op => &row.op,
+    let scores: Vec<TableScoreEntry> = tables::scores(&priced, |row| match by {
+        GroupBy::Kind => &row.group,
+        GroupBy::Family => row.family,
+        GroupBy::Op => &row.op,
     })
     .iter()
-    .map(TableScored::new)
+    .map(TableScoreEntry::new)
     .collect();
     Ok(console.print_answer(
         form,
@@ -271,13 +271,13 @@ fn score(
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let lender = steptime::device::lender()?;
     let listed = steptime::devices()
-        .map(|name| Ok(DeviceListed::new(name, &steptime::device::own(name)?, &lender)))
-        .collect::<Result<Vec<DeviceListed>, Failure>>()?;
+        .map(|name| Ok(DeviceEntry::new(name, &steptime::device::own(name)?, &lender)))
+        .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
     Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
-    let shown = DeviceShown::new(&steptime::device(name)?);
+    let shown = DeviceReport::new(&steptime::device(name)?);
     if json {
         console.print_json(&shown)?
     } else {

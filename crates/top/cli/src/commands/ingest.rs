@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use steptime::answers::Ingested;
+use steptime::answers::IngestReport;
 use steptime::fleet::{self, Shard};
 
 use super::Failure;
@@ -22,7 +22,7 @@ pub fn run(args: &Ingest, console: &Console<'_>) -> Result<(), Failure> {
     let progress = Progress::bytes();
     let report = fleet::ingest(&what, &args.output, &|done, total| progress.report(done, total))?;
     drop(progress);
-    let answer = Ingested::new(&args.output, &report);
+    let answer = IngestReport::new(&args.output, &report);
     Ok(console.print_answer(args.form, &answer, report::ingest::text, report::ingest::csv)?)
 }
 

@@ -1,7 +1,7 @@
 //! `steptime inspect`.
 
 use steptime::Choice;
-use steptime::answers::Inspected;
+use steptime::answers::InspectReport;
 
 use super::{Failure, load};
 use crate::cli::Inspect;
@@ -11,6 +11,6 @@ use crate::{progress, report};
 pub fn run(args: &Inspect, console: &Console<'_>) -> Result<(), Failure> {
     let input = load::everything(&args.input)?;
     let choice = Choice { rank: args.part.rank, step: args.part.step };
-    let answer = progress::spin("joining", || Inspected::of(&input, &choice))?;
+    let answer = progress::spin("joining", || InspectReport::build(&input, &choice))?;
     Ok(console.print_answer(args.form, &answer, report::inspect::text, report::csv::inspected)?)
 }

@@ -5,14 +5,14 @@ use std::io::{BufRead, Read, stdin};
 
 use serde::Deserialize;
 use serde_json::Value;
-use steptime::answers::KernelsPredicted;
+use steptime::answers::KernelsReport;
 use steptime::answers::kernels::Kernel;
 use steptime::aten::from_query::Query;
 use steptime::aten::{KernelCall, Leaf, OpCall, OpSet, fits};
 use steptime::cost::device::{Context, Estimate};
 use steptime::launch::{Indices, IndicesError};
 
-use super::pricing::Priced;
+use super::pricing::DevicePricing;
 use super::{Failure, pricing};
 use crate::cli::{Form, KernelsCommand};
 use crate::console::Console;
@@ -23,7 +23,7 @@ const LONGEST: u64 = 16 << 20;
 
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
-    let predictor = Priced::find(device, pricing)?;
+    let predictor = DevicePricing::find(device, pricing)?;
     if form.csv && !console.print_while_open(&csv::kernels_names().text())? {
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
         }
         let answer = answer(&predictor, &line, *files).unwrap_or_else(|error| {
             failed += 1;
-            KernelsPredicted::failed(id(&line), format!("line {}: {error}", at + 1))
+            KernelsReport::failed(id(&line), format!("line {}: {error}", at + 1))
         });
         let open = match form {
             Form { json: true, .. } => console.print_json_line(&answer)?,
@@ -110,7 +110,7 @@ fn id(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok()?.get("id").cloned()
 }
 
-fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, Failure> {
+fn answer(priced: &DevicePricing, text: &str, files: bool) -> Result<KernelsReport, Failure> {
     if !text.trim_start().starts_with('{') {
         return Err("a query is an object, such as {\"op\":\"aten::relu\",\"shapes\":[[512,512]]}".into());
     }
@@ -131,7 +131,7 @@ fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, 
     let calls: Vec<_> = leaves.iter().map(|leaf| &leaf.kernel).zip(&contexts).collect();
     let estimates = priced.profile.price_all(&calls, priced.models);
     let ignored = line.others.into_keys().collect();
-    Ok(KernelsPredicted::of(
+    Ok(KernelsReport::new(
         line.id,
         ignored,
         leaves.iter().zip(&estimates).map(|(leaf, estimate)| kernel(leaf, estimate)),
@@ -152,7 +152,7 @@ fn cache(state: Option<&str>, call: &KernelCall) -> Result<Context, Failure> {
 }
 
 /// Returns the ops that the op of a query calls in the given pass, with their kernels.
-fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
+fn launched(priced: &DevicePricing, line: &Line) -> Result<Vec<Leaf>, Failure> {
     let query = Query {
         op: &line.op,
         shapes: &line.shapes,
@@ -184,7 +184,7 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
 }
 
 /// Checks that the device supports the types of a call.
-fn has_types(priced: &Priced, call: &OpCall) -> Result<(), Failure> {
+fn has_types(priced: &DevicePricing, call: &OpCall) -> Result<(), Failure> {
     let spec = &priced.profile.spec;
     let types = call.input_tensors().map(|(_, _, tensor)| tensor.dtype);
     match types.filter_map(|dtype| spec.lacks(dtype)).chain(spec.lacks_tf32(call.settings.matmul_tf32)).next()

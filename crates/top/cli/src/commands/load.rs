@@ -174,7 +174,7 @@ pub fn lone(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
         for recording in &mut recordings {
             (recording.timing, recording.shaped) = (None, None);
         }
-        Ok(Step::of_recordings(path, recordings, &Choice::default())?)
+        Ok(Step::from_recordings(path, recordings, &Choice::default())?)
     })
 }
 

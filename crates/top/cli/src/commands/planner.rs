@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use steptime::Model;
-use steptime::answers::PlannedJobs;
-use steptime::answers::job::PlannedRow;
+use steptime::answers::PlannerReport;
+use steptime::answers::job::PlannerRow;
 use steptime::shard::{self, RecordedJob};
 
-use super::pricing::Asking;
+use super::pricing::QueryOptions;
 use super::{Failure, load};
 use crate::cli::{HostChoice, Planner, Validate, usage};
 use crate::console::Console;
@@ -30,16 +30,16 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
         HostChoice::Own => None,
         other => Some(other),
     };
-    let ask = Asking::of(Some(&args.kernels), &args.pricing, host)?;
-    let row = |path: &PathBuf| -> Result<PlannedRow, Failure> {
+    let ask = QueryOptions::read(Some(&args.kernels), &args.pricing, host)?;
+    let row = |path: &PathBuf| -> Result<PlannerRow, Failure> {
         let job = RecordedJob::read(path)?;
         let (file, model) = description(&args.model, &job)?;
-        let placement = shard::place(job.of_model(&model)?, &file, &ask)?;
-        Ok(PlannedRow::of(&job, &placement))
+        let placement = shard::place(job.adjust_model(&model)?, &file, &ask)?;
+        Ok(PlannerRow::new(&job, &placement))
     };
-    let rows: Result<Vec<PlannedRow>, Failure> =
+    let rows: Result<Vec<PlannerRow>, Failure> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
-    let answer = PlannedJobs::of(rows?);
+    let answer = PlannerReport::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
 }
 

@@ -5,12 +5,12 @@ mod world;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
-use steptime::shard::Ask;
+use steptime::QueryFor;
+use steptime::answers::{CompareReport, JobPredictionReport, PredictionReport, chrome};
 use steptime::trace::Want;
-use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
+use steptime::{Baseline, Choice, Error, Model, Query, RankSet, Step};
 
-use super::pricing::Asking;
+use super::pricing::QueryOptions;
 use super::{Failure, load, pricing, source};
 use crate::cli::{HostChoice, Method, Predict, World, usage};
 use crate::console::Console;
@@ -34,7 +34,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
             .into()),
         };
     }
-    if let Some(option) = of_no_job(&args.world) {
+    if let Some(option) = job_only_option(&args.world) {
         let words = format!("{option} applies to a job made from one rank's step: give --world RANKS");
         return Err(usage("predict", &words).into());
     }
@@ -59,7 +59,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
 }
 
 /// Returns an option that was given and needs a job.
-fn of_no_job(world: &World) -> Option<&'static str> {
+fn job_only_option(world: &World) -> Option<&'static str> {
     let said = [
         (world.nodes.is_some(), "--nodes"),
         (world.global_batch.is_some(), "--global-batch"),
@@ -73,23 +73,24 @@ fn of_no_job(world: &World) -> Option<&'static str> {
 }
 
 /// Returns the ranks of a job, if the input holds several that meet and no single one was chosen.
-fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
+fn job(args: &Predict) -> Result<Option<RankSet>, Failure> {
     let one = args.part.rank.is_some() || args.part.step.is_some() || !load::may_hold_ranks(&args.input);
     if one {
         return Ok(None);
     }
     if load::is_description(&args.input) {
         let model = load::model(&args.input)?;
-        let ranks = || Ranks::of_model(&args.input, &model);
+        let ranks = || RankSet::from_model(&args.input, &model);
         return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
     }
     recorded_ranks(args)
 }
 
 /// Returns the ranks of a recorded job, if they meet.
-fn recorded_ranks(args: &Predict) -> Result<Option<Ranks>, Failure> {
+fn recorded_ranks(args: &Predict) -> Result<Option<RankSet>, Failure> {
     let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
-    Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
+    Ok(Some(progress::spin("matching ranks", || RankSet::from_input(input))?)
+        .filter(|ranks| ranks.crew().meet()))
 }
 
 /// Predicts a job made from one rank's step, or a described job whose ranks are changed.
@@ -97,7 +98,7 @@ fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Resul
     simulates(args, "is for a single step, not for the simulation of a job")?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = match job {
-        Some(model) => Arc::new(Step::of_one_gpu(&args.input, model)?),
+        Some(model) => Arc::new(Step::on_one_gpu(&args.input, model)?),
         None => load::step(console, &args.input, &choice, Want::ALL)?,
     };
     let question = question(args, &step)?;
@@ -112,7 +113,7 @@ fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Resul
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write_job(out, &found.ranks, &found.predicted))?;
     }
-    let answer = PredictedJob::of(&found.ranks, &found.predicted).with_changes(&found.changes);
+    let answer = JobPredictionReport::new(&found.ranks, &found.predicted).with_changes(&found.changes);
     Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
 }
 
@@ -130,23 +131,24 @@ fn simulates(args: &Predict, why: &str) -> Result<(), Failure> {
 }
 
 /// Predicts the step of all ranks together.
-fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), Failure> {
+fn together(args: &Predict, console: &Console<'_>, ranks: &RankSet) -> Result<(), Failure> {
     simulates(
         args,
         "is for a single rank, and the input holds the ranks of a job: choose one with --rank N",
     )?;
-    let asking = Asking::of(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
-    let ask = |step| Ok::<_, Failure>(adjusted(args, asking.ask(step)?));
+    let asking =
+        QueryOptions::read(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
+    let ask = |step| Ok::<_, Failure>(adjusted(args, asking.query(step)?));
     let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;
     }
-    let answer = PredictedJob::of(ranks, &predicted);
+    let answer = JobPredictionReport::new(ranks, &predicted);
     Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
 }
 
 /// Answers a question, and writes the timeline if `--timeline` is given.
-fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Question<'_>) -> Result<(), Failure> {
+fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Query<'_>) -> Result<(), Failure> {
     let answer = match &args.timeline {
         None => progress::spin("simulating", || question.answer()).map_err(|error| in_flags(args, error))?,
         Some(path) => {
@@ -160,20 +162,20 @@ fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Question<'
 }
 
 /// Answers the same question about several GPUs.
-fn several(args: &Predict, console: &Console<'_>, questions: &[Question<'_>]) -> Result<(), Failure> {
-    let all = || questions.par_iter().map(Question::answer).collect();
-    let answers: Result<Vec<Predicted>, Error> = progress::spin("simulating", all);
-    let answer = Compared::of(answers.map_err(|error| in_flags(args, error))?);
+fn several(args: &Predict, console: &Console<'_>, questions: &[Query<'_>]) -> Result<(), Failure> {
+    let all = || questions.par_iter().map(Query::answer).collect();
+    let answers: Result<Vec<PredictionReport>, Error> = progress::spin("simulating", all);
+    let answer = CompareReport::new(answers.map_err(|error| in_flags(args, error))?);
     Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)
 }
 
 /// Builds the question from the command line.
-fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure> {
+fn question<'s>(args: &Predict, step: &'s Step) -> Result<Query<'s>, Failure> {
     Ok(adjusted(args, pricing::ask(step, &args.pricing, args.host.as_ref())?))
 }
 
 /// Applies the other options of the command line to a question.
-fn adjusted<'s>(args: &Predict, mut question: Question<'s>) -> Question<'s> {
+fn adjusted<'s>(args: &Predict, mut question: Query<'s>) -> Query<'s> {
     if args.keep_profiler {
         question = question.as_profiled();
     }

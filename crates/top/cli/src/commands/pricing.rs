@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use steptime::QueryFor;
 use steptime::aten::Settings;
 use steptime::cost::HostProfile;
 use steptime::cost::device::{DeviceProfile, ModelChoice};
 use steptime::launch::{Indices, IndicesError};
-use steptime::shard::Ask;
-use steptime::{Kernels, Question, Step};
+use steptime::{Kernels, Query, Step};
 
 use super::Failure;
 use crate::cli::{HostChoice, Models, Pricing};
 
 /// A device profile, and how to use it.
-pub struct Priced {
+pub struct DevicePricing {
     pub profile: DeviceProfile,
     /// Choice among its models.
     pub models: ModelChoice,
@@ -24,10 +24,10 @@ pub struct Priced {
     pub settings: Settings,
 }
 
-impl Priced {
+impl DevicePricing {
     /// Looks up a device by name or folder.
-    pub fn find(name: &str, pricing: &Pricing) -> Result<Priced, Failure> {
-        Ok(Priced {
+    pub fn find(name: &str, pricing: &Pricing) -> Result<DevicePricing, Failure> {
+        Ok(DevicePricing {
             profile: steptime::device(name)?,
             models: models(pricing.models),
             indices: pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?,
@@ -47,16 +47,12 @@ impl Priced {
 }
 
 /// Returns a question about a step, with the given kernel pricing, and host if one is given.
-pub fn ask<'s>(
-    step: &'s Step,
-    pricing: &Pricing,
-    host: Option<&HostChoice>,
-) -> Result<Question<'s>, Failure> {
-    Asking::of(None, pricing, host)?.ask(step)
+pub fn ask<'s>(step: &'s Step, pricing: &Pricing, host: Option<&HostChoice>) -> Result<Query<'s>, Failure> {
+    QueryOptions::read(None, pricing, host)?.query(step)
 }
 
 /// Options for the same question about several steps, read once.
-pub struct Asking<'a> {
+pub struct QueryOptions<'a> {
     device: Option<(&'a str, Arc<DeviceProfile>)>,
     pricing: &'a Pricing,
     indices: Indices,
@@ -64,13 +60,13 @@ pub struct Asking<'a> {
     read: Option<(HostProfile, String)>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> QueryOptions<'a> {
     /// Reads the options: a GPU, or the recorded one; a host, or each step's own host times.
-    pub fn of(
+    pub fn read(
         device: Option<&'a str>,
         pricing: &'a Pricing,
         host: Option<&'a HostChoice>,
-    ) -> Result<Asking<'a>, Failure> {
+    ) -> Result<QueryOptions<'a>, Failure> {
         let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
         let read = match host {
             Some(HostChoice::File(path)) => Some((steptime::read_host(path)?, path.display().to_string())),
@@ -80,7 +76,7 @@ impl<'a> Asking<'a> {
             Some(name) => Some((name, Arc::new(steptime::device(name)?))),
             None => None,
         };
-        Ok(Asking { device, pricing, indices, host, read })
+        Ok(QueryOptions { device, pricing, indices, host, read })
     }
 
     /// Returns the distribution of lookup indices.
@@ -89,10 +85,10 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Ask for Asking<'_> {
+impl QueryFor for QueryOptions<'_> {
     type Error = Failure;
 
-    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Failure> {
+    fn query<'s>(&self, step: &'s Step) -> Result<Query<'s>, Failure> {
         let question = step
             .predict()
             .models(models(self.pricing.models))

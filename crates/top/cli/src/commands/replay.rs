@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use steptime::answers::Replayed;
+use steptime::answers::ReplayReport;
 use steptime::answers::replay::Row;
 use steptime::trace::Want;
 use steptime::{Choice, Step};
@@ -26,7 +26,7 @@ pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), F
         row
     };
     let rows: Vec<Row> = paths.par_iter().map(counted).collect();
-    let answer = Replayed::new(rows);
+    let answer = ReplayReport::new(rows);
     Ok(console.print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
 }
 
@@ -40,7 +40,7 @@ fn row(path: &Path) -> Row {
         Ok(step)
     };
     match load::alone(path, &Choice::default(), Want::TIMING).and_then(read) {
-        Ok(step) => Row::of(name, &step),
+        Ok(step) => Row::new(name, &step),
         Err(why) => Row::failed(name, why.to_string()),
     }
 }

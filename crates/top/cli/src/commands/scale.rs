@@ -1,10 +1,10 @@
 //! `steptime scale`.
 
-use steptime::answers::Scaled;
+use steptime::answers::ScaleReport;
 use steptime::trace::Want;
 use steptime::{Choice, GpuCount, Model, shard};
 
-use super::pricing::Asking;
+use super::pricing::QueryOptions;
 use super::{Failure, load, pricing};
 use crate::cli::{Scale, usage};
 use crate::console::Console;
@@ -27,7 +27,7 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
 }
 
 /// Predicts the step of one GPU on several, with averaged gradients.
-fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result<Scaled, Failure> {
+fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result<ScaleReport, Failure> {
     let step = load::step(console, &args.model, &Choice::default(), Want::ALL)?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let question = match &args.device {
@@ -36,11 +36,11 @@ fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result
     };
     let asked = question.what_ifs()?;
     let on = progress::spin("simulating", || asked.on_gpus(numbers, args.weak))?;
-    Ok(Scaled::of_step(&step, asked.before(), &on, args.weak, args.price))
+    Ok(ScaleReport::from_step(&step, asked.before(), &on, args.weak, args.price))
 }
 
 /// Predicts a described model, its tables placed again for each number of GPUs.
-fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
+fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<ScaleReport, Failure> {
     let Some(device) = &args.device else {
         return Err(usage("scale", "a described model does not name a GPU: give --device").into());
     };
@@ -57,9 +57,9 @@ fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
         })
         .collect();
     let models = models.map_err(|problem| format!("{}: {problem}", args.model.display()))?;
-    let ask = Asking::of(Some(device), &args.pricing, args.host.as_ref())?;
+    let ask = QueryOptions::read(Some(device), &args.pricing, args.host.as_ref())?;
     let placements = progress::spin("simulating", || shard::each(models, &args.model, &ask))?;
-    Ok(Scaled::of(&placements, args.weak, args.price))
+    Ok(ScaleReport::from_placements(&placements, args.weak, args.price))
 }
 
 /// Returns each number of GPUs, with its number of nodes if given.

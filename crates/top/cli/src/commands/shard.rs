@@ -1,10 +1,10 @@
 //! `steptime shard`.
 
-use steptime::answers::Placed;
-use steptime::shard::{self, Format, Wanted};
+use steptime::answers::PlacementReport;
+use steptime::shard::{self, Format, SearchConstraints};
 use steptime::trace::Bytes;
 
-use super::pricing::Asking;
+use super::pricing::QueryOptions;
 use super::{Failure, load};
 use crate::cli::{PlanFormat, ShardTables, usage};
 use crate::console::Console;
@@ -12,7 +12,7 @@ use crate::{output, progress, report};
 
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     let model = load::model(&args.model)?;
-    let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
+    let ask = QueryOptions::read(Some(&args.device), &args.pricing, args.host.as_ref())?;
     let indices = ask.indices().clone();
     let (placed, answer) = match &args.evaluate {
         Some(plan) => {
@@ -29,7 +29,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
             });
             let placed = placed.map_err(|problem| format!("{}: {problem}", plan.display()))?;
             let placement = progress::spin("simulating", || shard::place(placed, &args.model, &ask))?;
-            let answer = Placed::of(&placement);
+            let answer = PlacementReport::from_placement(&placement);
             (placement.model, answer)
         }
         None => {
@@ -39,7 +39,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
             let said = model.nodes().filter(|_| model.gpus() == gpus);
             let nodes = args.nodes.or(said);
             let host_memory = args.host_memory.map(gib);
-            let wanted = Wanted {
+            let wanted = SearchConstraints {
                 gpus,
                 device: &device,
                 memory,
@@ -49,7 +49,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
                 path: &args.model,
             };
             let sharded = progress::spin("searching", || shard::shard(&model, &wanted, &ask))?;
-            let answer = Placed::found(&sharded);
+            let answer = PlacementReport::found(&sharded);
             (sharded.best.model, answer)
         }
     };

@@ -8,16 +8,16 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use steptime::answers::{GridRow, Gridded};
+use steptime::answers::{GridReport, GridRow};
 use steptime::rewrite::Rule;
-use steptime::{Error, GridPoint, Question, Step, WhatIfs};
+use steptime::{Error, GridPoint, Query, Step, WhatIfs};
 
 use self::grid::Grid;
-use self::points::About;
+use self::points::Metadata;
 use super::{Failure, what_if};
 use crate::cli::Sweep;
 use crate::console::Console;
-use crate::report::sweep::plot::{Plotted, plot};
+use crate::report::sweep::plot::{PlotData, plot};
 use crate::report::{self, csv};
 use crate::{output, progress};
 
@@ -48,12 +48,12 @@ pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     }
     let all: Vec<GridRow> = rows.into_values().collect();
     let written = args.output.display().to_string();
-    let answer = Gridded::new(&step, written, &all, resumed, |point| grid.words(point));
+    let answer = GridReport::new(&step, written, &all, resumed, |point| grid.words(point));
     Ok(console.print_answer(args.form, &answer, report::sweep::text, csv::gridded)?)
 }
 
 /// Returns the properties that identify this run, whose points may be resumed.
-fn about(args: &Sweep, grid: &Grid, step: &Step) -> About {
+fn about(args: &Sweep, grid: &Grid, step: &Step) -> Metadata {
     let shard = args.shard.map_or_else(|| "1/1".to_owned(), |shard| format!("{}/{}", shard.part, shard.of));
     let input = format!("{}: {:?}", step.name, step.fingerprint);
     let (whom, part) = (&args.whom, &args.whom.part);
@@ -73,10 +73,10 @@ fn answer(
     step: &Step,
     left: &[u64],
     rows: BTreeMap<u64, GridRow>,
-    about: &About,
+    about: &Metadata,
 ) -> Result<BTreeMap<u64, GridRow>, Failure> {
-    let plan = Plan::of(args, grid, step, left)?;
-    let asked = plan.questions.iter().map(Question::what_ifs).collect::<Result<Vec<WhatIfs<'_>>, Error>>()?;
+    let plan = Plan::build(args, grid, step, left)?;
+    let asked = plan.questions.iter().map(Query::what_ifs).collect::<Result<Vec<WhatIfs<'_>>, Error>>()?;
     let write = |rows: &BTreeMap<u64, GridRow>| {
         output::write_file(&args.output, |out| points::write(out, grid, rows, about))
     };
@@ -87,7 +87,7 @@ fn answer(
     steptime::grid(&asked, &plan.changes, &plan.points, |at, answer| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (rows, written, failed) = &mut *state;
-        let row = GridRow::of(left[at], &answer, plan.samples(at, step.batch()));
+        let row = GridRow::new(left[at], &answer, plan.samples(at, step.batch()));
         rows.insert(row.point, row);
         progress.report(rows.len() as u64, total);
         if written.elapsed() > KEPT {
@@ -108,7 +108,7 @@ fn answer(
 
 /// Points in the form that the library takes.
 struct Plan<'s> {
-    questions: Vec<Question<'s>>,
+    questions: Vec<Query<'s>>,
     changes: Vec<Vec<Box<dyn Rule>>>,
     points: Vec<GridPoint>,
     /// Batch of each point, if in the grid, and the number of batches per update.
@@ -116,7 +116,7 @@ struct Plan<'s> {
 }
 
 impl<'s> Plan<'s> {
-    fn of(args: &Sweep, grid: &Grid, step: &'s Step, left: &[u64]) -> Result<Plan<'s>, Failure> {
+    fn build(args: &Sweep, grid: &Grid, step: &'s Step, left: &[u64]) -> Result<Plan<'s>, Failure> {
         let mut plan = Plan { questions: vec![], changes: vec![], points: vec![], batches: vec![] };
         let mut devices: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut edits: BTreeMap<String, usize> = BTreeMap::new();
@@ -163,8 +163,8 @@ fn plotted(grid: &Grid) -> Result<usize, Failure> {
 }
 
 /// Returns the lines of a plot: one for each value of a second key; the shortest step over all other keys.
-fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> Plotted {
-    let several = |&key: &usize| key != x && (2..=Plotted::MOST).contains(&grid.keys[key].1.len());
+fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> PlotData {
+    let several = |&key: &usize| key != x && (2..=PlotData::MOST).contains(&grid.keys[key].1.len());
     // Steps on different GPUs never share a line.
     let by = (0..grid.keys.len())
         .filter(several)
@@ -191,7 +191,7 @@ fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> 
     lines.iter_mut().for_each(|(_, line)| line.sort_by(|a, b| a.0.total_cmp(&b.0)));
     let others =
         (0..grid.keys.len()).filter(|&key| key != x && Some(key) != by && grid.keys[key].1.len() > 1);
-    Plotted {
+    PlotData {
         title: step.title(),
         x: grid.keys[x].0.clone(),
         by: by.map(|key| grid.keys[key].0.clone()),

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use rayon::prelude::*;
-use steptime::answers::ValidatedJobs;
+use steptime::answers::JobValidationReport;
 use steptime::answers::job::JobRow;
-use steptime::answers::validate::Asked;
+use steptime::answers::validate::ValidationSettings;
 use steptime::trace::Want;
-use steptime::{Basis, Kernels, Ranks, validate};
+use steptime::{Basis, Kernels, RankSet, validate};
 
-use super::pricing::Priced;
+use super::pricing::DevicePricing;
 use super::{Failure, load, planner, replay, source};
 use crate::cli::{Cli, HostChoice, Validate};
 use crate::console::Console;
@@ -32,7 +32,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
     let priced = match args.kernels.as_str() {
         "measured" => None,
-        name => Some(Priced::find(name, &args.pricing)?),
+        name => Some(DevicePricing::find(name, &args.pricing)?),
     };
     let want = Want { execution: priced.is_some(), ..Want::TIMING };
     let mut recordings = load::recordings(&args.recordings, want)?;
@@ -44,9 +44,10 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
         lone.process = recorded.process;
     }
     let basis = if args.lone { Basis::ExecutionTraces(&lone) } else { Basis::Recordings };
-    let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
+    let kernels = priced.as_ref().map_or(Kernels::Measured, DevicePricing::kernels);
     let validation = progress::spin("simulating", || validate(&recordings, basis, &mode, &kernels))?;
-    let asked = Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
+    let asked =
+        ValidationSettings { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = validation.answer(asked);
     Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
 }
@@ -58,10 +59,10 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
                      recordings";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
     }
-    let row = |path: &PathBuf| JobRow::of(&Ranks::open(path)?);
+    let row = |path: &PathBuf| JobRow::predict(&RankSet::open(path)?);
     let rows: Result<Vec<JobRow>, steptime::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
-    let answer = ValidatedJobs::of(rows?);
+    let answer = JobValidationReport::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
 }
 

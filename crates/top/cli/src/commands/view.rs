@@ -6,10 +6,10 @@ mod gpus;
 
 use std::sync::OnceLock;
 
-use steptime_view::{Mode, Server, Viewed, page};
+use steptime_view::{Mode, Server, StepViews, page};
 
-use self::asked::Asked;
-use self::gpus::{Gpus, Kept};
+use self::asked::Subjects;
+use self::gpus::{Gpus, OnFirstUse};
 use super::{Failure, what_if};
 use crate::cli::View;
 use crate::console::Console;
@@ -20,7 +20,7 @@ pub fn run(args: &View, console: &Console<'_>) -> Result<(), Failure> {
     let server = args.output.is_none().then(|| Server::bind(args.port)).transpose()?;
     let step = what_if::open(console, &args.input, &args.whom)?;
     let other = args.against.as_deref().map(|path| what_if::open(console, path, &args.whom)).transpose()?;
-    let recorded = Asked::recorded(&step, other.as_deref(), &args.whom)?;
+    let recorded = Subjects::recorded(&step, other.as_deref(), &args.whom)?;
     let named = args.whom.device.as_deref().map(|name| recorded.on(name)).transpose()?;
     let viewed = progress::spin("simulating", || named.as_ref().unwrap_or(&recorded).viewed())?;
     match (&args.output, server) {
@@ -38,12 +38,12 @@ fn serve<'s>(
     args: &View,
     console: &Console<'_>,
     server: &Server,
-    recorded: &Asked<'s>,
-    named: Option<Asked<'s>>,
-    viewed: &Viewed,
+    recorded: &Subjects<'s>,
+    named: Option<Subjects<'s>>,
+    viewed: &StepViews,
 ) -> Result<(), Failure> {
     let devices = gpus::devices(recorded, args.whom.device.as_deref());
-    let asked: Vec<Kept<Asked<'s>>> = devices.all.iter().map(|_| OnceLock::new()).collect();
+    let asked: Vec<OnFirstUse<Subjects<'s>>> = devices.all.iter().map(|_| OnceLock::new()).collect();
     if let Some(named) = named {
         let _ = asked[devices.chosen].set(Ok(named));
     }

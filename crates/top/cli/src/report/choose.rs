@@ -1,7 +1,7 @@
 //! A step on several GPUs.
 
-use steptime::answers::Chosen;
-use steptime::answers::choose::{GpuChosen, PointSaid, RatioSaid};
+use steptime::answers::ChooseReport;
+use steptime::answers::choose::{GpuReport, PointEntry, RatioEntry};
 
 use super::doubts;
 use super::format::{grouped, ms, percent};
@@ -14,7 +14,7 @@ const LEGEND: &str = "memory GB: the most that tensors need, of what the GPU has
      first: ratio of samples a second, in whose interval the host they share cancels";
 
 /// Returns the answer as text.
-pub fn text(answer: &Chosen) -> String {
+pub fn text(answer: &ChooseReport) -> String {
     let batch =
         answer.batch.map_or_else(|| "batch unknown".to_owned(), |batch| format!("batch {}", grouped(batch)));
     let times =
@@ -41,16 +41,16 @@ pub fn text(answer: &Chosen) -> String {
 }
 
 /// Returns the table of GPUs at the largest batch of each.
-fn largest(answer: &Chosen) -> Columns {
+fn largest(answer: &ChooseReport) -> Columns {
     table(answer, |gpu| gpu.largest.as_ref(), true)
 }
 
 /// Returns the table of GPUs at the recorded batch.
-fn recorded(answer: &Chosen) -> Columns {
+fn recorded(answer: &ChooseReport) -> Columns {
     table(answer, |gpu| Some(&gpu.recorded), false)
 }
 
-fn table(answer: &Chosen, of: impl Fn(&GpuChosen) -> Option<&PointSaid>, with_batch: bool) -> Columns {
+fn table(answer: &ChooseReport, of: impl Fn(&GpuReport) -> Option<&PointEntry>, with_batch: bool) -> Columns {
     let priced = answer.gpus.iter().any(|gpu| gpu.price.is_some());
     let mut heads = vec!["~GPU"];
     heads.extend(with_batch.then_some(">batch"));
@@ -81,14 +81,14 @@ fn table(answer: &Chosen, of: impl Fn(&GpuChosen) -> Option<&PointSaid>, with_ba
 }
 
 /// Formats memory as `76.1 of 85.0`, with a mark if it does not fit.
-fn memory(gpu: &GpuChosen, point: &PointSaid) -> String {
+fn memory(gpu: &GpuReport, point: &PointEntry) -> String {
     let Some(peak) = &point.peak_mb else { return dash() };
     let mark = if point.fits == Some(false) { "! " } else { "" };
     format!("{mark}{:.1} of {:.1}", peak.total() / 1e3, gpu.memory_mb / 1e3)
 }
 
 /// Returns the bound of a step; for the host also the share that a GPU twice as fast would save.
-fn bound(point: &PointSaid) -> String {
+fn bound(point: &PointEntry) -> String {
     match (point.host_bound, point.bound) {
         (true, _) => "host alone".to_owned(),
         (_, "host") => format!("host ({})", percent(point.saved_by_gpu)),
@@ -97,7 +97,7 @@ fn bound(point: &PointSaid) -> String {
 }
 
 /// Formats a ratio as `0.84 (0.71-0.99)`.
-fn ratio(ratio: &RatioSaid) -> String {
+fn ratio(ratio: &RatioEntry) -> String {
     let [low, high] = ratio.interval;
     if low == high {
         format!("{:.2}", ratio.times)

@@ -1,13 +1,13 @@
 //! Collectives as a table.
 
-use steptime::answers::CollectivesPriced;
+use steptime::answers::CollectivesReport;
 
 use super::format::{grouped, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
 /// Returns the answer as text.
-pub fn text(answer: &CollectivesPriced) -> String {
+pub fn text(answer: &CollectivesReport) -> String {
     let scaled = if answer.borrowed { ", curves of another GPU scaled to its link" } else { "" };
     let head = format!(
         "{}: {} a node, {}, {} GB/s a GPU in one direction; network {} GB/s a GPU{scaled}",

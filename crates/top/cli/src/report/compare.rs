@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::{Compared, Predicted};
+use steptime::answers::{CompareReport, PredictionReport};
 
 use super::format::{ms, percent};
 use super::table::Columns;
@@ -10,7 +10,7 @@ use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
 /// Returns the answer as text.
-pub fn text(answer: &Compared) -> String {
+pub fn text(answer: &CompareReport) -> String {
     let Some(first) = answer.predictions.first() else { return String::new() };
     let times = first.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let head = format!(
@@ -32,7 +32,7 @@ pub fn text(answer: &Compared) -> String {
     text
 }
 
-fn table(predictions: &[Predicted]) -> Columns {
+fn table(predictions: &[PredictionReport]) -> Columns {
     let names =
         ["~device", ">step ms", ">90 % interval", ">active", ">idle", "limited by", ">fitted", "doubts"];
     let mut columns = Columns::new(&names).tight();
@@ -54,7 +54,7 @@ fn table(predictions: &[Predicted]) -> Columns {
 }
 
 /// Returns the place with the longest time on the critical path, and its share.
-pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
+pub fn limit(answer: &PredictionReport) -> Option<(&'static str, f64)> {
     let mut places: BTreeMap<&'static str, f64> = BTreeMap::new();
     for piece in answer.critical_path.iter().flatten() {
         *places.entry(piece.place).or_default() += piece.ms;
@@ -65,7 +65,7 @@ pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
 }
 
 /// Returns the kinds of doubts: `replay, unpriced`.
-pub fn doubts(answer: &Predicted) -> String {
+pub fn doubts(answer: &PredictionReport) -> String {
     let mut kinds: Vec<&str> = Vec::new();
     for doubt in &answer.doubts {
         if !kinds.contains(&doubt.kind) {
@@ -76,7 +76,7 @@ pub fn doubts(answer: &Predicted) -> String {
 }
 
 /// Returns the distinct doubts in the order of their first occurrence, each with its GPUs.
-fn said(predictions: &[Predicted]) -> Vec<(&str, Vec<&str>)> {
+fn said(predictions: &[PredictionReport]) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in predictions {
         for text in row.doubts.iter().map(|doubt| &doubt.text) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime::answers::{CorrectedShown, DeviceListed, DeviceShown, TableScored};
+use steptime::answers::{CorrectionEntry, DeviceEntry, DeviceReport, TableScoreEntry};
 
 use super::format::{factor, percent};
 use super::table::Columns;
@@ -10,7 +10,7 @@ use super::width::{prose, wrapped};
 use crate::output::name;
 
 /// Returns the list of profiles as a table.
-pub fn listed(list: &[DeviceListed]) -> String {
+pub fn listed(list: &[DeviceEntry]) -> String {
     let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
     let mut columns = Columns::new(&names);
     for row in list {
@@ -36,7 +36,7 @@ pub fn listed(list: &[DeviceListed]) -> String {
 }
 
 /// Returns the errors of predictions of tables.
-pub fn scored(scores: &[TableScored]) -> String {
+pub fn scored(scores: &[TableScoreEntry]) -> String {
     let names =
         ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
     let mut columns = Columns::new(&names).tight();
@@ -59,7 +59,7 @@ pub fn scored(scores: &[TableScored]) -> String {
 }
 
 /// Returns the held-out errors of transferred models before and after corrections, by kind.
-pub fn corrections(corrected: &[CorrectedShown]) -> String {
+pub fn corrections(corrected: &[CorrectionEntry]) -> String {
     let names = ["~family", "~kind", "by", ">rows", ">before", ">after", ">taken"];
     let mut columns = Columns::new(&names).tight();
     for row in corrected {
@@ -79,7 +79,7 @@ pub fn corrections(corrected: &[CorrectedShown]) -> String {
 }
 
 /// Returns a profile as text.
-pub fn shown(profile: &DeviceShown) -> String {
+pub fn shown(profile: &DeviceReport) -> String {
     let mut text: String =
         specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
     if let Some(from) = &profile.models_of {
@@ -109,7 +109,7 @@ pub fn shown(profile: &DeviceShown) -> String {
 }
 
 /// Returns the lines of the specification, with the sources of the rates.
-fn specification(profile: &DeviceShown) -> Vec<String> {
+fn specification(profile: &DeviceReport) -> Vec<String> {
     let spec = &profile.device;
     let mut lines = vec![
         format!(
@@ -140,7 +140,7 @@ fn specification(profile: &DeviceShown) -> Vec<String> {
 }
 
 /// Returns the table of the model in use for each family.
-fn in_use(profile: &DeviceShown) -> Columns {
+fn in_use(profile: &DeviceReport) -> Columns {
     let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">x/÷"];
     let mut columns = Columns::new(&names).tight();
     for row in &profile.families {
@@ -159,7 +159,7 @@ fn in_use(profile: &DeviceShown) -> Columns {
 }
 
 /// Returns the table of all models of each family; a star marks the one in use.
-fn every(profile: &DeviceShown) -> Columns {
+fn every(profile: &DeviceReport) -> Columns {
     let models: BTreeSet<&str> = profile.families.iter().flat_map(|row| row.scores.keys().copied()).collect();
     let heads: Vec<String> = models.iter().map(|model| format!(">{model}")).collect();
     let mut names = vec!["~family"];
@@ -181,7 +181,7 @@ fn every(profile: &DeviceShown) -> Columns {
 }
 
 /// Returns the meaning of `paper` for each family.
-fn papers(profile: &DeviceShown) -> String {
+fn papers(profile: &DeviceReport) -> String {
     let mut names: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
     for row in profile.families.iter().filter(|row| row.scores.contains_key("paper")) {
         names.entry(row.paper).or_default().push(&row.family);

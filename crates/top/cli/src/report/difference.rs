@@ -1,7 +1,7 @@
 //! Two recordings on one screen.
 
 use steptime::answers::Difference;
-use steptime::answers::difference::{KernelPair, OpPair, Recorded};
+use steptime::answers::difference::{ComparedStep, KernelPair, OpPair};
 
 use super::format::{self, ms, percent};
 use super::table::Columns;
@@ -35,7 +35,7 @@ pub fn text(answer: &Difference) -> String {
     text
 }
 
-fn headline(letter: &str, of: &Recorded) -> String {
+fn headline(letter: &str, of: &ComparedStep) -> String {
     let device = name(of.device.as_deref().unwrap_or("an unnamed device"));
     let [low, high] = of.step.interval_ms;
     let line = format!(

@@ -1,7 +1,7 @@
 //! The bound of a step, and the changes that shorten it.
 
-use steptime::answers::Explained;
-use steptime::answers::choose::RemedySaid;
+use steptime::answers::ExplainReport;
+use steptime::answers::choose::RemedyEntry;
 use steptime::answers::what_if::Side;
 
 use super::doubts;
@@ -14,7 +14,7 @@ use crate::output::name;
 const PLACES: usize = 3;
 
 /// Returns the answer as text.
-pub fn text(answer: &Explained) -> String {
+pub fn text(answer: &ExplainReport) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
     let places: Vec<String> =
@@ -73,12 +73,12 @@ pub fn text(answer: &Explained) -> String {
 }
 
 /// Returns the table of changes tried to make the step fit, those that fit first.
-fn to_fit(remedies: &[RemedySaid]) -> String {
+fn to_fit(remedies: &[RemedyEntry]) -> String {
     if remedies.is_empty() {
         return String::new();
     }
     let mut columns = Columns::new(&["to fit", "options", ">peak GB", "fits", ">step ms", ">samples/s"]);
-    let (fitting, others): (Vec<&RemedySaid>, Vec<&RemedySaid>) =
+    let (fitting, others): (Vec<&RemedyEntry>, Vec<&RemedyEntry>) =
         remedies.iter().partition(|remedy| remedy.fits);
     let mut refused = String::new();
     for remedy in fitting.into_iter().chain(others) {

@@ -1,7 +1,7 @@
 //! Results of an ingest into a lake.
 
-use steptime::answers::Ingested;
-use steptime::answers::ingest::{FileLeftOut, RunIngested};
+use steptime::answers::IngestReport;
+use steptime::answers::ingest::{IngestedRun, SkippedFile};
 
 use super::csv::Table;
 use super::format::{counted, grouped};
@@ -13,8 +13,8 @@ use crate::output::name;
 const TOLD: usize = 5;
 
 /// Returns the answer as text.
-pub fn text(answer: &Ingested) -> String {
-    let sum = |of: fn(&RunIngested) -> usize| answer.runs.iter().map(of).sum::<usize>();
+pub fn text(answer: &IngestReport) -> String {
+    let sum = |of: fn(&IngestedRun) -> usize| answer.runs.iter().map(of).sum::<usize>();
     let mut head = format!("{}: {} ingested", name(&answer.lake), counted(sum(|run| run.ingested), "rank"));
     let bytes: u64 = answer.runs.iter().map(|run| run.bytes).sum();
     if bytes > 0 {
@@ -48,7 +48,7 @@ pub fn text(answer: &Ingested) -> String {
 }
 
 /// Returns the table of ingested runs, and of left-out files.
-pub fn csv(answer: &Ingested) -> Table {
+pub fn csv(answer: &IngestReport) -> Table {
     let names = ["run", "outcome", "file", "rank", "reason", "ranks", "bytes", "steps", "ops", "kernels"];
     let names: Vec<&str> = names.into_iter().chain(["copies", "collectives", "gaps", "repairs"]).collect();
     let mut table = Table::new(&names);
@@ -69,7 +69,7 @@ pub fn csv(answer: &Ingested) -> Table {
 }
 
 /// Returns the number of files that did not become ranks, and the names of the first.
-fn left_out(what: &str, files: &[FileLeftOut]) -> String {
+fn left_out(what: &str, files: &[SkippedFile]) -> String {
     if files.is_empty() {
         return String::new();
     }

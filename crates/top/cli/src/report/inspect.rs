@@ -1,6 +1,6 @@
 //! The contents of an input, as tables.
 
-use steptime::answers::Inspected;
+use steptime::answers::InspectReport;
 use steptime::answers::coverage::GraphCoverage;
 use steptime::answers::inspect::Rank;
 
@@ -14,7 +14,7 @@ use crate::output::name;
 const ROWS: usize = 12;
 
 /// Returns the answer as text.
-pub fn text(answer: &Inspected) -> String {
+pub fn text(answer: &InspectReport) -> String {
     let mut text = String::new();
     let mut section = |part: String| {
         if !part.is_empty() {
@@ -69,7 +69,7 @@ fn ranks(ranks: &[Rank]) -> Columns {
     columns
 }
 
-fn headline(answer: &Inspected) -> String {
+fn headline(answer: &InspectReport) -> String {
     let mut text = answer.title.clone();
     if let Some(rank) = answer.rank {
         text.push_str(&format!(", rank {rank}"));
@@ -105,7 +105,7 @@ fn headline(answer: &Inspected) -> String {
     text
 }
 
-fn tracks(answer: &Inspected) -> String {
+fn tracks(answer: &InspectReport) -> String {
     let mut threads = Columns::new(&["host thread", "role", ">ops", ">calls", ">busy ms"]);
     for thread in &answer.threads {
         threads.row([
@@ -134,7 +134,7 @@ fn tracks(answer: &Inspected) -> String {
     text
 }
 
-fn ops(answer: &Inspected) -> String {
+fn ops(answer: &InspectReport) -> String {
     let mut columns = Columns::new(&["~op (top-level, a step)", ">count", ">host ms", ">device ms"]);
     for op in answer.ops.iter().take(ROWS) {
         columns.row([
@@ -147,7 +147,7 @@ fn ops(answer: &Inspected) -> String {
     columns.text() + &more(answer.ops.len(), "op name")
 }
 
-fn kernels(answer: &Inspected) -> String {
+fn kernels(answer: &InspectReport) -> String {
     if answer.kernels.is_empty() {
         return String::new();
     }
@@ -202,7 +202,7 @@ fn coverage(coverage: &GraphCoverage) -> String {
     wrapped(&format!("coverage: {}", parts.join(", ")), prose(), 2) + "\n"
 }
 
-fn notes(answer: &Inspected) -> String {
+fn notes(answer: &InspectReport) -> String {
     let mut text = String::new();
     for note in &answer.notes {
         let sign = if note.repaired { "!" } else { "·" };

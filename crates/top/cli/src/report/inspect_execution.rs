@@ -1,6 +1,6 @@
 //! An execution trace, as text.
 
-use steptime::answers::execution::{ExecutionInspected, LinkedWork, OpCount};
+use steptime::answers::execution::{ExecutionReport, LinkedWork, OpCount};
 
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};
@@ -9,7 +9,7 @@ use super::width::{prose, shorten, wrapped};
 const OPS: usize = 8;
 
 /// Returns the counts, the most frequent operators, and the join with the timing trace.
-pub fn text(execution: &ExecutionInspected) -> String {
+pub fn text(execution: &ExecutionReport) -> String {
     let mut text = wrapped(
         &format!(
             "execution trace, schema {}: {} nodes, {} operators ({} top-level), {} tensors on {} storages, \

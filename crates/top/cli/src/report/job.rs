@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::job::{CollectiveSaid, DeviceParts, JobPiece, StragglerSaid};
+use steptime::answers::job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry};
 use steptime::answers::validate::Errors;
-use steptime::answers::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
+use steptime::answers::{JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerReport};
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
@@ -26,7 +26,7 @@ const CHANGES: usize = 6;
 const WORTH: f64 = 1.01;
 
 /// Returns a predicted step of all ranks as text.
-pub fn predicted(answer: &PredictedJob) -> String {
+pub fn predicted(answer: &JobPredictionReport) -> String {
     let mut text = headline(answer);
     text.push('\n');
     text.push_str(&ranks(answer).text());
@@ -44,7 +44,7 @@ fn more(ranks: usize) -> String {
 }
 
 /// Returns the step in a few lines.
-pub fn headline(answer: &PredictedJob) -> String {
+pub fn headline(answer: &JobPredictionReport) -> String {
     let [low, high] = answer.interval_ms;
     let interval = format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high));
     let rate = match (answer.samples_per_s, answer.batch) {
@@ -70,7 +70,7 @@ pub fn headline(answer: &PredictedJob) -> String {
 const WORTH_SAYING: f64 = 1.0005;
 
 /// Returns the method, host, kernels and process of the prediction.
-fn how(answer: &PredictedJob) -> String {
+fn how(answer: &JobPredictionReport) -> String {
     let slower =
         answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
@@ -86,7 +86,7 @@ fn how(answer: &PredictedJob) -> String {
 }
 
 /// Returns the changes of a single rank's step.
-fn changes(answer: &PredictedJob) -> String {
+fn changes(answer: &JobPredictionReport) -> String {
     let shown = answer.changes.iter().take(CHANGES);
     let more = answer.changes.len().saturating_sub(CHANGES);
     let rest =
@@ -100,7 +100,7 @@ fn changes(answer: &PredictedJob) -> String {
 }
 
 /// Returns the ranks with the largest shares of the critical path.
-fn decides(answer: &PredictedJob) -> String {
+fn decides(answer: &JobPredictionReport) -> String {
     let mut ranks: Vec<_> = answer.ranks.iter().collect();
     ranks.sort_by(|a, b| b.critical_ms.total_cmp(&a.critical_ms));
     let share = |ms: f64| if answer.step_ms > 0.0 { ms / answer.step_ms } else { 0.0 };
@@ -139,7 +139,7 @@ fn parts(rank: u32, parts: &DeviceParts) -> Vec<String> {
     ]
 }
 
-fn ranks(answer: &PredictedJob) -> Columns {
+fn ranks(answer: &JobPredictionReport) -> Columns {
     let mut columns = Columns::new(&[&PARTS[..], &[">alone ms", ">last at", "?>host x"]].concat());
     let mut shown: Vec<_> = answer.ranks.iter().collect();
     shown.sort_by(|a, b| b.alone_ms.total_cmp(&a.alone_ms));
@@ -155,7 +155,7 @@ fn ranks(answer: &PredictedJob) -> Columns {
     columns
 }
 
-fn collectives(answer: &PredictedJob) -> Columns {
+fn collectives(answer: &JobPredictionReport) -> Columns {
     let mut columns =
         Columns::new(&["~collective", ">ranks", ">bytes", ">comm ms", ">last rank", ">max wait ms"]);
     for met in answer.collectives.iter().take(ROWS) {
@@ -168,7 +168,7 @@ fn collectives(answer: &PredictedJob) -> Columns {
     columns
 }
 
-fn what(met: &CollectiveSaid) -> Vec<String> {
+fn what(met: &CollectiveEntry) -> Vec<String> {
     // The bytes of a collective are not known if its arguments were not recorded.
     let bytes = if met.bytes == 0 && met.op != "barrier" { "-".into() } else { grouped(met.bytes) };
     let ranks = met.size.map_or(met.ranks.len(), |size| met.ranks.len().max(size as usize));
@@ -179,7 +179,7 @@ fn what(met: &CollectiveSaid) -> Vec<String> {
 type Key<'a> = (u32, &'a str, &'a str);
 
 /// Returns the table of the critical path by rank, place and phase, the longest first.
-fn critical(answer: &PredictedJob) -> Columns {
+fn critical(answer: &JobPredictionReport) -> Columns {
     let mut times: BTreeMap<Key<'_>, (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
     for JobPiece { rank, place, what, phase, ms } in &answer.critical_path {
         let (time, names) = times.entry((*rank, place, phase)).or_default();
@@ -205,7 +205,7 @@ fn critical(answer: &PredictedJob) -> Columns {
 }
 
 /// Returns the recorded times of ranks and collectives as text.
-pub fn recorded(job: &RecordedJob) -> String {
+pub fn recorded(job: &JobRecordingReport) -> String {
     let ranks = match job.ranks.len() {
         here if here < job.world => format!("{here} of {}", counted(job.world, "rank")),
         _ => counted(job.world, "rank"),
@@ -255,7 +255,7 @@ pub fn recorded(job: &RecordedJob) -> String {
 }
 
 /// Describes a rank that keeps the others waiting, and the reasons.
-fn delays(straggler: &StragglerSaid) -> String {
+fn delays(straggler: &StragglerEntry) -> String {
     let side = match straggler.cause {
         "input" => "its host, getting the batch,",
         "copies" => "its device, copying,",
@@ -290,7 +290,7 @@ fn delays(straggler: &StragglerSaid) -> String {
 }
 
 /// Returns the table of measured and predicted jobs.
-pub fn validated(answer: &ValidatedJobs) -> String {
+pub fn validated(answer: &JobValidationReport) -> String {
     let signed = |error: f64| format!("{:+.1}", 100.0 * error);
     let mut columns = Columns::new(&[
         "~job",
@@ -347,7 +347,7 @@ pub fn validated(answer: &ValidatedJobs) -> String {
 }
 
 /// Returns the table of jobs as measured, predicted, and estimated by a planner.
-pub fn planned(answer: &PlannedJobs) -> String {
+pub fn planned(answer: &PlannerReport) -> String {
     let signed = |error: f64| format!("{:+.1}", 100.0 * error);
     let heads =
         ["~job", ">ranks", ">measured ms", ">from its description", ">error %", ">TorchRec ms", ">error %"];

@@ -1,13 +1,13 @@
 //! The kernels of one query as lines.
 
-use steptime::answers::KernelsPredicted;
+use steptime::answers::KernelsReport;
 
 use super::format::us;
-use super::width::{of, prose, shorten, width, wrapped};
+use super::width::{prose, shorten, text_width, width, wrapped};
 use crate::output::name;
 
 /// Returns the answer as text, without the last line end.
-pub fn text(answer: &KernelsPredicted) -> String {
+pub fn text(answer: &KernelsReport) -> String {
     // Columns of a line left for the op and its family.
     let room = width() - 47;
     let family = 14;
@@ -39,6 +39,6 @@ pub fn text(answer: &KernelsPredicted) -> String {
 /// Pads or shortens a name to a number of columns.
 fn padded(text: &str, columns: usize) -> String {
     let text = shorten(text, columns - 1);
-    let blanks = columns - of(&text);
+    let blanks = columns - text_width(&text);
     text + &" ".repeat(blanks)
 }

@@ -21,11 +21,11 @@ pub fn line(peak: &PeakMemory) -> String {
 
 /// Returns the peaks before and after a change.
 pub fn both(before: &PeakMemory, after: &PeakMemory) -> String {
-    format!("peak memory: {} to {} MB{}", whole(before.total()), whole(after.total()), of(after))
+    format!("peak memory: {} to {} MB{}", whole(before.total()), whole(after.total()), largest_kind(after))
 }
 
 /// Returns the largest kind of a peak.
-fn of(peak: &PeakMemory) -> String {
+fn largest_kind(peak: &PeakMemory) -> String {
     let most = peak.kinds().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, mb)| *mb > 0.0);
     most.map_or_else(String::new, |(kind, mb)| format!(", {} of it {kind}", whole(mb)))
 }

@@ -1,6 +1,6 @@
 //! The overheads of the paper, as a table.
 
-use steptime::answers::overheads::{KINDS, OverheadMeasured};
+use steptime::answers::overheads::{KINDS, OverheadEntry};
 
 use super::format::{self, grouped, us};
 use super::table::Columns;
@@ -9,7 +9,7 @@ use super::table::Columns;
 const ROWS: usize = 4;
 
 /// Returns the table of all kinds, each followed by its most frequent ops or calls.
-pub fn text(rows: &[OverheadMeasured]) -> String {
+pub fn text(rows: &[OverheadEntry]) -> String {
     let mut columns = Columns::new(&["overhead", "~of", ">samples", ">median µs", ">p10 µs", ">p90 µs"]);
     let mut shown = 0;
     for row in rows {

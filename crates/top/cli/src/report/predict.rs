@@ -1,6 +1,6 @@
 //! A prediction on one screen.
 
-use steptime::answers::Predicted;
+use steptime::answers::PredictionReport;
 use steptime::answers::coverage::GraphCoverage;
 use steptime::answers::path::{Run, condensed, runs};
 use steptime::answers::predict::Piece;
@@ -9,7 +9,7 @@ use steptime::sim::IdleCause;
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
-use super::width::{apart, of, prose, shorten, width, wrapped};
+use super::width::{apart, prose, shorten, text_width, width, wrapped};
 use super::{doubts, memory};
 use crate::output::name;
 
@@ -27,7 +27,7 @@ const LEFT_OF_NAMES: usize = 48;
 const STRETCHES: (usize, usize) = (8, 3);
 
 /// Returns the answer as text. Doubts reduce the number of kernel families on the screen.
-pub fn text(answer: &Predicted) -> String {
+pub fn text(answer: &PredictionReport) -> String {
     let text = screen(answer, FAMILIES.1);
     match text.lines().count().saturating_sub(LINES) {
         0 => text,
@@ -36,7 +36,7 @@ pub fn text(answer: &Predicted) -> String {
 }
 
 /// Returns the answer with at most `most` kernel families.
-fn screen(answer: &Predicted, most: usize) -> String {
+fn screen(answer: &PredictionReport, most: usize) -> String {
     let mut text = headline(answer);
     let below = below(answer);
     if answer.active_ms.is_some() {
@@ -65,11 +65,11 @@ fn room(text: &str, others: usize) -> usize {
     LINES.saturating_sub(text.lines().count() + others)
 }
 
-fn path(answer: &Predicted) -> &[Piece] {
+fn path(answer: &PredictionReport) -> &[Piece] {
     answer.critical_path.as_deref().unwrap_or_default()
 }
 
-fn headline(answer: &Predicted) -> String {
+fn headline(answer: &PredictionReport) -> String {
     let interval = answer.interval_ms.map_or_else(String::new, |[low, high]| {
         format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high))
     });
@@ -95,7 +95,7 @@ fn headline(answer: &Predicted) -> String {
 }
 
 /// Returns the method, host, kernels and process of the prediction.
-fn how(answer: &Predicted) -> String {
+fn how(answer: &PredictionReport) -> String {
     let times =
         answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
@@ -112,21 +112,21 @@ fn said(sign: &str, words: &str) -> String {
 }
 
 /// Whether the answer is too doubtful for a single time.
-fn no_estimate(answer: &Predicted) -> bool {
+fn no_estimate(answer: &PredictionReport) -> bool {
     answer.doubts.iter().any(|doubt| doubt.no_estimate)
 }
 
 /// Returns the step time, if it is known well enough for one number.
-fn time(answer: &Predicted) -> String {
+fn time(answer: &PredictionReport) -> String {
     if no_estimate(answer) { "step: no estimate".into() } else { format!("step {} ms", ms(answer.step_ms)) }
 }
 
-fn share(part: f64, answer: &Predicted) -> String {
+fn share(part: f64, answer: &PredictionReport) -> String {
     if answer.step_ms > 0.0 { percent(part / answer.step_ms) } else { "-".into() }
 }
 
 /// Returns the table of idle causes on the left, and phases on the right.
-fn split(answer: &Predicted) -> Columns {
+fn split(answer: &PredictionReport) -> Columns {
     let active = answer.active_ms.unwrap_or(0.0);
     let idle: f64 = answer.idle_ms.iter().map(|(_, time)| time).sum();
     let mut left = vec![
@@ -161,7 +161,7 @@ pub(super) fn cause_name(key: &'static str) -> &'static str {
 }
 
 /// Returns the table of kernel families, with their times and sources.
-fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
+fn kernels(families: &[FamilyTime], answer: &PredictionReport) -> Columns {
     let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each x/÷", "source"]);
     for family in families {
         columns.row([
@@ -176,7 +176,7 @@ fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
     columns
 }
 
-fn ops(answer: &Predicted, room: usize) -> Columns {
+fn ops(answer: &PredictionReport, room: usize) -> Columns {
     let all = answer.ops.as_deref().unwrap_or_default();
     let most = if answer.families.is_some() { OPS.1 } else { OPS.0 };
     let shown = room.clamp(FEWEST_OPS, most);
@@ -194,7 +194,7 @@ fn ops(answer: &Predicted, room: usize) -> Columns {
     columns
 }
 
-fn critical(answer: &Predicted, runs: Vec<Run>) -> Columns {
+fn critical(answer: &PredictionReport, runs: Vec<Run>) -> Columns {
     let mut columns = Columns::new(&["critical path", "phase", ">ms", ">of step", "mostly"]);
     for run in runs {
         let Some((place, phase)) = run.key() else { continue };
@@ -216,7 +216,7 @@ fn mostly(names: &[&str]) -> String {
     let mut text = names.first().map_or_else(String::new, |first| shorten(first, room));
     for next in names.iter().take(3).skip(1) {
         let longer = format!("{text}, {next}");
-        if of(&longer) > room {
+        if text_width(&longer) > room {
             break;
         }
         text = longer;
@@ -225,11 +225,11 @@ fn mostly(names: &[&str]) -> String {
 }
 
 /// Returns the coverage of the recording; empty for a derived step.
-fn below(answer: &Predicted) -> String {
+fn below(answer: &PredictionReport) -> String {
     if answer.derived { String::new() } else { coverage(&answer.coverage, answer) }
 }
 
-fn coverage(coverage: &GraphCoverage, answer: &Predicted) -> String {
+fn coverage(coverage: &GraphCoverage, answer: &PredictionReport) -> String {
     let gaps = coverage.priced.as_ref().map_or(String::new(), |priced| {
         format!(
             "; host gaps: {} own, {} from the profile, {} unpriced",

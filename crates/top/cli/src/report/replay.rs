@@ -1,13 +1,13 @@
 //! Recordings replayed with the profiler's cost, as a table.
 
-use steptime::answers::Replayed;
+use steptime::answers::ReplayReport;
 
 use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
 /// Returns the answer as text.
-pub fn text(answer: &Replayed) -> String {
+pub fn text(answer: &ReplayReport) -> String {
     let mut columns = Columns::new(&[
         "~recording",
         ">steps",

@@ -5,7 +5,7 @@ use kuva::plot::scatter::ScatterPlot;
 use kuva::render::annotations::TextAnnotation;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use steptime::answers::Roofed;
+use steptime::answers::RooflineReport;
 use steptime::cost::device::DeviceSpec;
 
 use super::figure::scale::{Scale, number};
@@ -21,14 +21,14 @@ const SHOWN: usize = 25;
 const PLOTTED: f64 = 1e-4;
 
 /// Returns the answer as a table.
-pub fn text(answer: &Roofed) -> String {
+pub fn text(answer: &RooflineReport) -> String {
     match answer.attainable_ms {
         Some(attainable_ms) => by_op(answer, attainable_ms),
         None => by_name(answer),
     }
 }
 
-fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
+fn by_op(answer: &RooflineReport, attainable_ms: f64) -> String {
     let mut columns = Columns::new(&[
         "~op",
         "?family",
@@ -70,7 +70,7 @@ fn by_op(answer: &Roofed, attainable_ms: f64) -> String {
 }
 
 /// Returns kernels by name: only copies and fills have known work, and a roof if the GPU has a profile.
-fn by_name(answer: &Roofed) -> String {
+fn by_name(answer: &RooflineReport) -> String {
     let with_roof = answer.kernels.iter().any(|row| row.share.is_some());
     let mut names = vec!["~kernel", "?kind", ">count", ">us", ">of all", ">GB/s"];
     if with_roof {
@@ -105,7 +105,7 @@ fn by_name(answer: &Roofed) -> String {
 }
 
 /// Returns the number of rows that are not shown.
-fn rest(answer: &Roofed) -> String {
+fn rest(answer: &RooflineReport) -> String {
     let more = answer.kernels.len().saturating_sub(SHOWN);
     if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() }
 }
@@ -120,7 +120,7 @@ pub fn shapes(all: &[Vec<i64>]) -> String {
 }
 
 /// Plots the roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
-pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
+pub fn plot(answer: &RooflineReport, spec: &DeviceSpec) -> String {
     // Kernels of negligible time would only stretch the axes.
     let least = PLOTTED * answer.device_ms * 1e3;
     let counted = || answer.kernels.iter().filter(|row| row.flops > Some(0) && row.time_us >= least);

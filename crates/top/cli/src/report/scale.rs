@@ -4,8 +4,8 @@ use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use steptime::answers::Scaled;
-use steptime::answers::scale::ScaledRow;
+use steptime::answers::ScaleReport;
+use steptime::answers::scale::ScaleRow;
 
 use super::figure::scale::Scale;
 use super::figure::{COLOURS, QUIET, svg};
@@ -15,7 +15,7 @@ use super::width::{prose, wrapped};
 use crate::output::name;
 
 /// Returns the answer as text.
-pub fn text(answer: &Scaled) -> String {
+pub fn text(answer: &ScaleReport) -> String {
     let batch = if answer.weak { "each GPU keeps its samples" } else { "all GPUs share the samples" };
     let mut text = format!("{} on {}: {batch}\n", name(&answer.name), name(&answer.device));
     for doubt in &answer.doubts {
@@ -59,14 +59,14 @@ pub fn text(answer: &Scaled) -> String {
 }
 
 /// Plots samples per second over the number of GPUs, with a line of linear scaling, as SVG.
-pub fn plot(answer: &Scaled) -> String {
+pub fn plot(answer: &ScaleReport) -> String {
     let gpus = || answer.rows.iter().map(|row| f64::from(row.gpus));
-    let along = Scale::of_points(gpus());
-    let line = |of: &dyn Fn(&ScaledRow) -> f64, colour: &str, width: f64| {
+    let along = Scale::from_points(gpus());
+    let line = |of: &dyn Fn(&ScaleRow) -> f64, colour: &str, width: f64| {
         let points = answer.rows.iter().map(|row| (along.place(f64::from(row.gpus)), of(row)));
         LinePlot::new().with_data(points.collect::<Vec<_>>()).with_color(colour).with_stroke_width(width)
     };
-    let rate = |row: &ScaledRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
+    let rate = |row: &ScaleRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
     let plots = vec![
         Plot::Line(
             line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("as many times as GPUs"),
@@ -93,5 +93,5 @@ pub fn plot(answer: &Scaled) -> String {
         .with_y_label("samples a second");
     let rates = || answer.rows.iter().map(|row| row.samples_per_s);
     let ends = [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)];
-    svg(plots, Scale::of_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
+    svg(plots, Scale::from_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
 }

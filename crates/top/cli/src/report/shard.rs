@@ -1,7 +1,7 @@
 //! The placement of tables, with a bar of each GPU's load.
 
-use steptime::answers::Placed;
-use steptime::answers::shard::{CachedTable, OnGpu};
+use steptime::answers::PlacementReport;
+use steptime::answers::shard::{CachedTable, GpuContents};
 
 use super::format::{counted, grouped, ms, percent};
 use super::job;
@@ -14,7 +14,7 @@ const ROWS: usize = 16;
 const BAR: usize = 20;
 
 /// Returns the answer as text.
-pub fn text(answer: &Placed) -> String {
+pub fn text(answer: &PlacementReport) -> String {
     let mut text = job::headline(&answer.predicted);
     if let Some(found) = found(answer) {
         text.push_str(&found);
@@ -33,7 +33,7 @@ pub fn text(answer: &Placed) -> String {
 }
 
 /// Returns the method that found the plan, and its expected regret.
-fn found(answer: &Placed) -> Option<String> {
+fn found(answer: &PlacementReport) -> Option<String> {
     let by = answer.found_by?;
     let others: Vec<String> =
         answer.others.iter().map(|other| format!("{} {} ms", other.found_by, ms(other.step_ms))).collect();
@@ -63,11 +63,11 @@ fn found(answer: &Placed) -> Option<String> {
     Some(format!("{}\n{regret}", wrapped(&how, prose(), 2)))
 }
 
-fn gpus(answer: &Placed) -> Columns {
+fn gpus(answer: &PlacementReport) -> Columns {
     let longest = answer.gpus.iter().map(|gpu| gpu.alone_ms).fold(0.0, f64::max);
     let mut columns =
         Columns::new(&[">GPU", "alone", ">ms", ">compute ms", ">wait ms", ">peak GB", "~tables"]);
-    let mut shown: Vec<&OnGpu> = answer.gpus.iter().collect();
+    let mut shown: Vec<&GpuContents> = answer.gpus.iter().collect();
     shown.sort_by(|a, b| b.alone_ms.total_cmp(&a.alone_ms));
     shown.truncate(ROWS);
     shown.sort_by_key(|gpu| gpu.gpu);
@@ -98,7 +98,7 @@ fn bar(value: f64, longest: f64) -> String {
 }
 
 /// Returns the tables that are not whole on one GPU.
-fn cut(answer: &Placed) -> String {
+fn cut(answer: &PlacementReport) -> String {
     let of = |cut: &str| -> Vec<String> {
         answer.tables.iter().filter(|table| table.cut == cut).map(|table| table.table.to_string()).collect()
     };
@@ -120,7 +120,7 @@ fn cut(answer: &Placed) -> String {
 }
 
 /// Returns the tables in host memory, grouped by equal caches, and their memory.
-fn in_hosts(answer: &Placed) -> String {
+fn in_hosts(answer: &PlacementReport) -> String {
     let mut alike: Vec<(CachedTable, Vec<String>)> = Vec::new();
     for (table, cached) in answer.tables.iter().filter_map(|table| Some((table.table, table.cached?))) {
         match alike.iter_mut().find(|(own, _)| *own == cached) {

@@ -2,7 +2,7 @@
 
 pub mod plot;
 
-use steptime::answers::Gridded;
+use steptime::answers::GridReport;
 use steptime::answers::grid::GridBest;
 
 use super::format::{grouped, ms};
@@ -11,7 +11,7 @@ use super::width::{prose, wrapped};
 use crate::output::name;
 
 /// Returns the answer as text.
-pub fn text(answer: &Gridded) -> String {
+pub fn text(answer: &GridReport) -> String {
     let mut head = format!("{}: {} points in {}", name(&answer.title), answer.points, name(&answer.output));
     if answer.resumed > 0 {
         head += &format!(", {} of them from before", answer.resumed);

@@ -5,7 +5,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::width::{self, of, shorten, width};
+use super::width::{self, shorten, text_width, width};
 use crate::output::name;
 
 /// Minimum width that names are cut to.
@@ -102,8 +102,8 @@ impl Columns {
 
     /// Returns the width of a column without cuts.
     fn natural(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| of(cell));
-        cells.chain([of(&self.heads[column].name)]).max().unwrap_or(0)
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| text_width(cell));
+        cells.chain([text_width(&self.heads[column].name)]).max().unwrap_or(0)
     }
 
     fn blanks(&self) -> usize {
@@ -176,7 +176,7 @@ mod tests {
     fn then_they_go_below_and_no_number_is_lost() {
         let text = table().fitted(30);
         assert!(text.contains("123456") && text.contains(" 8\n"), "{text}");
-        assert!(text.lines().all(|line| of(line) <= 30), "{text}");
+        assert!(text.lines().all(|line| text_width(line) <= 30), "{text}");
         assert_eq!(text.matches("name").count(), 4, "the first column stands in both: {text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::Validated;
+use steptime::answers::ValidationReport;
 use steptime::answers::validate::{Errors, FamilyErrors, Recording};
 
 use super::format::{counted, ms, percent};
@@ -10,7 +10,7 @@ use super::table::Columns;
 use super::width::{prose, wrapped};
 
 /// Returns the answer as text.
-pub fn text(answer: &Validated) -> String {
+pub fn text(answer: &ValidationReport) -> String {
     let inside = answer.rows.iter().filter(|row| row.inside).count();
     let from = if answer.lone { ", from execution traces alone" } else { "" };
     let head = format!(
@@ -43,7 +43,7 @@ pub fn text(answer: &Validated) -> String {
 }
 
 /// Returns the groups of recordings that are left out together.
-fn left_out(answer: &Validated) -> String {
+fn left_out(answer: &ValidationReport) -> String {
     if answer.host != "leave-one-out" {
         return String::new();
     }
@@ -107,7 +107,7 @@ fn signed(error: f64) -> String {
     if error.is_finite() { format!("{:+.1}", 100.0 * error) } else { "-".into() }
 }
 
-fn summary(answer: &Validated) -> Columns {
+fn summary(answer: &ValidationReport) -> Columns {
     let mut columns = Columns::new(&["absolute error", ">GMAE", ">mean", ">p90", ">max"]);
     let summary = &answer.summary;
     let scores: [(&str, &Errors); 6] = [

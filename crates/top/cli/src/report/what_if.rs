@@ -1,6 +1,6 @@
 //! A step before and after a change.
 
-use steptime::answers::Changed;
+use steptime::answers::WhatIfReport;
 use steptime::answers::what_if::Side;
 
 use super::format::{grouped, ms, percent};
@@ -11,7 +11,7 @@ use super::{doubts, memory};
 use crate::output::name;
 
 /// Returns the answer as text.
-pub fn text(answer: &Changed) -> String {
+pub fn text(answer: &WhatIfReport) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
     let faster = answer.speedup >= 1.0;

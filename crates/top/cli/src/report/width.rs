@@ -25,14 +25,14 @@ pub fn prose() -> usize {
 }
 
 /// Returns the width of a text on a terminal, in columns.
-pub fn of(text: &str) -> usize {
+pub fn text_width(text: &str) -> usize {
     text.width()
 }
 
 /// Shortens a text to at most `columns`: an ellipsis replaces the middle of a longer one.
 pub fn shorten(text: &str, columns: usize) -> String {
     let text = crate::output::name(text);
-    if of(&text) <= columns {
+    if text_width(&text) <= columns {
         return text;
     }
     let room = columns.saturating_sub(1);
@@ -59,7 +59,7 @@ pub fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     for word in text.split_whitespace() {
         let word = shorten(word, columns.saturating_sub(indent));
         let is_new = line.trim_start().is_empty();
-        if !is_new && of(&line) + 1 + of(&word) > columns {
+        if !is_new && text_width(&line) + 1 + text_width(&word) > columns {
             lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
         } else if !is_new {
             line.push(' ');
@@ -75,7 +75,7 @@ pub fn apart(phrases: &[String], columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for phrase in phrases.iter().filter(|phrase| !phrase.is_empty()) {
         match lines.last_mut() {
-            Some(line) if of(line) + 3 + of(phrase) <= columns => {
+            Some(line) if text_width(line) + 3 + text_width(phrase) <= columns => {
                 line.push_str("   ");
                 line.push_str(phrase);
             }
@@ -89,7 +89,7 @@ pub fn apart(phrases: &[String], columns: usize) -> String {
 /// Wraps every line of a text that is too long between words; continuation lines have the line's indent and two more.
 pub fn reflowed(text: &str, columns: usize) -> String {
     let line = |line: &str| {
-        if of(line) <= columns {
+        if text_width(line) <= columns {
             return line.to_owned();
         }
         let indent = line.len() - line.trim_start().len();
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(shorten("aten::addmm", 8), "aten…dmm");
         assert_eq!(shorten("äöü", 2), "ä…");
         assert_eq!(
-            of(&shorten("名前の長いカーネル", 8)),
+            text_width(&shorten("名前の長いカーネル", 8)),
             8 - 1,
             "a wide character takes two columns or none"
         );

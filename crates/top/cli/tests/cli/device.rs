@@ -126,7 +126,7 @@ fn tables_are_scored_by_the_profile_that_bears_their_name() {
     let (good, out) = (table_of(1.0), folder.path().join("corrections"));
     let out = out.to_string_lossy();
     let text = refused(&["device", "transfer", &good, "-o", &out]);
-    assert!(text.contains("from 3 at least; these tables are of: l4"), "{text}");
+    assert!(text.contains("from tables of at least 3 GPUs; these tables are of: l4"), "{text}");
     let text = refused(&["device", "transfer", &good, "-o", &out, "--without", "voodoo2"]);
     assert!(text.contains("no device profile \"voodoo2\""), "{text}");
     let tables = ["NVIDIA L4", "Tesla T4", "Tesla P4"].map(|gpu| {

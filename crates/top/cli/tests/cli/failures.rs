@@ -89,7 +89,7 @@ fn device_profiles_of_another_kind() {
     write(&header.replacen("version = ", "version = 999", 1), &models);
     uses(place, "version 999");
     write(&header.replacen("multiprocessors = ", "multiprocessors = 1", 1), &models);
-    uses(place, "or that was edited");
+    uses(place, "or that file was edited");
     write(&format!("colour = \"red\"\n{header}"), &models);
     uses(place, "colour");
     std::fs::remove_file(folder.path().join("models.bin.zst")).expect("removed");

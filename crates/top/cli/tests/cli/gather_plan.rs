@@ -48,7 +48,7 @@ fn indices_of_a_file_are_counted() {
     let distinct = json(&args)["distinct"].as_f64().expect("a number");
     assert!((distinct - 10.0).abs() < 0.1, "{distinct}");
     let args = ["gather-plan", "--rows", "5", "--dim", "64", "--lookups", "1000", "--indices", &path];
-    steptime(&args).assert().failure().stderr(contains("line 6: index 5 is no row"));
+    steptime(&args).assert().failure().stderr(contains("line 6: index 5 is not a row"));
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn collectives_are_priced_and_compared_with_a_sweep() {
     let rows = answer["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2);
     assert!(ms(&rows[0]["time_us"]) > 200.0 && ms(&rows[1]["time_us"]) > ms(&rows[0]["time_us"]), "{rows:?}");
-    assert!(failure(&["collectives", "--device", "abacus"]).contains("known are a100"));
+    assert!(failure(&["collectives", "--device", "abacus"]).contains("known GPUs: a100"));
     steptime(&["collectives", "--device", "h200", "--op", "dance"]).assert().code(2);
     steptime(&["collectives", "--device", "h200", "--bytes", "-3"]).assert().code(2);
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::traced::Traced;
+use crate::traced::ChromeTrace;
 use crate::{json, text};
 
 const SHAPE: [u32; 4] = [16, 16, 64, 1024];
@@ -10,7 +10,7 @@ const SHAPE: [u32; 4] = [16, 16, 64, 1024];
 /// Copies of 64 MB that take `us` on an H100. They have shapes, and no strides.
 fn recorded(kernel: &str, us: f64) -> tempfile::NamedTempFile {
     let inputs = json!({"Input Dims": [SHAPE, SHAPE, []], "Input type": ["float", "float", "Scalar"]});
-    Traced { gpu: "NVIDIA H100 80GB HBM3", op: "aten::copy_", inputs, kernel, us: [us, 300.0] }.file()
+    ChromeTrace { gpu: "NVIDIA H100 80GB HBM3", op: "aten::copy_", inputs, kernel, us: [us, 300.0] }.file()
 }
 
 fn predicted(kernel: &str, us: f64, device: &str) -> Value {

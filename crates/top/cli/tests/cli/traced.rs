@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 /// Contents of the trace.
-pub struct Traced<'a> {
+pub struct ChromeTrace<'a> {
     /// Name of the GPU, as reported by the driver.
     pub gpu: &'a str,
     /// Name of the op.
@@ -18,10 +18,10 @@ pub struct Traced<'a> {
     pub us: [f64; 2],
 }
 
-impl Traced<'_> {
+impl ChromeTrace<'_> {
     /// The trace in a file, which is gone when this is dropped.
     pub fn file(&self) -> tempfile::NamedTempFile {
-        let Traced { gpu, op, inputs, kernel, us: [us, apart] } = self;
+        let ChromeTrace { gpu, op, inputs, kernel, us: [us, apart] } = self;
         let mut events = Vec::new();
         for step in 0..10 {
             let at = 1000.0 * f64::from(step) + 1000.0;

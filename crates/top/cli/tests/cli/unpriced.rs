@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::traced::Traced;
+use crate::traced::ChromeTrace;
 use crate::{json, stdout, text, words};
 
 /// Kernels of 40 µs without shapes, recorded on a GPU of this name.
 fn recorded_on(gpu: &str) -> tempfile::NamedTempFile {
-    Traced { gpu, op: "my::op", inputs: json!({}), kernel: "elementwise_kernel", us: [40.0, 100.0] }.file()
+    ChromeTrace { gpu, op: "my::op", inputs: json!({}), kernel: "elementwise_kernel", us: [40.0, 100.0] }
+        .file()
 }
 
 fn predicted(device: &str) -> Value {

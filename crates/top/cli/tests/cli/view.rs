@@ -84,15 +84,15 @@ fn a_port_and_a_file_exclude_each_other() {
 }
 
 /// The program serving a page.
-struct Served {
+struct ServerProcess {
     child: Child,
     host: String,
     path: String,
 }
 
-impl Served {
+impl ServerProcess {
     /// Serves the page of an input.
-    fn new(args: &[&str]) -> Served {
+    fn new(args: &[&str]) -> ServerProcess {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("steptime"))
             .current_dir(root())
             .args([&["view"], args, &["--port", "0", "--no-open"]].concat())
@@ -105,7 +105,7 @@ impl Served {
         BufReader::new(out).read_line(&mut line).expect("a line");
         let address = line.trim().rsplit_once("http://").expect("an address").1;
         let (host, path) = address.split_once('/').expect("a path");
-        Served { child, host: host.to_owned(), path: path.to_owned() }
+        ServerProcess { child, host: host.to_owned(), path: path.to_owned() }
     }
 
     /// The reply to a request that begins with `begin`: its status, and its body.
@@ -132,7 +132,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.child.kill().expect("it ends");
         self.child.wait().expect("it ended");
@@ -161,7 +161,7 @@ fn written(args: &[&str]) -> String {
 
 #[test]
 fn a_served_page_answers_changes() {
-    let served = Served::new(&[EXAMPLE]);
+    let served = ServerProcess::new(&[EXAMPLE]);
     let page = served.page();
     assert!(page.contains("data-mode=\"served\"") && page.contains("id=\"devices\""), "{page:.200}");
     let (status, changed) = served.post("whatif", r#"{"batch": 8192, "cuda-graph": true}"#);
@@ -178,7 +178,7 @@ fn a_gpu_that_is_chosen_is_the_one_of_the_command_line() {
     let (recorded, t4) = (written(&[EXAMPLE]), written(&[EXAMPLE, "--device", "t4"]));
     assert_ne!(recorded, t4);
     for begin in [&[EXAMPLE][..], &[EXAMPLE, "--device", "T4"], &[EXAMPLE, "--device", "a100"]] {
-        let served = Served::new(begin);
+        let served = ServerProcess::new(begin);
         // Predicted once, then kept.
         for _ in 0..2 {
             assert!(
@@ -200,7 +200,7 @@ fn a_gpu_that_is_chosen_is_the_one_of_the_command_line() {
 
 #[test]
 fn a_change_is_of_the_gpu_that_is_chosen() {
-    let served = Served::new(&[EXAMPLE]);
+    let served = ServerProcess::new(&[EXAMPLE]);
     let step = |reply: &(String, String)| {
         let (_, rest) = reply.1.split_once("\"after\":{\"step_ms\":").expect("a step");
         rest.split_once(',').expect("its end").0.parse::<f64>().expect("a number")
@@ -218,7 +218,7 @@ fn a_change_is_of_the_gpu_that_is_chosen() {
 
 #[test]
 fn what_is_no_gpu_to_choose_is_refused_in_words() {
-    let served = Served::new(&["examples/dlrm_default_2048/et.json.gz", "--device", "profiles/t4"]);
+    let served = ServerProcess::new(&["examples/dlrm_default_2048/et.json.gz", "--device", "profiles/t4"]);
     for (request, words) in [
         (r#"{"device": "voodoo2"}"#, "no GPU \"voodoo2\" to choose: there are profiles/t4, h200, h100,"),
         // Only the folder named on the command line is read, and no other.
@@ -241,7 +241,7 @@ fn what_is_no_gpu_to_choose_is_refused_in_words() {
 /// Concurrent requests get the same answers.
 #[test]
 fn several_may_choose_at_once() {
-    let served = Served::new(&[EXAMPLE]);
+    let served = ServerProcess::new(&[EXAMPLE]);
     let names = ["l4", "t4", "l4", "t4", "v100", "l4"];
     let found: Vec<_> = std::thread::scope(|scope| {
         let ask = |name: &'static str| {

@@ -71,7 +71,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, nest: &Nest, device: &Devic
         let carrier = nest.outwards(innermost).find(|op| of_ops.contains_key(&(*op as u32)));
         with_kernel.extend(carrier.map(|op| op as u32));
         let host = carrier.and_then(|op| of_ops.get(&(op as u32)).copied());
-        rows.push(of_kernel(trace, device, at as usize, own.or(host), host));
+        rows.push(kernel_row(trace, device, at as usize, own.or(host), host));
     }
     with_kernel.sort_unstable();
     for (&op, collective) in &of_ops {
@@ -87,7 +87,7 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, nest: &Nest, device: &Devic
 }
 
 /// Returns the row of a collective with a kernel. Facts missing on the kernel come from the op around its launch.
-fn of_kernel(
+fn kernel_row(
     trace: &Trace,
     device: &Device,
     at: usize,

@@ -5,7 +5,7 @@ use steptime_graph::{Launch, kernel_launches, launching_calls};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 use super::nest::Nest;
-use super::running::Running;
+use super::running::BusyIntervals;
 use super::windows::Windows;
 
 const NONE: u32 = u32::MAX;
@@ -25,15 +25,15 @@ pub(super) struct Device {
     /// Numbers of their steps.
     pub steps: Vec<Option<u32>>,
     /// Activities of each step, by its place.
-    pub launched: Vec<Launched>,
+    pub launched: Vec<StepLaunches>,
     /// Busy intervals of each device.
-    pub running: Vec<Running>,
+    pub running: Vec<BusyIntervals>,
     places: Vec<u32>,
 }
 
 /// Activities that a step launched, on any device.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Launched {
+pub(super) struct StepLaunches {
     /// Active time, with concurrent activities counted once; summed over devices.
     pub active: Nanos,
     /// End of the last activity.
@@ -47,7 +47,7 @@ pub(super) struct Launched {
 /// Largest share of launches without a device record at which device times count as known.
 const MOST_UNRECORDED: f64 = 0.05;
 
-impl Launched {
+impl StepLaunches {
     /// Whether all launches, or nearly all, have a device record.
     pub(super) fn is_recorded(&self) -> bool {
         self.unrecorded as f64 <= MOST_UNRECORDED * (self.kernels + self.unrecorded) as f64
@@ -55,7 +55,7 @@ impl Launched {
 }
 
 impl Device {
-    pub(super) fn of(trace: &Trace, windows: &Windows, nest: &Nest) -> Device {
+    pub(super) fn build(trace: &Trace, windows: &Windows, nest: &Nest) -> Device {
         let activities = &trace.activities;
         let calls = launching_calls(trace);
         let exchanges: Vec<bool> = trace.names.iter().map(|(_, name)| work(name) == Work::Exchange).collect();
@@ -78,7 +78,7 @@ impl Device {
             collective: activities.kind.iter().zip(&activities.name).map(is_collective).collect(),
             idle: vec![Nanos::ZERO; activities.len()],
             steps: places.iter().map(|&place| windows.number(known(place))).collect(),
-            launched: vec![Launched::default(); windows.all().len()],
+            launched: vec![StepLaunches::default(); windows.all().len()],
             running: Vec::new(),
             places,
         };
@@ -95,7 +95,7 @@ impl Device {
     pub(super) fn is_recorded(&self, from: Option<usize>, to: usize) -> bool {
         let Some(last) = self.place(to) else { return true };
         let first = from.and_then(|from| self.place(from)).unwrap_or(last).min(last);
-        self.launched[first as usize..=last as usize].iter().all(Launched::is_recorded)
+        self.launched[first as usize..=last as usize].iter().all(StepLaunches::is_recorded)
     }
 
     /// Visits each device's activities in the order of time.
@@ -104,7 +104,7 @@ impl Device {
         let order = std::mem::take(&mut self.order);
         for of_one in order.chunk_by(|&one, &other| device(one) == device(other)) {
             let Some(&first) = of_one.first() else { continue };
-            let mut running = Running::new(device(first));
+            let mut running = BusyIntervals::new(device(first));
             let mut ends: Vec<Option<Nanos>> = vec![None; self.launched.len()];
             for &at in of_one {
                 let at = at as usize;

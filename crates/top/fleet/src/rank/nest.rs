@@ -21,7 +21,7 @@ impl Nest {
     ///
     /// # Errors
     /// If ops nest deeper than the supported depth: each collective visits all ops around its launch.
-    pub(super) fn of(trace: &Trace) -> Result<Nest, Error> {
+    pub(super) fn build(trace: &Trace) -> Result<Nest, Error> {
         let (ops, calls) = (&trace.ops, &trace.calls);
         let is_step: Vec<bool> =
             trace.names.iter().map(|(_, name)| EventName::parse(name).is_step()).collect();

@@ -3,7 +3,7 @@
 use steptime_trace::Nanos;
 
 /// Busy intervals of one device, in the order of time.
-pub(super) struct Running {
+pub(super) struct BusyIntervals {
     pub device: u32,
     /// All activities.
     pub all: Intervals,
@@ -13,9 +13,9 @@ pub(super) struct Running {
     pub comm: Intervals,
 }
 
-impl Running {
-    pub(super) fn new(device: u32) -> Running {
-        Running {
+impl BusyIntervals {
+    pub(super) fn new(device: u32) -> BusyIntervals {
+        BusyIntervals {
             device,
             all: Intervals::default(),
             compute: Intervals::default(),

@@ -16,7 +16,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// Finds the times by the host's marks; if the host runs ahead, from the device's end of one step to its end of the next.
-    pub(super) fn of(windows: &Windows, device: &Device) -> Spans {
+    pub(super) fn find(windows: &Windows, device: &Device) -> Spans {
         let windows = windows.all();
         let starts: Vec<Nanos> = windows.iter().map(|window| window.start).collect();
         let ends: Vec<Option<Nanos>> = device.launched.iter().map(|launched| launched.end).collect();

@@ -20,7 +20,7 @@ pub(crate) struct StepRow {
     /// Duration, by its clock.
     pub dur: Nanos,
     /// Device times in it; `None` if not known.
-    pub busy: Option<Busy>,
+    pub busy: Option<BusyTimes>,
     /// Number of ops and annotations.
     pub ops: u64,
     /// Number of calls into the runtime and the driver.
@@ -37,7 +37,7 @@ pub(crate) struct StepRow {
 
 /// Device times in a step, summed over devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Busy {
+pub(crate) struct BusyTimes {
     /// Time in which they run anything.
     pub active: Nanos,
     /// Time in which they run nothing.
@@ -51,7 +51,7 @@ pub(crate) struct Busy {
 }
 
 pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<StepRow> {
-    let spans = Spans::of(windows, device);
+    let spans = Spans::find(windows, device);
     let repairs = trace.notes.repairs();
     let each = windows.all().iter().zip(&spans.all).map(|(window, &(begin, end))| StepRow {
         step: window.number,
@@ -93,11 +93,11 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<Ste
 }
 
 /// Returns the device times from a beginning to an end; `None` if nothing was recorded in it.
-fn busy(device: &Device, (begin, end): (Nanos, Nanos)) -> Option<Busy> {
+fn busy(device: &Device, (begin, end): (Nanos, Nanos)) -> Option<BusyTimes> {
     if !device.running.iter().any(|running| running.all.meet(begin, end)) {
         return None;
     }
-    let mut sum = Busy::default();
+    let mut sum = BusyTimes::default();
     for running in &device.running {
         let [active, compute, comm] =
             [&running.all, &running.compute, &running.comm].map(|intervals| intervals.within(begin, end));

@@ -10,7 +10,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn of(trace: &Trace) -> Windows {
+    pub(super) fn find(trace: &Trace) -> Windows {
         let (windows, source) = step_windows(trace).unwrap_or((Vec::new(), StepSource::Whole));
         let found = match source {
             StepSource::Marked => "marked",

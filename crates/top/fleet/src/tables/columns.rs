@@ -21,7 +21,7 @@ pub(super) struct Columns<'a, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
-    pub(super) fn of(rows: &'a [R], trace: &'a Trace) -> Columns<'a, R> {
+    pub(super) fn new(rows: &'a [R], trace: &'a Trace) -> Columns<'a, R> {
         Columns { rows, trace, made: Vec::new() }
     }
 

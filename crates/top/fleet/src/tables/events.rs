@@ -7,7 +7,7 @@ use crate::rank::{CollectiveRow, GapRow, StepRow};
 
 /// Returns the columns of `steps`.
 pub(super) fn steps<'a>(rows: &'a [StepRow], trace: &'a Trace) -> Columns<'a, StepRow> {
-    Columns::of(rows, trace)
+    Columns::new(rows, trace)
         .maybe_number("step", |row| Some(row.step))
         .word("found", |row| row.found)
         .word("clock", |row| row.clock)
@@ -28,7 +28,7 @@ pub(super) fn steps<'a>(rows: &'a [StepRow], trace: &'a Trace) -> Columns<'a, St
 
 /// Returns the columns of `collectives`.
 pub(super) fn collectives<'a>(rows: &'a [CollectiveRow], trace: &'a Trace) -> Columns<'a, CollectiveRow> {
-    Columns::of(rows, trace)
+    Columns::new(rows, trace)
         .maybe_number("step", |row| row.step)
         .maybe_name("op", |row| row.op)
         .maybe_name("kernel", |row| row.kernel)
@@ -52,7 +52,7 @@ pub(super) fn collectives<'a>(rows: &'a [CollectiveRow], trace: &'a Trace) -> Co
 
 /// Returns the columns of `gaps`.
 pub(super) fn gaps<'a>(rows: &'a [GapRow], trace: &'a Trace) -> Columns<'a, GapRow> {
-    Columns::of(rows, trace)
+    Columns::new(rows, trace)
         .maybe_number("step", |row| row.step)
         .maybe_number("device", |row| Some(row.stream.device))
         .maybe_integer("stream", |row| Some(row.stream.stream))

@@ -7,7 +7,7 @@ use crate::rank::{KernelRow, OpRow};
 
 /// Returns the columns of `ops`.
 pub(super) fn ops<'a>(rows: &'a [OpRow], trace: &'a Trace) -> Columns<'a, OpRow> {
-    Columns::of(rows, trace)
+    Columns::new(rows, trace)
         .maybe_number("step", |row| row.step)
         .name("name", |row| row.name)
         .word("kind", |row| match row.kind {
@@ -22,7 +22,7 @@ pub(super) fn ops<'a>(rows: &'a [OpRow], trace: &'a Trace) -> Columns<'a, OpRow>
 
 /// Returns the columns of `kernels`.
 pub(super) fn kernels<'a>(rows: &'a [KernelRow], trace: &'a Trace) -> Columns<'a, KernelRow> {
-    Columns::of(rows, trace)
+    Columns::new(rows, trace)
         .maybe_number("step", |row| row.step)
         .name("name", |row| row.name)
         .word("kind", |row| match row.kind {

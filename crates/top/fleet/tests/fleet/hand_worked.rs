@@ -39,8 +39,8 @@ impl Trace {
     fn tables(self) -> [RecordBatch; 5] {
         let json = format!(r#"{{"baseTimeNanoseconds": 1000000, "traceEvents": [{}]}}"#, self.0);
         let trace = read_kineto(json.as_bytes()).expect("a trace");
-        let rank = Rank::of(&trace).expect("ops that nest as they do");
-        Table::ALL.map(|table| table.of(&rank).expect("a table"))
+        let rank = Rank::from_trace(&trace).expect("ops that nest as they do");
+        Table::ALL.map(|table| table.record_batch(&rank).expect("a table"))
     }
 
     fn alone(self, name: &str, stream: u32, times: (f64, f64), id: u32) -> Trace {

@@ -6,16 +6,16 @@ mod says;
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::doubts::{DoubtSaid, Said};
+use super::doubts::{Caveats, DoubtEntry};
 use super::shared::{PeakMemory, SCHEMA, ms, samples_per_s};
 use crate::asked::HostSlowerThan;
-use crate::choose::{GpuChoice, GpuPoints, Largest, OperatingPoint, Prices, Ratio, Remedy};
+use crate::choose::{GpuChoice, GpuPoints, LargestBatch, OperatingPoint, Prices, Ratio, Remedy};
 use crate::predict::INTERVAL_LEVEL;
 use crate::step::Step;
 
 /// A step on several GPUs, best first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Chosen {
+pub struct ChooseReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `choose`.
@@ -41,9 +41,9 @@ pub struct Chosen {
     /// Conclusions, in sentences.
     pub says: Vec<String>,
     /// The GPUs, best first.
-    pub gpus: Vec<GpuChosen>,
+    pub gpus: Vec<GpuReport>,
     /// Assumptions and doubts, worst first. A doubt of one kind on several GPUs appears once.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Title of the step. Not in the JSON.
     #[serde(skip)]
     pub title: String,
@@ -51,7 +51,7 @@ pub struct Chosen {
 
 /// A step on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GpuChosen {
+pub struct GpuReport {
     /// The GPU, as given.
     pub name: String,
     /// The device's own name.
@@ -61,21 +61,21 @@ pub struct GpuChosen {
     /// Its price per GPU-hour, where one is given.
     pub price: Option<f64>,
     /// Prediction at the recorded batch.
-    pub recorded: PointSaid,
+    pub recorded: PointEntry,
     /// Prediction at the largest batch that fits with a tenth of the memory left free; `None` where unknown.
-    pub largest: Option<PointSaid>,
+    pub largest: Option<PointEntry>,
     /// Reason why `largest` is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_unknown: Option<String>,
     /// Changes that were tried to make the recorded batch fit.
-    pub remedies: Vec<RemedySaid>,
+    pub remedies: Vec<RemedyEntry>,
     /// Assumptions of and doubts about this GPU's prediction, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
 }
 
 /// A step at one batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PointSaid {
+pub struct PointEntry {
     /// Samples of the step, where known.
     pub batch: Option<u64>,
     /// Time from one step to the next, milliseconds.
@@ -101,15 +101,15 @@ pub struct PointSaid {
     /// Cost of 10^9 samples, where a price is given.
     pub cost: Option<f64>,
     /// Samples per second relative to the first GPU at the same kind of batch; `None` where either is unknown.
-    pub of_first: Option<RatioSaid>,
+    pub of_first: Option<RatioEntry>,
     /// Cost relative to the first GPU, where both have a price.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_of_first: Option<RatioSaid>,
+    pub cost_of_first: Option<RatioEntry>,
 }
 
 /// A ratio of two GPUs. Errors that both share cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct RatioSaid {
+pub struct RatioEntry {
     /// The ratio.
     pub times: f64,
     /// Its interval at the answer's level.
@@ -120,7 +120,7 @@ pub struct RatioSaid {
 
 /// A change that was tried to make a step fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RemedySaid {
+pub struct RemedyEntry {
     /// Its name: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
     pub name: &'static str,
     /// Its command-line options: of `predict` where it needs several GPUs, else of `whatif`.
@@ -146,15 +146,15 @@ pub struct RemedySaid {
 impl GpuChoice {
     /// Makes the answer. `step` is the step that was compared.
     #[must_use]
-    pub fn answer(&self, step: &Step, prices: &Prices) -> Chosen {
+    pub fn answer(&self, step: &Step, prices: &Prices) -> ChooseReport {
         let by_cost = !prices.is_empty();
         let mut order: Vec<&GpuPoints> = self.gpus.iter().collect();
         order.sort_by(|a, b| place(a, prices).total_cmp(&place(b, prices)));
         let first = order.first().copied();
-        let gpus: Vec<GpuChosen> =
+        let gpus: Vec<GpuReport> =
             order.iter().filter_map(|gpu| Some(chosen(gpu, first?, step, prices))).collect();
         let asked = self.gpus.first().map(|gpu| &gpu.prediction.asked);
-        Chosen {
+        ChooseReport {
             schema: SCHEMA,
             command: "choose",
             input: step.input.display().to_string(),
@@ -178,15 +178,15 @@ fn place(gpu: &GpuPoints, prices: &Prices) -> f64 {
     let Some(best) = gpu.best().filter(|best| best.is_known()) else { return f64::MAX };
     // Where samples are unknown, all steps have the same number.
     let each = best.rate().map_or(best.step.0 as f64 / 1e9, f64::recip);
-    match prices.of(&gpu.name) {
+    match prices.per_hour(&gpu.name) {
         Some(price) => each * price,
         None if prices.is_empty() => each,
         None => f64::MAX / 2.0,
     }
 }
 
-fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> GpuChosen {
-    let price = prices.of(&gpu.name);
+fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> GpuReport {
+    let price = prices.per_hour(&gpu.name);
     let of_first = |own: &OperatingPoint, of: fn(&GpuPoints) -> Option<&OperatingPoint>| {
         let ratio = of(first).and_then(|first| own.ratio_to(first));
         // A GPU's ratio to itself is known exactly.
@@ -194,23 +194,24 @@ fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> G
             |ratio| if std::ptr::eq(gpu, first) { Ratio { times: 1.0, interval: [1.0; 2] } } else { ratio },
         )
     };
-    let said = |point: &OperatingPoint, ratio: Option<Ratio>| PointSaid {
-        cost_of_first: ratio.zip(price).zip(prices.of(&first.name)).map(|((ratio, own), first)| {
+    let said = |point: &OperatingPoint, ratio: Option<Ratio>| PointEntry {
+        cost_of_first: ratio.zip(price).zip(prices.per_hour(&first.name)).map(|((ratio, own), first)| {
             let times = |rate: f64| own / first / rate;
             let [low, high] = ratio.interval;
-            RatioSaid { times: times(ratio.times), interval: [times(high), times(low)], sure: false }.judged()
+            RatioEntry { times: times(ratio.times), interval: [times(high), times(low)], sure: false }
+                .judged()
         }),
-        ..PointSaid::of(point, ratio, price)
+        ..PointEntry::new(point, ratio, price)
     };
     let recorded = said(&gpu.recorded, of_first(&gpu.recorded, |gpu| Some(&gpu.recorded)));
     let (largest, largest_unknown) = match &gpu.largest {
-        Ok(Largest::At(point)) => (Some(said(point, of_first(point, largest_of))), None),
-        Ok(Largest::Nothing { needs }) => {
+        Ok(LargestBatch::At(point)) => (Some(said(point, of_first(point, largest_of))), None),
+        Ok(LargestBatch::Nothing { needs }) => {
             (None, Some(format!("not even one sample fits: it needs {:.1} GB", *needs as f64 / 1e9)))
         }
         Err(reason) => (None, Some(reason.clone())),
     };
-    GpuChosen {
+    GpuReport {
         name: gpu.name.clone(),
         device: gpu.spec.name.clone(),
         memory_mb: gpu.spec.memory.bytes as f64 / 1e6,
@@ -218,14 +219,14 @@ fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> G
         recorded,
         largest,
         largest_unknown,
-        remedies: gpu.remedies.iter().map(|remedy| RemedySaid::new(remedy, price)).collect(),
-        doubts: Said::of_prediction(&gpu.prediction, step).doubts,
+        remedies: gpu.remedies.iter().map(|remedy| RemedyEntry::new(remedy, price)).collect(),
+        doubts: Caveats::from_prediction(&gpu.prediction, step).doubts,
     }
 }
 
 fn largest_of(gpu: &GpuPoints) -> Option<&OperatingPoint> {
     match &gpu.largest {
-        Ok(Largest::At(point)) => Some(point),
+        Ok(LargestBatch::At(point)) => Some(point),
         _ => None,
     }
 }
@@ -236,10 +237,10 @@ fn cost(price: Option<f64>, gpus: u32, rate: Option<f64>) -> Option<f64> {
     Some(price? * f64::from(gpus) * 1e9 / rate / 3600.0)
 }
 
-impl PointSaid {
-    fn of(point: &OperatingPoint, ratio: Option<Ratio>, price: Option<f64>) -> PointSaid {
+impl PointEntry {
+    fn new(point: &OperatingPoint, ratio: Option<Ratio>, price: Option<f64>) -> PointEntry {
         let rate = samples_per_s(point.samples, point.step);
-        PointSaid {
+        PointEntry {
             batch: point.samples,
             step_ms: ms(point.step),
             interval_ms: point.interval.map(ms),
@@ -252,7 +253,7 @@ impl PointSaid {
             saved_by_host: point.saved_by_host,
             host_bound: point.is_host_bound(),
             cost: cost(price, 1, rate),
-            of_first: ratio.map(|ratio| RatioSaid {
+            of_first: ratio.map(|ratio| RatioEntry {
                 times: ratio.times,
                 interval: ratio.interval,
                 sure: ratio.is_sure(),
@@ -262,20 +263,20 @@ impl PointSaid {
     }
 }
 
-impl RatioSaid {
+impl RatioEntry {
     /// Sets whether the ratio is sure.
-    fn judged(self) -> RatioSaid {
-        RatioSaid { sure: Ratio { times: self.times, interval: self.interval }.is_sure(), ..self }
+    fn judged(self) -> RatioEntry {
+        RatioEntry { sure: Ratio { times: self.times, interval: self.interval }.is_sure(), ..self }
     }
 }
 
-impl RemedySaid {
+impl RemedyEntry {
     /// Describes a change that was tried on a GPU of the given price.
-    pub(super) fn new(remedy: &Remedy, price: Option<f64>) -> RemedySaid {
+    pub(super) fn new(remedy: &Remedy, price: Option<f64>) -> RemedyEntry {
         let fit = remedy.outcome.as_ref().ok();
         let rate = fit.and_then(|fit| samples_per_s(fit.samples, fit.step));
         let time = |time: Nanos| ms(time);
-        RemedySaid {
+        RemedyEntry {
             name: remedy.name,
             options: remedy.options.clone(),
             gpus: remedy.gpus,

@@ -7,7 +7,7 @@ use steptime_graph::{ActivityId, MarkId, Role, StepGraph, StepId};
 use steptime_sim::Timeline;
 use steptime_trace::Nanos;
 
-use crate::job::{JobPrediction, Ranks};
+use crate::job::{JobPrediction, RankSet};
 
 /// Streams are drawn below all host threads.
 const FIRST_STREAM: usize = 1000;
@@ -23,11 +23,11 @@ struct Event<'a> {
     ts: f64,
     dur: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<Within<'a>>,
+    args: Option<EventArguments<'a>>,
 }
 
 #[derive(Serialize)]
-struct Within<'a> {
+struct EventArguments<'a> {
     op: &'a str,
     phase: &'static str,
 }
@@ -96,7 +96,7 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
 ///
 /// # Errors
 /// Fails where the trace cannot be written.
-pub fn write_job(out: &mut dyn Write, ranks: &Ranks, predicted: &JobPrediction) -> io::Result<()> {
+pub fn write_job(out: &mut dyn Write, ranks: &RankSet, predicted: &JobPrediction) -> io::Result<()> {
     let world = &predicted.world;
     let numbers = ranks.crew().numbers;
     let zero = world.offsets.iter().copied().min().unwrap_or(Nanos::ZERO);
@@ -171,7 +171,7 @@ fn process(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) ->
     }
     for (index, activity) in graph.activities.iter_enumerated() {
         if let Some((from, to)) = (process.activity)(index) {
-            let within = graph.calls[activity.call].op.map(|op| Within {
+            let within = graph.calls[activity.call].op.map(|op| EventArguments {
                 op: graph.op_name(graph.top_level(op)),
                 phase: graph.ops[op].phase.name(),
             });

@@ -18,7 +18,7 @@ const LAUNCH_HIDES: f64 = 0.1;
 
 /// Collectives priced for GPUs of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CollectivesPriced {
+pub struct CollectivesReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `collectives`.
@@ -38,7 +38,7 @@ pub struct CollectivesPriced {
     /// The level of intervals.
     pub interval_level: f64,
     /// One row per collective.
-    pub rows: Vec<CollectivePriced>,
+    pub rows: Vec<PricedCollective>,
     /// Errors against a sweep, where one is given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<SweepScore>,
@@ -46,7 +46,7 @@ pub struct CollectivesPriced {
 
 /// One collective.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CollectivePriced {
+pub struct PricedCollective {
     /// `all_reduce`, `all_to_all`, ...
     pub op: &'static str,
     /// Number of ranks.
@@ -84,7 +84,7 @@ pub struct SweepScore {
 
 /// A measured collective.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Swept {
+pub struct MeasuredCollective {
     /// The measured call.
     pub call: CollectiveCall,
     /// Measured time, microseconds.
@@ -93,11 +93,11 @@ pub struct Swept {
     pub kernel: bool,
 }
 
-impl CollectivesPriced {
+impl CollectivesReport {
     /// Prices collectives.
     #[must_use]
-    pub fn of(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesPriced {
-        CollectivesPriced {
+    pub fn price(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesReport {
+        CollectivesReport {
             schema: SCHEMA,
             command: "collectives",
             device: topology.name.clone(),
@@ -107,16 +107,16 @@ impl CollectivesPriced {
             gpus_per_node: topology.gpus,
             borrowed: topology.borrowed,
             interval_level: INTERVAL_LEVEL,
-            rows: calls.iter().map(|call| CollectivePriced::of(topology, call)).collect(),
+            rows: calls.iter().map(|call| PricedCollective::price(topology, call)).collect(),
             against: Vec::new(),
         }
     }
 
     /// Prices the collectives of a sweep and compares them with the measured times.
     #[must_use]
-    pub fn against(topology: &Topology, swept: &[Swept]) -> CollectivesPriced {
+    pub fn against(topology: &Topology, swept: &[MeasuredCollective]) -> CollectivesReport {
         let calls: Vec<CollectiveCall> = swept.iter().map(|row| row.call).collect();
-        let mut answer = CollectivesPriced::of(topology, &calls);
+        let mut answer = CollectivesReport::price(topology, &calls);
         let mut kinds: Vec<CollectiveKind> = calls.iter().map(|call| call.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -138,7 +138,7 @@ impl CollectivesPriced {
                 (low..=high).contains(&swept[**at].us)
             };
             let inside = of_kind.iter().filter(inside).count() as f64 / of_kind.len().max(1) as f64;
-            let errors = Errors::new(&Score::of(errors));
+            let errors = Errors::new(&Score::from_errors(errors));
             answer.against.push(SweepScore {
                 op: kind.name(),
                 rows: of_kind.len(),
@@ -151,11 +151,11 @@ impl CollectivesPriced {
     }
 }
 
-impl CollectivePriced {
-    fn of(topology: &Topology, call: &CollectiveCall) -> CollectivePriced {
+impl PricedCollective {
+    fn price(topology: &Topology, call: &CollectiveCall) -> PricedCollective {
         let price = topology.price(call);
         let time_us = price.time.as_micros();
-        CollectivePriced {
+        PricedCollective {
             op: call.kind.name(),
             ranks: call.ranks,
             bytes: call.bytes.0,
@@ -169,7 +169,7 @@ impl CollectivePriced {
 }
 
 /// Launch time in sweeps timed from event to event: the median of what small collectives take beyond their curve.
-fn launch_us(of_kind: &[usize], swept: &[Swept], rows: &[CollectivePriced]) -> f64 {
+fn launch_us(of_kind: &[usize], swept: &[MeasuredCollective], rows: &[PricedCollective]) -> f64 {
     let small = of_kind.iter().filter(|&&at| !swept[at].kernel && swept[at].call.bytes <= Bytes(SMALL));
     let mut more: Vec<f64> = small.map(|&at| swept[at].us - rows[at].time_us).collect();
     more.sort_by(f64::total_cmp);

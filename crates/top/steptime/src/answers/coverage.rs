@@ -60,12 +60,12 @@ pub struct GraphCoverage {
     pub hand_offs: usize,
     /// Sources of the host gaps' times, where gaps were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub priced: Option<GapsPriced>,
+    pub priced: Option<GapPrices>,
 }
 
 /// Number of host gaps by source of their price.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GapsPriced {
+pub struct GapPrices {
     /// Priced from the recording itself.
     pub own: usize,
     /// Priced from a profile.
@@ -106,14 +106,14 @@ impl GraphCoverage {
             waits_inferred: coverage.waits_inferred,
             waits_refuted: coverage.waits_refuted,
             hand_offs: coverage.hand_offs,
-            priced: found.map(GapsPriced::new),
+            priced: found.map(GapPrices::new),
         }
     }
 }
 
-impl GapsPriced {
-    fn new(found: &GapSources) -> GapsPriced {
-        GapsPriced {
+impl GapPrices {
+    fn new(found: &GapSources) -> GapPrices {
+        GapPrices {
             own: found.own,
             profile: found.profile.iter().sum(),
             profile_by_level: LEVEL_NAMES.into_iter().zip(found.profile).collect(),

@@ -12,7 +12,7 @@ use crate::device::tables::TableScore;
 
 /// A profile in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceListed {
+pub struct DeviceEntry {
     /// Name to select it by.
     pub name: String,
     /// The device's own name.
@@ -35,7 +35,7 @@ pub struct DeviceListed {
 
 /// Full contents of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceShown {
+pub struct DeviceReport {
     /// Name to select it by.
     pub name: String,
     /// Its specification.
@@ -45,18 +45,18 @@ pub struct DeviceShown {
     /// Half-width of the 90 % interval where nothing was fitted, of the logarithm of time.
     pub unfitted: f64,
     /// Fitted families.
-    pub families: Vec<FamilyShown>,
+    pub families: Vec<FamilyEntry>,
     /// Name of the profile whose models are transferred to it.
     pub models_of: Option<String>,
     /// Widening of the intervals of transferred models, of the logarithm of time.
     pub wider: Option<f64>,
     /// Corrections of transferred models, by kind.
-    pub corrected: Vec<CorrectedShown>,
+    pub corrected: Vec<CorrectionEntry>,
 }
 
 /// Correction of estimates for one kind of calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CorrectedShown {
+pub struct CorrectionEntry {
     /// The family.
     pub family: String,
     /// The kind.
@@ -73,12 +73,12 @@ pub struct CorrectedShown {
     pub taken: f64,
 }
 
-impl CorrectedShown {
+impl CorrectionEntry {
     /// Lists the corrections made by the stages of families.
-    pub fn all(families: &[FamilyHeader], by: &'static str) -> impl Iterator<Item = CorrectedShown> {
+    pub fn all(families: &[FamilyHeader], by: &'static str) -> impl Iterator<Item = CorrectionEntry> {
         families.iter().flat_map(move |family| {
             let kinds = family.stages.iter().flat_map(|stage| &stage.kinds);
-            kinds.map(move |(kind, score)| CorrectedShown {
+            kinds.map(move |(kind, score)| CorrectionEntry {
                 family: family.name.clone(),
                 kind: kind.clone(),
                 by,
@@ -101,7 +101,7 @@ fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
 
 /// Fitted models of a family.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FamilyShown {
+pub struct FamilyEntry {
     /// The family.
     pub family: String,
     /// Rows of the sweep.
@@ -132,7 +132,7 @@ pub struct FamilyShown {
 
 /// Errors of predictions for a table's rows, of one GPU and one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TableScored {
+pub struct TableScoreEntry {
     /// The GPU, as the table names it.
     pub device: String,
     /// The kind.
@@ -155,11 +155,11 @@ pub struct TableScored {
     pub roofline: f64,
 }
 
-impl TableScored {
+impl TableScoreEntry {
     /// Makes a row from a score.
     #[must_use]
-    pub fn new(score: &TableScore) -> TableScored {
-        TableScored {
+    pub fn new(score: &TableScore) -> TableScoreEntry {
+        TableScoreEntry {
             device: score.device.clone(),
             kind: score.group.clone(),
             rows: score.rows,
@@ -174,12 +174,12 @@ impl TableScored {
     }
 }
 
-impl DeviceListed {
+impl DeviceEntry {
     /// Lists a profile. `lender` is the profile whose models are transferred to it where it has none of its own.
     #[must_use]
-    pub fn new(name: &str, profile: &DeviceProfile, lender: &str) -> DeviceListed {
+    pub fn new(name: &str, profile: &DeviceProfile, lender: &str) -> DeviceEntry {
         let spec = &profile.spec;
-        DeviceListed {
+        DeviceEntry {
             name: name.to_owned(),
             device: spec.name.clone(),
             architecture: spec.architecture.clone(),
@@ -194,14 +194,14 @@ impl DeviceListed {
     }
 }
 
-impl DeviceShown {
+impl DeviceReport {
     /// Describes a profile.
     #[must_use]
-    pub fn new(profile: &DeviceProfile) -> DeviceShown {
+    pub fn new(profile: &DeviceProfile) -> DeviceReport {
         let family = |family: &FamilyHeader| {
             let score = family.scores.get(&family.model);
             let interval = family.intervals.get(&family.model);
-            FamilyShown {
+            FamilyEntry {
                 family: family.name.clone(),
                 rows: family.rows,
                 cases: family.cases,
@@ -221,7 +221,7 @@ impl DeviceShown {
                     .collect(),
             }
         };
-        DeviceShown {
+        DeviceReport {
             name: profile.name.clone(),
             device: profile.spec.clone(),
             sweep: profile.sweep.clone(),
@@ -244,13 +244,13 @@ fn models_of(profile: &DeviceProfile) -> Option<String> {
 }
 
 /// Corrections of transferred models: from other GPUs, then from this one.
-fn corrected(profile: &DeviceProfile) -> Vec<CorrectedShown> {
+fn corrected(profile: &DeviceProfile) -> Vec<CorrectionEntry> {
     let Some(lent) = &profile.transferred else {
         let own = if profile.onto.is_some() { profile.families() } else { &[] };
-        return CorrectedShown::all(own, "this GPU").collect();
+        return CorrectionEntry::all(own, "this GPU").collect();
     };
-    CorrectedShown::all(&lent.corrections.families, "other GPUs")
-        .chain(CorrectedShown::all(measured(profile), "this GPU"))
+    CorrectionEntry::all(&lent.corrections.families, "other GPUs")
+        .chain(CorrectionEntry::all(measured(profile), "this GPU"))
         .collect()
 }
 

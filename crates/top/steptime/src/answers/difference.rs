@@ -9,7 +9,7 @@ use serde::Serialize;
 use steptime_trace::Nanos;
 
 use self::costs::Cost;
-use super::doubts::{DoubtSaid, Said};
+use super::doubts::{Caveats, DoubtEntry};
 use super::shared::{SCHEMA, ms};
 use super::what_if::{Side, why};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
@@ -23,9 +23,9 @@ pub struct Difference {
     /// `compare`.
     pub command: &'static str,
     /// The first step.
-    pub a: Recorded,
+    pub a: ComparedStep,
     /// The second step.
-    pub b: Recorded,
+    pub b: ComparedStep,
     /// Difference of the second step's time, as a share of the first.
     pub longer: f64,
     /// Causes of the difference, largest first.
@@ -42,7 +42,7 @@ pub struct Difference {
 
 /// One of the two steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct ComparedStep {
     /// The input, as given.
     pub input: String,
     /// The recording: its folder or file.
@@ -53,7 +53,7 @@ pub struct Recorded {
     #[serde(flatten)]
     pub step: Side,
     /// Doubts about it.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Its title. Not in the JSON.
     #[serde(skip)]
     pub title: String,
@@ -90,8 +90,8 @@ pub struct KernelPair {
 impl Difference {
     /// Compares two predictions, each with its step.
     #[must_use]
-    pub fn of(a: (&Step, &Prediction), b: (&Step, &Prediction)) -> Difference {
-        let (first, second) = (costs::of(&a.0.graph, a.1), costs::of(&b.0.graph, b.1));
+    pub fn between(a: (&Step, &Prediction), b: (&Step, &Prediction)) -> Difference {
+        let (first, second) = (costs::collect(&a.0.graph, a.1), costs::collect(&b.0.graph, b.1));
         let pairs = pairs(&first, &second);
         let (annotations, ops) = pairs.into_iter().partition::<Vec<_>, _>(|(annotation, _)| *annotation);
         let sorted = |pairs: Vec<(bool, OpPair)>| {
@@ -102,8 +102,8 @@ impl Difference {
         Difference {
             schema: SCHEMA,
             command: "compare",
-            a: Recorded::new(a.0, a.1),
-            b: Recorded::new(b.0, b.1),
+            a: ComparedStep::new(a.0, a.1),
+            b: ComparedStep::new(b.0, b.1),
             longer: b.1.step.0 as f64 / (a.1.step.0 as f64).max(1.0) - 1.0,
             why: why(a.1, b.1),
             ops: sorted(ops),
@@ -114,15 +114,15 @@ impl Difference {
     }
 }
 
-impl Recorded {
-    fn new(step: &Step, prediction: &Prediction) -> Recorded {
+impl ComparedStep {
+    fn new(step: &Step, prediction: &Prediction) -> ComparedStep {
         let named = prediction.asked.device.as_ref().map(|device| device.name.clone());
-        Recorded {
+        ComparedStep {
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: named.or_else(|| step.graph.device.clone()),
-            step: Side::of(prediction, step.batch()),
-            doubts: Said::of_prediction(prediction, step).doubts,
+            step: Side::new(prediction, step.batch()),
+            doubts: Caveats::from_prediction(prediction, step).doubts,
             title: step.title(),
         }
     }

@@ -5,16 +5,16 @@ mod notes;
 
 use serde::Serialize;
 
-pub(super) use self::assumed::of_host;
-pub(super) use self::notes::of_graph;
-use crate::asked::Asked;
+pub(super) use self::assumed::host_doubt;
+pub(super) use self::notes::graph_notes;
+use crate::asked::QueryEcho;
 use crate::doubt::Doubt;
 use crate::predict::Prediction;
 use crate::step::Step;
 
 /// A reason to trust an answer less.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DoubtSaid {
+pub struct DoubtEntry {
     /// Kind of doubt.
     pub kind: &'static str,
     /// Description in words.
@@ -25,11 +25,11 @@ pub struct DoubtSaid {
     pub factor: Option<f64>,
 }
 
-impl DoubtSaid {
+impl DoubtEntry {
     /// Converts a doubt.
     #[must_use]
-    pub fn new(doubt: &Doubt) -> DoubtSaid {
-        DoubtSaid {
+    pub fn new(doubt: &Doubt) -> DoubtEntry {
+        DoubtEntry {
             kind: doubt.kind,
             text: doubt.text.clone(),
             no_estimate: doubt.no_estimate,
@@ -38,8 +38,8 @@ impl DoubtSaid {
     }
 
     /// Makes a note: the interval is not wider for it, or is already.
-    fn note(kind: &'static str, text: impl Into<String>) -> DoubtSaid {
-        DoubtSaid { kind, text: text.into(), no_estimate: false, factor: None }
+    fn note(kind: &'static str, text: impl Into<String>) -> DoubtEntry {
+        DoubtEntry { kind, text: text.into(), no_estimate: false, factor: None }
     }
 
     /// Sort key in a list: first a step without a time, then a step that does not run, then the largest factor.
@@ -58,7 +58,7 @@ fn factor(half_width: f64) -> Option<f64> {
 }
 
 /// Sorts doubts, worst first; equal ones keep their order.
-pub(super) fn worst_first(mut doubts: Vec<DoubtSaid>) -> Vec<DoubtSaid> {
+pub(super) fn worst_first(mut doubts: Vec<DoubtEntry>) -> Vec<DoubtEntry> {
     doubts.sort_by(|a, b| {
         let (a, b) = (a.rank(), b.rank());
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
@@ -67,22 +67,22 @@ pub(super) fn worst_first(mut doubts: Vec<DoubtSaid>) -> Vec<DoubtSaid> {
 }
 
 /// Doubts and warnings of an answer.
-pub(super) struct Said {
+pub(super) struct Caveats {
     /// All doubts, worst first.
-    pub(super) doubts: Vec<DoubtSaid>,
+    pub(super) doubts: Vec<DoubtEntry>,
     /// Repairs, assumptions and guesses, in words; also part of `doubts`.
     pub(super) warnings: Vec<String>,
 }
 
-impl Said {
+impl Caveats {
     /// Collects doubts of an answer that gives the time of `shown` and whose kernels were priced as those of `priced`: the same
     /// prediction, or the step before a change.
-    pub(super) fn of(
-        asked: &Asked,
+    pub(super) fn collect(
+        asked: &QueryEcho,
         step: &Step,
         priced: Option<&Prediction>,
         shown: Option<&Prediction>,
-    ) -> Said {
+    ) -> Caveats {
         let found = shown.map_or(&[][..], |shown| &shown.doubts);
         let mut notes = assumed::all(asked, step, priced, shown);
         notes.extend(notes::all(asked, step, priced));
@@ -90,13 +90,13 @@ impl Said {
         let unpriced = found.iter().any(|doubt| doubt.kind == "unpriced");
         notes.retain(|note| !(unpriced && note.kind == "unpriced"));
         let warnings = notes.iter().map(|note| note.text.clone()).collect();
-        let doubts = found.iter().map(DoubtSaid::new).chain(notes).collect();
-        Said { doubts: worst_first(doubts), warnings }
+        let doubts = found.iter().map(DoubtEntry::new).chain(notes).collect();
+        Caveats { doubts: worst_first(doubts), warnings }
     }
 
     /// Collects doubts of a prediction alone.
-    pub(super) fn of_prediction(prediction: &Prediction, step: &Step) -> Said {
-        Said::of(&prediction.asked, step, Some(prediction), Some(prediction))
+    pub(super) fn from_prediction(prediction: &Prediction, step: &Step) -> Caveats {
+        Caveats::collect(&prediction.asked, step, Some(prediction), Some(prediction))
     }
 }
 
@@ -104,8 +104,8 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn doubt(kind: &'static str, factor: Option<f64>, no_estimate: bool) -> DoubtSaid {
-        DoubtSaid { kind, text: kind.to_owned(), no_estimate, factor }
+    fn doubt(kind: &'static str, factor: Option<f64>, no_estimate: bool) -> DoubtEntry {
+        DoubtEntry { kind, text: kind.to_owned(), no_estimate, factor }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use steptime_trace::{ExecutionTrace, LinkedActivity, Nanos, Trace};
 
 /// Counts of an execution trace, and its join with the Kineto trace of the same step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ExecutionInspected {
+pub struct ExecutionReport {
     /// The version of its format.
     pub schema: String,
     /// All nodes.
@@ -37,7 +37,7 @@ pub struct ExecutionInspected {
     pub ops: Vec<OpCount>,
     /// Join with a Kineto trace, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub join: Option<Joined>,
+    pub join: Option<KinetoJoin>,
     /// Ops of the timed step that are absent here or match several nodes, by name, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<OpCount>,
@@ -55,7 +55,7 @@ pub struct LinkedWork {
 }
 
 impl LinkedWork {
-    fn of(linked: &[LinkedActivity]) -> Option<LinkedWork> {
+    fn from_activities(linked: &[LinkedActivity]) -> Option<LinkedWork> {
         let times = || linked.iter().filter_map(|activity| activity.dur);
         let device_ms = times().sum::<Nanos>().as_millis();
         (!linked.is_empty()).then(|| LinkedWork {
@@ -77,7 +77,7 @@ pub struct OpCount {
 
 /// The join with the Kineto trace of the same step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Joined {
+pub struct KinetoJoin {
     /// Nodes that can have a counterpart.
     pub joinable: usize,
     /// Nodes found by the id that both traces recorded.
@@ -90,7 +90,7 @@ pub struct Joined {
     pub unmatched: Vec<String>,
 }
 
-impl ExecutionInspected {
+impl ExecutionReport {
     /// Counts an execution trace and, where there are any, the Kineto trace of the same step and a timed step.
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl ExecutionInspected {
         trace: &ExecutionTrace,
         kineto: Option<&Trace>,
         step: Option<&StepGraph>,
-    ) -> Result<ExecutionInspected, steptime_graph::Error> {
+    ) -> Result<ExecutionReport, steptime_graph::Error> {
         let graph = ExecutionGraph::read(trace)?;
         let summary = graph.summary();
         let join = kineto.map(|kineto| {
             let join = join(trace, kineto);
-            Joined {
+            KinetoJoin {
                 joinable: join.joinable,
                 by_rf_id: join.by_rf_id,
                 by_order: join.by_order,
@@ -112,7 +112,7 @@ impl ExecutionInspected {
                 unmatched: join.unmatched.iter().map(|&node| graph.node_name(node).to_owned()).collect(),
             }
         });
-        Ok(ExecutionInspected {
+        Ok(ExecutionReport {
             schema: trace.schema.to_string(),
             nodes: summary.nodes,
             operators: summary.operators,
@@ -123,7 +123,7 @@ impl ExecutionInspected {
             paired: summary.paired,
             unpaired: summary.unpaired,
             repairs: summary.repairs,
-            linked: LinkedWork::of(&trace.linked),
+            linked: LinkedWork::from_activities(&trace.linked),
             ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
             lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),

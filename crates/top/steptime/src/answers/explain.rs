@@ -3,9 +3,9 @@
 use serde::Serialize;
 use steptime_graph::StepGraph;
 
-use super::choose::RemedySaid;
-use super::doubts::DoubtSaid;
-use super::predict::{Piece, Predicted, pieces};
+use super::choose::RemedyEntry;
+use super::doubts::DoubtEntry;
+use super::predict::{Piece, PredictionReport, pieces};
 use super::shared::{SCHEMA, ms};
 use super::what_if::{Side, why};
 use crate::explain::Explanation;
@@ -14,7 +14,7 @@ use crate::step::Step;
 
 /// Bottlenecks of a step, and changes that would make it shorter, best first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained {
+pub struct ExplainReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `explain`.
@@ -30,19 +30,19 @@ pub struct Explained {
     /// Places on the critical path, as shares of the step, largest first.
     pub bound: Vec<BoundBy>,
     /// Applicable changes, ordered by what each saves alone.
-    pub suggestions: Vec<Suggested>,
+    pub suggestions: Vec<SuggestionEntry>,
     /// The best combination found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub together: Option<Together>,
+    pub together: Option<Combination>,
     /// Changes that do not apply.
-    pub not_applicable: Vec<NotApplicable>,
+    pub not_applicable: Vec<InapplicableChange>,
     /// Changes that were tried to make the step fit the GPU's memory, where it does not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub to_fit: Vec<RemedySaid>,
+    pub to_fit: Vec<RemedyEntry>,
     /// The probability of the intervals.
     pub interval_level: f64,
     /// Assumptions and doubts, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
     /// Title of the step. Not in the JSON.
@@ -61,7 +61,7 @@ pub struct BoundBy {
 
 /// A change that applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Suggested {
+pub struct SuggestionEntry {
     /// Name of the rule.
     pub name: &'static str,
     /// Time saved, milliseconds; negative where the step gets longer.
@@ -80,7 +80,7 @@ pub struct Suggested {
 
 /// A combination of changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Together {
+pub struct Combination {
     /// Names of the rules.
     pub names: Vec<&'static str>,
     /// Time saved together, milliseconds.
@@ -91,7 +91,7 @@ pub struct Together {
 
 /// A change that does not apply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NotApplicable {
+pub struct InapplicableChange {
     /// Name of the rule.
     pub name: &'static str,
     /// Reason why it does not apply.
@@ -101,37 +101,38 @@ pub struct NotApplicable {
 impl Explanation {
     /// Makes the answer. `step` is the step that was explained.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Explained {
+    pub fn answer(&self, step: &Step) -> ExplainReport {
         let before = &self.before;
         let saves = |after: &Prediction| ms(before.step - after.step);
-        let suggested = |found: &crate::explain::Suggestion| Suggested {
+        let suggested = |found: &crate::explain::Suggestion| SuggestionEntry {
             name: found.rule,
             saves_ms: saves(&found.after),
-            after: Side::of(&found.after, self.samples),
+            after: Side::new(&found.after, self.samples),
             effort: found.effort,
             risk: found.risk,
             what: found.why.clone(),
             why: why(before, &found.after),
         };
-        let together = self.together.as_ref().map(|(names, after)| Together {
+        let together = self.together.as_ref().map(|(names, after)| Combination {
             names: names.clone(),
             saves_ms: saves(after),
-            after: Side::of(after, self.samples),
+            after: Side::new(after, self.samples),
         });
-        let not = |(name, reason): &(&'static str, String)| NotApplicable { name, reason: reason.clone() };
-        let predicted: Predicted = before.answer(step);
-        Explained {
+        let not =
+            |(name, reason): &(&'static str, String)| InapplicableChange { name, reason: reason.clone() };
+        let predicted: PredictionReport = before.answer(step);
+        ExplainReport {
             schema: SCHEMA,
             command: "explain",
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: predicted.device.clone(),
-            before: Side::of(before, self.samples),
+            before: Side::new(before, self.samples),
             bound: bound(&predicted),
             suggestions: self.alone.iter().map(suggested).collect(),
             together,
             not_applicable: self.not.iter().map(not).collect(),
-            to_fit: self.to_fit.iter().map(|remedy| RemedySaid::new(remedy, None)).collect(),
+            to_fit: self.to_fit.iter().map(|remedy| RemedyEntry::new(remedy, None)).collect(),
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts,
             warnings: predicted.warnings,
@@ -142,7 +143,7 @@ impl Explanation {
 
 /// Places on the critical path, largest share first.
 #[must_use]
-pub fn bound(predicted: &Predicted) -> Vec<BoundBy> {
+pub fn bound(predicted: &PredictionReport) -> Vec<BoundBy> {
     shares(predicted.critical_path.as_deref().unwrap_or_default())
 }
 

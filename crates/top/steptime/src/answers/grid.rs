@@ -32,7 +32,7 @@ pub struct GridRow {
 impl GridRow {
     /// Makes a row from an answer. `batch` is the number of samples of the changed step, where known.
     #[must_use]
-    pub fn of(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
+    pub fn new(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
         let outcome = match answer {
             Ok(outcome) => outcome,
             Err(error) => return GridRow { point, error: Some(error.to_string()), ..GridRow::default() },
@@ -53,7 +53,7 @@ impl GridRow {
 
 /// Result of a grid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gridded {
+pub struct GridReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `sweep`.
@@ -114,7 +114,7 @@ fn largest(fitting: impl Iterator<Item = GridBest>) -> Vec<GridBest> {
     found
 }
 
-impl Gridded {
+impl GridReport {
     /// Makes the answer. `keys` returns the values of a point's keys.
     #[must_use]
     pub fn new(
@@ -123,7 +123,7 @@ impl Gridded {
         rows: &[GridRow],
         resumed: usize,
         keys: impl Fn(u64) -> Vec<(String, String)>,
-    ) -> Gridded {
+    ) -> GridReport {
         let mut best: Vec<&GridRow> = rows.iter().filter(|row| row.step_ms.is_some()).collect();
         let rate = |row: &GridRow| {
             row.samples_per_s.or(row.step_ms.map(|ms| 1.0 / ms.max(f64::MIN_POSITIVE))).unwrap_or_default()
@@ -135,7 +135,7 @@ impl Gridded {
         let point = |row: &&GridRow| GridBest { keys: keys(row.point), row: (*row).clone() };
         let largest = largest(best.iter().filter(|row| row.fits == Some(true)).map(point));
         let shown = best.iter().take(SHOWN).map(point).collect();
-        Gridded {
+        GridReport {
             schema: SCHEMA,
             command: "sweep",
             input: step.input.display().to_string(),

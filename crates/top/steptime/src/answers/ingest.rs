@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use serde::Serialize;
-use steptime_fleet::{Found, Outcome, Report};
+use steptime_fleet::{FileResult, Outcome, Report};
 
 use super::shared::SCHEMA;
 
 /// Result of an ingest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ingested {
+pub struct IngestReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `ingest`.
@@ -19,16 +19,16 @@ pub struct Ingested {
     /// The version of the lake.
     pub lake_version: u32,
     /// The runs, by their first file.
-    pub runs: Vec<RunIngested>,
+    pub runs: Vec<IngestedRun>,
     /// Files that were skipped: damaged, or of a rank that another file already gave.
-    pub skipped: Vec<FileLeftOut>,
+    pub skipped: Vec<SkippedFile>,
     /// Files that are not Kineto traces.
-    pub ignored: Vec<FileLeftOut>,
+    pub ignored: Vec<SkippedFile>,
 }
 
 /// Result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct RunIngested {
+pub struct IngestedRun {
     /// Its name.
     pub run: String,
     /// Ranks that were written.
@@ -59,7 +59,7 @@ pub struct RunIngested {
 
 /// A file that did not become a rank.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FileLeftOut {
+pub struct SkippedFile {
     /// The file.
     pub file: String,
     /// Its run.
@@ -70,23 +70,23 @@ pub struct FileLeftOut {
     pub reason: String,
 }
 
-impl Ingested {
+impl IngestReport {
     /// Makes the answer.
     #[must_use]
-    pub fn new(lake: &Path, report: &Report) -> Ingested {
-        let mut runs: Vec<RunIngested> = Vec::new();
+    pub fn new(lake: &Path, report: &Report) -> IngestReport {
+        let mut runs: Vec<IngestedRun> = Vec::new();
         for file in &report.files {
             let at = runs.iter().position(|run| run.run == file.run).unwrap_or(runs.len());
             if at == runs.len() {
-                runs.push(RunIngested { run: file.run.clone(), ..RunIngested::default() });
+                runs.push(IngestedRun { run: file.run.clone(), ..IngestedRun::default() });
             }
             runs[at].add(file);
         }
         let left_out = |outcome: Outcome| {
             let files = report.files.iter().filter(move |file| file.outcome == outcome);
-            files.map(FileLeftOut::of).collect()
+            files.map(SkippedFile::new).collect()
         };
-        Ingested {
+        IngestReport {
             schema: SCHEMA,
             command: "ingest",
             lake: lake.display().to_string(),
@@ -98,8 +98,8 @@ impl Ingested {
     }
 }
 
-impl RunIngested {
-    fn add(&mut self, file: &Found) {
+impl IngestedRun {
+    fn add(&mut self, file: &FileResult) {
         match file.outcome {
             Outcome::Ingested => {
                 self.ingested += 1;
@@ -120,9 +120,9 @@ impl RunIngested {
     }
 }
 
-impl FileLeftOut {
-    fn of(file: &Found) -> FileLeftOut {
-        FileLeftOut {
+impl SkippedFile {
+    fn new(file: &FileResult) -> SkippedFile {
+        SkippedFile {
             file: file.path.clone(),
             run: file.run.clone(),
             rank: file.rank,

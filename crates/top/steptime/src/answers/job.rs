@@ -9,10 +9,10 @@ use serde::Serialize;
 use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
-pub use self::planned::{PlannedJobs, PlannedRow, Ranked};
-pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank, SlowestSaid};
-pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRank, StragglerSaid};
-pub use self::validated::{JobRow, ValidatedJobs};
+pub use self::planned::{PlannerReport, PlannerRow, RankingAccuracy};
+pub use self::predicted::{JobPiece, JobPredictionReport, PredictedCollective, PredictedRank, SlowestEntry};
+pub use self::recorded::{JobRecordingReport, ReasonEntry, RecordedCollective, RecordedRank, StragglerEntry};
+pub use self::validated::{JobRow, JobValidationReport};
 use super::shared::ms;
 
 /// Time of a rank's device in a step by activity, milliseconds; the first four add up to the step.
@@ -47,7 +47,7 @@ impl DeviceParts {
 
 /// A collective of the step: operation, group and size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CollectiveSaid {
+pub struct CollectiveEntry {
     /// `all_reduce`, `all_to_all`, ...
     pub op: &'static str,
     /// The process group's name.
@@ -61,9 +61,9 @@ pub struct CollectiveSaid {
     pub bytes: u64,
 }
 
-impl CollectiveSaid {
-    fn new(numbers: &[u32], met: &Rendezvous) -> CollectiveSaid {
-        CollectiveSaid {
+impl CollectiveEntry {
+    fn new(numbers: &[u32], met: &Rendezvous) -> CollectiveEntry {
+        CollectiveEntry {
             op: met.kind.name(),
             group: met.group.name.clone(),
             ranks: met.members.iter().map(|member| numbers[member.rank]).collect(),

@@ -7,7 +7,7 @@ use steptime_trace::Nanos;
 
 /// The kernels of one query, or the reason why it has no answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct KernelsPredicted {
+pub struct KernelsReport {
     /// Id given by the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
@@ -41,19 +41,19 @@ pub struct Kernel {
     pub extrapolated: bool,
 }
 
-impl KernelsPredicted {
+impl KernelsReport {
     /// Collects the kernels of a query.
-    pub fn of(id: Option<Value>, ignored: Vec<String>, kernels: impl Iterator<Item = Kernel>) -> Self {
+    pub fn new(id: Option<Value>, ignored: Vec<String>, kernels: impl Iterator<Item = Kernel>) -> Self {
         let kernels: Vec<Kernel> = kernels.collect();
         // Starts at zero: the sum of an empty list would be -0.
         let total = kernels.iter().fold(0.0, |sum, kernel| sum + kernel.time_us);
-        KernelsPredicted { id, error: None, ignored, kernels, total_us: Some(total) }
+        KernelsReport { id, error: None, ignored, kernels, total_us: Some(total) }
     }
 
     /// A query that could not be answered.
     #[must_use]
     pub fn failed(id: Option<Value>, error: String) -> Self {
-        KernelsPredicted { id, error: Some(error), ..KernelsPredicted::default() }
+        KernelsReport { id, error: Some(error), ..KernelsReport::default() }
     }
 }
 

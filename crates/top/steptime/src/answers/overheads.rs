@@ -8,7 +8,7 @@ use steptime_trace::Nanos;
 
 /// One kind of overhead: of one op or call, or of all where `name` is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OverheadMeasured {
+pub struct OverheadEntry {
     /// `T1` to `T5`, or `hand_off`.
     pub kind: &'static str,
     /// The op (T2, T3, T5) or the call (T4).
@@ -35,7 +35,7 @@ pub const KINDS: [(Overhead, &str, &str); 6] = [
 
 /// All overheads, the profiler's cost taken off: each kind as a whole, then by name, most frequent first.
 #[must_use]
-pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasured> {
+pub fn measure(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadEntry> {
     let overheads = Overheads::measured(graph, profiler);
     let mut rows = Vec::new();
     for (kind, key, _) in KINDS {
@@ -44,7 +44,7 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasu
             continue;
         }
         let of_kind = overheads.iter().filter(|&(other, ..)| other == kind);
-        let mut named: Vec<OverheadMeasured> =
+        let mut named: Vec<OverheadEntry> =
             of_kind.filter_map(|(_, name, times)| row(key, Some(name), times.to_vec())).collect();
         named.sort_by(|a, b| (b.count, &a.name).cmp(&(a.count, &b.name)));
         rows.extend(named);
@@ -52,11 +52,11 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasu
     rows
 }
 
-fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadMeasured> {
+fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadEntry> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
     let at = |share: f64| times[(share * last as f64).round() as usize].as_micros();
-    Some(OverheadMeasured {
+    Some(OverheadEntry {
         kind,
         name: name.map(str::to_owned),
         count: times.len(),

@@ -7,7 +7,7 @@ use steptime_graph::Phase;
 use steptime_trace::Nanos;
 
 use super::predict::Piece;
-use super::words;
+use crate::words;
 
 /// Place of a run and phase of the step.
 type Key = (&'static str, Phase);
@@ -89,17 +89,17 @@ fn absorbed(runs: impl Iterator<Item = Run>, short: Nanos) -> Vec<Run> {
 }
 
 /// Merges neighbours of one kind.
-fn joined<I: Iterator<Item = Run>>(runs: I) -> Joined<I> {
-    Joined { runs: runs.peekable() }
+fn joined<I: Iterator<Item = Run>>(runs: I) -> MergedRuns<I> {
+    MergedRuns { runs: runs.peekable() }
 }
 
 /// Runs without neighbours of the same kind.
 #[derive(Clone)]
-struct Joined<I: Iterator<Item = Run>> {
+struct MergedRuns<I: Iterator<Item = Run>> {
     runs: Peekable<I>,
 }
 
-impl<I: Iterator<Item = Run>> Iterator for Joined<I> {
+impl<I: Iterator<Item = Run>> Iterator for MergedRuns<I> {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {

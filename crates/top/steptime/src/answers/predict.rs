@@ -12,18 +12,20 @@ pub(super) use self::rows::pieces;
 pub use self::rows::{ModuleTime, Op, Part, Piece};
 use self::rows::{modules, ops};
 use super::coverage::GraphCoverage;
-pub use super::doubts::DoubtSaid;
-use super::doubts::Said;
-use super::replay::ReplayMeasured;
+use super::doubts::Caveats;
+pub use super::doubts::DoubtEntry;
+use super::replay::ReplayEntry;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms, samples_per_s};
 use super::shares::{FamilyTime, ModelShares};
-use crate::asked::{Asked, HostSlowerThan};
+use crate::ask::Query;
+use crate::asked::{HostSlowerThan, QueryEcho};
+use crate::error::Error;
 use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 
 /// A predicted step. The baselines predict only its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Predicted {
+pub struct PredictionReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `predict`.
@@ -54,10 +56,10 @@ pub struct Predicted {
     /// Probability of the interval.
     pub interval_level: f64,
     /// Assumptions and doubts, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Replay of the recording with the profiler's cost left in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplayMeasured>,
+    pub replay: Option<ReplayEntry>,
     /// Samples per step, where known.
     pub batch: Option<u64>,
     /// Samples per second.
@@ -70,7 +72,7 @@ pub struct Predicted {
     pub utilisation: Option<f64>,
     /// Active time of each device, where one process uses several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub devices: Vec<DeviceActive>,
+    pub devices: Vec<DeviceActivity>,
     /// Device idle time of the step, milliseconds by cause.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
@@ -121,7 +123,7 @@ pub struct Predicted {
 
 /// Active time of one of several devices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceActive {
+pub struct DeviceActivity {
     /// Its number.
     pub device: u32,
     /// Its active time in the step, milliseconds.
@@ -130,13 +132,13 @@ pub struct DeviceActive {
     pub utilisation: f64,
 }
 
-impl DeviceActive {
+impl DeviceActivity {
     /// One row per device; empty where there is only one.
-    fn all(graph: &StepGraph, simulated: &Prediction, step: Nanos) -> Vec<DeviceActive> {
+    fn all(graph: &StepGraph, simulated: &Prediction, step: Nanos) -> Vec<DeviceActivity> {
         let all = simulated.timeline.active_by_device(graph);
         let share = |active: Nanos| active.0 as f64 / step.0.max(1) as f64;
         let row =
-            |(device, active)| DeviceActive { device, active_ms: ms(active), utilisation: share(active) };
+            |(device, active)| DeviceActivity { device, active_ms: ms(active), utilisation: share(active) };
         if all.len() > 1 { all.into_iter().map(row).collect() } else { Vec::new() }
     }
 }
@@ -144,20 +146,20 @@ impl DeviceActive {
 impl Prediction {
     /// Makes the answer. `step` is the step that was predicted.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Predicted {
+    pub fn answer(&self, step: &Step) -> PredictionReport {
         let critical_path = Some(pieces(&step.graph, &self.path));
-        Predicted { critical_path, ..self.answer_without_path(step) }
+        PredictionReport { critical_path, ..self.answer_without_path(step) }
     }
 
     /// The same answer. The timeline is dropped before the path is written, which is as large.
-    pub(crate) fn into_answer(self, step: &Step) -> Predicted {
+    pub(crate) fn into_answer(self, step: &Step) -> PredictionReport {
         let answer = self.answer_without_path(step);
         let path = self.into_path();
-        Predicted { critical_path: Some(pieces(&step.graph, &path)), ..answer }
+        PredictionReport { critical_path: Some(pieces(&step.graph, &path)), ..answer }
     }
 
-    fn answer_without_path(&self, step: &Step) -> Predicted {
-        Predicted::new(&self.asked, "simulate", step, self.step, Some(self))
+    fn answer_without_path(&self, step: &Step) -> PredictionReport {
+        PredictionReport::new(&self.asked, "simulate", step, self.step, Some(self))
     }
 
     fn into_path(self) -> Vec<Stretch> {
@@ -165,21 +167,37 @@ impl Prediction {
     }
 }
 
-impl Predicted {
+impl Query<'_> {
+    /// Answers as plain data for programs and reports: by simulation, or by the method given with [`Query::by`].
+    ///
+    /// # Errors
+    /// As [`Query::simulate`].
+    pub fn answer(&self) -> Result<PredictionReport, Error> {
+        match self.way() {
+            None => Ok(self.simulate()?.into_answer(self.step())),
+            Some(way) => {
+                let time = self.baseline(way)?;
+                Ok(PredictionReport::by_baseline(&self.settings_in_effect()?, way, self.step(), time))
+            }
+        }
+    }
+}
+
+impl PredictionReport {
     /// Makes the answer of a baseline, which predicts only the step's time.
     #[must_use]
-    pub fn by_baseline(asked: &Asked, way: Baseline, step: &Step, time: Nanos) -> Predicted {
-        Predicted::new(asked, way.name(), step, time, None)
+    pub fn by_baseline(asked: &QueryEcho, way: Baseline, step: &Step, time: Nanos) -> PredictionReport {
+        PredictionReport::new(asked, way.name(), step, time, None)
     }
 
     /// Makes the answer without the critical path from a time and, where there is one, the simulation.
     fn new(
-        asked: &Asked,
+        asked: &QueryEcho,
         method: &'static str,
         recorded: &Step,
         time: Nanos,
         simulated: Option<&Prediction>,
-    ) -> Predicted {
+    ) -> PredictionReport {
         let graph = &recorded.graph;
         let device = simulated.and_then(|s| s.device.as_ref());
         let kernel_coverage = device.map(|d| ModelShares::new(&d.prices.coverage));
@@ -189,8 +207,8 @@ impl Predicted {
         let idle = simulated.into_iter().flat_map(|s| s.idle_by_cause.iter());
         let parts = |s: &Prediction| s.phases.iter().map(|(p, cost)| Part::new(p.name(), cost)).collect();
         let named = |s: &Prediction| s.annotations.iter().map(|(name, cost)| Part::new(name, cost)).collect();
-        let Said { doubts, warnings } = Said::of(asked, recorded, simulated, simulated);
-        Predicted {
+        let Caveats { doubts, warnings } = Caveats::collect(asked, recorded, simulated, simulated);
+        PredictionReport {
             schema: SCHEMA,
             command: "predict",
             input: recorded.input.display().to_string(),
@@ -206,12 +224,12 @@ impl Predicted {
             interval_ms: simulated.map(|s| s.interval.map(ms)),
             interval_level: INTERVAL_LEVEL,
             doubts,
-            replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayMeasured::new),
+            replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayEntry::new),
             batch,
             samples_per_s: samples_per_s(batch, time),
             active_ms: active,
             utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
-            devices: simulated.map(|s| DeviceActive::all(graph, s, time)).unwrap_or_default(),
+            devices: simulated.map(|s| DeviceActivity::all(graph, s, time)).unwrap_or_default(),
             idle_ms: idle.map(|(cause, time)| (cause.key(), ms(time))).collect(),
             peak_mb: simulated.and_then(|s| s.peak.as_ref()).map(PeakMemory::new),
             fits: simulated.and_then(|s| s.fits),
@@ -225,7 +243,7 @@ impl Predicted {
             coverage: GraphCoverage::new(&graph.coverage, simulated.map(|s| &s.found)),
             kernel_coverage,
             families: device.map(FamilyTime::all),
-            steps: Steps::of(graph),
+            steps: Steps::from_graph(graph),
             title: recorded.title(),
             derived: recorded.arguments.is_derived(),
             warnings,
@@ -241,7 +259,7 @@ pub(super) fn process(state: Process) -> &'static str {
 }
 
 /// The GPU predicted for: the given one, else the one recorded on.
-fn device_of(asked: &Asked, recorded: &Step) -> Option<String> {
+fn device_of(asked: &QueryEcho, recorded: &Step) -> Option<String> {
     let named = asked.device.as_ref().map(|device| device.name.clone());
     let meta = || recorded.meta.as_ref().and_then(|meta| meta.device.clone());
     named.or_else(|| recorded.graph.device.clone()).or_else(meta)

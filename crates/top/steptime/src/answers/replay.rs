@@ -1,14 +1,14 @@
 //! Replays of recordings with the profiler's cost left in.
 
-use super::doubts::DoubtSaid;
+use super::doubts::DoubtEntry;
 use super::shared::{SCHEMA, Steps, ms};
 use crate::replay::SelfCheck;
-use crate::{REPLAY_SAID, Step, of_replay};
+use crate::{REPLAY_SAID, Step, replay_doubt};
 use serde::Serialize;
 
 /// A replay compared with its recording. Times are in milliseconds, errors are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReplayMeasured {
+pub struct ReplayEntry {
     /// Median period as recorded, milliseconds; for a single step its span.
     pub recorded_ms: f64,
     /// Simulated time of the typical step, milliseconds.
@@ -27,11 +27,11 @@ pub struct ReplayMeasured {
     pub single_step: bool,
 }
 
-impl ReplayMeasured {
+impl ReplayEntry {
     /// Converts a self-check.
     #[must_use]
-    pub fn new(check: &SelfCheck) -> ReplayMeasured {
-        ReplayMeasured {
+    pub fn new(check: &SelfCheck) -> ReplayEntry {
+        ReplayEntry {
             recorded_ms: ms(check.recorded),
             typical_ms: ms(check.typical),
             error: check.error(),
@@ -46,7 +46,7 @@ impl ReplayMeasured {
 
 /// The answer of `validate --replay-only`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Replayed {
+pub struct ReplayReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
@@ -68,9 +68,9 @@ pub struct Row {
     pub step_source: &'static str,
     /// The replay, where the recording has times.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplayMeasured>,
+    pub replay: Option<ReplayEntry>,
     /// Doubt about the recording that follows from the replay.
-    pub doubt: Option<DoubtSaid>,
+    pub doubt: Option<DoubtEntry>,
     /// Reason why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -79,17 +79,17 @@ pub struct Row {
 impl Row {
     /// Makes the row of a recording that was read.
     #[must_use]
-    pub fn of(name: String, step: &Step) -> Row {
+    pub fn new(name: String, step: &Step) -> Row {
         let graph = &step.graph;
-        let steps = Steps::of(graph);
-        let check = if step.arguments.is_derived() { None } else { SelfCheck::of(graph) };
-        let doubt = check.as_ref().and_then(|check| of_replay(graph, check));
+        let steps = Steps::from_graph(graph);
+        let check = if step.arguments.is_derived() { None } else { SelfCheck::replay(graph) };
+        let doubt = check.as_ref().and_then(|check| replay_doubt(graph, check));
         Row {
             name,
             steps: steps.count,
             step_source: steps.source,
-            replay: check.as_ref().map(ReplayMeasured::new),
-            doubt: doubt.as_ref().map(DoubtSaid::new),
+            replay: check.as_ref().map(ReplayEntry::new),
+            doubt: doubt.as_ref().map(DoubtEntry::new),
             failed: None,
         }
     }
@@ -118,10 +118,10 @@ pub struct Summary {
     pub silent: usize,
 }
 
-impl Replayed {
+impl ReplayReport {
     /// Summarises rows.
     #[must_use]
-    pub fn new(rows: Vec<Row>) -> Replayed {
+    pub fn new(rows: Vec<Row>) -> ReplayReport {
         let several = |row: &&Row| row.replay.as_ref().is_some_and(|r| !r.single_step);
         let mut errors: Vec<f64> =
             rows.iter().filter(several).filter_map(|r| Some(r.replay.as_ref()?.error.abs())).collect();
@@ -135,7 +135,7 @@ impl Replayed {
             beyond: rows.iter().filter(beyond).count(),
             silent: rows.iter().filter(beyond).filter(|row| row.doubt.is_none()).count(),
         };
-        Replayed { schema: SCHEMA, command: "validate", rows, summary }
+        ReplayReport { schema: SCHEMA, command: "validate", rows, summary }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::step::Step;
 
 /// Kernels of a step compared with the roofline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Roofed {
+pub struct RooflineReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `roofline`.
@@ -93,7 +93,7 @@ impl Row {
     }
 
     /// Makes the row of the kernels, copies or fills of one name.
-    fn of_name(kernel: &NamedKernel) -> Row {
+    fn from_kernel(kernel: &NamedKernel) -> Row {
         let time_us = kernel.time.as_micros();
         let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());
         let moves = kernel.kind != ActivityKind::Kernel && kernel.bytes > 0;
@@ -133,7 +133,7 @@ impl Row {
 impl Roofline {
     /// Makes the answer, with launches of one op, shapes and size merged. `step` is the step that was analysed.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Roofed {
+    pub fn answer(&self, step: &Step) -> RooflineReport {
         let mut groups = BTreeMap::new();
         for row in self.kernels.iter().map(Row::new) {
             let key = (row.op.clone(), row.family, row.shapes.clone(), row.bytes, row.flops, row.bound);
@@ -141,7 +141,7 @@ impl Roofline {
         }
         let mut kernels: Vec<Row> = groups.into_values().collect();
         kernels.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));
-        Roofed {
+        RooflineReport {
             schema: SCHEMA,
             command: "roofline",
             name: step.name.clone(),
@@ -158,9 +158,9 @@ impl Roofline {
 impl NamedKernels {
     /// Makes the answer, with kernels, copies and fills of one name merged. `step` is the step that was analysed.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Roofed {
-        let kernels: Vec<Row> = self.kernels.iter().map(Row::of_name).collect();
-        Roofed {
+    pub fn answer(&self, step: &Step) -> RooflineReport {
+        let kernels: Vec<Row> = self.kernels.iter().map(Row::from_kernel).collect();
+        RooflineReport {
             schema: SCHEMA,
             command: "roofline",
             name: step.name.clone(),

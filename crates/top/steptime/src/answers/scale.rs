@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::doubts::{DoubtSaid, Said, of_host, worst_first};
+use super::doubts::{Caveats, DoubtEntry, host_doubt, worst_first};
 use super::shared::{SCHEMA, ms, samples_per_s};
 use crate::predict::Prediction;
 use crate::scale::StepOnGpus;
@@ -12,7 +12,7 @@ use crate::step::Step;
 
 /// A step on several numbers of GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scaled {
+pub struct ScaleReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `scale`.
@@ -26,14 +26,14 @@ pub struct Scaled {
     /// Whether each GPU keeps its number of samples; else all GPUs share the samples of one step.
     pub weak: bool,
     /// One row per number of GPUs.
-    pub rows: Vec<ScaledRow>,
+    pub rows: Vec<ScaleRow>,
     /// Assumptions and doubts, each once, worst first.
     pub doubts: Vec<String>,
 }
 
 /// A step on one number of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ScaledRow {
+pub struct ScaleRow {
     /// Number of GPUs.
     pub gpus: u32,
     /// Number of nodes; `None` where not given.
@@ -54,15 +54,15 @@ pub struct ScaledRow {
     pub cost: Option<f64>,
 }
 
-impl Scaled {
+impl ScaleReport {
     /// Makes the answer for a described model; `price` is the price per GPU-hour.
     #[must_use]
-    pub fn of(placements: &[Placement], weak: bool, price: Option<f64>) -> Scaled {
+    pub fn from_placements(placements: &[Placement], weak: bool, price: Option<f64>) -> ScaleReport {
         let first = placements.first();
         let doubts =
-            placements.iter().flat_map(|placement| placement.predicted.doubts.iter().map(DoubtSaid::new));
-        let assumed = first.and_then(|of| of_host(&of.predicted.asked));
-        Scaled {
+            placements.iter().flat_map(|placement| placement.predicted.doubts.iter().map(DoubtEntry::new));
+        let assumed = first.and_then(|of| host_doubt(&of.predicted.asked));
+        ScaleReport {
             schema: SCHEMA,
             command: "scale",
             input: first.map_or_else(String::new, |of| of.ranks.path.display().to_string()),
@@ -78,18 +78,18 @@ impl Scaled {
 
     /// Makes the answer for a step on several numbers of GPUs; `before` is its prediction on one.
     #[must_use]
-    pub fn of_step(
+    pub fn from_step(
         step: &Step,
         before: &Prediction,
         on: &[StepOnGpus],
         weak: bool,
         price: Option<f64>,
-    ) -> Scaled {
+    ) -> ScaleReport {
         let named = before.asked.device.as_ref().map(|device| device.name.clone());
-        let said = Said::of_prediction(before, step).doubts;
-        let doubts = on.iter().flat_map(|on| on.doubts.iter().map(DoubtSaid::new));
+        let said = Caveats::from_prediction(before, step).doubts;
+        let doubts = on.iter().flat_map(|on| on.doubts.iter().map(DoubtEntry::new));
         let row = |on: &StepOnGpus| {
-            ScaledRow::new(
+            ScaleRow::new(
                 [on.gpus, on.nodes.unwrap_or_default()],
                 on.batch,
                 on.step,
@@ -98,7 +98,7 @@ impl Scaled {
                 price,
             )
         };
-        Scaled {
+        ScaleReport {
             schema: SCHEMA,
             command: "scale",
             input: step.input.display().to_string(),
@@ -112,16 +112,16 @@ impl Scaled {
 }
 
 /// Fills in the efficiency of each row, relative to the first.
-fn rows(rows: impl Iterator<Item = ScaledRow>) -> Vec<ScaledRow> {
-    let mut rows: Vec<ScaledRow> = rows.collect();
-    let each = |row: &ScaledRow| row.samples_per_s / f64::from(row.gpus.max(1));
+fn rows(rows: impl Iterator<Item = ScaleRow>) -> Vec<ScaleRow> {
+    let mut rows: Vec<ScaleRow> = rows.collect();
+    let each = |row: &ScaleRow| row.samples_per_s / f64::from(row.gpus.max(1));
     let best = rows.first().map_or(1.0, each);
     rows.iter_mut().for_each(|row| row.efficiency = if best > 0.0 { each(row) / best } else { 0.0 });
     rows
 }
 
 /// Texts of doubts, each once, worst first.
-fn once(doubts: Vec<DoubtSaid>) -> Vec<String> {
+fn once(doubts: Vec<DoubtEntry>) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for doubt in worst_first(doubts) {
         if !texts.contains(&doubt.text) {
@@ -131,14 +131,14 @@ fn once(doubts: Vec<DoubtSaid>) -> Vec<String> {
     texts
 }
 
-fn row(placement: &Placement, price: Option<f64>) -> ScaledRow {
+fn row(placement: &Placement, price: Option<f64>) -> ScaleRow {
     let (model, predicted) = (&placement.model, &placement.predicted);
     let exposed = predicted.ranks.iter().map(|rank| rank.parts.moves).max().unwrap_or_default();
     let gpus = [model.gpus(), model.nodes().unwrap_or_default()];
-    ScaledRow::new(gpus, model.batch(), predicted.step, predicted.interval, exposed, price)
+    ScaleRow::new(gpus, model.batch(), predicted.step, predicted.interval, exposed, price)
 }
 
-impl ScaledRow {
+impl ScaleRow {
     /// Makes a row; 0 nodes mean that their number was not given.
     fn new(
         [gpus, nodes]: [u32; 2],
@@ -147,10 +147,10 @@ impl ScaledRow {
         interval: [Nanos; 2],
         exposed: Nanos,
         price: Option<f64>,
-    ) -> ScaledRow {
+    ) -> ScaleRow {
         let samples_per_s = samples_per_s(Some(batch), step).unwrap_or_default();
         let hours = |samples: f64| samples / samples_per_s / 3600.0;
-        ScaledRow {
+        ScaleRow {
             gpus,
             nodes: (nodes > 0).then_some(nodes),
             batch,

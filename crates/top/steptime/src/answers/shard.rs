@@ -3,13 +3,13 @@
 use serde::Serialize;
 use steptime_eager::{Home, Model, Sharding};
 
-use super::job::PredictedJob;
+use super::job::JobPredictionReport;
 use super::shared::{SCHEMA, ms};
-use crate::shard::{Placement, Regret, SPREAD, SPREAD_FROM, Sharded};
+use crate::shard::{Placement, Regret, SPREAD, SPREAD_FROM, ShardingResult};
 
 /// The tables of a model on the GPUs of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Placed {
+pub struct PlacementReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `shard`.
@@ -24,24 +24,24 @@ pub struct Placed {
     /// Number of simulated plans; 0 where the plan was given.
     pub simulated: usize,
     /// Expected loss from taking this plan; `None` where no bound is known.
-    pub regret: Option<RegretSaid>,
+    pub regret: Option<RegretEntry>,
     /// Number of nodes; `None` where not given.
     pub nodes: Option<u32>,
     /// Other simulated plans, without those that differ by one change.
     pub others: Vec<OtherPlan>,
     /// Contents of each GPU: one of those with the same work.
-    pub gpus: Vec<OnGpu>,
+    pub gpus: Vec<GpuContents>,
     /// Placement of each table.
-    pub tables: Vec<TablePlaced>,
+    pub tables: Vec<TablePlacement>,
     /// Memory of each node's host that tables use, MB (10^6 bytes); empty where all tables are on GPUs.
     pub hosts_mb: Vec<f64>,
     /// The predicted step.
-    pub predicted: PredictedJob,
+    pub predicted: JobPredictionReport,
 }
 
 /// Possible saving of another plan over the chosen one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct RegretSaid {
+pub struct RegretEntry {
     /// Expected saving of a plan at the bound, as a share of the step; any other plan saves less.
     pub expected: f64,
     /// Distance of the step to the bound, as a share of the step.
@@ -63,7 +63,7 @@ pub struct OtherPlan {
 
 /// Contents of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OnGpu {
+pub struct GpuContents {
     /// Its number.
     pub gpu: u32,
     /// Number of GPUs with the same work, including this one.
@@ -82,7 +82,7 @@ pub struct OnGpu {
 
 /// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TablePlaced {
+pub struct TablePlacement {
     /// Its number.
     pub table: usize,
     /// Its rows.
@@ -112,11 +112,11 @@ pub struct CachedTable {
     pub host_mb: f64,
 }
 
-impl Placed {
+impl PlacementReport {
     /// Describes a given plan.
     #[must_use]
-    pub fn of(placement: &Placement) -> Placed {
-        Placed {
+    pub fn from_placement(placement: &Placement) -> PlacementReport {
+        PlacementReport {
             schema: SCHEMA,
             command: "shard",
             found_by: None,
@@ -129,29 +129,29 @@ impl Placed {
             gpus: gpus(placement),
             tables: tables(placement),
             hosts_mb: hosts(&placement.model),
-            predicted: PredictedJob::of(&placement.ranks, &placement.predicted),
+            predicted: JobPredictionReport::new(&placement.ranks, &placement.predicted),
         }
     }
 
     /// Describes a plan that was found.
     #[must_use]
-    pub fn found(sharded: &Sharded) -> Placed {
+    pub fn found(sharded: &ShardingResult) -> PlacementReport {
         let other = |&(found_by, step)| OtherPlan { found_by, step_ms: ms(step) };
-        Placed {
+        PlacementReport {
             found_by: Some(sharded.how),
             bound_ms: sharded.bound.map(ms),
             changes: sharded.changes,
             simulated: sharded.simulated,
-            regret: sharded.regret.map(RegretSaid::new),
+            regret: sharded.regret.map(RegretEntry::new),
             others: sharded.others.iter().map(other).collect(),
-            ..Placed::of(&sharded.best)
+            ..PlacementReport::from_placement(&sharded.best)
         }
     }
 }
 
-impl RegretSaid {
-    fn new(regret: Regret) -> RegretSaid {
-        RegretSaid {
+impl RegretEntry {
+    fn new(regret: Regret) -> RegretEntry {
+        RegretEntry {
             expected: regret.expected,
             above_bound: regret.above_bound,
             spread: SPREAD,
@@ -160,7 +160,7 @@ impl RegretSaid {
     }
 }
 
-fn tables(placement: &Placement) -> Vec<TablePlaced> {
+fn tables(placement: &Placement) -> Vec<TablePlacement> {
     let all = placement.model.tables().into_iter().zip(placement.model.homes()).enumerate();
     all.map(|(table, (size, home))| {
         let cut = match home.cutting(placement.model.gpus()) {
@@ -175,7 +175,7 @@ fn tables(placement: &Placement) -> Vec<TablePlaced> {
             Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
         };
         let cached = cached(&placement.model, &home);
-        TablePlaced {
+        TablePlacement {
             table,
             rows: size.rows,
             columns: size.columns,
@@ -210,7 +210,7 @@ fn hosts(model: &Model) -> Vec<f64> {
     if hosts.iter().all(|mb| *mb == 0.0) { Vec::new() } else { hosts }
 }
 
-fn gpus(placement: &Placement) -> Vec<OnGpu> {
+fn gpus(placement: &Placement) -> Vec<GpuContents> {
     let homes = placement.model.homes();
     let has = |home: &Home, gpu: u32| match home {
         Home::Everywhere => false,
@@ -220,7 +220,7 @@ fn gpus(placement: &Placement) -> Vec<OnGpu> {
     ranks
         .map(|((step, &alike), rank)| {
             let gpu = step.rank.unwrap_or(0);
-            OnGpu {
+            GpuContents {
                 gpu,
                 alike,
                 tables: (0..homes.len()).filter(|&at| has(&homes[at], gpu)).collect(),

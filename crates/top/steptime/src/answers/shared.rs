@@ -83,7 +83,7 @@ pub struct Steps {
 impl Steps {
     /// Counts the steps of a graph.
     #[must_use]
-    pub fn of(graph: &StepGraph) -> Steps {
+    pub fn from_graph(graph: &StepGraph) -> Steps {
         let source = match graph.step_source {
             StepSource::Marked => "marked",
             StepSource::Repeated => "repeated",

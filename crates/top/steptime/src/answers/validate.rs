@@ -11,7 +11,7 @@ use crate::validate::{Row, Validation};
 
 /// Predictions compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Validated {
+pub struct ValidationReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
@@ -41,7 +41,7 @@ pub struct Validated {
 
 /// Settings of a validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ValidationSettings {
     /// Source of the host's times: `own`, `default`, `leave-one-out`, or a file.
     pub host: String,
     /// Source of the kernels' times: `measured`, or the device.
@@ -160,9 +160,9 @@ pub struct Interval {
 impl Validation {
     /// Makes the answer.
     #[must_use]
-    pub fn answer(&self, asked: Asked) -> Validated {
-        let Asked { host, kernels, lone } = asked;
-        Validated {
+    pub fn answer(&self, asked: ValidationSettings) -> ValidationReport {
+        let ValidationSettings { host, kernels, lone } = asked;
+        ValidationReport {
             schema: SCHEMA,
             command: "validate",
             host,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_sim::Idle;
 use steptime_trace::Nanos;
 
-use super::doubts::{DoubtSaid, Said};
+use super::doubts::{Caveats, DoubtEntry};
 use super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
@@ -12,7 +12,7 @@ use crate::whatif::WhatIf;
 
 /// A step before and after a change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changed {
+pub struct WhatIfReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `whatif`.
@@ -42,7 +42,7 @@ pub struct Changed {
     /// The probability of the intervals.
     pub interval_level: f64,
     /// Assumptions and doubts, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Repairs, assumptions and guesses, in words; all are among the doubts too.
     pub warnings: Vec<String>,
     /// Its title. Not in the JSON.
@@ -98,7 +98,7 @@ pub struct KernelTimes {
 
 impl Side {
     /// Makes one side from a prediction and the number of samples of its step.
-    pub(super) fn of(prediction: &Prediction, samples: Option<u64>) -> Side {
+    pub(super) fn new(prediction: &Prediction, samples: Option<u64>) -> Side {
         Side {
             step_ms: ms(prediction.step),
             interval_ms: prediction.interval.map(ms),
@@ -114,7 +114,7 @@ impl Side {
 impl WhatIf {
     /// The answer. `step` is the step that was changed.
     #[must_use]
-    pub fn answer(&self, step: &Step) -> Changed {
+    pub fn answer(&self, step: &Step) -> WhatIfReport {
         let asked = &self.before.asked;
         let named = asked.device.as_ref().map(|device| device.name.clone());
         let transform = |audit: &steptime_rewrite::Audit| {
@@ -122,8 +122,9 @@ impl WhatIf {
             Transform { name: audit.rule, why: audit.why.clone(), removed, inserted, changed }
         };
         let [measured, scaled, modelled] = self.shares;
-        let Said { doubts, warnings } = Said::of(asked, step, Some(&self.before), Some(&self.after));
-        Changed {
+        let Caveats { doubts, warnings } =
+            Caveats::collect(asked, step, Some(&self.before), Some(&self.after));
+        WhatIfReport {
             schema: SCHEMA,
             command: "whatif",
             input: step.input.display().to_string(),
@@ -131,8 +132,8 @@ impl WhatIf {
             device: named.or_else(|| step.graph.device.clone()),
             host: asked.host.clone(),
             kernels: asked.kernels.clone(),
-            before: Side::of(&self.before, self.samples[0]),
-            after: Side::of(&self.after, self.samples[1]),
+            before: Side::new(&self.before, self.samples[0]),
+            after: Side::new(&self.after, self.samples[1]),
             speedup: self.before.step.0 as f64 / (self.after.step.0 as f64).max(1.0),
             transforms: self.audits.iter().map(transform).collect(),
             why: why(&self.before, &self.after),

@@ -7,7 +7,7 @@ use steptime_graph::names::CopyDirection;
 use steptime_graph::{ActivityId, StepGraph};
 use steptime_trace::{ActivityKind, Nanos};
 
-use super::Question;
+use super::Query;
 use super::roofline::recorded_on;
 use crate::device::Bound;
 use crate::error::Error;
@@ -41,7 +41,7 @@ pub struct NamedKernel {
     pub roof: Option<(Nanos, Bound)>,
 }
 
-impl Question<'_> {
+impl Query<'_> {
     /// Groups device activities by name, with measured times: the roofline of a trace without arguments of ops.
     ///
     /// # Errors

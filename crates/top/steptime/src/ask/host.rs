@@ -9,12 +9,11 @@ use steptime_trace::Meta;
 use crate::asked::HostSlowerThan;
 use crate::error::Error;
 use crate::shipped_host::default_host;
+use crate::sources::FACTORS;
 use crate::step::Step;
 
 /// Size limit of a profile, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// Accepted factors on a host's times.
-pub(crate) const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
 
 /// Source of the host's times.
 #[derive(Debug, Clone)]
@@ -40,7 +39,7 @@ pub(super) enum Times<'s> {
 }
 
 /// The host chosen for a query.
-pub(super) struct Chosen<'p> {
+pub(super) struct ChosenHost<'p> {
     /// Its name in the answer.
     pub(super) name: String,
     /// Its profile; `None` where the recording's own times are used.
@@ -62,7 +61,7 @@ impl Times<'_> {
     /// # Errors
     /// Fails where the step has no host times of its own but needs them, where a factor is given without a profile to apply
     /// it to, or where the factor is out of range.
-    pub(super) fn chosen(&self, slower: Option<f64>, step: &Step) -> Result<Chosen<'_>, Error> {
+    pub(super) fn chosen(&self, slower: Option<f64>, step: &Step) -> Result<ChosenHost<'_>, Error> {
         if let Some(times) = slower.filter(|times| !FACTORS.contains(times)) {
             return Err(Error::HostFactor { times });
         }
@@ -85,20 +84,20 @@ impl Times<'_> {
             Some(times) => Cow::Owned(profile.slowed(times)),
             None => profile,
         };
-        Ok(Chosen { name: name.to_owned(), profile: Some(profile), slower_than, assumed: false })
+        Ok(ChosenHost { name: name.to_owned(), profile: Some(profile), slower_than, assumed: false })
     }
 }
 
 /// The recording's own host.
-fn own(name: &str, slower: Option<f64>) -> Result<Chosen<'static>, Error> {
+fn own(name: &str, slower: Option<f64>) -> Result<ChosenHost<'static>, Error> {
     match slower {
         Some(_) => Err(Error::FactorOfNoProfile),
-        None => Ok(Chosen { name: name.to_owned(), profile: None, slower_than: None, assumed: false }),
+        None => Ok(ChosenHost { name: name.to_owned(), profile: None, slower_than: None, assumed: false }),
     }
 }
 
 /// The shipped profile for an unknown host, or for one slower by a given factor.
-fn typical(slower: Option<f64>, assumed: bool) -> Result<Chosen<'static>, Error> {
+fn typical(slower: Option<f64>, assumed: bool) -> Result<ChosenHost<'static>, Error> {
     let shipped = default_host()?;
     let profile = match slower {
         Some(times) => shipped.slowed(times),
@@ -106,7 +105,7 @@ fn typical(slower: Option<f64>, assumed: bool) -> Result<Chosen<'static>, Error>
     };
     let times = slower.unwrap_or(TYPICAL_SLOWNESS);
     let slower_than = Some(HostSlowerThan { times, machine: profile.machine.clone() });
-    Ok(Chosen { name: "default".to_owned(), profile: Some(Cow::Owned(profile)), slower_than, assumed })
+    Ok(ChosenHost { name: "default".to_owned(), profile: Some(Cow::Owned(profile)), slower_than, assumed })
 }
 
 /// Reads a host profile. For a file written by a probe, and for a recording with a probe, returns the shipped profile scaled to

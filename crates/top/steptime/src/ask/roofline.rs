@@ -3,7 +3,7 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
-use super::{Device, Question};
+use super::{Device, Query};
 use crate::device::{self, Roof};
 use crate::error::Error;
 use crate::possible::{possible, takes_time};
@@ -40,12 +40,12 @@ pub struct KernelRoof {
     pub roof: Roof,
 }
 
-impl Question<'_> {
+impl Query<'_> {
     /// Compares every kernel with the roofline of the GPU: with predicted times where a GPU is given, else with measured times and
     /// the GPU recorded on.
     ///
     /// # Errors
-    /// As [`Question::run`]; also where no GPU is given and the one recorded on has no profile, where arguments of ops are missing,
+    /// As [`Query::run`]; also where no GPU is given and the one recorded on has no profile, where arguments of ops are missing,
     /// or where no kernel takes time.
     pub fn roofline(&self) -> Result<Roofline, Error> {
         let step = self.shaped(true)?;
@@ -71,7 +71,7 @@ impl Question<'_> {
                 shapes: launch.op.map_or_else(Vec::new, |op| step.arguments.shapes(op)),
                 family: launch.call.kernel.family(),
                 time,
-                roof: Roof::of(&launch.call, &launch.context, &profile.spec),
+                roof: Roof::compute(&launch.call, &launch.context, &profile.spec),
             })
         });
         let kernels: Vec<KernelRoof> = kernels.collect();

@@ -8,12 +8,12 @@ use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::{HostProfile, Probe, Process};
 
 use super::host::{Times, read_host};
-use super::{Device, Question};
+use super::{Device, Query};
 use crate::device;
 use crate::error::Error;
 use crate::predict::Baseline;
 
-impl<'s> Question<'s> {
+impl<'s> Query<'s> {
     /// Predicts for this GPU: the name of a shipped profile (`h200`, see [`crate::devices`]), or a profile's folder. Every kernel
     /// is priced by the profile, from the arguments of the ops; none of the recording's times is used for it.
     ///
@@ -120,7 +120,7 @@ impl<'s> Question<'s> {
         self
     }
 
-    /// Makes [`Question::answer`] use a baseline method instead of the simulation.
+    /// Makes [`Query::answer`] use a baseline method instead of the simulation.
     pub fn by(mut self, way: Baseline) -> Self {
         self.way = Some(way);
         self

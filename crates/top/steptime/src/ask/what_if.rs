@@ -4,17 +4,17 @@ use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::Rule;
 use steptime_step as edit;
 
-use super::host::Chosen;
-use super::{Held, Question};
+use super::host::ChosenHost;
+use super::{Query, StepSource};
 use crate::error::Error;
 use crate::memory;
 use crate::possible::{possible, takes_time};
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
 use crate::step::Step;
-use crate::whatif::{self, Base, Change, Costed, Edited, Outcome, Pricing, WhatIf};
+use crate::whatif::{self, Base, Change, ModifiedStep, Outcome, PricedStep, Pricing, WhatIf};
 
-impl Question<'_> {
+impl Query<'_> {
     /// Changes the step, and predicts its time before and after.
     ///
     /// ```
@@ -31,16 +31,16 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::simulate`]; also where a rule does not apply, or where changed kernels have to be priced for the GPU recorded on
+    /// As [`Query::simulate`]; also where a rule does not apply, or where changed kernels have to be priced for the GPU recorded on
     /// and no profile of it ships.
     pub fn what_if(&self, rules: &[&dyn Rule]) -> Result<WhatIf, Error> {
         self.changed(&Change { rules, host_times: None })
     }
 
-    /// Like [`Question::what_if`], but the change may also be one of the host.
+    /// Like [`Query::what_if`], but the change may also be one of the host.
     ///
     /// # Errors
-    /// As [`Question::what_if`]; also where the factor is out of range.
+    /// As [`Query::what_if`]; also where the factor is out of range.
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
         self.what_ifs()?.changed(change)
     }
@@ -48,7 +48,7 @@ impl Question<'_> {
     /// Prepares the step for queries of many changes: shared work is done once.
     ///
     /// # Errors
-    /// As [`Question::simulate`].
+    /// As [`Query::simulate`].
     pub fn what_ifs(&self) -> Result<WhatIfs<'_>, Error> {
         let step = self.shaped(true)?;
         if step.arguments.known() == 0 {
@@ -63,17 +63,17 @@ impl Question<'_> {
         takes_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
         let spec = memory::spec(&step, &pricing.kernels);
-        let before = before.with_peak(memory::of_recorded(&step, &pricing.kernels), spec.as_ref());
-        let base = Base::of(&step, &pricing, before);
+        let before = before.with_peak(memory::peak_of_recorded(&step, &pricing.kernels), spec.as_ref());
+        let base = Base::new(&step, &pricing, before);
         Ok(WhatIfs { question: self, step, chosen, base })
     }
 
-    fn pricing<'c>(&'c self, chosen: &'c Chosen<'_>) -> Pricing<'c> {
+    fn pricing<'c>(&'c self, chosen: &'c ChosenHost<'_>) -> Pricing<'c> {
         Pricing { host: self.host_of(chosen), kernels: self.kernels(), process: self.process }
     }
 }
 
-/// A step prepared for queries of many changes, made by [`Question::what_ifs`]. Threads may use it concurrently.
+/// A step prepared for queries of many changes, made by [`Query::what_ifs`]. Threads may use it concurrently.
 ///
 /// ```
 /// # fn main() -> Result<(), steptime::Error> {
@@ -93,9 +93,9 @@ impl Question<'_> {
 /// # }
 /// ```
 pub struct WhatIfs<'q> {
-    question: &'q Question<'q>,
-    step: Held<'q>,
-    chosen: Chosen<'q>,
+    question: &'q Query<'q>,
+    step: StepSource<'q>,
+    chosen: ChosenHost<'q>,
     base: Base,
 }
 
@@ -139,7 +139,7 @@ impl WhatIfs<'_> {
     /// Changes the step, and predicts its time.
     ///
     /// # Errors
-    /// As [`Question::changed`].
+    /// As [`Query::changed`].
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
         whatif::what_if(&self.step, &self.pricing(), change, &self.base)
     }
@@ -149,8 +149,8 @@ impl WhatIfs<'_> {
     ///
     /// # Errors
     /// Fails where a rule does not apply.
-    pub fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
-        Edited::of(&self.step, &self.base, rules, &self.question.kernels())
+    pub fn edited(&self, rules: &[&dyn Rule]) -> Result<ModifiedStep, Error> {
+        ModifiedStep::apply(&self.step, &self.base, rules, &self.question.kernels())
     }
 
     /// Predicts a changed step for each of these factors on the host's times (`None` for unchanged).
@@ -160,11 +160,11 @@ impl WhatIfs<'_> {
     /// factor is out of range.
     pub fn outcomes(
         &self,
-        edited: &Edited,
+        edited: &ModifiedStep,
         host_times: &[Option<f64>],
     ) -> Result<Vec<Result<Outcome, Error>>, Error> {
-        let costed = Costed::of(&self.step, &self.pricing(), &self.base, edited)?;
-        Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
+        let costed = PricedStep::price(&self.step, &self.pricing(), &self.base, edited)?;
+        Ok(host_times.iter().map(|&times| Outcome::simulate(&self.base, edited, &costed, times)).collect())
     }
 
     /// The step, its prices, and the work that all its changes share.

@@ -19,7 +19,7 @@ const TRIES: usize = 48;
 
 /// The largest batch that fits.
 #[derive(Debug)]
-pub enum Largest {
+pub enum LargestBatch {
     /// The step at it.
     At(Box<OperatingPoint>),
     /// Not even one sample fits.
@@ -40,7 +40,7 @@ pub(super) struct Search<'a, 'q> {
 
 impl<'a, 'q> Search<'a, 'q> {
     /// Makes a search from queries about one step of `from` samples.
-    pub(super) fn of(asked: &'a [WhatIfs<'q>], from: Option<u64>) -> Search<'a, 'q> {
+    pub(super) fn new(asked: &'a [WhatIfs<'q>], from: Option<u64>) -> Search<'a, 'q> {
         let mut capabilities: Vec<DeviceSpec> = Vec::new();
         for spec in asked.iter().filter_map(WhatIfs::spec) {
             if !capabilities.iter().any(|known| capability(known) == capability(spec)) {
@@ -51,18 +51,18 @@ impl<'a, 'q> Search<'a, 'q> {
     }
 
     /// Finds the step at the largest batch that fits a GPU, or the reason why it is unknown.
-    pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<Largest, String> {
+    pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<LargestBatch, String> {
         let from = self.from.filter(|&batch| batch > 0);
         let from = from.ok_or("the batch is not recorded: say --recorded-batch N")?;
         let room = memory::room(spec).ok_or("how much memory the GPU has is not known")?;
         let peak = |batch| self.peak(batch, spec);
         let batch = match largest(from, room, peak)? {
             Some(batch) => batch,
-            None => return Ok(Largest::Nothing { needs: self.peak(1, spec)? }),
+            None => return Ok(LargestBatch::Nothing { needs: self.peak(1, spec)? }),
         };
         let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
-        let point = OperatingPoint::of(asked, &edited, Some(batch)).map_err(|error| error.to_string())?;
-        Ok(Largest::At(Box::new(point)))
+        let point = OperatingPoint::price(asked, &edited, Some(batch)).map_err(|error| error.to_string())?;
+        Ok(LargestBatch::At(Box::new(point)))
     }
 
     /// Peak memory of a step of `batch` samples, in bytes.
@@ -83,7 +83,7 @@ impl<'a, 'q> Search<'a, 'q> {
         let (Some(asked), Some(from)) = (self.asked.first(), self.from) else { return Ok(Vec::new()) };
         let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
         let peak = |spec: &DeviceSpec| -> Result<u64, String> {
-            let found = memory::of_changed(asked.recorded(), Some(spec), &edited.step, edited.flat());
+            let found = memory::peak_of_changed(asked.recorded(), Some(spec), &edited.step, edited.flat());
             let peak =
                 found.ok_or("what memory the step needs is not known: record it with its execution trace")?;
             Ok(peak.total())

@@ -6,7 +6,7 @@ use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
 use crate::device::{Bound, Roof};
-use crate::whatif::Edited;
+use crate::whatif::ModifiedStep;
 
 /// Bottleneck of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,14 +38,14 @@ impl Limit {
 }
 
 /// The limit with the most device time of a step; `time` returns the time of a launch.
-pub(super) fn of_device(
-    edited: &Edited,
+pub(super) fn device_limit(
+    edited: &ModifiedStep,
     spec: &DeviceSpec,
     time: impl Fn(&crate::device::Launch) -> Nanos,
 ) -> Limit {
     let mut times: BTreeMap<Limit, Nanos> = BTreeMap::new();
     for launch in &edited.launches {
-        let limit = match Roof::of(&launch.call, &launch.context, spec).bound {
+        let limit = match Roof::compute(&launch.call, &launch.context, spec).bound {
             Bound::Memory | Bound::Cache => Limit::Memory,
             Bound::Arithmetic => Limit::Arithmetic,
             Bound::Link => Limit::Link,

@@ -11,13 +11,13 @@ pub(crate) mod remedy;
 use rayon::prelude::*;
 use steptime_cost::device::DeviceSpec;
 
-pub use self::batch::Largest;
+pub use self::batch::LargestBatch;
 pub use self::bound::Limit;
 pub use self::point::OperatingPoint;
 pub use self::prices::Prices;
 pub use self::ratio::Ratio;
 pub use self::remedy::{Fit, Remedy};
-use crate::ask::{Question, WhatIfs};
+use crate::ask::{Query, WhatIfs};
 use crate::error::Error;
 use crate::predict::Prediction;
 
@@ -42,7 +42,7 @@ pub struct GpuPoints {
     /// Summary of that prediction: its bottleneck, and the uncertainty of its time.
     pub recorded: OperatingPoint,
     /// The largest batch that fits, or the reason why it is unknown.
-    pub largest: Result<Largest, String>,
+    pub largest: Result<LargestBatch, String>,
     /// Changes that were tried to make the recorded batch fit; empty where it fits, or where that is unknown.
     pub remedies: Vec<Remedy>,
 }
@@ -52,14 +52,14 @@ impl GpuPoints {
     #[must_use]
     pub fn best(&self) -> Option<&OperatingPoint> {
         match &self.largest {
-            Ok(Largest::At(point)) => Some(point),
-            Ok(Largest::Nothing { .. }) => None,
+            Ok(LargestBatch::At(point)) => Some(point),
+            Ok(LargestBatch::Nothing { .. }) => None,
             Err(_) => Some(&self.recorded).filter(|point| point.fits != Some(false)),
         }
     }
 }
 
-impl Question<'_> {
+impl Query<'_> {
     /// Predicts the step on each of these GPUs, given as names of shipped profiles or as folders: at the recorded batch, and at the
     /// largest that fits. `recorded` is the number of recorded samples, where the input does not give it.
     ///
@@ -77,22 +77,22 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::what_ifs`]; also where one of the GPUs has no profile.
+    /// As [`Query::what_ifs`]; also where one of the GPUs has no profile.
     pub fn choose(&self, devices: &[&str], recorded: Option<u64>) -> Result<GpuChoice, Error> {
-        let questions: Vec<Question<'_>> =
+        let questions: Vec<Query<'_>> =
             devices.par_iter().map(|name| self.clone().on(name)).collect::<Result<_, Error>>()?;
         let asked: Vec<WhatIfs<'_>> =
-            questions.par_iter().map(Question::what_ifs).collect::<Result<_, Error>>()?;
+            questions.par_iter().map(Query::what_ifs).collect::<Result<_, Error>>()?;
         let Some(first) = asked.first() else { return Ok(GpuChoice { batch: recorded, gpus: Vec::new() }) };
         let samples = recorded.or_else(|| first.recorded().batch());
         let unchanged = first.edited(&[])?;
-        let search = batch::Search::of(&asked, samples);
+        let search = batch::Search::new(&asked, samples);
         let gpus = devices.par_iter().zip(&asked).map(|(name, asked)| {
             let spec = asked.spec().cloned().ok_or_else(|| Error::NoOwnProfile {
                 path: asked.recorded().path.clone(),
                 device: Some((*name).to_owned()),
             })?;
-            let point = OperatingPoint::of(asked, &unchanged, samples)?;
+            let point = OperatingPoint::price(asked, &unchanged, samples)?;
             let largest = search.largest(asked, &spec);
             let remedies = match point.fits {
                 Some(false) => remedy::all(asked, &spec, samples),

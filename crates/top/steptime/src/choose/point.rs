@@ -9,7 +9,7 @@ use crate::ask::WhatIfs;
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::predict::at_speeds;
-use crate::whatif::{Costed, Edited, Outcome};
+use crate::whatif::{ModifiedStep, Outcome, PricedStep};
 
 /// Share of the step below which the saving of a GPU twice as fast counts as none.
 const NOTHING: f64 = 0.03;
@@ -42,15 +42,15 @@ pub struct OperatingPoint {
 
 impl OperatingPoint {
     /// Prices a changed step of `samples` samples.
-    pub(super) fn of(
+    pub(super) fn price(
         asked: &WhatIfs<'_>,
-        edited: &Edited,
+        edited: &ModifiedStep,
         samples: Option<u64>,
     ) -> Result<OperatingPoint, Error> {
         let (step, pricing, base) = asked.parts();
-        let costed = Costed::of(step, &pricing, base, edited)?;
+        let costed = PricedStep::price(step, &pricing, base, edited)?;
         let Outcome { step, interval, active, peak, fits, doubts } =
-            Outcome::of(base, edited, &costed, None)?;
+            Outcome::simulate(base, edited, &costed, None)?;
         let priced = costed.priced(edited, None)?;
         let of_step =
             |host: f64, device: f64| at_speeds(&priced, host, device).0 as f64 / step.0.max(1) as f64;
@@ -61,7 +61,7 @@ impl OperatingPoint {
             launch.activities.iter().map(|&at| priced.durations[at]).sum()
         };
         let limit = match asked.spec() {
-            Some(spec) if saved_by_gpu >= saved_by_host => bound::of_device(edited, spec, times),
+            Some(spec) if saved_by_gpu >= saved_by_host => bound::device_limit(edited, spec, times),
             _ => Limit::Host,
         };
         let widths = Widths {

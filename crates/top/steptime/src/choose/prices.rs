@@ -50,7 +50,7 @@ impl Prices {
 
     /// Price per GPU-hour, where there is one.
     #[must_use]
-    pub fn of(&self, device: &str) -> Option<f64> {
+    pub fn per_hour(&self, device: &str) -> Option<f64> {
         self.0.get(&device.to_ascii_lowercase()).copied()
     }
 
@@ -69,10 +69,10 @@ mod tests {
     fn a_line_is_the_price_of_a_gpu() {
         let prices = Prices::parse("h100 = 2.5\nH200 = 3\na100_pcie = 1.1").unwrap();
         assert_eq!(
-            ["h100", "H200", "a100-pcie"].map(|name| prices.of(name)),
+            ["h100", "H200", "a100-pcie"].map(|name| prices.per_hour(name)),
             [Some(2.5), Some(3.0), Some(1.1)]
         );
-        assert_eq!(prices.of("t4"), None);
+        assert_eq!(prices.per_hour("t4"), None);
     }
 
     #[test]

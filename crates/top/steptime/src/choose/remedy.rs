@@ -8,7 +8,7 @@ use steptime_trace::Nanos;
 use super::batch::resized;
 use crate::ask::WhatIfs;
 use crate::error::Error;
-use crate::job::{Keeps, World};
+use crate::job::{KeptState, World};
 use crate::memory;
 use crate::whatif::Outcome;
 
@@ -137,9 +137,9 @@ impl Trial<'_, '_> {
     }
 
     fn on_ranks(&self, ranks: u32) -> Remedy {
-        let keeps = Keeps::Parts { blocks: Blocks::default(), reshard: true };
+        let keeps = KeptState::Parts { blocks: Blocks::default(), reshard: true };
         let outcome =
-            self.asked.in_world(&World { keeps, ..World::of(ranks) }).map_err(|error| reason(&error));
+            self.asked.in_world(&World { keeps, ..World::new(ranks) }).map_err(|error| reason(&error));
         let outcome = outcome.and_then(|spread| {
             let peaks = spread.predicted.ranks.iter().filter_map(|rank| rank.peak);
             let peak = peaks.max_by_key(Peak::total).ok_or(UNKNOWN)?;
@@ -164,7 +164,8 @@ impl Trial<'_, '_> {
     /// Whether the resized step may fit; also true where the rule is refused, which is reported where it is priced.
     fn may_fit(&self, rule: &ResizeBatch) -> bool {
         let Ok(edited) = self.asked.edited(&[rule]) else { return true };
-        let peak = memory::of_changed(self.asked.recorded(), Some(self.spec), &edited.step, edited.flat());
+        let peak =
+            memory::peak_of_changed(self.asked.recorded(), Some(self.spec), &edited.step, edited.flat());
         peak.is_none_or(|peak| self.has_room(&peak))
     }
 

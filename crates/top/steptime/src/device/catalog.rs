@@ -9,14 +9,14 @@ use steptime_cost::device::{DeviceProfile, DeviceSpec, Transfer};
 use crate::error::Error;
 
 /// A shipped profile: its name, its header, and its models where it was fitted.
-struct Shipped {
+struct ShippedProfile {
     name: &'static str,
     header: &'static str,
     models: Option<&'static [u8]>,
 }
 
 /// Every folder of `profiles/` with a `profile.toml`, the fitted ones first (`build.rs`).
-static SHIPPED: &[Shipped] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+static SHIPPED: &[ShippedProfile] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// Accuracy of one GPU's models on other GPUs.
 static WORTH: &str = include_str!("../../../../../profiles/transfer/worth.toml");

@@ -16,21 +16,24 @@ const NO_PROFILE: f64 = 1.6;
 
 /// Measured times of device activities.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured<'a> {
+pub(crate) struct MeasuredTimes<'a> {
     graph: &'a StepGraph,
     /// Recorded activity of each activity; `None` where all are the recording's own.
     carried: Option<&'a TiVec<ActivityId, Option<ActivityId>>>,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredTimes<'a> {
     /// Uses a recording's own activities.
-    pub fn of(graph: &'a StepGraph) -> Measured<'a> {
-        Measured { graph, carried: None }
+    pub fn new(graph: &'a StepGraph) -> MeasuredTimes<'a> {
+        MeasuredTimes { graph, carried: None }
     }
 
     /// Uses the activities of a changed step, some of which were recorded.
-    pub fn carried(graph: &'a StepGraph, carried: &'a TiVec<ActivityId, Option<ActivityId>>) -> Measured<'a> {
-        Measured { graph, carried: Some(carried) }
+    pub fn carried(
+        graph: &'a StepGraph,
+        carried: &'a TiVec<ActivityId, Option<ActivityId>>,
+    ) -> MeasuredTimes<'a> {
+        MeasuredTimes { graph, carried: Some(carried) }
     }
 
     /// Median time of an activity, and its recorded name.
@@ -41,20 +44,20 @@ impl<'a> Measured<'a> {
     }
 
     /// Total median time of a launch's activities.
-    pub(super) fn of_launch(&self, launch: &Launch) -> Option<Nanos> {
+    pub(super) fn launch_time(&self, launch: &Launch) -> Option<Nanos> {
         launch.activities.iter().map(|&activity| Some(self.time(activity)?.0)).sum()
     }
 }
 
 /// Transfer of a recording's measured times to a device.
-pub(super) struct Elsewhere<'a> {
-    measured: Measured<'a>,
+pub(super) struct TimeTransfer<'a> {
+    measured: MeasuredTimes<'a>,
     to: &'a DeviceSpec,
-    from: From,
+    from: SourceGpu,
 }
 
 /// The GPU recorded on.
-enum From {
+enum SourceGpu {
     /// The same as the GPU of the query.
     Same,
     /// Another, with a known specification.
@@ -63,16 +66,18 @@ enum From {
     Unknown,
 }
 
-impl<'a> Elsewhere<'a> {
+impl<'a> TimeTransfer<'a> {
     /// Compares the device of a recording with that of the query.
-    pub(super) fn new(measured: Measured<'a>, profile: &'a DeviceProfile) -> Elsewhere<'a> {
+    pub(super) fn new(measured: MeasuredTimes<'a>, profile: &'a DeviceProfile) -> TimeTransfer<'a> {
         let to = &profile.spec;
         let from = match measured.graph.device.as_deref() {
-            Some(name) if is_named(name, &to.name) => From::Same,
-            Some(name) => shipped_spec(name).map_or(From::Unknown, |spec| From::Known(Box::new(spec))),
-            None => From::Unknown,
+            Some(name) if is_named(name, &to.name) => SourceGpu::Same,
+            Some(name) => {
+                shipped_spec(name).map_or(SourceGpu::Unknown, |spec| SourceGpu::Known(Box::new(spec)))
+            }
+            None => SourceGpu::Unknown,
         };
-        Elsewhere { measured, to, from }
+        TimeTransfer { measured, to, from }
     }
 
     /// Time of a launch and of each of its activities; `None` where it was not measured.
@@ -92,9 +97,9 @@ impl<'a> Elsewhere<'a> {
     fn one(&self, measured: Nanos, name: &str) -> Estimate {
         let kept = |own, source| Estimate { time: measured, own, shared: 0.0, source, extrapolated: false };
         match &self.from {
-            From::Same => kept(SAME, Source::Measured),
-            From::Known(from) => scaled(measured, work(name), from, self.to),
-            From::Unknown => Estimate { shared: NO_PROFILE, ..kept(0.0, Source::Unknown) },
+            SourceGpu::Same => kept(SAME, Source::Measured),
+            SourceGpu::Known(from) => scaled(measured, work(name), from, self.to),
+            SourceGpu::Unknown => Estimate { shared: NO_PROFILE, ..kept(0.0, Source::Unknown) },
         }
     }
 }

@@ -12,7 +12,7 @@ pub(super) type Places = SmallVec<[Place; 4]>;
 
 /// Degree of knowledge about a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum Knowledge {
     /// The op is known, and its kernel has a family.
     Op,
     /// The op or its kernel is unknown; only the bytes of its arguments are known.
@@ -31,7 +31,7 @@ pub struct Launch {
     /// Context that the call alone does not give.
     pub context: Context,
     /// Degree of knowledge about it.
-    pub known: Known,
+    pub known: Knowledge,
     /// Device activities of the launch.
     pub activities: Vec<ActivityId>,
 }

@@ -11,7 +11,7 @@ use steptime_trace::{KeptResult, Trace};
 
 use super::context::in_context;
 use super::kept;
-use super::launch::{Known, Launch, Places};
+use super::launch::{Knowledge, Launch, Places};
 use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
 
@@ -35,7 +35,7 @@ impl Arguments {
     /// Returns the arguments of each op of a step, from the execution trace where there is one, else from a Kineto trace
     /// that recorded shapes.
     #[must_use]
-    pub fn of_step(graph: &StepGraph, execution: Option<ExecutionGraph>, timing: &Trace) -> Arguments {
+    pub fn from_step(graph: &StepGraph, execution: Option<ExecutionGraph>, timing: &Trace) -> Arguments {
         let recorded = from_kineto::Calls::new(timing);
         let joined = execution.as_ref().map(|execution| (execution, join_step(execution, graph)));
         let of_op = |op: OpId| {
@@ -146,9 +146,9 @@ impl Arguments {
         ops: &OpSet,
     ) -> Vec<Launch> {
         match &self.derived {
-            Some(launched) => in_context(of_derived(launched, settings), graph, indices, &self.lookups),
+            Some(launched) => in_context(derived_launches(launched, settings), graph, indices, &self.lookups),
             None => {
-                let recorded = self.of_recorded(graph, &graph.calls_by_time(), settings, ops);
+                let recorded = self.recorded_launches(graph, &graph.calls_by_time(), settings, ops);
                 in_context(recorded, graph, indices, &self.lookups)
             }
         }
@@ -163,7 +163,7 @@ impl Arguments {
         settings: Settings,
         ops: &OpSet,
     ) -> Vec<Launch> {
-        let recorded = self.of_recorded(graph, &graph.calls_by_hand_off(), settings, ops);
+        let recorded = self.recorded_launches(graph, &graph.calls_by_hand_off(), settings, ops);
         in_context(recorded, graph, indices, &self.lookups)
     }
 
@@ -171,7 +171,7 @@ impl Arguments {
         self.calls.get(op)?.as_deref()
     }
 
-    fn of_recorded(
+    fn recorded_launches(
         &self,
         graph: &StepGraph,
         order: &[CallId],
@@ -186,7 +186,7 @@ impl Arguments {
     }
 }
 
-fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
+fn derived_launches(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
     let launch = |launched: &OpLaunch| {
         let mut call = launched.call.clone();
         if settings.matmul_tf32
@@ -199,7 +199,7 @@ fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Pl
             op: Some(launched.op),
             context: Context::in_step(smallvec![None; call.operands.len()]),
             call,
-            known: if launched.known { Known::Op } else { Known::Arguments },
+            known: if launched.known { Knowledge::Op } else { Knowledge::Arguments },
             activities: launched.activities.clone(),
         }
     };

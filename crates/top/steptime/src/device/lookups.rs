@@ -71,7 +71,7 @@ impl Lookups {
             launches.iter_mut().for_each(|launch| launch.context.indices = asked.clone());
             return;
         }
-        let of_op = self.of_ops(graph);
+        let of_op = self.by_op(graph);
         for launch in launches {
             let mut op = launch.op;
             let noted = std::iter::from_fn(|| {
@@ -89,7 +89,7 @@ impl Lookups {
 
     /// Lookups noted for each op. Ops of a name are matched in order; a step that runs them a multiple of the noted times repeats the lookups,
     /// and in a step with any other number they are unknown.
-    fn of_ops(&self, graph: &StepGraph) -> TiVec<OpId, Option<Indices>> {
+    fn by_op(&self, graph: &StepGraph) -> TiVec<OpId, Option<Indices>> {
         let mut of_name: FxHashMap<&str, Vec<OpId>> = FxHashMap::default();
         for (op, each) in graph.ops.iter_enumerated() {
             let is_noted = |op: OpId| self.by_name.contains_key(plain(graph.op_name(op)));

@@ -10,12 +10,12 @@ use steptime_graph::{ActivityId, CallId, OpId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
 use super::context::in_context;
-use super::launch::{Known, Launch, Places, is_transfer};
+use super::launch::{Knowledge, Launch, Places, is_transfer};
 use super::lookups::Lookups;
-use super::named::{Named, Seen, is_flat, of_a_view};
+use super::named::{KernelNames, NameFacts, is_flat, transposed};
 
 /// Launches of each op of a step changed by rules, in the order of [`Arguments::launches_by_hand_off`].
-pub(crate) fn of_changed(
+pub(crate) fn lower_changed(
     step: &steptime_step::Step,
     scheduled: &steptime_step::ScheduledStep,
     indices: &Indices,
@@ -38,7 +38,7 @@ pub(crate) fn of_changed(
 
 /// Launches in the order of some calls. `lowering` returns the call of an op, and a function that lowers it given what the
 /// recording shows of it.
-pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
+pub(super) fn in_order<'c, Lower: FnOnce(NameFacts) -> Option<(KernelCall, Knowledge)>>(
     graph: &StepGraph,
     order: &[CallId],
     settings: Settings,
@@ -47,7 +47,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     let mut launches: Vec<Launch> = Vec::new();
     let mut places: Vec<Places> = Vec::new();
     let mut of_op: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
-    let named = Named::of(graph);
+    let named = KernelNames::classify(graph);
     for &call in order {
         let call = &graph.calls[call];
         // Activities inserted for exchanges between ranks are priced as collectives.
@@ -68,16 +68,16 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
             if let Some((kernel, _)) = &mut lowered {
                 choose(kernel, call.activities().map(|row| graph.names.get(graph.activities[row].name)));
             }
-            let (kernel, known) = match (lowered, of_activity(graph, row)) {
+            let (kernel, known) = match (lowered, activity_call(graph, row)) {
                 // Only an execution trace says on which side of a copy the host is; its activity does too.
                 (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
-                    (copied, Known::Op)
+                    (copied, Knowledge::Op)
                 }
                 (Some(lowered), _) => lowered,
-                (None, copied) if is_transfer(&copied) => (copied, Known::Op),
-                (None, unknown) => (unknown, Known::Nothing),
+                (None, copied) if is_transfer(&copied) => (copied, Knowledge::Op),
+                (None, unknown) => (unknown, Knowledge::Nothing),
             };
-            if let (Some(op), true) = (call.op, known != Known::Nothing) {
+            if let (Some(op), true) = (call.op, known != Knowledge::Nothing) {
                 of_op[op] = Some(launches.len());
             }
             let context = Context::in_step(smallvec![None; kernel.operands.len()]);
@@ -91,30 +91,30 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
 /// Lowers an op that is known to launch something. `as_called` lowers a call.
 pub(super) fn lower(
     call: &OpCall,
-    Seen { settings, strided }: Seen,
+    NameFacts { settings, strided }: NameFacts,
     ops: &OpSet,
     as_called: impl Fn(&OpCall) -> Lowering,
-) -> Option<(KernelCall, Known)> {
+) -> Option<(KernelCall, Knowledge)> {
     let other = (settings != call.settings).then(|| OpCall { settings, ..call.clone() });
     let arguments = other.as_ref().unwrap_or(call);
     let lowered = match as_called(arguments) {
         Lowering::Kernel(kernel) if strided && is_flat(&kernel) => {
-            of_a_view(arguments).map_or(Lowering::Kernel(kernel), |view| as_called(&view))
+            transposed(arguments).map_or(Lowering::Kernel(kernel), |view| as_called(&view))
         }
         lowered => lowered,
     };
     match lowered {
-        Lowering::Kernel(call) => Some((call, Known::Op)),
-        Lowering::Unknown(call) => Some((call, Known::Arguments)),
+        Lowering::Kernel(call) => Some((call, Knowledge::Op)),
+        Lowering::Unknown(call) => Some((call, Knowledge::Arguments)),
         Lowering::Nothing | Lowering::Children => match ops.by_bytes(arguments) {
-            Lowering::Unknown(call) => Some((call, Known::Arguments)),
+            Lowering::Unknown(call) => Some((call, Knowledge::Arguments)),
             _ => None,
         },
     }
 }
 
 /// Kernel call of an activity without a known op: copies and memsets describe themselves, kernels do not.
-fn of_activity(graph: &StepGraph, activity: ActivityId) -> KernelCall {
+fn activity_call(graph: &StepGraph, activity: ActivityId) -> KernelCall {
     let row = &graph.activities[activity];
     let bytes = row.bytes.0;
     let copy = graph.copy_name(activity);

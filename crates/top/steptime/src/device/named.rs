@@ -8,23 +8,23 @@ use steptime_aten::{Arg, KernelCall, OpCall, Settings, Tensor};
 use steptime_graph::{OpId, StepGraph};
 
 /// Ops of a step classified by the names of their kernels.
-pub(super) struct Named {
+pub(super) struct KernelNames {
     in_tf32: BTreeSet<OpId>,
     strided: BTreeSet<OpId>,
 }
 
 /// Facts about one op from its kernels' names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct NameFacts {
     /// PyTorch's settings for it.
     pub settings: Settings,
     /// Whether its kernel computes an offset for each element.
     pub strided: bool,
 }
 
-impl Named {
+impl KernelNames {
     /// Classifies the ops of a step.
-    pub fn of(graph: &StepGraph) -> Named {
+    pub fn classify(graph: &StepGraph) -> KernelNames {
         // An op's first kernel may be an auxiliary one, which broadcasts a bias or clears memory.
         let ops = |says: fn(&str) -> bool| {
             let named = |call: &&steptime_graph::Call| {
@@ -32,14 +32,14 @@ impl Named {
             };
             graph.calls.iter().filter(named).filter_map(|call| call.op).collect()
         };
-        Named { in_tf32: ops(is_in_tf32), strided: ops(is_strided) }
+        KernelNames { in_tf32: ops(is_in_tf32), strided: ops(is_strided) }
     }
 
     /// Facts about an op, under the given settings.
-    pub fn seen(&self, op: Option<OpId>, settings: Settings) -> Seen {
+    pub fn seen(&self, op: Option<OpId>, settings: Settings) -> NameFacts {
         let among = |ops: &BTreeSet<OpId>| op.is_some_and(|op| ops.contains(&op));
         let matmul_tf32 = settings.matmul_tf32 || among(&self.in_tf32);
-        Seen { settings: Settings { matmul_tf32, ..settings }, strided: among(&self.strided) }
+        NameFacts { settings: Settings { matmul_tf32, ..settings }, strided: among(&self.strided) }
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn is_flat(call: &KernelCall) -> bool {
 
 /// The call with its last tensor transposed as attention and two-dimensional layers do: the two dimensions before the last one
 /// exchanged, or the last two where there are no others. `None` where the transposed view is the same.
-pub(super) fn of_a_view(call: &OpCall) -> Option<OpCall> {
+pub(super) fn transposed(call: &OpCall) -> Option<OpCall> {
     let mut call = call.clone();
     let tensor = call.inputs.iter_mut().rev().find_map(|arg| match arg {
         Arg::Tensor(tensor) => Some(tensor),
@@ -129,7 +129,7 @@ mod tests {
         let call = OpCall::new("aten::copy_", vec![tensor(), tensor(), Arg::None]);
         let ops = OpSet::standard();
         let lowered = |strided| {
-            let seen = Seen { settings: call.settings, strided };
+            let seen = NameFacts { settings: call.settings, strided };
             super::super::lowered::lower(&call, seen, &ops, |call| ops.lower(call))
                 .map(|(call, _)| call.kernel)
         };

@@ -4,8 +4,8 @@ use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, S
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
-use super::elsewhere::{Elsewhere, Measured};
-use super::launch::{Known, Launch};
+use super::elsewhere::{MeasuredTimes, TimeTransfer};
+use super::launch::{Knowledge, Launch};
 
 /// The device side of a step, priced by a profile.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct DevicePrices {
     /// Sources of the times.
     pub coverage: ModelCoverage,
     /// Device work of the step without a price.
-    pub unpriced: Unpriced,
+    pub unpriced: UnpricedWork,
 }
 
 /// Launches of ops with their prices.
@@ -54,7 +54,7 @@ pub struct ModelCoverage {
 
 /// Device work without a price from a model or from a measurement on a known GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Unpriced {
+pub struct UnpricedWork {
     /// Its share: of measured device time where known, else of launches.
     pub share: f64,
     /// Number of launches.
@@ -76,25 +76,25 @@ pub fn price(
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
     let estimates = profile.price_all(&calls, models);
-    with_estimates(graph, Measured::of(graph), launches, profile, estimates)
+    with_estimates(graph, MeasuredTimes::new(graph), launches, profile, estimates)
 }
 
 /// Like [`price`], with given estimates of a profile and given measured times.
 pub(crate) fn with_estimates(
     graph: &StepGraph,
-    measured: Measured<'_>,
+    measured: MeasuredTimes<'_>,
     launches: &[Launch],
     profile: &DeviceProfile,
     mut estimates: Vec<Estimate>,
 ) -> DevicePrices {
     let mut durations: TiVec<ActivityId, Nanos> = vec![Nanos::ZERO; graph.activities.len()].into();
     let mut total = EstimateSum::default();
-    let elsewhere = Elsewhere::new(measured, profile);
-    let mut unpriced = Unpriced::default();
+    let elsewhere = TimeTransfer::new(measured, profile);
+    let mut unpriced = UnpricedWork::default();
     let mut weights = [0.0; 2];
     for (launch, estimate) in launches.iter().zip(&mut estimates) {
         let own = is_unpriced(launch, estimate).then(|| elsewhere.stand_in(launch)).flatten();
-        let weight = measured.of_launch(launch).map_or(0.0, Nanos::as_micros);
+        let weight = measured.launch_time(launch).map_or(0.0, Nanos::as_micros);
         weights[0] += weight;
         match own {
             Some((stand_in, each)) => {
@@ -113,7 +113,7 @@ pub(crate) fn with_estimates(
         if is_unpriced(launch, estimate) {
             weights[1] += weight;
             unpriced.launches += 1;
-            unpriced.shapeless |= launch.known == Known::Nothing;
+            unpriced.shapeless |= launch.known == Knowledge::Nothing;
         }
         total.add(launch.call.kernel.family(), estimate, 1);
     }
@@ -132,7 +132,7 @@ fn is_unpriced(launch: &Launch, estimate: &Estimate) -> bool {
         Source::Measured | Source::Scaled => false,
         Source::Fallback | Source::Unknown => true,
         Source::Fitted | Source::Transferred | Source::Analytic | Source::Paper => {
-            launch.known == Known::Arguments
+            launch.known == Knowledge::Arguments
         }
     }
 }
@@ -145,8 +145,8 @@ fn coverage(launches: &[Launch], estimates: &[Estimate]) -> ModelCoverage {
         *match (launch.known, estimate.source) {
             (_, Source::Measured) => &mut coverage.measured,
             (_, Source::Scaled) => &mut coverage.scaled,
-            (Known::Nothing, Source::Fallback) | (_, Source::Unknown) => &mut coverage.unknown,
-            (Known::Arguments, _) | (_, Source::Fallback) => &mut coverage.fallback,
+            (Knowledge::Nothing, Source::Fallback) | (_, Source::Unknown) => &mut coverage.unknown,
+            (Knowledge::Arguments, _) | (_, Source::Fallback) => &mut coverage.fallback,
             (_, Source::Transferred) => &mut coverage.transferred,
             (_, Source::Analytic) => &mut coverage.analytic,
             _ => &mut coverage.fitted,

@@ -58,7 +58,7 @@ fn link_gb_s(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
 impl Roof {
     /// Computes the roofline of one call. Bytes that the context finds in the second-level cache move at its rate.
     #[must_use]
-    pub fn of(call: &KernelCall, context: &Context, spec: &DeviceSpec) -> Roof {
+    pub fn compute(call: &KernelCall, context: &Context, spec: &DeviceSpec) -> Roof {
         let bytes = call.footprint();
         let missed: f64 = call
             .operands

@@ -52,7 +52,7 @@ pub struct FamilyScore {
 
 impl OpError {
     /// Returns the measured ops of one recording.
-    pub fn of_step(
+    pub fn from_launches(
         recording: usize,
         graph: &StepGraph,
         launches: &[Launch],
@@ -125,7 +125,7 @@ fn score(name: &str, group: &[&OpError], total: f64, of_recording: &BTreeMap<usi
         count: group.len(),
         time_share: time / total,
         max_share: shares.into_values().fold(0.0, f64::max),
-        score: Score::of(group.iter().map(|error| error.error())),
+        score: Score::from_errors(group.iter().map(|error| error.error())),
         std: variance.sqrt(),
         time_weighted: weighted / time,
         inside: group.iter().filter(|error| error.inside()).count() as f64 / count,

@@ -170,10 +170,10 @@ fn score(device: &str, group: &str, rows: &[&TableRow]) -> TableScore {
         device: device.to_owned(),
         group: group.to_owned(),
         rows: rows.len(),
-        score: Score::of(rows.iter().map(|row| row.predicted_us / row.measured_us - 1.0)),
+        score: Score::from_errors(rows.iter().map(|row| row.predicted_us / row.measured_us - 1.0)),
         total: sum(|row| row.predicted_us) / sum(|row| row.measured_us),
         inside: inside.count() as f64 / rows.len() as f64,
         half_width: widths[widths.len() / 2],
-        roofline: Score::of(rows.iter().map(|row| row.roofline_us / row.measured_us - 1.0)).mean,
+        roofline: Score::from_errors(rows.iter().map(|row| row.roofline_us / row.measured_us - 1.0)).mean,
     }
 }

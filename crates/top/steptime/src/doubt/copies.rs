@@ -32,21 +32,21 @@ pub(super) fn doubt(guessed: GuessedCopies, step: Nanos) -> Option<Doubt> {
 mod tests {
     use super::*;
 
-    fn of(copies: usize, ms: i64) -> Option<Doubt> {
+    fn doubt_of(copies: usize, ms: i64) -> Option<Doubt> {
         doubt(GuessedCopies { copies, time: Nanos(ms * 1_000_000) }, Nanos(100_000_000))
     }
 
     #[test]
     fn half_a_step_that_may_be_half_or_twice_as_long() {
-        let doubt = of(3, 50).unwrap();
+        let doubt = doubt_of(3, 50).unwrap();
         assert!((doubt.above - 1.5f64.ln()).abs() < 1e-12 && (doubt.below + 0.75f64.ln()).abs() < 1e-12);
         assert!(doubt.text.starts_with("3 pageable copies are larger"), "{}", doubt.text);
     }
 
     #[test]
     fn small_ones_are_not_mentioned_and_large_ones_bounded() {
-        assert_eq!((of(0, 0), of(9, 0)), (None, None));
-        let doubt = of(1, 5000).unwrap();
+        assert_eq!((doubt_of(0, 0), doubt_of(9, 0)), (None, None));
+        let doubt = doubt_of(1, 5000).unwrap();
         assert_eq!((doubt.below, doubt.above), (LN_2, LN_2));
     }
 }

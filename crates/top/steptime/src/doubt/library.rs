@@ -8,10 +8,10 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
-use crate::answers::words::kernel_family;
 use crate::device::{Launch, PricedLaunches, device, is_named, shipped_for};
 use crate::sources::Kernels;
 use crate::step::Step;
+use crate::words::kernel_family;
 
 /// Error of the step from this alone, as a share of it, below which there is no doubt.
 const MENTIONED: f64 = 0.02;
@@ -47,7 +47,7 @@ pub(super) fn doubt(
     let home = elsewhere.as_ref().unwrap_or(profile);
     let expected = expected(home, elsewhere.is_some(), priced, *models);
     let families = by_family(graph, priced, &expected);
-    let mut off: Vec<(&str, Off)> =
+    let mut off: Vec<(&str, FamilyError)> =
         families.iter().filter_map(|(&name, family)| Some((name, family.off(step)?))).collect();
     off.sort_by(|(a, x), (b, y)| y.of_step.abs().total_cmp(&x.of_step.abs()).then(a.cmp(b)));
     if off.is_empty() {
@@ -124,7 +124,7 @@ fn longest<'g>(graph: &'g StepGraph, launch: &Launch) -> Option<(Nanos, &'g str)
 
 /// Error of a family on the GPU recorded on.
 #[derive(Debug, Clone, Copy)]
-struct Off {
+struct FamilyError {
     /// Measured time over expected time.
     times: f64,
     /// Change of the predicted step that this would cause, as a share of it.
@@ -133,12 +133,12 @@ struct Off {
 
 impl Family<'_> {
     /// Its error, where it is outside of its interval and affects the step.
-    fn off(&self, step: Nanos) -> Option<Off> {
+    fn off(&self, step: Nanos) -> Option<FamilyError> {
         let expected = self.expected.time().0.max(1) as f64;
         let times = self.measured.0 as f64 / expected;
         let half_width = self.expected.half_width().0 as f64 / expected;
         let of_step = (times - 1.0) * self.predicted.0 as f64 / step.0.max(1) as f64;
-        (times.ln().abs() > half_width && of_step.abs() > MENTIONED).then_some(Off { times, of_step })
+        (times.ln().abs() > half_width && of_step.abs() > MENTIONED).then_some(FamilyError { times, of_step })
     }
 
     /// Describes it: `softmax took 1.50 times (262.468 ms, not 174.530; mostly cunn_SoftMaxForward)`.

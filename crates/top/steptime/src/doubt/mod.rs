@@ -29,12 +29,12 @@ use crate::step::Step;
 pub const REPLAY_SAID: f64 = replay::SAID;
 
 /// Doubt from a recording's own replay; `None` where the replay agrees with the recording.
-pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option<Doubt> {
-    replay::of(graph, check)
+pub fn replay_doubt(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option<Doubt> {
+    replay::doubt(graph, check)
 }
 
 /// Doubt about prices of kernels.
-pub(crate) fn of_prices(
+pub(crate) fn price_doubt(
     recorded: &Step,
     kernels: &Kernels<'_>,
     device: Option<&PricedLaunches>,
@@ -69,7 +69,7 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
         alone::doubt(&recorded.graph, kernels, evidence.step),
         copies::doubt(evidence.guessed, evidence.step),
         evidence.device.and_then(|device| emulated::doubt(kernels, &device.launches)),
-        evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
+        evidence.replay.and_then(|check| replay::doubt(&recorded.graph, check)),
     ];
     found.into_iter().flatten().collect()
 }

@@ -4,8 +4,8 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
-use crate::answers::words::counted;
 use crate::replay::SelfCheck;
+use crate::words::counted;
 
 /// Error above which it is reported.
 pub const SAID: f64 = 0.05;
@@ -13,7 +13,7 @@ pub const SAID: f64 = 0.05;
 const RESTLESS: f64 = 0.1;
 
 /// The doubt, where the replay's period or its device active time differs from the recording.
-pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
+pub(crate) fn doubt(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let (period, active) = (check.error(), check.active_error());
     // Where the device sets the pace, an error of its active time is an error of the step.
     let busy = check.active_recorded.0 as f64 / check.recorded.0.max(1) as f64;

@@ -12,9 +12,9 @@ use crate::step::Step;
 
 /// Share of device work without a price above which no single time is given.
 const MOST: f64 = 0.1;
-/// Error of a launch without a price: half-width of 90 %, logarithm of a factor.
+/// Error of a launch without a price: half-width of the 90 % interval, as the logarithm of a factor.
 const WIDTH: f64 = 1.6;
-/// Number of ops named.
+/// Maximum number of ops that the text names.
 const NAMED: usize = 3;
 
 /// The doubt, where too much of the device work has no price.

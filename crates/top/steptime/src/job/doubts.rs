@@ -5,8 +5,8 @@ use steptime_graph::names::HostMemory;
 use steptime_graph::{ActivityId, CollectiveKind, Rendezvous, StepGraph};
 use steptime_trace::{ActivityKind, Bytes, Nanos};
 
-use super::{InHosts, Ranks};
-use crate::asked::Asked;
+use super::{HostTables, RankSet};
+use crate::asked::QueryEcho;
 use crate::doubt::Doubt;
 use crate::step::Step;
 
@@ -19,7 +19,7 @@ const FEWER: f64 = 0.3;
 /// the time to select them.
 const MORE: f64 = 0.6;
 
-impl Ranks {
+impl RankSet {
     /// The doubt, where the trace of a rank ends in the middle, or was repaired otherwise.
     pub(super) fn cut(&self) -> Option<Doubt> {
         let of = |step: &Step| Some((super::number(step), step.repairs.clone()?));
@@ -30,7 +30,7 @@ impl Ranks {
     }
 
     /// The doubt, where the ranks cannot be from one run.
-    pub(super) fn of_several_runs(&self) -> Option<Doubt> {
+    pub(super) fn several_runs_doubt(&self) -> Option<Doubt> {
         let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
         let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
         let text = format!(
@@ -42,7 +42,7 @@ impl Ranks {
     }
 
     /// The doubt, where collectives of unknown size are predicted for another GPU.
-    pub(super) fn sizes_unknown(&self, asked: &Asked) -> Option<Doubt> {
+    pub(super) fn sizes_unknown(&self, asked: &QueryEcho) -> Option<Doubt> {
         let count = self.job.rendezvous.iter().filter(|met| has_no_size(met)).count();
         (asked.device.is_some() && count > 0).then(|| Doubt {
             kind: "unpriced",
@@ -71,7 +71,7 @@ impl Ranks {
 
     /// The doubt from caches of tables in hosts' memory, whose misses are computed: by the share of the step that the missing rows take to copy.
     pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
-        let InHosts { tables, misses } = self.in_hosts?;
+        let HostTables { tables, misses } = self.in_hosts?;
         let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
             let copies = rank.durations.iter_enumerated().filter(|(at, _)| is_pinned(rank.graph, *at));
             copies.map(|(_, time)| *time).sum()
@@ -122,7 +122,7 @@ pub(super) fn has_no_size(met: &Rendezvous) -> bool {
 }
 
 /// Doubt from the replay of all ranks.
-pub(super) fn of_replay(replay: &steptime_sim::Replay) -> Option<Doubt> {
+pub(super) fn replay_doubt(replay: &steptime_sim::Replay) -> Option<Doubt> {
     let error = replay.error();
     let width = (1.0 + error).max(1e-3).ln();
     (error.abs() > SAID).then(|| Doubt {

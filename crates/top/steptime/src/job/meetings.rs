@@ -3,11 +3,11 @@
 use steptime_graph::{RendezvousId, RendezvousTimes, StepId, TiVec, median};
 use steptime_trace::Nanos;
 
-use super::Crew;
+use super::JobGraphs;
 
 /// A recorded collective of the step.
 #[derive(Debug, Clone)]
-pub struct CollectiveMet {
+pub struct CollectiveMeeting {
     /// Its id.
     pub at: RendezvousId,
     /// Median time once all ranks had arrived.
@@ -24,7 +24,7 @@ pub(super) struct Meetings {
 }
 
 impl Meetings {
-    pub(super) fn of(crew: &Crew<'_>, common: &[Vec<StepId>]) -> Meetings {
+    pub(super) fn find(crew: &JobGraphs<'_>, common: &[Vec<StepId>]) -> Meetings {
         let of_step = |step: &Vec<StepId>| {
             crew.job.rendezvous.keys().map(|at| crew.job.rendezvous_times(at, &crew.graphs, step)).collect()
         };
@@ -36,13 +36,13 @@ impl Meetings {
     }
 
     /// Summarises one rendezvous over these steps; `None` where it was recorded in none.
-    pub(super) fn over(&self, at: RendezvousId, steps: &[usize]) -> Option<CollectiveMet> {
+    pub(super) fn over(&self, at: RendezvousId, steps: &[usize]) -> Option<CollectiveMeeting> {
         let all: Vec<&RendezvousTimes> = steps.iter().filter_map(|&step| self.at(step, at)).collect();
         let members = all.first()?.arrivals.len();
         let waited =
             |place: usize| all.iter().map(|met| met.arrivals[place].waited).sum::<Nanos>() / count(&all);
         let last = |place: usize| all.iter().filter(|met| met.last() == place).count();
-        Some(CollectiveMet {
+        Some(CollectiveMeeting {
             at,
             moving: median(&mut all.iter().map(|met| met.moving).collect::<Vec<Nanos>>())?,
             waited: (0..members).map(waited).collect(),

@@ -37,7 +37,7 @@ impl Pace {
     }
 
     /// Factors from the ranks' ordinary host gaps relative to the shipped profile, which accounts for work that differs between ranks.
-    pub(super) fn of(steps: &[Step]) -> Pace {
+    pub(super) fn measure(steps: &[Step]) -> Pace {
         let slowness: Vec<Option<f64>> = steps.par_iter().map(ordinary_slowness).collect();
         let known = |step: &Step| step.meta.as_ref().is_some_and(|meta| !meta.pulses.is_empty());
         let mut all: Vec<f64> = slowness.iter().copied().flatten().collect();

@@ -9,12 +9,12 @@ use steptime_sim::{Hang, Idle, Meetings, WorldTimeline};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
-use super::doubts::{has_no_size, of_replay};
+use super::doubts::{has_no_size, replay_doubt};
 use super::pace::{Pace, paced};
 use super::slowest::{SlowestHost, alone};
-use super::{Crew, Ranks, call};
-use crate::ask::{Question, Sides};
-use crate::asked::Asked;
+use super::{JobGraphs, RankSet, call};
+use crate::ask::{Query, Sides};
+use crate::asked::QueryEcho;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
@@ -51,7 +51,7 @@ pub struct JobPrediction {
     /// Replay of the recorded steps with the profiler's cost left in; `None` where fewer than two were recorded by all.
     pub replay: Option<steptime_sim::Replay>,
     /// Settings of the prediction.
-    pub asked: Asked,
+    pub asked: QueryEcho,
 }
 
 /// Time of each rendezvous once all ranks have arrived, and half-widths of 90 % (logarithm).
@@ -64,7 +64,11 @@ pub(super) struct Collectives {
 
 impl Collectives {
     /// Times of collectives once all ranks have arrived, and their uncertainty. `node` is the number of GPUs per node.
-    pub(super) fn of(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
+    pub(super) fn price(
+        crew: &JobGraphs<'_>,
+        asked: &QueryEcho,
+        node: Option<u32>,
+    ) -> Result<Collectives, Error> {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
@@ -119,7 +123,7 @@ pub struct RankPrediction {
     pub peak: Option<Peak>,
 }
 
-impl Ranks {
+impl RankSet {
     /// Predicts the job's step from the ranks' own times, the profiler's cost taken off.
     ///
     /// # Errors
@@ -134,19 +138,23 @@ impl Ranks {
     /// Fails where the query of a rank fails, the interconnect of GPUs of that name is unknown, or ranks deadlock.
     pub fn predict_as<'s, E: From<Error> + Send>(
         &'s self,
-        ask: impl Fn(&'s Step) -> Result<Question<'s>, E> + Sync,
+        ask: impl Fn(&'s Step) -> Result<Query<'s>, E> + Sync,
     ) -> Result<JobPrediction, E> {
         let sides: Result<Vec<Sides>, E> =
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
         let sides = sides?;
-        let collectives = Collectives::of(&self.crew(), &sides[0].asked, self.node)?;
+        let collectives = Collectives::price(&self.crew(), &sides[0].asked, self.node)?;
         let predicted = self.predicted(sides, collectives, Vec::new());
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
 
     /// Predicts a job of steps made from one, from their prices and their doubts. Collectives are priced for nodes of the given
     /// number of GPUs, else for the usual node of the GPUs of the query, or of those that the step was recorded on.
-    pub(crate) fn of_sides(&self, sides: Vec<Sides>, doubts: Vec<Doubt>) -> Result<JobPrediction, Error> {
+    pub(crate) fn predict_from_sides(
+        &self,
+        sides: Vec<Sides>,
+        doubts: Vec<Doubt>,
+    ) -> Result<JobPrediction, Error> {
         let asked = &sides[0].asked;
         let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
         let device = asked.device.as_ref().map(|device| device.name.clone()).or_else(recorded);
@@ -205,7 +213,7 @@ impl Ranks {
             .collect();
         // Steps made from one all have its pace.
         let own = asked.host == OWN && self.steps.iter().all(|step| step.graph.is_measured());
-        let mut pace = if own { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let mut pace = if own { Pace::measure(&self.steps) } else { Pace::none(self.steps.len()) };
         let slowest = if own { None } else { self.slowest(&recorded, &collectives.moving) };
         if let Some(slowest) = slowest {
             pace.factors[slowest.rank] = slowest.times;
@@ -223,12 +231,12 @@ impl Ranks {
             too_large,
             self.missing(),
             self.cut(),
-            self.of_several_runs(),
+            self.several_runs_doubt(),
             self.sizes_unknown(&asked),
             self.single(),
             unpriced,
             pace.doubt(step, as_recorded),
-            replay.as_ref().and_then(of_replay),
+            replay.as_ref().and_then(replay_doubt),
             self.misses(&priced, step),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();

@@ -4,8 +4,8 @@ use steptime_graph::{ActivityId, Clock, Job, RendezvousId, StepGraph, StepId, Ti
 use steptime_sim::world::{Parts, Span, split};
 use steptime_trace::Nanos;
 
-use super::Crew;
-use super::meetings::{CollectiveMet, Meetings, count};
+use super::JobGraphs;
+use super::meetings::{CollectiveMeeting, Meetings, count};
 use super::stragglers::{Straggler, stragglers};
 
 /// Variation of the ends of one collective between ranks, as a share of a step, above which the ranks are not from one run.
@@ -13,22 +13,22 @@ const ONE_RUN: f64 = 0.05;
 
 /// The recorded steps of a job.
 #[derive(Debug, Clone)]
-pub struct JobRecorded {
+pub struct JobRecording {
     /// Number of steps that all ranks recorded; times are means over the middle half of them, by the first rank's period.
     pub steps: usize,
     /// Time from one step to the next.
     pub period: Nanos,
     /// One entry per rank.
-    pub ranks: Vec<RankRecorded>,
+    pub ranks: Vec<RankRecording>,
     /// Common collectives of the ranks.
-    pub collectives: Vec<CollectiveMet>,
+    pub collectives: Vec<CollectiveMeeting>,
     /// Ranks that others waited for, with causes; worst first.
     pub stragglers: Vec<Straggler>,
 }
 
 /// One rank of a recorded job, profiler included.
 #[derive(Debug, Clone)]
-pub struct RankRecorded {
+pub struct RankRecording {
     /// Time of its device in a step, by activity.
     pub parts: Parts,
     /// Lead of its clock over the first rank's, from the ends of collectives.
@@ -37,7 +37,7 @@ pub struct RankRecorded {
     pub scatter: Nanos,
 }
 
-impl JobRecorded {
+impl JobRecording {
     /// Whether the ranks can be from one run: then they leave a collective together in every step.
     #[must_use]
     pub fn is_one_run(&self) -> bool {
@@ -46,23 +46,23 @@ impl JobRecorded {
     }
 }
 
-impl Crew<'_> {
+impl JobGraphs<'_> {
     /// Summarises the ranks as recorded; `None` where no step was recorded by all of them.
     #[must_use]
-    pub fn recorded(&self) -> Option<JobRecorded> {
+    pub fn recorded(&self) -> Option<JobRecording> {
         let common = Job::common_steps(&self.graphs);
         let steps = middle_half(self.graphs.first()?, &common);
-        let met = Meetings::of(self, &common);
+        let met = Meetings::find(self, &common);
         let chosen: Vec<usize> = steps.iter().map(|&(at, _)| at).collect();
         let period = steps.iter().map(|&(_, period)| period).sum::<Nanos>() / count(&chosen);
         let collectives = self.job.rendezvous.keys().filter_map(|at| met.over(at, &chosen)).collect();
         let ranks = (0..self.graphs.len()).map(|rank| self.rank(rank, &common, &chosen, &met)).collect();
         let stragglers = stragglers(self, &met, &chosen, &common);
         let steps = common.len();
-        (!chosen.is_empty()).then_some(JobRecorded { steps, period, ranks, collectives, stragglers })
+        (!chosen.is_empty()).then_some(JobRecording { steps, period, ranks, collectives, stragglers })
     }
 
-    fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> RankRecorded {
+    fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> RankRecording {
         let of = self.job.rendezvous_of_rank(rank, self.graphs[rank]);
         let sum = chosen
             .iter()
@@ -70,7 +70,7 @@ impl Crew<'_> {
             .fold(Parts::default(), |sum, parts| sum + parts);
         let mut ahead: Vec<Nanos> = self.ends_apart(rank, &self.graphs, common);
         let scatter = half_range(&mut ahead);
-        RankRecorded { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
+        RankRecording { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
     }
 
     /// Differences between the ends of collectives by a rank's clock and by the first rank's.

@@ -12,7 +12,7 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{Job, RendezvousId, TiVec};
 use steptime_trace::Nanos;
 
-use super::Ranks;
+use super::RankSet;
 use super::pace::paced;
 
 /// Spread of hosts of a job's ranks that do the same work: standard deviation of the logarithm. From hosts of 28 ranks of eight
@@ -27,7 +27,7 @@ const PARTS: i32 = 560;
 
 /// One rank, or several with the same work.
 #[derive(Debug, Clone, Copy)]
-struct Alike {
+struct RankClass {
     /// Number of ranks.
     ranks: u32,
     /// Its step time without waiting for others.
@@ -47,7 +47,7 @@ pub struct SlowestHost {
     pub(super) half_width: f64,
 }
 
-impl Ranks {
+impl RankSet {
     /// The rank that determines the step, where ranks' hosts vary by an unknown amount.
     pub(super) fn slowest(
         &self,
@@ -55,12 +55,12 @@ impl Ranks {
         moving: &TiVec<RendezvousId, Nanos>,
     ) -> Option<SlowestHost> {
         let others = paced(priced, &vec![slower(); priced.len()]);
-        let of = |rank: usize| Alike {
+        let of = |rank: usize| RankClass {
             ranks: self.alike[rank],
             alone: alone(&priced[rank], &self.job, rank, |at| moving[at]),
             slower: alone(&others[rank], &self.job, rank, |at| moving[at]),
         };
-        slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<Alike>>())
+        slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<RankClass>>())
     }
 }
 
@@ -87,7 +87,7 @@ fn slower() -> f64 {
 }
 
 /// The expected slowest of these; `None` where there is only one rank, or where hosts do not affect the step.
-fn slowest(all: &[Alike]) -> Option<SlowestHost> {
+fn slowest(all: &[RankClass]) -> Option<SlowestHost> {
     let log = |time: Nanos| (time.0.max(1) as f64).ln();
     let steps: Vec<Normal> = all
         .iter()
@@ -157,7 +157,7 @@ fn upper_tail(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(count: f64) -> [f64; 2] {
+    fn largest_of(count: f64) -> [f64; 2] {
         largest(&[Normal { count, mean: 0.0, deviation: 1.0 }])
     }
 
@@ -167,29 +167,29 @@ mod tests {
         for (count, mean, deviation) in
             [(1.0, 0.0, 1.0), (2.0, 0.5642, 0.8256), (4.0, 1.0294, 0.7012), (8.0, 1.4236, 0.6107)]
         {
-            let [found, apart] = of(count);
+            let [found, apart] = largest_of(count);
             assert!(
                 (found - mean).abs() < 1e-3 && (apart - deviation).abs() < 2e-3,
                 "{count}: {found} {apart}"
             );
         }
-        assert!((of(1000.0)[0] - 3.2414).abs() < 2e-3);
+        assert!((largest_of(1000.0)[0] - 3.2414).abs() < 2e-3);
         // Four equal ones are like two and two.
         let pair = Normal { count: 2.0, mean: 0.0, deviation: 1.0 };
-        assert!((largest(&[pair, pair])[0] - of(4.0)[0]).abs() < 1e-9);
+        assert!((largest(&[pair, pair])[0] - largest_of(4.0)[0]).abs() < 1e-9);
         // One that is far behind does not matter.
         let behind = Normal { count: 4.0, mean: -20.0, deviation: 1.0 };
-        assert!((largest(&[pair, behind])[0] - of(2.0)[0]).abs() < 1e-3);
+        assert!((largest(&[pair, behind])[0] - largest_of(2.0)[0]).abs() < 1e-3);
     }
 
     #[test]
     fn the_slowest_of_more_ranks_is_slower() {
-        let by_host = |ranks: u32, alone: i64| Alike {
+        let by_host = |ranks: u32, alone: i64| RankClass {
             ranks,
             alone: Nanos(alone),
             slower: Nanos((alone as f64 * slower()).round() as i64),
         };
-        let times = |all: &[Alike]| slowest(all).expect("hosts decide").times;
+        let times = |all: &[RankClass]| slowest(all).expect("hosts decide").times;
         assert!((times(&[by_host(4, 5_000_000)]).ln() - 1.0294 * APART).abs() < 1e-4);
         assert!((times(&[by_host(1, 5_000_000); 4]).ln() - 1.0294 * APART).abs() < 1e-4);
         assert!(times(&[by_host(8192, 5_000_000)]) > times(&[by_host(64, 5_000_000)]));
@@ -199,7 +199,7 @@ mod tests {
         assert!(late.times < 1.001, "{late:?}");
         assert_eq!(slowest(&[by_host(1, 5_000_000)]), None, "one rank waits for nobody");
         // Where the device determines the step, hosts do not affect it.
-        let device = Alike { ranks: 4, alone: Nanos(5_000_000), slower: Nanos(5_000_000) };
+        let device = RankClass { ranks: 4, alone: Nanos(5_000_000), slower: Nanos(5_000_000) };
         assert_eq!(slowest(&[device]), None);
     }
 }

@@ -10,16 +10,16 @@ use steptime_rewrite::{
 };
 use steptime_trace::Meta;
 
-use super::{JobPrediction, Ranks};
-use crate::ask::{Question, Sides, WhatIfs};
+use super::{JobPrediction, RankSet};
+use crate::ask::{Query, Sides, WhatIfs};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::step::{Choice, Step};
-use crate::whatif::{Base, Costed, Edited, Pricing};
+use crate::whatif::{Base, ModifiedStep, PricedStep, Pricing};
 
 /// State that a rank keeps of parameters other than tables, of their gradients, and of the optimizer's states.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Keeps {
+pub enum KeptState {
     /// All of them: `DistributedDataParallel`.
     #[default]
     All,
@@ -40,7 +40,7 @@ pub struct World<'r> {
     /// Averaging of all parameters but tables, and the number of ranks.
     pub dense: DataParallel,
     /// State that a rank keeps of these.
-    pub keeps: Keeps,
+    pub keeps: KeptState,
     /// Placement of each table, in the order of first lookup; `None` for round-robin where their gradients are sparse, else
     /// on every rank.
     pub tables: Option<Vec<TableHome>>,
@@ -60,7 +60,7 @@ pub struct World<'r> {
 #[derive(Debug)]
 pub struct Spread {
     /// Its ranks: one of each group with the same work.
-    pub ranks: Ranks,
+    pub ranks: RankSet,
     /// The predicted step.
     pub predicted: JobPrediction,
     /// The changes made, with reasons.
@@ -70,10 +70,10 @@ pub struct Spread {
 impl World<'_> {
     /// Settings for `ranks` ranks, with PyTorch's defaults.
     #[must_use]
-    pub fn of(ranks: u32) -> World<'static> {
+    pub fn new(ranks: u32) -> World<'static> {
         World {
             dense: DataParallel::new(ranks),
-            keeps: Keeps::All,
+            keeps: KeptState::All,
             tables: None,
             nodes: None,
             batch: None,
@@ -96,7 +96,7 @@ impl World<'_> {
 
     /// Placement of a step's tables; `None` where all are on every rank.
     fn homes(&self, step: &steptime_step::Step) -> Option<Vec<TableHome>> {
-        if self.keeps != Keeps::All {
+        if self.keeps != KeptState::All {
             return None;
         }
         let of = tables(step);
@@ -117,7 +117,7 @@ struct Class {
     count: u32,
 }
 
-impl Question<'_> {
+impl Query<'_> {
     /// Predicts the step as that of a job: each of its ranks runs this step, with the communication that PyTorch inserts. Unchanged
     /// kernels keep their measured times; collectives are priced for the usual node of such GPUs.
     ///
@@ -125,7 +125,7 @@ impl Question<'_> {
     /// # fn main() -> Result<(), steptime::Error> {
     /// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
     /// let step = steptime::open(format!("{examples}/resnet50_32"))?;
-    /// let job = step.predict().in_world(&steptime::World::of(8))?;
+    /// let job = step.predict().in_world(&steptime::World::new(8))?;
     /// assert_eq!(job.ranks.crew().world(), 8);
     /// assert!(job.predicted.step > step.predict().run()?.step);
     /// # Ok(())
@@ -133,7 +133,7 @@ impl Question<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Question::what_if`]; also where the step cannot be spread so, or the interconnect of GPUs of that name is unknown.
+    /// As [`Query::what_if`]; also where the step cannot be spread so, or the interconnect of GPUs of that name is unknown.
     pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         self.what_ifs()?.in_world(world)
     }
@@ -143,10 +143,10 @@ impl WhatIfs<'_> {
     /// Predicts the step as that of a job.
     ///
     /// # Errors
-    /// As [`Question::in_world`].
+    /// As [`Query::in_world`].
     pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         let (step, pricing, base) = self.parts();
-        Spreading { step, pricing: &pricing, base }.in_world(world)
+        SpreadInput { step, pricing: &pricing, base }.in_world(world)
     }
 }
 
@@ -156,12 +156,12 @@ impl Step {
     ///
     /// # Errors
     /// Fails where the description does not give a valid step.
-    pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
+    pub fn on_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
         let samples = model.batch() / u64::from(model.gpus());
         let described =
             |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
         let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
-        Step::of_recordings(
+        Step::from_recordings(
             path,
             crate::input::described(path, &alone, &[0], true).recordings,
             &Choice::default(),
@@ -170,16 +170,16 @@ impl Step {
 }
 
 /// A step to spread, and its prices.
-struct Spreading<'a> {
+struct SpreadInput<'a> {
     step: &'a Step,
     pricing: &'a Pricing<'a>,
     base: &'a Base,
 }
 
-impl Spreading<'_> {
+impl SpreadInput<'_> {
     /// Simulates the ranks of a world together.
     fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
-        if world.keeps != Keeps::All && world.tables.is_some() {
+        if world.keeps != KeptState::All && world.tables.is_some() {
             let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
                           that keeps all other parameters on each rank"
                 .to_owned();
@@ -213,9 +213,9 @@ impl Spreading<'_> {
                     batch: world.batch,
                     copies_apart: world.copies_apart,
                 }),
-                (None, Keeps::All) => Box::new(world.dense),
-                (None, Keeps::OwnStates) => Box::new(ShardedOptimizer { dense: world.dense }),
-                (None, Keeps::Parts { blocks, reshard }) => {
+                (None, KeptState::All) => Box::new(world.dense),
+                (None, KeptState::OwnStates) => Box::new(ShardedOptimizer { dense: world.dense }),
+                (None, KeptState::Parts { blocks, reshard }) => {
                     let (ranks, blocks) = (world.dense.ranks, blocks.clone());
                     Box::new(FullySharded { ranks, blocks, reshard: *reshard })
                 }
@@ -231,7 +231,7 @@ impl Spreading<'_> {
                 .chain(world.after.iter().copied())
                 .collect();
             let edited = self.edited(&rules)?;
-            let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
+            let costed = PricedStep::price(self.step, self.pricing, self.base, &edited)?;
             let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
             match class.rank {
                 0 => changes.extend(lines),
@@ -250,17 +250,17 @@ impl Spreading<'_> {
                 "{nodes} nodes of {node} GPUs: what goes from one to another goes over their network"
             ));
         }
-        let ranks = Ranks { node, ..Ranks::of_steps(self.step.path.clone(), steps, alike)? };
-        let predicted = ranks.of_sides(sides, doubts)?;
+        let ranks = RankSet { node, ..RankSet::from_steps(self.step.path.clone(), steps, alike)? };
+        let predicted = ranks.predict_from_sides(sides, doubts)?;
         Ok(Spread { ranks, predicted, changes })
     }
 
-    fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
-        Edited::of(self.step, self.base, rules, &self.pricing.kernels)
+    fn edited(&self, rules: &[&dyn Rule]) -> Result<ModifiedStep, Error> {
+        ModifiedStep::apply(self.step, self.base, rules, &self.pricing.kernels)
     }
 
     /// The step of one rank: none of it was timed.
-    fn rank(&self, rank: u32, ranks: u32, batch: Option<u64>, edited: &Edited) -> Step {
+    fn rank(&self, rank: u32, ranks: u32, batch: Option<u64>, edited: &ModifiedStep) -> Step {
         let of = self.step;
         let meta = of.meta.as_ref();
         let meta = Meta {
@@ -272,7 +272,7 @@ impl Spreading<'_> {
         of.as_rank(rank, ranks, edited.scheduled.graph.clone(), meta)
     }
 
-    fn sides(&self, costed: Costed) -> Result<Sides, Error> {
+    fn sides(&self, costed: PricedStep) -> Result<Sides, Error> {
         let spec = self.base.spec.as_ref();
         let peak = costed.peak;
         let too_large = peak.as_ref().zip(spec).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));

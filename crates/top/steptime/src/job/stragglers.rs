@@ -3,7 +3,7 @@
 use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
-use super::Crew;
+use super::JobGraphs;
 use super::meetings::Meetings;
 use super::work::{LateCause, Reason, WORTH, Work, work};
 
@@ -33,7 +33,7 @@ pub struct Straggler {
 
 /// Sums over the collectives at which a rank arrived last.
 #[derive(Debug, Clone, Copy, Default)]
-struct Late {
+struct LateSums {
     waits: Nanos,
     times: usize,
     by_host: usize,
@@ -41,13 +41,13 @@ struct Late {
 
 /// Ranks that others waited for in these of the common steps, worst first.
 pub(super) fn stragglers(
-    crew: &Crew<'_>,
+    crew: &JobGraphs<'_>,
     met: &Meetings,
     steps: &[usize],
     common: &[Vec<StepId>],
 ) -> Vec<Straggler> {
     let graphs = &crew.graphs;
-    let mut late = vec![Late::default(); graphs.len()];
+    let mut late = vec![LateSums::default(); graphs.len()];
     let mut meetings = 0usize;
     for &step in steps {
         for (at, rendezvous) in crew.job.rendezvous.iter_enumerated() {

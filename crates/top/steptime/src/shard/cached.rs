@@ -21,7 +21,7 @@ pub(super) struct Rows<'i> {
 
 impl<'i> Rows<'i> {
     /// A part of a table whose rows are split over `over` GPUs, for batches of `batch` samples.
-    pub(super) fn of(size: &TableSize, over: i64, batch: u64, indices: &'i Indices) -> Rows<'i> {
+    pub(super) fn new(size: &TableSize, over: i64, batch: u64, indices: &'i Indices) -> Rows<'i> {
         let over = over.max(1);
         let rows = (size.rows + over - 1) / over;
         Rows { rows, lookups: batch as f64 * size.lookups as f64 / over as f64, indices }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn larger_caches_miss_less_and_small_tables_have_none() {
         let size = TableSize { rows: 1_000_000_000, columns: 64, lookups: 10 };
-        let of = |size: &TableSize, over| Rows::of(size, over, 4096, &Indices::Zipf(1.05)).caches();
+        let of = |size: &TableSize, over| Rows::new(size, over, 4096, &Indices::Zipf(1.05)).caches();
         let caches = of(&size, 1);
         assert_eq!(caches.len(), 3);
         assert!(caches.windows(2).all(|pair| pair[0].rows < pair[1].rows && pair[0].misses > pair[1].misses));
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn uniform_lookups_in_a_huge_table_miss_nearly_all() {
         let size = TableSize { rows: 1_000_000_000, columns: 64, lookups: 1 };
-        let cache = Rows::of(&size, 1, 4096, &Indices::Unknown).caches()[0];
+        let cache = Rows::new(&size, 1, 4096, &Indices::Unknown).caches()[0];
         assert!((4090..=4096).contains(&cache.misses), "{cache:?}");
     }
 }

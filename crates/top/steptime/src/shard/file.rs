@@ -163,14 +163,14 @@ pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<Home>)
     let wrong = |what: String| PlanError::Plan { path: path.into(), what };
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
     let read = if value.get("shard_matrix").is_some() {
-        of_hugectr(&value, sizes)
+        from_hugectr(&value, sizes)
     } else {
-        of_torchrec(&value, sizes)
+        from_torchrec(&value, sizes)
     };
     read.map_err(wrong)
 }
 
-fn of_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
     let wanted = "a plan is {\"plan\": {MODULE: {TABLE: {\"sharding_type\", \"ranks\", \"shards\"}}}}, as TorchRec writes it, \
                   or {\"shard_matrix\", \"shard_strategy\"}, as HugeCTR takes it";
     let modules = value.get("plan").unwrap_or(value).as_object().ok_or(wanted)?;
@@ -236,7 +236,7 @@ fn part(shard: &Value) -> Result<Part, String> {
     Ok(Part { gpu, offset, size, cache: None, wanted: None })
 }
 
-fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+fn from_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
     let list = |value: &Value| -> Option<Vec<String>> {
         value
             .as_array()?

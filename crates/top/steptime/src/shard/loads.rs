@@ -14,7 +14,8 @@ use steptime_shard::{Load, Problem, Table};
 use steptime_trace::{Bytes, Nanos};
 
 use super::ways::{Beside, Key, Size, cached, cut, over, ways, whole};
-use super::{Ask, Wanted, described, on};
+use super::{SearchConstraints, described, on};
+use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
 use crate::step::{Choice, Step};
@@ -23,17 +24,22 @@ use crate::step::{Choice, Step};
 const LARGE: f64 = 0.25;
 
 /// Loads of a model's tables for each of their possible placements.
-pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Problem, A::Error> {
+pub(super) fn problem<A: QueryFor>(
+    model: &Model,
+    wanted: &SearchConstraints<'_>,
+    queries: &A,
+) -> Result<Problem, A::Error> {
     let tables = model.tables();
     let small = tables.iter().min_by_key(|size| (size.rows * size.columns, size.lookups)).copied();
     let Some(small) = small else { return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() })) };
     let topology = super::topology(wanted)?;
     let node = topology.gpus.min(wanted.gpus);
-    let alone = asks(model, wanted, &[small], &[(Beside::Whole, None)], node, ask)?;
+    let alone = asks(model, wanted, &[small], &[(Beside::Whole, None)], node, queries)?;
     let measure = |(size, beside, cache): Key| {
         let (rows, columns, lookups) = size;
         let both = [small, TableSize { rows, columns, lookups }];
-        let load = asks(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, ask)? - alone;
+        let load =
+            asks(model, wanted, &both, &[(Beside::Whole, None), (beside, cache)], node, queries)? - alone;
         let [least, host_memory] = memory(model, size, over(beside, wanted.gpus, node), cache);
         // An optimizer that updates all rows of a table needs more memory temporarily than it keeps.
         let memory = least.max(load.memory);
@@ -59,7 +65,7 @@ pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Re
     let exchange = exchange(model, &tables, gpus, &topology);
     let mut problem =
         Problem { gpus, node, memory, host_memory, base: Load::default(), exchange, tables: all };
-    problem.base = rest(model, wanted, &loads, ask)?;
+    problem.base = rest(model, wanted, &loads, queries)?;
     Ok(problem)
 }
 
@@ -72,7 +78,7 @@ fn distinct(mut keys: Vec<Key>) -> Vec<Key> {
 /// The tables that may be split. A table that is small compared with the average GPU load stays whole, because other placements only cost more.
 fn large<'t>(
     tables: &'t [TableSize],
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     loads: &BTreeMap<Key, Load>,
 ) -> impl Iterator<Item = &'t TableSize> {
     let of = |size: &TableSize| loads.get(&whole(size)).copied().unwrap_or_default();
@@ -90,13 +96,13 @@ fn large<'t>(
 }
 
 /// Load on the first rank of tables with these placements.
-fn asks<A: Ask>(
+fn asks<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     tables: &[TableSize],
     lie: &[(Beside, Option<Cache>)],
     node: u32,
-    ask: &A,
+    queries: &A,
 ) -> Result<Load, A::Error> {
     let alone = model.tables_alone(tables).map_err(|source| described(wanted.path, source))?;
     let home = |(size, (beside, cache)): (&TableSize, &(Beside, Option<Cache>))| {
@@ -109,18 +115,18 @@ fn asks<A: Ask>(
         home.cached(|_| *cache)
     };
     let placed = on(&alone, wanted, Some(tables.iter().zip(lie).map(home).collect()))?;
-    priced(&first_rank(&placed, wanted)?, ask)
+    priced(&first_rank(&placed, wanted)?, queries)
 }
 
 /// The step of a model's first rank.
-fn first_rank(model: &Model, wanted: &Wanted<'_>) -> Result<Step, Error> {
+fn first_rank(model: &Model, wanted: &SearchConstraints<'_>) -> Result<Step, Error> {
     let input = input::described(wanted.path, model, &[0], true);
-    Step::of_recordings(wanted.path, input.recordings, &Choice::default())
+    Step::from_recordings(wanted.path, input.recordings, &Choice::default())
 }
 
 /// Host and device time of a step without exchanges between ranks, and its peak memory.
-fn priced<A: Ask>(step: &Step, ask: &A) -> Result<Load, A::Error> {
-    let sides = ask.ask(step)?.sides()?;
+fn priced<A: QueryFor>(step: &Step, queries: &A) -> Result<Load, A::Error> {
+    let sides = queries.query(step)?.sides()?;
     let exchanged = |at: steptime_graph::ActivityId| {
         let own = step.graph.activities[at].collective.map(|own| step.graph.collectives[own].kind);
         own == Some(CollectiveKind::AllToAll)
@@ -132,15 +138,15 @@ fn priced<A: Ask>(step: &Step, ask: &A) -> Result<Load, A::Error> {
 }
 
 /// Load on the first rank besides its tables.
-fn rest<A: Ask>(
+fn rest<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     loads: &BTreeMap<Key, Load>,
-    ask: &A,
+    queries: &A,
 ) -> Result<Load, A::Error> {
     let turns = on(model, wanted, None)?;
     let step = first_rank(&turns, wanted)?;
-    let mut left = priced(&step, ask)?;
+    let mut left = priced(&step, queries)?;
     for (home, size) in turns.homes().iter().zip(model.tables()) {
         let key = |columns: i64, beside| loads.get(&((size.rows, columns, size.lookups), beside, None));
         let of_first = |parts: &[Part]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);

@@ -70,7 +70,7 @@ impl RecordedJob {
     ///
     /// # Errors
     /// Fails where the description has fewer tables than were placed, or another number of GPUs.
-    pub fn of_model(&self, model: &Model) -> Result<Model, Error> {
+    pub fn adjust_model(&self, model: &Model) -> Result<Model, Error> {
         let problem = |source| described(&self.path, source);
         let model = match self.batch {
             Some(batch) if batch != model.batch() => model.with_batch(batch).map_err(problem)?,

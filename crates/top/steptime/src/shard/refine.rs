@@ -12,10 +12,11 @@ use steptime_eager::{Home, Model};
 use steptime_shard::{Plan, Problem, neighbours};
 use steptime_trace::Nanos;
 
-use super::{Ask, Wanted, homes, on};
+use super::{SearchConstraints, homes, on};
+use crate::ask::QueryFor;
 use crate::error::Error;
 use crate::input;
-use crate::job::{Assembled, PricedRank};
+use crate::job::{AssembledJob, PricedRank};
 use crate::step::{Choice, Step};
 
 /// Maximum number of simulated jobs.
@@ -26,7 +27,7 @@ const ENOUGH: usize = 2 * MOST + 1;
 const AT_ONCE: usize = 8;
 
 /// Result of the improvement.
-pub(super) struct Refined {
+pub(super) struct Refinement {
     /// Placement of tables.
     pub homes: Vec<Home>,
     /// All simulated plans, with their steps.
@@ -36,14 +37,14 @@ pub(super) struct Refined {
 }
 
 /// Improves a plan.
-pub(super) fn refine<A: Ask>(
+pub(super) fn refine<A: QueryFor>(
     model: &Model,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     problem: &Problem,
     plan: Plan,
-    ask: &A,
-) -> Result<Refined, A::Error> {
-    let mut known = Known { wanted, ask, ranks: BTreeMap::new() };
+    queries: &A,
+) -> Result<Refinement, A::Error> {
+    let mut known = PriceCache { wanted, queries, ranks: BTreeMap::new() };
     let placed = |plan: &Plan| homes(model, wanted, problem, plan);
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
     let mut steps = vec![(plan.clone(), best.step)];
@@ -69,21 +70,21 @@ pub(super) fn refine<A: Ask>(
             left = neighbours(problem, &plan, &best.alone, ENOUGH).into_iter();
         }
     }
-    Ok(Refined { homes: placed(&plan), steps, changes })
+    Ok(Refinement { homes: placed(&plan), steps, changes })
 }
 
 /// Key of a rank's work, and the priced rank.
-type Priced = (Vec<i64>, Arc<PricedRank>);
+type PricedWork = (Vec<i64>, Arc<PricedRank>);
 
 /// Priced ranks, by the key of their work.
-struct Known<'a, A> {
-    wanted: &'a Wanted<'a>,
-    ask: &'a A,
+struct PriceCache<'a, A> {
+    wanted: &'a SearchConstraints<'a>,
+    queries: &'a A,
     ranks: BTreeMap<Vec<i64>, Arc<PricedRank>>,
 }
 
-impl<A: Ask> Known<'_, A> {
-    fn all(&mut self, models: Vec<Model>) -> Result<Vec<Assembled>, A::Error> {
+impl<A: QueryFor> PriceCache<'_, A> {
+    fn all(&mut self, models: Vec<Model>) -> Result<Vec<AssembledJob>, A::Error> {
         let works: Vec<Vec<Vec<i64>>> =
             models.iter().map(|model| (0..model.gpus()).map(|rank| model.work(rank)).collect()).collect();
         let mut new: BTreeMap<&Vec<i64>, (&Model, u32)> = BTreeMap::new();
@@ -96,16 +97,16 @@ impl<A: Ask> Known<'_, A> {
         }
         let priced = |(work, (model, rank)): (&Vec<i64>, (&Model, u32))| {
             let input = input::described(self.wanted.path, model, &[rank], true);
-            let step = Step::of_recordings(self.wanted.path, input.recordings, &Choice::default())?;
-            Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.ask.ask(step))?)))
+            let step = Step::from_recordings(self.wanted.path, input.recordings, &Choice::default())?;
+            Ok((work.clone(), Arc::new(PricedRank::price(step, |step| self.queries.query(step))?)))
         };
-        let priced: Result<Vec<Priced>, A::Error> = new.into_par_iter().map(priced).collect();
+        let priced: Result<Vec<PricedWork>, A::Error> = new.into_par_iter().map(priced).collect();
         self.ranks.extend(priced?);
         let job = |(model, works): (&Model, &Vec<Vec<i64>>)| {
             let ranks: Vec<&PricedRank> =
                 works.iter().filter_map(|work| self.ranks.get(work).map(Arc::as_ref)).collect();
             let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-            Ok(Assembled::of(self.wanted.path, &ranks, node)?)
+            Ok(AssembledJob::simulate(self.wanted.path, &ranks, node)?)
         };
         models.par_iter().zip(&works).map(job).collect()
     }

@@ -23,7 +23,7 @@ pub struct Regret {
 impl Regret {
     /// Computes the regret of a chosen plan with a predicted step, given a lower bound of all plans.
     #[must_use]
-    pub fn of(step: Nanos, bound: Nanos) -> Regret {
+    pub fn new(step: Nanos, bound: Nanos) -> Regret {
         let above = if bound > Nanos::ZERO { (step.0 as f64 / bound.0 as f64).ln().max(0.0) } else { 0.0 };
         Regret { above_bound: 1.0 - (-above).exp(), expected: 1.0 - (-gain(above, SPREAD)).exp() }
     }
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn a_pick_further_from_the_bound_has_more_to_regret() {
-        let of = |step: i64| Regret::of(Nanos(step), Nanos(1000));
+        let of = |step: i64| Regret::new(Nanos(step), Nanos(1000));
         assert_eq!(of(1000).above_bound, 0.0);
         assert!((of(1250).above_bound - 0.2).abs() < 1e-9);
         assert!(of(1000).expected > 0.0 && of(1100).expected > of(1000).expected);
         assert!(of(1100).expected > of(1100).above_bound, "uncertainty adds to it");
         // A bound above the step, from loads that do not add up, has no effect.
         assert_eq!(of(900), of(1000));
-        assert_eq!(Regret::of(Nanos(5), Nanos(0)).above_bound, 0.0);
+        assert_eq!(Regret::new(Nanos(5), Nanos(0)).above_bound, 0.0);
     }
 }

@@ -38,7 +38,7 @@ const ELEMENTWISE: f64 = 9.22;
 
 /// Cost of a rank's tables, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Planned {
+pub struct TorchRecCost {
     /// Lookups.
     pub forward: f64,
     /// Exchange of sums.
@@ -49,14 +49,14 @@ pub struct Planned {
     pub backward_moves: f64,
 }
 
-impl Planned {
+impl TorchRecCost {
     /// Sum of all parts, without overlap.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.forward + self.forward_moves + self.backward + self.backward_moves
     }
 
-    fn add(&mut self, other: Planned) {
+    fn add(&mut self, other: TorchRecCost) {
         self.forward += other.forward;
         self.forward_moves += other.forward_moves;
         self.backward += other.backward;
@@ -66,14 +66,14 @@ impl Planned {
 
 /// Costs of each rank of a model's job by TorchRec's planner.
 #[must_use]
-pub fn planned(model: &Model) -> Vec<Planned> {
+pub fn planned(model: &Model) -> Vec<TorchRecCost> {
     let gpus = model.gpus();
     let job = Job {
         ranks: f64::from(gpus),
         node: f64::from(model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1)),
         samples: (model.batch() / u64::from(gpus.max(1))) as f64,
     };
-    let mut ranks = vec![Planned::default(); gpus as usize];
+    let mut ranks = vec![TorchRecCost::default(); gpus as usize];
     for (size, home) in model.tables().iter().zip(model.homes()) {
         match &home {
             Home::Everywhere => ranks.iter_mut().for_each(|rank| rank.add(job.copy(size))),
@@ -93,8 +93,8 @@ pub fn planned(model: &Model) -> Vec<Planned> {
 
 /// Cost of a plan: that of its busiest rank, in milliseconds.
 #[must_use]
-pub fn cost(ranks: &[Planned]) -> f64 {
-    ranks.iter().map(Planned::total).fold(0.0, f64::max)
+pub fn cost(ranks: &[TorchRecCost]) -> f64 {
+    ranks.iter().map(TorchRecCost::total).fold(0.0, f64::max)
 }
 
 /// A job's ranks.
@@ -118,7 +118,7 @@ impl Job {
     }
 
     /// Cost of a whole table, or some of its columns.
-    fn columns(&self, size: &TableSize, part: &Part) -> Planned {
+    fn columns(&self, size: &TableSize, part: &Part) -> TorchRecCost {
         let columns = part.size[1];
         let lookups = self.lookups(size);
         let read = (lookups * INDEX).ceil() + lookups * columns.max(NARROWEST) as f64 * ELEMENT;
@@ -130,17 +130,17 @@ impl Job {
         };
         let forward = (read + sums) * penalty / HBM;
         let moves = sums / self.among_all();
-        Planned { forward, forward_moves: moves, backward: forward * BACKWARD, backward_moves: moves }
+        TorchRecCost { forward, forward_moves: moves, backward: forward * BACKWARD, backward_moves: moves }
     }
 
     /// Cost of a part of the rows, split over all ranks.
-    fn rows(&self, size: &TableSize, part: &Part) -> Planned {
+    fn rows(&self, size: &TableSize, part: &Part) -> TorchRecCost {
         let moves = self.sums(part) / self.among_all();
         self.cut(size, part, self.ranks, [moves; 2])
     }
 
     /// Cost of a part of the rows, split over all ranks of a node: sums are added within the node, then sent to the others.
-    fn grid(&self, size: &TableSize, part: &Part) -> Planned {
+    fn grid(&self, size: &TableSize, part: &Part) -> TorchRecCost {
         let nodes = self.ranks / self.node;
         let between =
             if nodes > 1.0 { self.samples * nodes * part.size[1] as f64 * ELEMENT / CROSS_NODE } else { 0.0 };
@@ -153,11 +153,11 @@ impl Job {
         self.samples * self.ranks * part.size[1] as f64 * ELEMENT
     }
 
-    fn cut(&self, size: &TableSize, part: &Part, over: f64, [there, back]: [f64; 2]) -> Planned {
+    fn cut(&self, size: &TableSize, part: &Part, over: f64, [there, back]: [f64; 2]) -> TorchRecCost {
         let lookups = self.lookups(size) / over;
         let sums = self.sums(part);
         let forward = ((lookups * INDEX).ceil() + lookups * part.size[1] as f64 * ELEMENT + sums) / HBM;
-        Planned {
+        TorchRecCost {
             forward,
             forward_moves: there,
             backward: forward * BACKWARD,
@@ -166,7 +166,7 @@ impl Job {
     }
 
     /// Cost of a table copied to every rank: its gradients are averaged, and kernels without the optimizer have half the bandwidth.
-    fn copy(&self, size: &TableSize) -> Planned {
+    fn copy(&self, size: &TableSize) -> TorchRecCost {
         let hbm = 0.5 * HBM;
         let columns = size.columns as f64;
         let lookups = self.samples * size.lookups as f64;
@@ -177,7 +177,7 @@ impl Job {
         let twice = if self.ranks > 2.0 * self.node { 2.0 } else { 1.0 };
         let averaged = twice * table * (2.0 * nodes - 1.0) / nodes / (CROSS_NODE * self.node);
         let updated = table * ELEMENTWISE / hbm;
-        Planned {
+        TorchRecCost {
             forward,
             forward_moves: 0.0,
             backward: forward * BACKWARD,
@@ -211,7 +211,7 @@ mod tests {
         let moves = 1024.0 * 256.0 / (600.0 * GB);
         is(all[0].total(), 3.0 * forward + 2.0 * moves);
         is(cost(&all), all[0].total());
-        assert_eq!(all[1..], [Planned::default(); 3]);
+        assert_eq!(all[1..], [TorchRecCost::default(); 3]);
         // Over nodes, data uses their network.
         is(planned(&model("gpus = 4\nnodes = 2"))[0].forward_moves, moves * 600.0 / 12.5);
     }
@@ -230,7 +230,7 @@ mod tests {
         is(rows.forward, (2560.0 * 8.0 + 2560.0 * 256.0 + sums) / (897.0 * GB));
         is(rows.backward_moves, sums / (600.0 * GB) + 2.455 * sums / (897.0 * GB));
         let grid = planned(&model("gpus = 4\nnodes = 2\ngrid = [{ table = 0, gpus = [[2, 3]] }]"));
-        assert_eq!(grid[..2], [Planned::default(); 2]);
+        assert_eq!(grid[..2], [TorchRecCost::default(); 2]);
         is(grid[2].forward_moves, sums / (600.0 * GB) + 256.0 * 2.0 * 256.0 / (12.5 * GB));
         is(grid[2].forward, (5120.0 * 8.0 + 5120.0 * 256.0 + sums) / (897.0 * GB));
         let copies = planned(&model("gpus = 4\ndata_parallel = [0]"))[0];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steptime_eager::{Cache, Home, TableSize};
 use steptime_shard::{Cut, Load, Way};
 
-use super::Wanted;
+use super::SearchConstraints;
 use super::cached::Rows;
 
 /// Minimum width of a group of columns.
@@ -56,7 +56,7 @@ pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
 }
 
 /// Keys of a placement in the host's memory, with caches of several sizes; empty where that is not allowed, or the GPU has enough memory.
-pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> Vec<Key> {
+pub(super) fn cached(key: &Key, batch: u64, wanted: &SearchConstraints<'_>, node: u32) -> Vec<Key> {
     let &((rows, columns, lookups), beside, _) = key;
     let size = TableSize { rows, columns, lookups };
     let over = over(beside, wanted.gpus, node);
@@ -65,7 +65,7 @@ pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> V
     if beside == Beside::Copies || small || wanted.host_memory.is_none_or(|bytes| bytes.0 == 0) {
         return Vec::new();
     }
-    let all = Rows::of(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
+    let all = Rows::new(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
     all.map(|cache| (key.0, beside, Some(cache))).collect()
 }
 
@@ -106,7 +106,7 @@ fn widest(columns: i64, parts: u32) -> i64 {
 pub(super) fn ways(
     size: &TableSize,
     batch: u64,
-    wanted: &Wanted<'_>,
+    wanted: &SearchConstraints<'_>,
     node: u32,
     loads: &BTreeMap<Key, Load>,
 ) -> Vec<Way> {

@@ -24,7 +24,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Reads a recording: from its times where a device was timed, else from its execution trace.
-    pub(super) fn of(recording: &Recording, choice: &Choice, ops: &OpSet) -> Result<Parts, Error> {
+    pub(super) fn read(recording: &Recording, choice: &Choice, ops: &OpSet) -> Result<Parts, Error> {
         let graph_error = |source| Error::Graph { path: recording.path.clone(), source };
         let execution =
             recording.execution.as_ref().map(ExecutionGraph::read).transpose().map_err(graph_error)?;
@@ -35,7 +35,7 @@ impl Parts {
                 if graph.device.as_deref().is_none_or(str::is_empty) {
                     graph.device = recording.meta.as_ref().and_then(|meta| meta.device.clone());
                 }
-                let arguments = Arguments::of_step(&graph, execution, trace);
+                let arguments = Arguments::from_step(&graph, execution, trace);
                 let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
                 Ok(Parts { graph, arguments, notes, assumed: Vec::new() })
             }

@@ -9,7 +9,7 @@ use steptime_step as edit;
 use steptime_trace::Nanos;
 
 use super::{Pricing, settings};
-use crate::device::{self, Known, Launch};
+use crate::device::{self, Knowledge, Launch};
 use crate::error::Error;
 use crate::memory;
 use crate::predict::{Prediction, device_times, host_side, unprofiled};
@@ -43,7 +43,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// Prepares a step with a finished prediction.
-    pub(crate) fn of(recorded: &Step, pricing: &Pricing<'_>, before: Prediction) -> Base {
+    pub(crate) fn new(recorded: &Step, pricing: &Pricing<'_>, before: Prediction) -> Base {
         let (host, slowness) = host_side(recorded, pricing.process, &pricing.host);
         let (launches, measured) = match &pricing.kernels {
             Kernels::Device { .. } => (Vec::new(), TiVec::new()),
@@ -78,7 +78,7 @@ impl Base {
 
     /// Measured device time of ops with unknown arguments; zero where a profile prices all kernels.
     pub(super) fn unknown_time(&self) -> Nanos {
-        let unknown = self.launches.iter().filter(|launch| launch.known == Known::Nothing);
+        let unknown = self.launches.iter().filter(|launch| launch.known == Knowledge::Nothing);
         unknown.flat_map(|launch| &launch.activities).map(|&activity| self.measured[activity]).sum()
     }
 

@@ -6,7 +6,7 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::device_side::DeviceSide;
-use super::{Base, Edited, Pricing, host_side, script};
+use super::{Base, ModifiedStep, Pricing, host_side, script};
 use crate::doubt::{Doubt, arguments, emulated};
 use crate::error::Error;
 use crate::memory;
@@ -18,7 +18,7 @@ use crate::step::Step;
 const ANOTHER_RUN: f64 = 0.25;
 
 /// The costs of a changed step.
-pub(crate) struct Costed {
+pub(crate) struct PricedStep {
     pub(super) device: DeviceSide,
     host: HostCosts,
     pub(crate) peak: Option<Peak>,
@@ -26,22 +26,22 @@ pub(crate) struct Costed {
     emulated: Option<Doubt>,
 }
 
-impl Costed {
-    pub(crate) fn of(
+impl PricedStep {
+    pub(crate) fn price(
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
-        edited: &Edited,
-    ) -> Result<Costed, Error> {
-        let device = DeviceSide::of(recorded, pricing, base, edited)?;
-        let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
-        let mut host = host_side::of(recorded, pricing, edited, base)?;
+        edited: &ModifiedStep,
+    ) -> Result<PricedStep, Error> {
+        let device = DeviceSide::price(recorded, pricing, base, edited)?;
+        let peak = memory::peak_of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
+        let mut host = host_side::price(recorded, pricing, edited, base)?;
         if edited.is_changed() && !matches!(pricing.host, Host::Profile(_)) {
             host.spread = host.spread.hypot(ANOTHER_RUN);
         }
         script::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
         let emulated = emulated::doubt(&pricing.kernels, &edited.launches);
-        Ok(Costed { device, host, peak, emulated })
+        Ok(PricedStep { device, host, peak, emulated })
     }
 
     /// Times of activities with the half-width of their sum, and the host's costs.
@@ -57,7 +57,7 @@ impl Costed {
     /// The scheduled step with its costs, with host times scaled by `host_times` where given.
     pub(crate) fn priced<'e>(
         &self,
-        edited: &'e Edited,
+        edited: &'e ModifiedStep,
         host_times: Option<f64>,
     ) -> Result<PricedGraph<'e>, Error> {
         let mut host = self.host.clone();
@@ -75,7 +75,7 @@ impl Costed {
 
     /// Doubts about a changed step of this time: those about the step before, those from rules, and those from ops with unknown
     /// arguments. Doubts about memory are those of the changed step itself.
-    pub(crate) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
+    pub(crate) fn doubts(&self, base: &Base, edited: &ModifiedStep, step: Nanos) -> Vec<Doubt> {
         let of_before = ["memory", "emulated"];
         let known = base.before.doubts.iter().filter(|doubt| !of_before.contains(&doubt.kind));
         let unknown = base.unknown_time();

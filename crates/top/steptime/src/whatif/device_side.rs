@@ -8,7 +8,7 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{self as edit, ReusedRows, ScheduledStep};
 use steptime_trace::Nanos;
 
-use super::{Base, Edited, Pricing, sharing};
+use super::{Base, ModifiedStep, Pricing, sharing};
 use crate::device::{self, Launch};
 use crate::error::Error;
 use crate::sources::Kernels;
@@ -34,18 +34,18 @@ pub(super) struct DeviceSide {
 
 impl DeviceSide {
     /// Prices a changed step, captured or not.
-    pub(super) fn of(
+    pub(super) fn price(
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
-        edited: &Edited,
+        edited: &ModifiedStep,
     ) -> Result<DeviceSide, Error> {
         let mut flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
         let own = recorded.graph.device.as_deref().unwrap_or_default();
         let gpu =
             if let Kernels::Device { profile, .. } = &pricing.kernels { &*profile.spec.name } else { own };
         device::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
-        if let Some((demands, spread)) = sharing::of(base, edited, &flat.durations) {
+        if let Some((demands, spread)) = sharing::demands(base, edited, &flat.durations) {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);
         }
@@ -59,13 +59,13 @@ impl DeviceSide {
         recorded: &Step,
         pricing: &Pricing<'_>,
         base: &Base,
-        edited: &Edited,
+        edited: &ModifiedStep,
     ) -> Result<DeviceSide, Error> {
         let (now, scheduled) = (&edited.launches, edited.flat());
         if let Kernels::Device { profile, models, .. } = &pricing.kernels {
             let calls: Vec<_> = now.iter().map(|launch| (&launch.call, &launch.context)).collect();
             let estimates = base.prices.price_all(profile, &calls, *models);
-            let measured = device::Measured::carried(&recorded.graph, &scheduled.carried.activities);
+            let measured = device::MeasuredTimes::carried(&recorded.graph, &scheduled.carried.activities);
             let prices = device::with_estimates(&scheduled.graph, measured, now, profile, estimates);
             let (own, scaled) = (prices.coverage.measured, prices.coverage.scaled);
             return Ok(DeviceSide {
@@ -101,12 +101,17 @@ impl DeviceSide {
 }
 
 /// A changed launch: its index now, and its index before where it was recorded.
-struct Changed {
+struct ChangedLaunch {
     now: usize,
     was: Option<usize>,
 }
 
-fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &ScheduledStep) -> Vec<Changed> {
+fn changes(
+    was: &[Launch],
+    now: &[Launch],
+    step: &edit::Step,
+    scheduled: &ScheduledStep,
+) -> Vec<ChangedLaunch> {
     let carried = &scheduled.carried;
     let mut of_activity: FxHashMap<ActivityId, usize> = FxHashMap::default();
     for (at, launch) in was.iter().enumerate() {
@@ -131,7 +136,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
         });
         let whole = launch.activities.iter().all(|&activity| carried.activities[activity].is_some());
         if !(same && whole) {
-            changes.push(Changed { now: at, was: before });
+            changes.push(ChangedLaunch { now: at, was: before });
         }
     }
     changes
@@ -151,7 +156,7 @@ fn is_alike(was: &KernelCall, now: &KernelCall) -> bool {
 fn scaled(
     base: &Base,
     now: &[Launch],
-    changes: &[Changed],
+    changes: &[ChangedLaunch],
     scheduled: &ScheduledStep,
     profile: &DeviceProfile,
 ) -> DeviceSide {

@@ -12,7 +12,7 @@ use crate::sources::Kernels;
 use crate::step::Step;
 
 /// A changed step, which [`crate::WhatIfs::outcomes`] prices for any GPU and host.
-pub struct Edited {
+pub struct ModifiedStep {
     /// Effects of each rule, with reasons.
     pub audits: Vec<Audit>,
     /// Its ops and tensors.
@@ -27,7 +27,7 @@ pub struct Edited {
     pub(super) doubts: Vec<Doubt>,
 }
 
-impl Edited {
+impl ModifiedStep {
     /// Whether any rule found something to change.
     pub(crate) fn is_changed(&self) -> bool {
         self.audits.iter().any(|audit| !audit.why.is_empty())
@@ -37,12 +37,12 @@ impl Edited {
     ///
     /// # Errors
     /// Fails where a rule does not apply.
-    pub(crate) fn of(
+    pub(crate) fn apply(
         recorded: &Step,
         base: &Base,
         rules: &[&dyn Rule],
         kernels: &Kernels<'_>,
-    ) -> Result<Edited, Error> {
+    ) -> Result<ModifiedStep, Error> {
         let unchanged = Some(UnchangedStep { step: &base.step, known: &base.known });
         let modules = Some(&base.modules);
         let facts = Facts { ops: &recorded.ops, batch: recorded.batch(), unchanged, modules };
@@ -58,7 +58,7 @@ impl Edited {
         let (indices, set) = settings(kernels);
         let lookups = recorded.arguments.lookups();
         let launches =
-            device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
+            device::lower_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
         possible(&recorded.path, &flat.graph, &launches)?;
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
@@ -79,7 +79,7 @@ impl Edited {
         } else {
             (flat, None)
         };
-        Ok(Edited { audits, step, scheduled, captured, launches, doubts })
+        Ok(ModifiedStep { audits, step, scheduled, captured, launches, doubts })
     }
 
     /// Schedule before any of it is captured.

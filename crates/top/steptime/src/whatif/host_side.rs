@@ -6,21 +6,20 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::ScheduledStep;
 use steptime_trace::{Bytes, Nanos};
 
-use super::{Base, Edited, Pricing, parameters};
-use crate::ask::FACTORS;
+use super::{Base, ModifiedStep, Pricing, parameters};
 use crate::error::Error;
 use crate::shipped_host::default_host;
-use crate::sources::Host;
+use crate::sources::{FACTORS, Host};
 use crate::step::Step;
 
 /// Half-width of host time priced by a profile in addition to a recording's own.
 const OF_PROFILE: f64 = 0.25;
 
 /// The host side of a changed step.
-pub(super) fn of(
+pub(super) fn price(
     recorded: &Step,
     pricing: &Pricing<'_>,
-    edited: &Edited,
+    edited: &ModifiedStep,
     base: &Base,
 ) -> Result<HostCosts, Error> {
     let (step, scheduled) = (&edited.step, &edited.scheduled);

@@ -1,6 +1,7 @@
 //! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced.
 
 mod base;
+mod changes;
 mod costed;
 mod device_side;
 mod edited;
@@ -19,8 +20,9 @@ use steptime_step::{self as edit, Diff, ScheduledStep};
 use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
-pub(crate) use self::costed::Costed;
-pub use self::edited::Edited;
+pub use self::changes::{Changes, Fuse, OperatorLibrary, Precision};
+pub(crate) use self::costed::PricedStep;
+pub use self::edited::ModifiedStep;
 pub use self::outcome::Outcome;
 use crate::error::Error;
 use crate::predict::Prediction;
@@ -74,11 +76,11 @@ pub(crate) fn what_if(
     change: &Change<'_>,
     base: &Base,
 ) -> Result<WhatIf, Error> {
-    let edited = Edited::of(recorded, base, change.rules, &pricing.kernels)?;
-    let costed = Costed::of(recorded, pricing, base, &edited)?;
+    let edited = ModifiedStep::apply(recorded, base, change.rules, &pricing.kernels)?;
+    let costed = PricedStep::price(recorded, pricing, base, &edited)?;
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
-    let predicted = Prediction::of_priced(&priced, device.spread, before.asked.clone());
+    let predicted = Prediction::from_priced(&priced, device.spread, before.asked.clone());
     if predicted.step <= Nanos::ZERO {
         return Err(Error::NothingLeft { path: recorded.path.clone() });
     }
@@ -89,7 +91,7 @@ pub(crate) fn what_if(
     };
     let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
     let shares = device.shares;
-    let Edited { audits, step, scheduled, captured, .. } = edited;
+    let ModifiedStep { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
     let samples = recorded.batch();
     let samples = [samples, change.rules.iter().fold(samples, |samples, rule| rule.samples(samples))];

@@ -3,12 +3,12 @@
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
-use super::Costed;
-use super::{Base, Edited};
+use super::PricedStep;
+use super::{Base, ModifiedStep};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
-use crate::predict::Simulated;
+use crate::predict::Simulation;
 
 /// Predicted time of a changed step.
 #[derive(Debug, Clone)]
@@ -29,14 +29,14 @@ pub struct Outcome {
 
 impl Outcome {
     /// Simulates a changed step with its costs.
-    pub(crate) fn of(
+    pub(crate) fn simulate(
         base: &Base,
-        edited: &Edited,
-        costed: &Costed,
+        edited: &ModifiedStep,
+        costed: &PricedStep,
         host_times: Option<f64>,
     ) -> Result<Outcome, Error> {
         let priced = costed.priced(edited, host_times)?;
-        let simulated = Simulated::of(&priced, costed.device.spread);
+        let simulated = Simulation::from_priced(&priced, costed.device.spread);
         let mut doubts = costed.doubts(base, edited, simulated.timeline.period);
         doubt::memory::first(&mut doubts, costed.peak.as_ref(), base.spec.as_ref());
         Ok(Outcome {

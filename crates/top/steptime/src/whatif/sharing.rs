@@ -6,7 +6,7 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Origin;
 use steptime_trace::{ActivityKind, Nanos};
 
-use super::{Base, Edited};
+use super::{Base, ModifiedStep};
 use crate::device::{usual, whole};
 
 /// Half-width of the time of concurrent branches of kernels with known grids: 17 of 18 measured pairs are within it.
@@ -16,9 +16,9 @@ const OF_ESTIMATE: f64 = 0.2;
 
 /// Demands of a changed step's kernels, and the half-width from sharing, relative to device time; `None` where no
 /// rule made streams, so that each kernel takes its own time.
-pub(super) fn of(
+pub(super) fn demands(
     base: &Base,
-    edited: &Edited,
+    edited: &ModifiedStep,
     durations: &TiVec<ActivityId, Nanos>,
 ) -> Option<(Demands, f64)> {
     if edited.step.ops.iter().all(|op| op.stream == 0) {

@@ -26,7 +26,7 @@ const MODEL: &str = "
 
 fn spread(rules: &[&dyn Rule], copies_apart: bool) -> Spread {
     let model = Model::parse(MODEL).expect("a model");
-    let step = Step::of_one_gpu(Path::new("job.toml"), &model).expect("a step");
+    let step = Step::on_one_gpu(Path::new("job.toml"), &model).expect("a step");
     assert_eq!(step.batch(), Some(1024));
     assert_eq!(step.process, Process::Fresh);
     // Ranks 2 and 3 have only the last table, which is on every rank.
@@ -36,7 +36,7 @@ fn spread(rules: &[&dyn Rule], copies_apart: bool) -> Spread {
         tables: Some(vec![on(0), on(1), TableHome::Everywhere]),
         copies_apart,
         after: rules,
-        ..World::of(4)
+        ..World::new(4)
     };
     step.predict().on("h100").expect("it ships").in_world(&world).expect("a job")
 }

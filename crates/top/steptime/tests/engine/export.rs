@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use steptime::aten::{OpCall, from_execution};
 use steptime::edit::export::{dot, execution, json};
-use steptime::edit::{OpId, Step as Edited};
+use steptime::edit::{OpId, Step as ModifiedStep};
 use steptime::graph::execution::{Arg, ExecutionGraph, NodeId, TensorId};
 use steptime::rewrite::{FuseEmbeddingBags, ResizeBatch, Rule};
 use steptime::trace::{Options, open};
@@ -126,7 +126,7 @@ fn shapes(call: &OpCall) -> String {
 }
 
 /// Ops of each thread, in order.
-fn ops_of(step: &Edited) -> BTreeSet<Vec<String>> {
+fn ops_of(step: &ModifiedStep) -> BTreeSet<Vec<String>> {
     let one = |op: OpId| {
         let named = OpCall::new(&step.ops[op].name, Vec::new());
         shapes(step.call(op).unwrap_or(&named))

@@ -12,7 +12,7 @@ use steptime::{Error, Step, open};
 const BLOCK: u64 = 512;
 
 /// A recorded step, and its memory by arithmetic: bytes in blocks.
-struct Recorded {
+struct RecordedMemory {
     name: String,
     step: Step,
     parameters: u64,
@@ -22,12 +22,12 @@ struct Recorded {
     counts: u64,
 }
 
-impl Recorded {
-    fn open(path: &Path) -> Recorded {
+impl RecordedMemory {
+    fn open(path: &Path) -> RecordedMemory {
         let text = fs::read_to_string(path.join("truth.json")).expect("a file");
         let all: serde_json::Value = serde_json::from_str(&text).expect("numbers");
         let number = |key: &str| all[key].as_u64().expect("a number");
-        Recorded {
+        RecordedMemory {
             name: path.file_name().expect("a name").to_string_lossy().into_owned(),
             step: open(path).expect("a recording"),
             parameters: number("parameters"),
@@ -37,10 +37,10 @@ impl Recorded {
         }
     }
 
-    fn all() -> Vec<Recorded> {
+    fn all() -> Vec<RecordedMemory> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/memory");
         let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let mut all: Vec<Recorded> = paths.map(|path| Recorded::open(&path)).collect();
+        let mut all: Vec<RecordedMemory> = paths.map(|path| RecordedMemory::open(&path)).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         assert!(all.len() >= 8);
         all
@@ -68,14 +68,14 @@ impl Recorded {
 
 #[test]
 fn parameters_and_states_are_those_of_arithmetic() {
-    for recorded in Recorded::all() {
+    for recorded in RecordedMemory::all() {
         recorded.check(&recorded.peak(), recorded.name.ends_with("fused"));
     }
 }
 
 #[test]
 fn a_step_needs_the_same_wherever_it_is_recorded() {
-    let all = Recorded::all();
+    let all = RecordedMemory::all();
     let of = |name: &str| all.iter().find(|recorded| recorded.name == name).expect("a recording").peak();
     let [cpu, meta, fake] = ["cpu", "meta", "fake"].map(|on| of(&format!("mlp.adamw.{on}.default")).total());
     for other in [meta, fake] {
@@ -86,7 +86,7 @@ fn a_step_needs_the_same_wherever_it_is_recorded() {
 #[test]
 fn another_form_of_an_optimizer_keeps_its_states() {
     let mut changes = 0;
-    for recorded in Recorded::all() {
+    for recorded in RecordedMemory::all() {
         for form in [Form::Loop, Form::Foreach, Form::Fused] {
             // The optimizer may already have that form.
             if let Ok(peak) = recorded.changed(&Optimizer { form }) {
@@ -100,7 +100,7 @@ fn another_form_of_an_optimizer_keeps_its_states() {
 
 #[test]
 fn accumulation_keeps_gradients_and_nothing_else() {
-    for recorded in Recorded::all() {
+    for recorded in RecordedMemory::all() {
         let peak = recorded.changed(&Accumulate { batches: 2 }).expect("it applies");
         recorded.check(&peak, recorded.name.ends_with("fused"));
     }

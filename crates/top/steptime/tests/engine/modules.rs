@@ -13,7 +13,7 @@ fn transformer() -> Step {
 }
 
 /// Modules of the ops of one name, in order of execution.
-fn of(step: &Step, name: &str) -> Vec<String> {
+fn modules_of(step: &Step, name: &str) -> Vec<String> {
     let modules = step.modules();
     let ops = step.graph.ops.keys().filter(|&op| step.graph.op_name(op) == name);
     ops.map(|op| modules.of[op].map_or(String::new(), |module| modules.list[module].path.clone())).collect()
@@ -27,20 +27,20 @@ fn ops_belong_to_the_innermost_module_that_called_them() {
         linear.extend(["qkv", "out", "mlp.0", "mlp.2"].map(|name| format!("{block}.{name}")));
     }
     linear.push("Tiny.head".into());
-    assert_eq!(of(&step, "aten::linear"), linear);
+    assert_eq!(modules_of(&step, "aten::linear"), linear);
     // Child ops belong to the module of their parent.
-    assert_eq!(of(&step, "aten::addmm"), linear);
+    assert_eq!(modules_of(&step, "aten::addmm"), linear);
     linear.reverse();
-    assert_eq!(of(&step, "AddmmBackward0"), linear);
-    assert_eq!(of(&step, "aten::embedding"), ["Tiny.embed"]);
-    assert_eq!(of(&step, "aten::scaled_dot_product_attention"), ["Tiny.blocks.0", "Tiny.blocks.1"]);
-    assert_eq!(of(&step, "aten::cross_entropy_loss"), ["CrossEntropyLoss"]);
+    assert_eq!(modules_of(&step, "AddmmBackward0"), linear);
+    assert_eq!(modules_of(&step, "aten::embedding"), ["Tiny.embed"]);
+    assert_eq!(modules_of(&step, "aten::scaled_dot_product_attention"), ["Tiny.blocks.0", "Tiny.blocks.1"]);
+    assert_eq!(modules_of(&step, "aten::cross_entropy_loss"), ["CrossEntropyLoss"]);
 }
 
 #[test]
 fn gradients_are_added_up_where_they_were_made() {
     let step = transformer();
-    let added = of(&step, "torch::autograd::AccumulateGrad");
+    let added = modules_of(&step, "torch::autograd::AccumulateGrad");
     let count = |path: &str| added.iter().filter(|module| *module == path).count();
     // One weight and one bias each.
     assert_eq!([count("Tiny.head"), count("Tiny.blocks.0.norm"), count("Tiny.blocks.1.mlp.2")], [2, 2, 2]);
@@ -52,7 +52,7 @@ fn what_no_module_ran_is_of_none() {
     let step = transformer();
     let modules = step.modules();
     // The batch is sliced before the model is called, under the sequence number that the model's first op has too.
-    assert_eq!(of(&step, "aten::slice").first().map(String::as_str), Some(""));
+    assert_eq!(modules_of(&step, "aten::slice").first().map(String::as_str), Some(""));
     let optimizer = |op: &OpId| step.graph.ops[*op].phase == Phase::Optimizer;
     assert!(step.graph.ops.keys().filter(optimizer).all(|op| modules.of[op].is_none()));
     assert!(step.graph.ops.keys().any(|op| optimizer(&op)));

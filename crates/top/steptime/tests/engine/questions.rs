@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steptime::answers::Predicted;
+use steptime::answers::PredictionReport;
 use steptime::{Baseline, Error, Step, open};
 
 fn example(name: &str) -> PathBuf {
@@ -110,7 +110,7 @@ fn an_answer_is_what_the_question_said() {
 fn an_execution_trace_alone_does_not_say_whether_products_ran_in_tf32() {
     let mut step = lone();
     let answer = |step: &Step, gpu| step.predict().on(gpu).unwrap().answer().unwrap();
-    let says = |answer: &Predicted| answer.warnings.iter().any(|said| said.contains("--tf32"));
+    let says = |answer: &PredictionReport| answer.warnings.iter().any(|said| said.contains("--tf32"));
     let unknown = answer(&step, "h200");
     assert!(says(&unknown), "{:?}", unknown.warnings);
     assert!(!says(&answer(&step, "v100")), "it has no TF32");

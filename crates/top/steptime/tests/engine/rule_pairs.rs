@@ -51,7 +51,7 @@ struct Effect {
 }
 
 impl Effect {
-    fn of(step: &edit::Step, ops: &steptime::aten::OpSet) -> Effect {
+    fn measure(step: &edit::Step, ops: &steptime::aten::OpSet) -> Effect {
         let running = step.running();
         let mut names = BTreeMap::new();
         for &op in &running {
@@ -134,11 +134,11 @@ fn no_pair_loses_an_effect(examples: &[PathBuf], least: usize) {
         let recorded =
             Step::open_with(path, &Choice::default(), &trace::Options::default()).expect("an example");
         let base = recorded.arguments.editable(&recorded.graph);
-        let before = Effect::of(&base, &recorded.ops);
+        let before = Effect::measure(&base, &recorded.ops);
         let alone: Vec<(&dyn Rule, Effect)> = rules
             .iter()
             .filter_map(|rule| match after(&recorded, &base, &[&**rule]) {
-                Ok((step, _)) => Some((&**rule, Effect::of(&step, &recorded.ops))),
+                Ok((step, _)) => Some((&**rule, Effect::measure(&step, &recorded.ops))),
                 Err(refused) => {
                     assert!(!matches!(refused.source, Error::Patch(_)), "{name}: {refused}");
                     None
@@ -156,8 +156,8 @@ fn no_pair_loses_an_effect(examples: &[PathBuf], least: usize) {
                     say(format!("{first:?} {second:?}"));
                     continue;
                 };
-                let both = Effect::of(step, &recorded.ops);
-                if both != Effect::of(turned, &recorded.ops) {
+                let both = Effect::measure(step, &recorded.ops);
+                if both != Effect::measure(turned, &recorded.ops) {
                     say("another step in the other order".to_owned());
                 }
                 for (rule, effect, other) in [(one, effect, other), (other, others, one)] {

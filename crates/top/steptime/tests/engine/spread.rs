@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use steptime::graph::{CollectiveKind, Rendezvous};
 use steptime::rewrite::{CudaGraph, TableHome};
 use steptime::trace::Options;
-use steptime::{Choice, Error, Ranks, Spread, Step, World};
+use steptime::{Choice, Error, RankSet, Spread, Step, World};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples")
@@ -19,7 +19,7 @@ fn spread(name: &str, world: &World<'_>) -> Result<Spread, Error> {
     open(&examples().join(name)).predict().in_world(world)
 }
 
-fn moved(ranks: &Ranks) -> Vec<(CollectiveKind, u64)> {
+fn moved(ranks: &RankSet) -> Vec<(CollectiveKind, u64)> {
     let mut all: Vec<_> =
         ranks.job.rendezvous.iter().map(|met: &Rendezvous| (met.kind, met.bytes.0)).collect();
     all.sort_unstable();
@@ -28,7 +28,7 @@ fn moved(ranks: &Ranks) -> Vec<(CollectiveKind, u64)> {
 
 #[test]
 fn one_rank_stands_for_those_that_do_the_same() {
-    let job = spread("resnet50_32", &World::of(8)).expect("a job");
+    let job = spread("resnet50_32", &World::new(8)).expect("a job");
     assert_eq!((job.ranks.steps.len(), job.ranks.crew().world(), job.ranks.batch()), (1, 8, Some(256)));
     assert!(job.predicted.doubts.iter().all(|doubt| doubt.kind != "ranks"));
     assert!(job.changes.iter().any(|line| line.contains("161 gradients (102.2 MB) averaged over 8 ranks")));
@@ -39,14 +39,14 @@ fn one_rank_stands_for_those_that_do_the_same() {
 #[test]
 fn ranks_lie_in_as_many_nodes_as_is_said() {
     let moving = |nodes: Option<u32>| -> i64 {
-        let job = spread("resnet50_32", &World { nodes, ..World::of(16) }).expect("a job");
+        let job = spread("resnet50_32", &World { nodes, ..World::new(16) }).expect("a job");
         job.predicted.moving.iter().map(|time| time.0).sum()
     };
     assert_eq!(moving(None), moving(Some(2)), "such nodes have eight GPUs");
     assert!(moving(Some(4)) > moving(Some(2)) && moving(Some(2)) > moving(Some(1)));
     for nodes in [0, 3] {
         let error =
-            spread("resnet50_32", &World { nodes: Some(nodes), ..World::of(16) }).expect_err("uneven");
+            spread("resnet50_32", &World { nodes: Some(nodes), ..World::new(16) }).expect_err("uneven");
         assert!(error.to_string().contains("16 ranks cannot lie in"), "{error}");
     }
 }
@@ -54,12 +54,12 @@ fn ranks_lie_in_as_many_nodes_as_is_said() {
 /// Ranks with different tables are simulated separately.
 #[test]
 fn tables_lie_in_turn_where_their_gradients_are_sparse() {
-    let job = spread("dlrm_default_2048", &World { batch: Some(512), ..World::of(4) }).expect("a job");
+    let job = spread("dlrm_default_2048", &World { batch: Some(512), ..World::new(4) }).expect("a job");
     assert_eq!((job.ranks.steps.len(), job.ranks.batch()), (4, Some(2048)));
     let sizes: Vec<u64> = moved(&job.ranks).iter().map(|(_, bytes)| *bytes).collect();
     assert!(sizes.contains(&(2048 * 2 * 64 * 4)));
     let on_one = vec![TableHome::Columns(vec![(0, 64)]); 8];
-    let world = World { batch: Some(512), tables: Some(on_one), ..World::of(4) };
+    let world = World { batch: Some(512), tables: Some(on_one), ..World::new(4) };
     let bad = spread("dlrm_default_2048", &world).expect("a job");
     assert_eq!(bad.ranks.alike, [1, 3]);
     assert!(bad.predicted.step > job.predicted.step, "eight tables on one rank take longer than two on each");
@@ -69,7 +69,7 @@ fn tables_lie_in_turn_where_their_gradients_are_sparse() {
 #[test]
 fn more_ranks_take_longer() {
     let steps: Vec<_> = [1, 2, 8]
-        .map(|ranks| spread("resnet50_32", &World::of(ranks)).expect("a job").predicted.moving)
+        .map(|ranks| spread("resnet50_32", &World::new(ranks)).expect("a job").predicted.moving)
         .into();
     let all = |at: usize| steps[at].iter().map(|time| time.0).sum::<i64>();
     assert_eq!(all(0), 0);
@@ -79,8 +79,8 @@ fn more_ranks_take_longer() {
 #[test]
 fn rules_go_with_it() {
     let rules: [&dyn steptime::rewrite::Rule; 1] = [&CudaGraph];
-    let plain = spread("resnet50_32", &World::of(8)).expect("a job");
-    let captured = spread("resnet50_32", &World { after: &rules, ..World::of(8) }).expect("a job");
+    let plain = spread("resnet50_32", &World::new(8)).expect("a job");
+    let captured = spread("resnet50_32", &World { after: &rules, ..World::new(8) }).expect("a job");
     assert!(captured.predicted.step < plain.predicted.step);
     assert_eq!(moved(&captured.ranks), moved(&plain.ranks));
 }
@@ -97,8 +97,8 @@ fn the_collectives_are_those_that_were_recorded() {
     ] {
         let step = open(&shared.join("h200").join(alone));
         let batch = step.batch().map(|batch| batch / u64::from(ranks));
-        let made = step.predict().in_world(&World { batch, ..World::of(ranks) }).expect("a job");
-        let recorded = Ranks::open(&shared.join("multi_gpu").join(job)).expect("ranks");
+        let made = step.predict().in_world(&World { batch, ..World::new(ranks) }).expect("a job");
+        let recorded = RankSet::open(&shared.join("multi_gpu").join(job)).expect("ranks");
         assert_eq!(moved(&made.ranks), moved(&recorded), "{job}");
     }
 }

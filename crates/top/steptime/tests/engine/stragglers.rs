@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use steptime::trace::Nanos;
-use steptime::{LateCause, Ranks, Straggler};
+use steptime::{LateCause, RankSet, Straggler};
 
 /// Extra time of a rank over the others, by part of its step.
 #[derive(Debug, Clone, Copy, Default)]
-struct Longer {
+struct ExtraTime {
     input: f64,
     host: f64,
     kernel: f64,
@@ -54,7 +54,7 @@ impl Trace {
 
 /// Three steps of 2 ms. The batch is fetched and copied, then the host works and a first sum is launched; a kernel follows, and a second
 /// sum; the host waits, copies, and launches a third. `met` are the times at which the last rank arrives at each.
-fn trace(rank: u32, longer: Longer, met: [f64; 3]) -> String {
+fn trace(rank: u32, longer: ExtraTime, met: [f64; 3]) -> String {
     let mut trace = Trace { events: String::new(), correlation: 0, begin: 0.0 };
     for step in 0..3 {
         trace.begin = 1000.0 + 2000.0 * f64::from(step);
@@ -93,8 +93,8 @@ fn trace(rank: u32, longer: Longer, met: [f64; 3]) -> String {
 }
 
 /// Stragglers of a job whose ranks take this much longer.
-fn stragglers(folder: &Path, ranks: [Longer; 3]) -> Vec<Straggler> {
-    let latest = |of: &dyn Fn(&Longer) -> f64| ranks.iter().map(of).fold(0.0, f64::max);
+fn stragglers(folder: &Path, ranks: [ExtraTime; 3]) -> Vec<Straggler> {
+    let latest = |of: &dyn Fn(&ExtraTime) -> f64| ranks.iter().map(of).fold(0.0, f64::max);
     let first = 247.0 + latest(&|longer| longer.input + longer.host);
     let second = first + 122.0 + latest(&|longer| longer.kernel);
     let third = second + 197.0 + latest(&|longer| longer.copy);
@@ -102,7 +102,7 @@ fn stragglers(folder: &Path, ranks: [Longer; 3]) -> Vec<Straggler> {
         let text = trace(rank as u32, longer, [first, second, third]);
         std::fs::write(folder.join(format!("rank{rank}.json")), text).expect("a file");
     }
-    let ranks = Ranks::open(folder).expect("a job");
+    let ranks = RankSet::open(folder).expect("a job");
     ranks.crew().recorded().expect("three steps").stragglers
 }
 
@@ -113,9 +113,12 @@ fn us(time: f64) -> Nanos {
 #[test]
 fn each_is_named_with_its_cause() {
     let folder = tempfile::tempdir().expect("a folder");
-    let none = Longer::default();
-    let ranks =
-        [Longer { host: 250.0, ..none }, Longer { kernel: 200.0, ..none }, Longer { copy: 150.0, ..none }];
+    let none = ExtraTime::default();
+    let ranks = [
+        ExtraTime { host: 250.0, ..none },
+        ExtraTime { kernel: 200.0, ..none },
+        ExtraTime { copy: 150.0, ..none },
+    ];
     let found = stragglers(folder.path(), ranks);
     let named: Vec<_> = found.iter().map(|one| (one.rank, one.cause, one.keeps_waiting)).collect();
     assert_eq!(
@@ -140,8 +143,8 @@ fn each_is_named_with_its_cause() {
 #[test]
 fn loading_the_batch_is_told_from_the_rest_of_the_host() {
     let folder = tempfile::tempdir().expect("a folder");
-    let none = Longer::default();
-    let found = stragglers(folder.path(), [none, Longer { input: 300.0, ..none }, none]);
+    let none = ExtraTime::default();
+    let found = stragglers(folder.path(), [none, ExtraTime { input: 300.0, ..none }, none]);
     let [one] = &found[..] else { panic!("one straggler: {found:?}") };
     assert_eq!((one.rank, one.cause, one.keeps_waiting), (1, LateCause::Input, us(300.0)));
     assert!(one.reasons[0].what.starts_with("enumerate(DataLoader)"), "{one:?}");
@@ -150,5 +153,5 @@ fn loading_the_batch_is_told_from_the_rest_of_the_host() {
 #[test]
 fn ranks_that_come_together_keep_nobody_waiting() {
     let folder = tempfile::tempdir().expect("a folder");
-    assert_eq!(stragglers(folder.path(), [Longer::default(); 3]), []);
+    assert_eq!(stragglers(folder.path(), [ExtraTime::default(); 3]), []);
 }

@@ -8,11 +8,11 @@ const MOST: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Connections {
-    open: Mutex<Vec<Open>>,
+    open: Mutex<Vec<OpenConnection>>,
 }
 
 /// An open connection; connections are in the order of arrival.
-struct Open {
+struct OpenConnection {
     stream: Arc<TcpStream>,
     /// Whether it has shown the right token.
     kept: bool,
@@ -34,11 +34,11 @@ impl Connections {
             let _ = open.remove(stranger).stream.shutdown(Shutdown::Both);
         }
         let stream = Arc::new(stream);
-        open.push(Open { stream: Arc::clone(&stream), kept: false });
+        open.push(OpenConnection { stream: Arc::clone(&stream), kept: false });
         Some(Guest { stream, all: self })
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Open>> {
+    fn open(&self) -> MutexGuard<'_, Vec<OpenConnection>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

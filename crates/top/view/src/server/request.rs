@@ -106,15 +106,15 @@ mod tests {
         assert_eq!(head.host.as_deref(), Some("127.0.0.1:1"));
         assert_eq!(head.body(begun, &mut &b""[..]).expect("a body"), b"{}");
         // A byte at a time.
-        struct Slowly<'a>(&'a [u8]);
-        impl Read for Slowly<'_> {
+        struct SlowReader<'a>(&'a [u8]);
+        impl Read for SlowReader<'_> {
             fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
                 let Some((&first, rest)) = self.0.split_first() else { return Ok(0) };
                 (bytes[0], self.0) = (first, rest);
                 Ok(1)
             }
         }
-        let mut slowly = Slowly(text.as_bytes());
+        let mut slowly = SlowReader(text.as_bytes());
         let (again, begun) = Head::read(&mut slowly).expect("a head");
         assert_eq!((again, begun.len()), (head, 0));
     }

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::*;
 
 /// Answers, of which one to `data` waits for a message on `turn`.
-struct Known {
+struct BlockingAnswers {
     turn: Mutex<Receiver<()>>,
 }
 
-impl Answers for Known {
+impl Answers for BlockingAnswers {
     fn what_if(&self, request: &[u8]) -> Result<Vec<u8>, String> {
         match request {
             b"{}" => Ok(b"fine".to_vec()),
@@ -89,7 +89,7 @@ fn served_slowly() -> (u16, String, Sender<()>) {
     let server = Server::bind(0).expect("a free port");
     let (go, turn) = channel();
     let found = (server.port, server.token.clone(), go);
-    std::thread::spawn(move || server.run("<p>page", &Known { turn: Mutex::new(turn) }));
+    std::thread::spawn(move || server.run("<p>page", &BlockingAnswers { turn: Mutex::new(turn) }));
     found
 }
 

@@ -5,15 +5,15 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Reader and writer with a deadline.
-pub(super) struct Timed<'a> {
+pub(super) struct TimedStream<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TimedStream<'a> {
     /// Sets the deadline to `within` from now.
-    pub(super) fn new(stream: &'a TcpStream, within: Duration) -> Timed<'a> {
-        Timed { stream, until: Instant::now() + within }
+    pub(super) fn new(stream: &'a TcpStream, within: Duration) -> TimedStream<'a> {
+        TimedStream { stream, until: Instant::now() + within }
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -24,14 +24,14 @@ impl<'a> Timed<'a> {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         self.stream.read(bytes)
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         self.stream.write(bytes)

@@ -45,7 +45,7 @@ fn row(slices: &[Slice], columns: &mut Columns) -> Row {
         kind: columns.small(slices.iter().map(|slice| slice.kind)),
         phase: columns.small(slices.iter().map(|slice| phase(slice.phase))),
         op: columns.growing(slices.iter().map(|slice| slice.op)),
-        levels: levels::of(&spans, columns),
+        levels: levels::build(&spans, columns),
     }
 }
 

@@ -26,7 +26,7 @@ struct Clock {
 
 impl Clock {
     /// Chooses ticks that can express all times from the first to the last.
-    fn of(zero: Nanos, last: Nanos) -> Clock {
+    fn spanning(zero: Nanos, last: Nanos) -> Clock {
         let span = (last.0 - zero.0).max(0);
         let mut tick = 1;
         while span / tick >= i64::from(u32::MAX) {
@@ -95,7 +95,7 @@ fn clock(graph: &StepGraph, times: &Times<'_>, early: Option<Nanos>) -> Clock {
     let activities = || graph.activities.keys().filter_map(&times.activity);
     let first = marks().chain(activities().map(|(from, _)| from)).chain(early).min();
     let last = marks().chain(activities().map(|(_, to)| to)).max();
-    Clock::of(first.unwrap_or(Nanos::ZERO), last.unwrap_or(Nanos::ZERO))
+    Clock::spanning(first.unwrap_or(Nanos::ZERO), last.unwrap_or(Nanos::ZERO))
 }
 
 /// Returns the lanes, and the lane of each stream.

@@ -20,7 +20,7 @@ pub(super) struct Attentions;
 const QUERIES: f64 = 64.0;
 /// Widest head whose gradient the memory-efficient kernels keep in registers.
 const WIDEST: u64 = 128;
-/// Ratio of their rate in 16 bits with wider heads to that with others: median of 11,863 calls on one H100 (`benches/sweeps/wide_heads`).
+/// Ratio of their rate in 16 bits with wider heads to that with others: median of 11,863 calls on one H100 (`lab/sweeps/wide_heads`).
 const WIDE: f64 = 0.35;
 
 struct Model {

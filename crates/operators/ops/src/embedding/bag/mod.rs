@@ -1,4 +1,4 @@
-//! The forward pass of bags over many tables at once.
+//! The forward pass of embedding bags over many tables at once.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -23,13 +23,13 @@ use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
 
-/// Bytes of rows that a part reads: large compared with the cost of beginning one.
+/// Bytes of rows that a part reads: so many that the cost of beginning a part is small beside that of reading them.
 const PART: usize = 256 << 10;
 
-/// Bytes of a table that fits a core's own caches, where prefetching only costs instructions.
+/// Size in bytes up to which a table fits a core's own caches, where prefetching only costs instructions.
 const NEAR: usize = 512 << 10;
 
-/// Bytes of an output that no longer fits the caches next to the rows that are read.
+/// Size in bytes from which on an output no longer fits the caches beside the rows that are read.
 pub(super) const STREAM: usize = 16 << 20;
 
 /// Pools the rows of each bag of each table: `out[b, column(t)..]` is the pooled rows of bag `b` of table `t`, in an
@@ -65,7 +65,7 @@ pub fn forward(
         let all = (table, pooling, 0..table.dim());
         // SAFETY: each part is done once. Two parts of one table have different bags, so different rows of the output,
         // which are at least `stride` apart, no less than all columns. Two parts of different tables have different
-        // columns, since a set places them next to each other by the shapes that its tables keep.
+        // columns, since the set of tables places them next to each other by the tables' shapes, which never change.
         let pool = || unsafe {
             pool_bags(cpu.arch(), Bags::from_lookups(lookups, *at), all, bags.clone(), bounds, out)
         };
@@ -118,11 +118,11 @@ fn parts(tables: &Tables<'_>, lookups: &Lookups<'_>) -> Vec<(usize, Range<usize>
 }
 
 /// Pools these columns of these bags, whose offsets increase, chunk by chunk, and returns whether all indices are in
-/// range. Where one is not, [`Bounds::Error`] ends the work there.
+/// range. With [`Bounds::Error`] the work ends at the first chunk with an index out of range.
 ///
 /// # Safety
 ///
-/// No other code holds these columns of this table in the output rows of these bags.
+/// No other code accesses these columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool_bags(
     arch: Arch,
     source: Bags<'_>,

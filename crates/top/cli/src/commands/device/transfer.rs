@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use steptime::answers::CorrectedShown;
+use steptime::answers::CorrectionEntry;
 use steptime::aten::OpSet;
 use steptime::cost::device::{DeviceProfile, FitOptions, MeasuredGpu, Observation, fit_across, without_host};
 use steptime::sweep::{self, Sweep};
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::device;
 
 /// Options of the command.
-pub struct Wanted<'a> {
+pub struct TransferOptions<'a> {
     pub tables: &'a [PathBuf],
     pub from: &'a str,
     pub without: &'a [String],
@@ -25,7 +25,7 @@ pub struct Wanted<'a> {
 }
 
 /// Fits corrections of transferred models.
-pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
+pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Failure> {
     let place = wanted.output;
     let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
     let lender = steptime::device::own(wanted.from)?;
@@ -94,7 +94,7 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     output::uninterrupted(|| fitted.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::corrections(&CorrectedShown::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),
+        device::corrections(&CorrectionEntry::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),
         place.display()
     ))?;
     Ok(())

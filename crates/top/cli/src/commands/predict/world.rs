@@ -4,7 +4,7 @@ use steptime::aten::Dtype;
 use steptime::eager::Sharding;
 use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
 use steptime::shard::read_plan_of;
-use steptime::{Error, Home, Keeps, Model, Spread, TableSize, WhatIfs, World};
+use steptime::{Error, Home, KeptState, Model, Spread, TableSize, WhatIfs, World};
 
 use super::super::{Failure, what_if};
 use crate::cli::{Parallel, SendAs, World as Typed, usage};
@@ -62,7 +62,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
 }
 
 /// Returns the parameters, gradients and optimizer states that a rank keeps.
-fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
+fn keeps(typed: &Typed) -> Result<KeptState, Failure> {
     let sends = [
         (typed.send.is_some(), "--send"),
         (typed.bucket_view, "--bucket-view"),
@@ -83,10 +83,10 @@ fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
     }
     let blocks = || typed.blocks.clone().unwrap_or_default();
     Ok(match typed.parallel {
-        Parallel::Ddp => Keeps::All,
-        Parallel::Zero1 => Keeps::OwnStates,
-        Parallel::Zero2 => Keeps::Parts { blocks: blocks(), reshard: false },
-        Parallel::Fsdp => Keeps::Parts { blocks: blocks(), reshard: true },
+        Parallel::Ddp => KeptState::All,
+        Parallel::Zero1 => KeptState::OwnStates,
+        Parallel::Zero2 => KeptState::Parts { blocks: blocks(), reshard: false },
+        Parallel::Fsdp => KeptState::Parts { blocks: blocks(), reshard: true },
     })
 }
 

@@ -32,10 +32,10 @@ impl Grid {
         let place = path.display();
         let text = steptime::trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
         let table: Table = text.parse().map_err(|error| format!("{place}: {error}"))?;
-        Grid::of(&table, shard).map_err(|error| format!("{place}: {error}").into())
+        Grid::from_table(&table, shard).map_err(|error| format!("{place}: {error}").into())
     }
 
-    fn of(table: &Table, shard: Option<Shard>) -> Result<Grid, String> {
+    fn from_table(table: &Table, shard: Option<Shard>) -> Result<Grid, String> {
         let mut keys = Vec::new();
         for (key, values) in table {
             let key = key.replace('_', "-");
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn grid(text: &str, shard: Option<Shard>) -> Result<Grid, String> {
-        Grid::of(&text.parse().expect("TOML"), shard)
+        Grid::from_table(&text.parse().expect("TOML"), shard)
     }
 
     #[test]

@@ -25,13 +25,13 @@ use crate::commands::Failure;
 const AND: &str = "; ";
 
 /// Metadata of a file: keys, their names in messages, and values.
-pub type About = Vec<(&'static str, &'static str, String)>;
+pub type Metadata = Vec<(&'static str, &'static str, String)>;
 
 pub fn write(
     out: &mut dyn Write,
     grid: &Grid,
     rows: &BTreeMap<u64, GridRow>,
-    about: &About,
+    about: &Metadata,
 ) -> io::Result<()> {
     let pairs = about.iter().map(|(key, _, value)| KeyValue::new((*key).to_owned(), value.clone()));
     let properties = WriterProperties::builder().set_key_value_metadata(Some(pairs.collect())).build();
@@ -93,7 +93,7 @@ pub fn number(value: &Value) -> Option<f64> {
 ///
 /// # Errors
 /// If the file holds something else.
-pub fn read(path: &Path, about: &About) -> Result<BTreeMap<u64, GridRow>, Failure> {
+pub fn read(path: &Path, about: &Metadata) -> Result<BTreeMap<u64, GridRow>, Failure> {
     if !path.is_file() {
         return Ok(BTreeMap::new());
     }
@@ -110,7 +110,7 @@ pub fn read(path: &Path, about: &About) -> Result<BTreeMap<u64, GridRow>, Failur
 }
 
 /// Reads the rows; the inner error names the property in which they differ from this sweep.
-fn rows(path: &Path, about: &About) -> Result<Result<BTreeMap<u64, GridRow>, &'static str>, Failure> {
+fn rows(path: &Path, about: &Metadata) -> Result<Result<BTreeMap<u64, GridRow>, &'static str>, Failure> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
     let pairs = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
     let found = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());

@@ -2,35 +2,39 @@
 
 use std::sync::Arc;
 
-use steptime::{Error, Question, Step};
-use steptime_view::{Subject, Viewed};
+use steptime::{Error, Query, Step};
+use steptime_view::{StepViews, Subject};
 
 use super::super::{Failure, pricing};
-use crate::cli::Whom;
+use crate::cli::Target;
 
 /// A step and its question, and optionally a second step to compare with and its question.
-pub struct Asked<'s> {
-    pub first: (&'s Step, Question<'s>),
-    second: Option<(&'s Step, Question<'s>)>,
+pub struct Subjects<'s> {
+    pub first: (&'s Step, Query<'s>),
+    second: Option<(&'s Step, Query<'s>)>,
 }
 
-impl<'s> Asked<'s> {
+impl<'s> Subjects<'s> {
     /// Returns the questions on the GPUs that the steps were recorded on.
-    pub fn recorded(first: &'s Step, second: Option<&'s Step>, whom: &Whom) -> Result<Asked<'s>, Failure> {
+    pub fn recorded(
+        first: &'s Step,
+        second: Option<&'s Step>,
+        whom: &Target,
+    ) -> Result<Subjects<'s>, Failure> {
         let ask = |step| Ok::<_, Failure>((step, pricing::ask(step, &whom.pricing, whom.host.as_ref())?));
-        Ok(Asked { first: ask(first)?, second: second.map(ask).transpose()? })
+        Ok(Subjects { first: ask(first)?, second: second.map(ask).transpose()? })
     }
 
     /// Returns the same questions on the GPU of this name.
     ///
     /// # Errors
     /// As [`steptime::device`].
-    pub fn on(&self, name: &str) -> Result<Asked<'s>, Error> {
+    pub fn on(&self, name: &str) -> Result<Subjects<'s>, Error> {
         let profile = Arc::new(steptime::device(name)?);
-        let on = |&(step, ref question): &(&'s Step, Question<'s>)| {
+        let on = |&(step, ref question): &(&'s Step, Query<'s>)| {
             (step, question.clone().on_read(name, Arc::clone(&profile)))
         };
-        Ok(Asked { first: on(&self.first), second: self.second.as_ref().map(on) })
+        Ok(Subjects { first: on(&self.first), second: self.second.as_ref().map(on) })
     }
 
     /// Whether a GPU was timed in all of the steps.
@@ -44,13 +48,13 @@ impl<'s> Asked<'s> {
     /// Returns the content of the page.
     ///
     /// # Errors
-    /// As [`Viewed::of`].
-    pub fn viewed(&self) -> Result<Viewed, Error> {
+    /// As [`StepViews::build`].
+    pub fn viewed(&self) -> Result<StepViews, Error> {
         let against = self.second.as_ref().map(subject);
-        Viewed::of(&subject(&self.first), against.as_ref())
+        StepViews::build(&subject(&self.first), against.as_ref())
     }
 }
 
-fn subject<'a>((step, question): &'a (&Step, Question<'_>)) -> Subject<'a> {
+fn subject<'a>((step, question): &'a (&Step, Query<'_>)) -> Subject<'a> {
     Subject { step, question }
 }

@@ -6,18 +6,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde_json::{Map, Value};
 use steptime::rewrite::Rule;
 use steptime::{Change, WhatIfs};
-use steptime_view::{Answers, Devices, Viewed};
+use steptime_view::{Answers, Devices, StepViews};
 
 use super::super::what_if::{plan, rules, told};
-use super::asked::Asked;
+use super::asked::Subjects;
 use crate::output::words;
 
 /// A value that is computed at its first use, or the reason in words why there is none.
-pub type Kept<T> = OnceLock<Result<T, String>>;
+pub type OnFirstUse<T> = OnceLock<Result<T, String>>;
 
 /// Returns the GPUs to choose from: the recorded one if it was timed, a profile that is not shipped, and all shipped ones.
 /// `named` is the initial one of the page.
-pub fn devices(recorded: &Asked<'_>, named: Option<&str>) -> Devices {
+pub fn devices(recorded: &Subjects<'_>, named: Option<&str>) -> Devices {
     let is_named = |shipped: &&str| named.is_some_and(|named| named.eq_ignore_ascii_case(shipped));
     let own = named.filter(|_| !steptime::devices().any(|shipped| is_named(&shipped)));
     // A name keeps its letters as typed: answers show it.
@@ -31,12 +31,12 @@ pub fn devices(recorded: &Asked<'_>, named: Option<&str>) -> Devices {
 /// Answers for each GPU, kept once they are computed.
 pub struct Gpus<'a, 's> {
     devices: &'a Devices,
-    recorded: &'a Asked<'s>,
+    recorded: &'a Subjects<'s>,
     /// Page for the initial GPU.
-    viewed: &'a Viewed,
-    asked: &'a [Kept<Asked<'s>>],
-    what_ifs: Vec<Kept<WhatIfs<'a>>>,
-    data: Vec<Kept<Vec<u8>>>,
+    viewed: &'a StepViews,
+    asked: &'a [OnFirstUse<Subjects<'s>>],
+    what_ifs: Vec<OnFirstUse<WhatIfs<'a>>>,
+    data: Vec<OnFirstUse<Vec<u8>>>,
     /// Held while a page is predicted: one at a time.
     predicting: Mutex<()>,
 }
@@ -45,9 +45,9 @@ impl<'a, 's> Gpus<'a, 's> {
     /// Builds the answers for all of `devices`. `asked` has a place for each of them, filled for known questions.
     pub fn new(
         devices: &'a Devices,
-        recorded: &'a Asked<'s>,
-        viewed: &'a Viewed,
-        asked: &'a [Kept<Asked<'s>>],
+        recorded: &'a Subjects<'s>,
+        viewed: &'a StepViews,
+        asked: &'a [OnFirstUse<Subjects<'s>>],
     ) -> Gpus<'a, 's> {
         let what_ifs = asked.iter().map(|_| OnceLock::new()).collect();
         let data = asked.iter().map(|_| OnceLock::new()).collect();
@@ -88,7 +88,7 @@ impl<'a, 's> Gpus<'a, 's> {
         })
     }
 
-    fn asked(&self, at: usize) -> Result<&'a Asked<'s>, String> {
+    fn asked(&self, at: usize) -> Result<&'a Subjects<'s>, String> {
         match &self.devices.all[at] {
             None => Ok(self.recorded),
             Some(name) => {
@@ -104,7 +104,7 @@ impl<'a, 's> Gpus<'a, 's> {
     }
 
     fn page(&self, at: usize) -> Result<Vec<u8>, String> {
-        let packed = |viewed: &Viewed| steptime_view::data(viewed).map_err(|error| words(&error));
+        let packed = |viewed: &StepViews| steptime_view::data(viewed).map_err(|error| words(&error));
         match at == self.devices.chosen {
             true => packed(self.viewed),
             false => packed(&self.asked(at)?.viewed().map_err(|error| words(&error))?),

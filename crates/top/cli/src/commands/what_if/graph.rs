@@ -20,7 +20,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the format of a file by the ending of its name.
-    pub fn of(path: &Path) -> Result<Format, Failure> {
+    pub fn from_path(path: &Path) -> Result<Format, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match () {
             () if name.ends_with(".et.json") => Ok(Format::ExecutionTrace),

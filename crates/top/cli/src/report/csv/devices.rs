@@ -1,6 +1,6 @@
 //! Devices and the prices of their kernels.
 
-use steptime::answers::{DeviceListed, KernelsPredicted, TableScored};
+use steptime::answers::{DeviceEntry, KernelsReport, TableScoreEntry};
 use steptime::device::tables::TableRow;
 
 use super::Table;
@@ -12,7 +12,7 @@ pub fn kernels_names() -> Table {
 }
 
 /// Returns the kernels of the query on a line of the input.
-pub fn kernels(line: usize, answer: &KernelsPredicted) -> Table {
+pub fn kernels(line: usize, answer: &KernelsReport) -> Table {
     let mut table = Table::without_names();
     if let Some(error) = &answer.error {
         table.row((line, ["", "", "", "", "", "", ""], error));
@@ -47,7 +47,7 @@ pub fn table_rows(rows: &[TableRow]) -> Table {
 }
 
 /// Scores of tables.
-pub fn table_scores(answer: &[TableScored]) -> Table {
+pub fn table_scores(answer: &[TableScoreEntry]) -> Table {
     let names =
         ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width", "roofline"];
     let mut table = Table::new(&names);
@@ -59,7 +59,7 @@ pub fn table_scores(answer: &[TableScored]) -> Table {
 }
 
 /// Device profiles.
-pub fn devices(answer: &[DeviceListed]) -> Table {
+pub fn devices(answer: &[DeviceEntry]) -> Table {
     let names = [
         "name",
         "device",

@@ -1,11 +1,13 @@
 //! Jobs: ranks, collectives, placements.
 
-use steptime::answers::{CollectivesPriced, Placed, PlannedJobs, PredictedJob, Scaled, ValidatedJobs};
+use steptime::answers::{
+    CollectivesReport, JobPredictionReport, JobValidationReport, PlacementReport, PlannerReport, ScaleReport,
+};
 
 use super::Table;
 
 /// Ranks and collectives of a predicted job.
-pub fn predicted_job(answer: &PredictedJob) -> Table {
+pub fn predicted_job(answer: &JobPredictionReport) -> Table {
     let names = [
         "table",
         "rank",
@@ -43,7 +45,7 @@ pub fn predicted_job(answer: &PredictedJob) -> Table {
 }
 
 /// Collectives, priced.
-pub fn collectives(answer: &CollectivesPriced) -> Table {
+pub fn collectives(answer: &CollectivesReport) -> Table {
     let names =
         ["op", "ranks", "bytes", "time_us", "low_us", "high_us", "bus_gbs", "in_step_us", "measured_us"];
     let mut table = Table::new(&names);
@@ -58,7 +60,7 @@ pub fn collectives(answer: &CollectivesPriced) -> Table {
 }
 
 /// Placements of tables.
-pub fn placed(answer: &Placed) -> Table {
+pub fn placed(answer: &PlacementReport) -> Table {
     let mut table =
         Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus", "cached_rows", "misses"]);
     for row in &answer.tables {
@@ -71,7 +73,7 @@ pub fn placed(answer: &Placed) -> Table {
 }
 
 /// A model on several numbers of GPUs.
-pub fn scaled(answer: &Scaled) -> Table {
+pub fn scaled(answer: &ScaleReport) -> Table {
     let names = [
         "gpus",
         "nodes",
@@ -96,7 +98,7 @@ pub fn scaled(answer: &Scaled) -> Table {
 }
 
 /// Jobs, measured, predicted from their descriptions, and estimated by a planner.
-pub fn planned_jobs(answer: &PlannedJobs) -> Table {
+pub fn planned_jobs(answer: &PlannerReport) -> Table {
     let names = [
         "job",
         "model",
@@ -118,7 +120,7 @@ pub fn planned_jobs(answer: &PlannedJobs) -> Table {
 }
 
 /// Jobs, measured and predicted.
-pub fn validated_jobs(answer: &ValidatedJobs) -> Table {
+pub fn validated_jobs(answer: &JobValidationReport) -> Table {
     let names = [
         "job",
         "ranks",

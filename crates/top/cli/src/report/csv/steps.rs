@@ -1,10 +1,10 @@
 //! Steps: predicted, changed, compared, measured.
 
-use steptime::answers::inspect::Inspected;
+use steptime::answers::inspect::InspectReport;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, Chosen, Compared, Difference, Explained, Gridded, PeakMemory, Predicted, Replayed, Roofed,
-    Validated,
+    ChooseReport, CompareReport, Difference, ExplainReport, GridReport, PeakMemory, PredictionReport,
+    ReplayReport, RooflineReport, ValidationReport, WhatIfReport,
 };
 
 use super::Table;
@@ -12,7 +12,7 @@ use crate::report::compare::{doubts, limit};
 use crate::report::roofline::shapes;
 
 /// Ops, kernels and families of kernels of a predicted step.
-pub fn predicted(answer: &Predicted) -> Table {
+pub fn predicted(answer: &PredictionReport) -> Table {
     let names = ["table", "name", "count", "host_ms", "device_ms", "critical_ms", "slack_ms"];
     let mut table = Table::new(&names);
     let none: Option<f64> = None;
@@ -29,7 +29,7 @@ pub fn predicted(answer: &Predicted) -> Table {
 }
 
 /// A step before and after a change.
-pub fn changed(answer: &Changed) -> Table {
+pub fn changed(answer: &WhatIfReport) -> Table {
     let names = ["part", "before_ms", "after_ms"];
     let mut table = Table::new(&names);
     let (before, after) = (&answer.before, &answer.after);
@@ -42,7 +42,7 @@ pub fn changed(answer: &Changed) -> Table {
 }
 
 /// A step on several GPUs, at the recorded batch and at the largest that fits; the best GPU first.
-pub fn chosen(answer: &Chosen) -> Table {
+pub fn chosen(answer: &ChooseReport) -> Table {
     let names =
         ["gpu", "at", "batch", "step_ms", "low_ms", "high_ms", "samples_per_s", "peak_mb", "fits", "bound"];
     let more = ["saved_by_gpu", "of_first", "of_first_low", "of_first_high", "cost"];
@@ -65,7 +65,7 @@ pub fn chosen(answer: &Chosen) -> Table {
 }
 
 /// The best points of a grid.
-pub fn gridded(answer: &Gridded) -> Table {
+pub fn gridded(answer: &GridReport) -> Table {
     let names = ["point", "change", "step_ms", "samples_per_s", "peak_mb", "fits"];
     let mut table = Table::new(&names);
     for best in &answer.best {
@@ -109,7 +109,7 @@ pub fn differing(answer: &Difference) -> Table {
 }
 
 /// Changes of a step, the best first; the last row has several together if that is better.
-pub fn explained(answer: &Explained) -> Table {
+pub fn explained(answer: &ExplainReport) -> Table {
     let names = ["change", "saves_ms", "step_ms", "low_ms", "high_ms", "active_ms", "effort", "risk"];
     let mut table = Table::new(&names);
     let mut row = |name: &str, saves: f64, after: &Side, words: [&str; 2]| {
@@ -126,7 +126,7 @@ pub fn explained(answer: &Explained) -> Table {
 }
 
 /// A step on several GPUs.
-pub fn compared(answer: &Compared) -> Table {
+pub fn compared(answer: &CompareReport) -> Table {
     let names = [
         "device",
         "gpu",
@@ -155,7 +155,7 @@ pub fn compared(answer: &Compared) -> Table {
 }
 
 /// Roofline of kernels.
-pub fn roofed(answer: &Roofed) -> Table {
+pub fn roofed(answer: &RooflineReport) -> Table {
     let names = [
         "op",
         "family",
@@ -181,7 +181,7 @@ pub fn roofed(answer: &Roofed) -> Table {
 }
 
 /// Recordings, measured and predicted.
-pub fn validated(answer: &Validated) -> Table {
+pub fn validated(answer: &ValidationReport) -> Table {
     let names = [
         "recording",
         "architecture",
@@ -215,7 +215,7 @@ pub fn validated(answer: &Validated) -> Table {
 }
 
 /// Recordings and their replays.
-pub fn replayed(answer: &Replayed) -> Table {
+pub fn replayed(answer: &ReplayReport) -> Table {
     let names = [
         "recording",
         "steps",
@@ -234,7 +234,7 @@ pub fn replayed(answer: &Replayed) -> Table {
     let mut table = Table::new(&names);
     for row in &answer.rows {
         let replay = row.replay.as_ref();
-        let of = |value: fn(&steptime::answers::replay::ReplayMeasured) -> f64| replay.map(value);
+        let of = |value: fn(&steptime::answers::replay::ReplayEntry) -> f64| replay.map(value);
         let step = (of(|r| r.recorded_ms), of(|r| r.typical_ms), of(|r| r.error), of(|r| r.each_error));
         let active = (of(|r| r.active_recorded_ms), of(|r| r.active_typical_ms), of(|r| r.active_error));
         let single = replay.map(|replay| replay.single_step);
@@ -245,7 +245,7 @@ pub fn replayed(answer: &Replayed) -> Table {
 }
 
 /// Ops and kernels of a recorded step.
-pub fn inspected(answer: &Inspected) -> Table {
+pub fn inspected(answer: &InspectReport) -> Table {
     let mut table = Table::new(&["table", "name", "count", "host_ms", "device_ms"]);
     for op in &answer.ops {
         table.row(("op", &op.name, op.count, op.host_ms, op.device_ms));

@@ -37,7 +37,7 @@ pub enum Scale {
 
 impl Scale {
     /// Returns the scale of given values, with a tick at each if they are a series.
-    pub fn of_points(values: impl Iterator<Item = f64>) -> Scale {
+    pub fn from_points(values: impl Iterator<Item = f64>) -> Scale {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -50,11 +50,11 @@ impl Scale {
         if first > 0.0 && all(&|a, b| (b / a / ratio - 1.0).abs() <= EQUAL) {
             return Scale::Geometric { first, ratio };
         }
-        Scale::of_range(first, values[values.len() - 1])
+        Scale::from_range(first, values[values.len() - 1])
     }
 
     /// Returns the scale of a range: logarithmic if its ends are positive and far apart.
-    pub fn of_range(least: f64, most: f64) -> Scale {
+    pub fn from_range(least: f64, most: f64) -> Scale {
         if least > 0.0 && most > least * WIDE { Scale::Logarithmic } else { Scale::Linear }
     }
 
@@ -111,19 +111,19 @@ mod tests {
 
     #[test]
     fn each_point_of_a_series_has_a_tick() {
-        let batches = Scale::of_points([2048.0, 512.0, 1024.0, 512.0].into_iter());
+        let batches = Scale::from_points([2048.0, 512.0, 1024.0, 512.0].into_iter());
         assert_eq!(batches, Scale::Geometric { first: 512.0, ratio: 2.0 });
         assert!((batches.place(2048.0) - 2.0).abs() < 1e-12);
-        let gpus = Scale::of_points([1.0, 2.0, 3.0].into_iter());
+        let gpus = Scale::from_points([1.0, 2.0, 3.0].into_iter());
         assert_eq!((gpus, gpus.place(3.0)), (Scale::Even { first: 1.0, distance: 1.0 }, 2.0));
     }
 
     #[test]
     fn other_points_have_an_axis_of_their_range() {
-        assert_eq!(Scale::of_points([1.0, 2.0, 5.0].into_iter()), Scale::Linear);
-        assert_eq!(Scale::of_points([1.0, 2.0, 5000.0].into_iter()), Scale::Logarithmic);
-        assert_eq!(Scale::of_points([0.0, 2.0, 5000.0].into_iter()), Scale::Linear);
-        assert_eq!(Scale::of_points(std::iter::empty()), Scale::Linear);
+        assert_eq!(Scale::from_points([1.0, 2.0, 5.0].into_iter()), Scale::Linear);
+        assert_eq!(Scale::from_points([1.0, 2.0, 5000.0].into_iter()), Scale::Logarithmic);
+        assert_eq!(Scale::from_points([0.0, 2.0, 5000.0].into_iter()), Scale::Linear);
+        assert_eq!(Scale::from_points(std::iter::empty()), Scale::Linear);
     }
 
     #[test]

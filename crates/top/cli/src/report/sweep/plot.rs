@@ -12,7 +12,7 @@ use crate::report::figure::{COLOURS, svg};
 const OUTSIDE: &str = "#9a9a9a";
 
 /// Data of a plot.
-pub struct Plotted {
+pub struct PlotData {
     /// Title of the step.
     pub title: String,
     /// Key along the x axis.
@@ -27,15 +27,15 @@ pub struct Plotted {
     pub outside: Vec<(f64, f64)>,
 }
 
-impl Plotted {
+impl PlotData {
     /// Maximum number of lines.
     pub const MOST: usize = COLOURS.len();
 }
 
 /// Returns the plot as SVG.
-pub fn plot(plotted: &Plotted) -> String {
+pub fn plot(plotted: &PlotData) -> String {
     let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
-    let along = Scale::of_points(all().map(|point| point.0));
+    let along = Scale::from_points(all().map(|point| point.0));
     let placed = |points: &[(f64, f64)]| points.iter().map(|&(x, y)| (along.place(x), y)).collect::<Vec<_>>();
     let mut plots: Vec<Plot> = Vec::new();
     let drawn = plotted.lines.iter().zip(COLOURS).filter(|((_, line), _)| !line.is_empty());
@@ -69,5 +69,5 @@ pub fn plot(plotted: &Plotted) -> String {
         all().map(of).fold([f64::INFINITY, 0.0], |[least, most], value| [least.min(value), most.max(value)])
     };
     let [[_, last], [least, most]] = [ends(|point| point.0), ends(|point| point.1)];
-    svg(plots, Scale::of_range(least, most).along_y(along.along_x(layout, last)))
+    svg(plots, Scale::from_range(least, most).along_y(along.along_x(layout, last)))
 }

@@ -1,12 +1,12 @@
 //! Doubts of several GPUs as one list.
 
-use super::GpuChosen;
-use crate::answers::doubts::{DoubtSaid, worst_first};
+use super::GpuReport;
+use crate::answers::doubts::{DoubtEntry, worst_first};
 
 /// Merges doubts: one with the same text on all GPUs appears once, and of one kind on several GPUs only the worst is kept.
-pub(super) fn all(gpus: &[GpuChosen]) -> Vec<DoubtSaid> {
-    let mut merged: Vec<DoubtSaid> = Vec::new();
-    let mut kinds: Vec<(&str, Vec<(&GpuChosen, &DoubtSaid)>)> = Vec::new();
+pub(super) fn all(gpus: &[GpuReport]) -> Vec<DoubtEntry> {
+    let mut merged: Vec<DoubtEntry> = Vec::new();
+    let mut kinds: Vec<(&str, Vec<(&GpuReport, &DoubtEntry)>)> = Vec::new();
     for gpu in gpus {
         for doubt in &gpu.doubts {
             if gpus.iter().all(|gpu| gpu.doubts.iter().any(|other| other.text == doubt.text)) {
@@ -26,8 +26,8 @@ pub(super) fn all(gpus: &[GpuChosen]) -> Vec<DoubtSaid> {
 }
 
 /// The worst doubt of one kind, with the number of other GPUs that have one like it.
-fn worst(of: &[(&GpuChosen, &DoubtSaid)], all: usize) -> Option<DoubtSaid> {
-    let width = |doubt: &DoubtSaid| (doubt.no_estimate, doubt.factor.unwrap_or(1.0));
+fn worst(of: &[(&GpuReport, &DoubtEntry)], all: usize) -> Option<DoubtEntry> {
+    let width = |doubt: &DoubtEntry| (doubt.no_estimate, doubt.factor.unwrap_or(1.0));
     let (gpu, doubt) = of.iter().rev().max_by(|a, b| {
         let (a, b) = (width(a.1), width(b.1));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
@@ -39,5 +39,5 @@ fn worst(of: &[(&GpuChosen, &DoubtSaid)], all: usize) -> Option<DoubtSaid> {
         count if count == all => format!("every GPU, {} the most", gpu.name),
         count => format!("{} and {} more", gpu.name, count - 1),
     };
-    Some(DoubtSaid { text: format!("{whom}: {}", doubt.text), ..(*doubt).clone() })
+    Some(DoubtEntry { text: format!("{whom}: {}", doubt.text), ..(*doubt).clone() })
 }

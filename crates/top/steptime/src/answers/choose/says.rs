@@ -1,12 +1,12 @@
 //! Conclusions about a step on several GPUs, in sentences.
 
-use super::{GpuChosen, PointSaid, RemedySaid};
-use crate::answers::words::{grouped, percent};
+use super::{GpuReport, PointEntry, RemedyEntry};
+use crate::words::{grouped, percent};
 
 /// Maximum number of GPUs named in one sentence.
 const NAMED: usize = 6;
 
-pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
+pub(super) fn all(gpus: &[GpuReport]) -> Vec<String> {
     let mut says = Vec::new();
     says.extend(host_bound(gpus, "at the recorded batch", |gpu| Some(&gpu.recorded)));
     says.extend(host_bound(gpus, "at the largest batch too", |gpu| gpu.largest.as_ref()));
@@ -18,11 +18,11 @@ pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
 
 /// Lists the GPUs on which the host alone bounds the step.
 fn host_bound<'g>(
-    gpus: &'g [GpuChosen],
+    gpus: &'g [GpuReport],
     which: &str,
-    of: impl Fn(&'g GpuChosen) -> Option<&'g PointSaid>,
+    of: impl Fn(&'g GpuReport) -> Option<&'g PointEntry>,
 ) -> Option<String> {
-    let bound: Vec<(&GpuChosen, &PointSaid)> =
+    let bound: Vec<(&GpuReport, &PointEntry)> =
         gpus.iter().filter_map(|gpu| Some((gpu, of(gpu)?))).filter(|(_, point)| point.host_bound).collect();
     let most = bound.iter().map(|(_, point)| point.saved_by_gpu.max(0.0)).reduce(f64::max)?;
     Some(format!(
@@ -33,9 +33,9 @@ fn host_bound<'g>(
 }
 
 /// Lists the GPUs that cannot be distinguished from the first.
-fn unsure(gpus: &[GpuChosen]) -> Option<String> {
+fn unsure(gpus: &[GpuReport]) -> Option<String> {
     let (first, others) = gpus.split_first()?;
-    let ratio = |gpu: &GpuChosen| {
+    let ratio = |gpu: &GpuReport| {
         let point = gpu.largest.as_ref().unwrap_or(&gpu.recorded);
         if first.price.is_some() { point.cost_of_first } else { point.of_first }
     };
@@ -54,7 +54,7 @@ fn unsure(gpus: &[GpuChosen]) -> Option<String> {
 }
 
 /// Reasons why the largest batch is unknown, each once.
-fn unknown(gpus: &[GpuChosen]) -> Vec<String> {
+fn unknown(gpus: &[GpuReport]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (gpu, reason) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.largest_unknown.as_deref()?))) {
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
@@ -73,13 +73,13 @@ fn unknown(gpus: &[GpuChosen]) -> Vec<String> {
 }
 
 /// Lists changes with which a step fits that does not fit as recorded.
-fn too_large(gpu: &GpuChosen) -> Option<String> {
+fn too_large(gpu: &GpuReport) -> Option<String> {
     if gpu.recorded.fits != Some(false) {
         return None;
     }
     let needs = gpu.recorded.peak_mb.as_ref()?.total() / 1e3;
-    let mut fitting: Vec<&RemedySaid> = gpu.remedies.iter().filter(|remedy| remedy.fits).collect();
-    let rate = |remedy: &RemedySaid| remedy.samples_per_s.unwrap_or_default() / f64::from(remedy.gpus);
+    let mut fitting: Vec<&RemedyEntry> = gpu.remedies.iter().filter(|remedy| remedy.fits).collect();
+    let rate = |remedy: &RemedyEntry| remedy.samples_per_s.unwrap_or_default() / f64::from(remedy.gpus);
     fitting.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
     let batch = gpu.recorded.batch.map_or_else(String::new, |batch| format!(" of batch {}", grouped(batch)));
     let head = format!("{}: the step{batch} needs {needs:.1} of {:.1} GB", gpu.name, gpu.memory_mb / 1e3);
@@ -91,7 +91,7 @@ fn too_large(gpu: &GpuChosen) -> Option<String> {
 }
 
 /// Describes a remedy as `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
-fn remedy(remedy: &RemedySaid) -> String {
+fn remedy(remedy: &RemedyEntry) -> String {
     let mut facts = Vec::new();
     facts.extend(remedy.peak_mb.map(|mb| format!("{:.1} GB", mb / 1e3)));
     facts.extend(remedy.step_ms.map(|ms| format!("{ms:.1} ms")));

@@ -23,7 +23,7 @@ pub(super) struct Cost {
 }
 
 /// Ops and annotations in order of their begin, thread by thread. An annotation's times include everything inside it.
-pub(super) fn of(graph: &StepGraph, prediction: &Prediction) -> Vec<Cost> {
+pub(super) fn collect(graph: &StepGraph, prediction: &Prediction) -> Vec<Cost> {
     let timeline = &prediction.timeline;
     let shown: Vec<OpId> =
         graph.ops.keys().filter(|&op| graph.is_top_level(op) || is_outer_annotation(graph, op)).collect();

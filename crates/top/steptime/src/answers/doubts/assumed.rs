@@ -4,31 +4,31 @@ use steptime_aten::kernel::Kernel;
 use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
-use super::{DoubtSaid, factor};
-use crate::answers::words::{counted, grouped, percent, times};
-use crate::asked::Asked;
+use super::{DoubtEntry, factor};
+use crate::asked::QueryEcho;
 use crate::device::{Launch, PricedLaunches};
 use crate::predict::Prediction;
 use crate::step::Step;
+use crate::words::{counted, grouped, percent, times};
 
 /// Share of device time in lookups above which their distribution matters.
 const LOOKUPS: f64 = 0.01;
 
 /// All assumptions about a step.
 pub(super) fn all(
-    asked: &Asked,
+    asked: &QueryEcho,
     step: &Step,
     priced: Option<&Prediction>,
     shown: Option<&Prediction>,
-) -> Vec<DoubtSaid> {
+) -> Vec<DoubtEntry> {
     let untimed = step.arguments.is_derived();
     let priced = priced.and_then(|found| found.device.as_ref());
     [
-        of_host(asked),
-        shown.filter(|_| untimed).and_then(of_interval),
-        of_kernels(asked, priced, untimed),
-        priced.and_then(of_indices),
-        of_batch(step),
+        host_doubt(asked),
+        shown.filter(|_| untimed).and_then(interval_doubt),
+        kernels_doubt(asked, priced, untimed),
+        priced.and_then(indices_doubt),
+        batch_doubt(step),
     ]
     .into_iter()
     .flatten()
@@ -36,7 +36,7 @@ pub(super) fn all(
 }
 
 /// A step without host times is priced for a host that is a given factor slower than a reference machine.
-pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
+pub(in crate::answers) fn host_doubt(asked: &QueryEcho) -> Option<DoubtEntry> {
     let than = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed)?;
     let known = asked.host_half_width.and_then(factor);
     let width = known.map_or_else(String::new, |factor| format!(" ({})", times(factor)));
@@ -45,11 +45,11 @@ pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
          `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml",
         than.times, than.machine
     );
-    Some(DoubtSaid { factor: known, ..DoubtSaid::note("host", text) })
+    Some(DoubtEntry { factor: known, ..DoubtEntry::note("host", text) })
 }
 
 /// No kernel of the step was timed, or none on the given GPU.
-fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtSaid> {
+fn kernels_doubt(asked: &QueryEcho, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtEntry> {
     let device = asked.device.as_ref()?;
     let models = if device.fitted {
         format!("what models of {} say", device.name)
@@ -70,20 +70,20 @@ fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> 
             format!("no kernel of this step was timed{measured}: its ops take {models}{width}")
         }
     };
-    Some(DoubtSaid { factor: known, ..DoubtSaid::note("kernels", text) })
+    Some(DoubtEntry { factor: known, ..DoubtEntry::note("kernels", text) })
 }
 
 /// No measurement checks the answer: its interval comes from assumptions.
-fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
+fn interval_doubt(found: &Prediction) -> Option<DoubtEntry> {
     let [low, high] = found.interval.map(|end| end.0 as f64);
     let step = found.step.0 as f64;
     let known = factor((high / step).max(step / low).ln()).filter(|factor| factor.is_finite())?;
     let text = format!("no step of this model was timed: nothing checks the answer ({})", times(known));
-    Some(DoubtSaid { factor: Some(known), ..DoubtSaid::note("interval", text) })
+    Some(DoubtEntry { factor: Some(known), ..DoubtEntry::note("interval", text) })
 }
 
 /// Lookups whose accessed rows are unknown.
-fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
+fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
     let (mut all, mut time, mut count) = (Nanos::ZERO, Nanos::ZERO, 0);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
         all += estimate.time;
@@ -100,7 +100,7 @@ fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
             counted(count, "lookup kernel"),
             percent(share)
         );
-        DoubtSaid::note("indices", text)
+        DoubtEntry::note("indices", text)
     })
 }
 
@@ -118,12 +118,12 @@ fn looks_up(launch: &Launch) -> bool {
 }
 
 /// A batch that the recorder took from the shape of a tensor.
-fn of_batch(step: &Step) -> Option<DoubtSaid> {
+fn batch_doubt(step: &Step) -> Option<DoubtEntry> {
     let batch = step.batch().filter(|_| step.meta.as_ref().is_some_and(|meta| meta.batch_guessed))?;
     let text = format!(
         "the batch of {} is a guess of the recorder, from the first size of the first tensor: say it to the recorder (batch=N), or \
          to a change (--recorded-batch N)",
         grouped(batch)
     );
-    Some(DoubtSaid::note("batch", text))
+    Some(DoubtEntry::note("batch", text))
 }

@@ -4,13 +4,13 @@ use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
 use steptime_trace::Nanos;
 
-use super::DoubtSaid;
+use super::DoubtEntry;
 use crate::answers::shares::ModelShares;
-use crate::answers::words::{counted, percent};
-use crate::asked::{Asked, DeviceAsked};
+use crate::asked::{DeviceEcho, QueryEcho};
 use crate::device::PricedLaunches;
 use crate::predict::Prediction;
 use crate::step::Step;
+use crate::words::{counted, percent};
 
 /// Relative speeds of the host that are not reported.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
@@ -25,37 +25,37 @@ const STOOD_IN: f64 = 0.01;
 const IN_FLOAT32: f64 = 0.2;
 
 /// All notes, in the order in which a step is read, priced and predicted.
-pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtSaid> {
+pub(super) fn all(asked: &QueryEcho, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtEntry> {
     let mut all = Vec::new();
     let mut add =
-        |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtSaid::note(kind, text)));
+        |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtEntry::note(kind, text)));
     let by_recorder = step.meta.iter().flat_map(|meta| &meta.warnings);
     add("recorder", by_recorder.map(|text| format!("when it was recorded: {text}")).collect());
     add("ops", step.assumed.clone());
     if !step.arguments.is_derived() {
-        add("steps", of_graph(&step.graph));
+        add("steps", graph_notes(&step.graph));
     }
     add("repairs", step.repairs.iter().cloned().collect());
     let priced = simulated.and_then(|found| found.device.as_ref());
     if let (Some(device), Some(priced)) = (&asked.device, priced) {
         add("unpriced", crate::doubt::without_model(&step.graph, priced).into_iter().collect());
-        add("kernels", of_device(&ModelShares::new(&priced.prices.coverage)));
-        add("precision", of_unknown_precision(device, step, priced).into_iter().collect());
+        add("kernels", device_notes(&ModelShares::new(&priced.prices.coverage)));
+        add("precision", unknown_precision(device, step, priced).into_iter().collect());
     }
     if let Some(found) = simulated {
-        add("host", of_host(found.slowness, found.found.unpriced));
+        add("host", host_notes(found.slowness, found.found.unpriced));
     }
     all
 }
 
 /// Note on products that may have been in TF32, where neither the recorder nor a GPU's name says so.
-fn of_unknown_precision(device: &DeviceAsked, step: &Step, priced: &PricedLaunches) -> Option<String> {
+fn unknown_precision(device: &DeviceEcho, step: &Step, priced: &PricedLaunches) -> Option<String> {
     let unknown = device.has_tf32 && step.arguments.is_derived() && step.matmul_tf32().is_none();
-    unknown.then(|| of_precision(priced)).flatten()
+    unknown.then(|| allowed_precision(priced)).flatten()
 }
 
 /// Note on float32 products of a step that does not record whether TF32 was allowed, for a device that has it.
-fn of_precision(priced: &PricedLaunches) -> Option<String> {
+fn allowed_precision(priced: &PricedLaunches) -> Option<String> {
     let (mut all, mut products) = (Nanos::ZERO, Nanos::ZERO);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
         all += estimate.time;
@@ -70,7 +70,7 @@ fn of_precision(priced: &PricedLaunches) -> Option<String> {
 }
 
 /// Notes on how the steps were found.
-pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
+pub(in crate::answers) fn graph_notes(graph: &StepGraph) -> Vec<String> {
     let mut warnings = Vec::new();
     match graph.step_source {
         StepSource::Marked => {}
@@ -95,7 +95,7 @@ pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
 }
 
 /// Notes on the host's times.
-fn of_host(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
+fn host_notes(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(slowness) = slowness.filter(|s| !ORDINARY.contains(s)) {
         warnings
@@ -111,7 +111,7 @@ fn of_host(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
 }
 
 /// Notes on kernel times for a device.
-fn of_device(coverage: &ModelShares) -> Vec<String> {
+fn device_notes(coverage: &ModelShares) -> Vec<String> {
     let mut warnings = Vec::new();
     for (share, how) in
         [(coverage.measured, "kept as measured"), (coverage.scaled, "scaled from the GPU recorded on")]

@@ -6,33 +6,33 @@ use steptime_graph::{self as graph, Job, Mismatch, Options, StepGraph};
 use steptime_trace::{DeviceProperties, Input, Recording};
 
 use super::super::coverage::GraphCoverage;
-use super::super::execution::ExecutionInspected;
-use super::super::job::RecordedJob;
+use super::super::execution::ExecutionReport;
+use super::super::job::JobRecordingReport;
 use super::super::shared::{SCHEMA, Steps, ms};
 use super::super::{doubts, overheads};
-use super::{Device, Inspected, Note, Rank, measured, notes};
+use super::{Device, InspectReport, Note, Rank, measured, notes};
 use crate::error::Error;
-use crate::job::Crew;
+use crate::job::JobGraphs;
 use crate::step::{Choice, listed, one_job, timing, title};
 
-impl Inspected {
+impl InspectReport {
     /// Inspects an input: one line per recording, and details of the selected rank, else of the first.
     ///
     /// # Errors
     /// Fails where the recordings are not the ranks of one job, or the selected rank or step is missing.
-    pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
+    pub fn build(input: &Input, choice: &Choice) -> Result<InspectReport, Error> {
         let chosen = chosen(input, choice)?;
         let (graphs, profiler) = rayon::join(
             || graphs(&input.recordings, chosen, choice.step),
             || crate::shipped_host::own_constants(Process::Profiled).0,
         );
         let graphs = graphs?;
-        let inspected = of(input, &graphs, chosen, &profiler)?;
+        let inspected = inspect(input, &graphs, chosen, &profiler)?;
         Ok(match job(input, &graphs) {
-            Ok(job) => Inspected { job, ..inspected },
+            Ok(job) => InspectReport { job, ..inspected },
             Err(mismatch) => {
                 let warnings = std::iter::once(mismatch.to_string()).chain(inspected.warnings).collect();
-                Inspected { warnings, not_one_job: Some(mismatch.to_string()), ..inspected }
+                InspectReport { warnings, not_one_job: Some(mismatch.to_string()), ..inspected }
             }
         })
     }
@@ -73,7 +73,7 @@ fn graphs(
 }
 
 /// Joint work of the ranks; `None` where they have no common collective.
-fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob>, Mismatch> {
+fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<JobRecordingReport>, Mismatch> {
     let timed =
         input.recordings.iter().zip(graphs).filter_map(|(recording, graph)| {
             graph.as_ref().map(|graph| (recording.rank.unwrap_or(0), graph))
@@ -85,25 +85,25 @@ fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob
     ranks.sort_by_key(|&(rank, _)| rank);
     let job = Job::from_ranks(&ranks)?;
     let (numbers, graphs) = ranks.into_iter().unzip();
-    Ok(RecordedJob::of(&Crew { numbers, graphs, job: &job }))
+    Ok(JobRecordingReport::from_crew(&JobGraphs { numbers, graphs, job: &job }))
 }
 
-fn of(
+fn inspect(
     opened: &Input,
     graphs: &[Option<StepGraph>],
     chosen: usize,
     profiler: &ProfilerCost,
-) -> Result<Inspected, Error> {
+) -> Result<InspectReport, Error> {
     let recording = &opened.recordings[chosen];
     let graph = graphs[chosen].as_ref();
     let meta = recording.meta.as_ref();
     let samples = graph.map(|graph| &graph.samples);
     let execution = recording.execution.as_ref().map(|trace| {
         // The Kineto trace with shapes is of the same step, and so is that of a pair of loose traces.
-        ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
+        ExecutionReport::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
     });
     let deep = |source| Error::Graph { path: recording.path.clone(), source };
-    Ok(Inspected {
+    Ok(InspectReport {
         schema: SCHEMA,
         command: "inspect",
         input: opened.path.display().to_string(),
@@ -119,14 +119,14 @@ fn of(
         torch: meta.and_then(|meta| meta.torch.clone()),
         measured_step_ms: meta.and_then(|meta| meta.step_ms),
         devices: devices(recording),
-        steps: graph.map(Steps::of),
+        steps: graph.map(Steps::from_graph),
         period_ms: samples.and_then(|samples| samples.median_period()).map(ms),
         active_ms: samples.and_then(|samples| samples.median_active()).map(ms),
         threads: graph.map(measured::threads).unwrap_or_default(),
         streams: graph.map(measured::streams).unwrap_or_default(),
         ops: graph.map(measured::ops).unwrap_or_default(),
         kernels: graph.map(measured::kernels).unwrap_or_default(),
-        overheads: graph.map(|graph| overheads::of_graph(graph, profiler)).unwrap_or_default(),
+        overheads: graph.map(|graph| overheads::measure(graph, profiler)).unwrap_or_default(),
         coverage: graph.map(|graph| GraphCoverage::new(&graph.coverage, None)),
         execution: execution.transpose().map_err(deep)?,
         notes: all_notes(recording),
@@ -141,7 +141,7 @@ fn rank(recording: &Recording, graph: Option<&StepGraph>) -> Rank {
         rank: recording.rank,
         name: recording.name.clone(),
         device: device(recording),
-        steps: graph.map(Steps::of),
+        steps: graph.map(Steps::from_graph),
         period_ms: graph.and_then(|graph| graph.samples.median_period()).map(ms),
         active_ms: graph.and_then(|graph| graph.samples.median_active()).map(ms),
         host_ops: trace.map_or(0, |trace| trace.ops.len()),
@@ -183,7 +183,7 @@ fn all_notes(recording: &Recording) -> Vec<Note> {
 fn said(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
     let has_trace = recording.timing.is_some() || recording.shaped.is_some();
     match graph {
-        Some(graph) => doubts::of_graph(graph),
+        Some(graph) => doubts::graph_notes(graph),
         None if has_trace => vec!["the trace has no host events: record with ProfilerActivity.CPU".into()],
         None => vec!["an execution trace alone holds no times".into()],
     }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use steptime_trace::Notes;
 
 use super::coverage::GraphCoverage;
-use super::execution::ExecutionInspected;
-use super::job::RecordedJob;
-use super::overheads::OverheadMeasured;
+use super::execution::ExecutionReport;
+use super::job::JobRecordingReport;
+use super::overheads::OverheadEntry;
 use super::shared::{KernelTime, Steps};
 
 /// Contents of an input. `timing` is absent where there is only an execution trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Inspected {
+pub struct InspectReport {
     /// [`super::SCHEMA`].
     pub schema: u32,
     /// `inspect`.
@@ -32,7 +32,7 @@ pub struct Inspected {
     pub ranks: Vec<Rank>,
     /// Joint work of the ranks, where they are of one job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub job: Option<RecordedJob>,
+    pub job: Option<JobRecordingReport>,
     /// Reason why their collectives do not match; the first of the warnings. Not in the JSON.
     #[serde(skip)]
     pub not_one_job: Option<String>,
@@ -63,11 +63,11 @@ pub struct Inspected {
     /// Kernels by name, longest first.
     pub kernels: Vec<KernelTime>,
     /// T1 to T5 and hand-offs, the profiler's cost taken off.
-    pub overheads: Vec<OverheadMeasured>,
+    pub overheads: Vec<OverheadEntry>,
     /// Counts of joined events.
     pub coverage: Option<GraphCoverage>,
     /// The execution trace, where there is one.
-    pub execution: Option<ExecutionInspected>,
+    pub execution: Option<ExecutionReport>,
     /// Repairs and omissions of the reader.
     pub notes: Vec<Note>,
     /// Files that do not hold a trace.

@@ -10,7 +10,7 @@ use crate::shard::{Placement, RecordedJob};
 
 /// Estimates compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlannedJobs {
+pub struct PlannerReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
@@ -18,16 +18,16 @@ pub struct PlannedJobs {
     /// Name of the planner.
     pub planner: &'static str,
     /// One row per job.
-    pub jobs: Vec<PlannedRow>,
+    pub jobs: Vec<PlannerRow>,
     /// Scores of this program, predicting from descriptions.
-    pub described: Ranked,
+    pub described: RankingAccuracy,
     /// Scores of the planner.
-    pub planned: Ranked,
+    pub planned: RankingAccuracy,
 }
 
 /// One job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlannedRow {
+pub struct PlannerRow {
     /// Its folder.
     pub name: String,
     /// Its model.
@@ -48,7 +48,7 @@ pub struct PlannedRow {
 
 /// Accuracy of a method and of its ranking of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ranked {
+pub struct RankingAccuracy {
     /// Its errors.
     pub errors: Errors,
     /// Spread of the ratio of two jobs: standard deviation of the logarithm of its error over all pairs. A common factor cancels.
@@ -63,13 +63,13 @@ pub struct Ranked {
     pub pairs_of_model: usize,
 }
 
-impl PlannedRow {
+impl PlannerRow {
     /// Makes the row of a job and its predicted description.
     #[must_use]
-    pub fn of(job: &RecordedJob, placement: &Placement) -> PlannedRow {
+    pub fn new(job: &RecordedJob, placement: &Placement) -> PlannerRow {
         let described_ms = ms(placement.predicted.step);
         let planned_ms = cost(&planned(&placement.model));
-        PlannedRow {
+        PlannerRow {
             name: job.title(),
             model: format!("{} {}", job.model.as_deref().unwrap_or("-"), placement.model.batch()),
             ranks: job.ranks,
@@ -82,33 +82,34 @@ impl PlannedRow {
     }
 }
 
-impl PlannedJobs {
+impl PlannerReport {
     /// Scores rows.
     #[must_use]
-    pub fn of(jobs: Vec<PlannedRow>) -> PlannedJobs {
-        PlannedJobs {
+    pub fn from_rows(jobs: Vec<PlannerRow>) -> PlannerReport {
+        PlannerReport {
             schema: SCHEMA,
             command: "validate",
             planner: "torchrec",
-            described: Ranked::of(&jobs, |row| row.described_ms),
-            planned: Ranked::of(&jobs, |row| row.planned_ms),
+            described: RankingAccuracy::new(&jobs, |row| row.described_ms),
+            planned: RankingAccuracy::new(&jobs, |row| row.planned_ms),
             jobs,
         }
     }
 }
 
-impl Ranked {
-    fn of(jobs: &[PlannedRow], time: fn(&PlannedRow) -> f64) -> Ranked {
-        let errors = Errors::new(&Score::of(jobs.iter().map(|row| time(row) / row.measured_ms - 1.0)));
-        let pairs: Vec<(&PlannedRow, &PlannedRow)> =
+impl RankingAccuracy {
+    fn new(jobs: &[PlannerRow], time: fn(&PlannerRow) -> f64) -> RankingAccuracy {
+        let errors =
+            Errors::new(&Score::from_errors(jobs.iter().map(|row| time(row) / row.measured_ms - 1.0)));
+        let pairs: Vec<(&PlannerRow, &PlannerRow)> =
             jobs.iter().enumerate().flat_map(|(at, a)| jobs[at + 1..].iter().map(move |b| (a, b))).collect();
-        let off = |(a, b): &(&PlannedRow, &PlannedRow)| {
+        let off = |(a, b): &(&PlannerRow, &PlannerRow)| {
             (time(a) / time(b) * b.measured_ms / a.measured_ms).ln().powi(2)
         };
         let right =
-            |(a, b): &(&PlannedRow, &PlannedRow)| (time(a) - time(b)) * (a.measured_ms - b.measured_ms) > 0.0;
+            |(a, b): &(&PlannerRow, &PlannerRow)| (time(a) - time(b)) * (a.measured_ms - b.measured_ms) > 0.0;
         let of_model = || pairs.iter().filter(|(a, b)| a.model == b.model);
-        Ranked {
+        RankingAccuracy {
             errors,
             pair_spread: (pairs.iter().map(off).sum::<f64>() / pairs.len().max(1) as f64).sqrt(),
             in_order: pairs.iter().filter(|pair| right(pair)).count(),

@@ -3,18 +3,19 @@
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::super::doubts::{DoubtSaid, of_host, worst_first};
+use super::super::doubts::{DoubtEntry, host_doubt, worst_first};
+use super::super::place;
 use super::super::predict::process;
 use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
-use super::super::{place, words};
-use super::{CollectiveSaid, DeviceParts};
+use super::{CollectiveEntry, DeviceParts};
 use crate::asked::HostSlowerThan;
-use crate::job::{JobPrediction, Ranks};
+use crate::job::{JobPrediction, RankSet};
 use crate::predict::INTERVAL_LEVEL;
+use crate::words;
 
 /// A predicted step of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PredictedJob {
+pub struct JobPredictionReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `predict`.
@@ -48,12 +49,12 @@ pub struct PredictedJob {
     /// Probability of the interval.
     pub interval_level: f64,
     /// Assumptions and doubts, worst first.
-    pub doubts: Vec<DoubtSaid>,
+    pub doubts: Vec<DoubtEntry>,
     /// Changes made to a single rank's step to make it a step of a job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Rank with the slowest host, where hosts' times are not each rank's own.
-    pub slowest_host: Option<SlowestSaid>,
+    pub slowest_host: Option<SlowestEntry>,
     /// Relative error of the replay of the recorded steps, the profiler's cost left in.
     pub replay_error: Option<f64>,
     /// Samples per step of all ranks together, where known.
@@ -70,7 +71,7 @@ pub struct PredictedJob {
 
 /// The slowest host of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SlowestSaid {
+pub struct SlowestEntry {
     /// The rank.
     pub rank: u32,
     /// Its host's time relative to that of a median host.
@@ -108,7 +109,7 @@ pub struct PredictedRank {
 pub struct PredictedCollective {
     /// Operation, group and size.
     #[serde(flatten)]
-    pub what: CollectiveSaid,
+    pub what: CollectiveEntry,
     /// Time once all ranks have arrived, milliseconds.
     pub moves_ms: f64,
     /// The rank that arrives last.
@@ -132,13 +133,13 @@ pub struct JobPiece {
     pub ms: f64,
 }
 
-impl PredictedJob {
+impl JobPredictionReport {
     /// Makes the answer. `ranks` are the predicted ranks.
     #[must_use]
-    pub fn of(ranks: &Ranks, predicted: &JobPrediction) -> PredictedJob {
+    pub fn new(ranks: &RankSet, predicted: &JobPrediction) -> JobPredictionReport {
         let step_ms = ms(predicted.step);
         let batch = ranks.batch();
-        PredictedJob {
+        JobPredictionReport {
             schema: SCHEMA,
             command: "predict",
             input: ranks.path.display().to_string(),
@@ -159,7 +160,7 @@ impl PredictedJob {
             interval_level: INTERVAL_LEVEL,
             doubts: doubts(predicted),
             changes: Vec::new(),
-            slowest_host: predicted.slowest.map(|slowest| SlowestSaid {
+            slowest_host: predicted.slowest.map(|slowest| SlowestEntry {
                 rank: ranks.crew().numbers[slowest.rank],
                 times: slowest.times,
             }),
@@ -174,18 +175,18 @@ impl PredictedJob {
 
     /// Adds the changes that led to it.
     #[must_use]
-    pub fn with_changes(self, changes: &[String]) -> PredictedJob {
-        PredictedJob { changes: changes.to_vec(), ..self }
+    pub fn with_changes(self, changes: &[String]) -> JobPredictionReport {
+        JobPredictionReport { changes: changes.to_vec(), ..self }
     }
 }
 
 /// Assumptions and doubts, worst first.
-fn doubts(predicted: &JobPrediction) -> Vec<DoubtSaid> {
-    let found = predicted.doubts.iter().map(DoubtSaid::new);
-    worst_first(found.chain(of_host(&predicted.asked)).collect())
+fn doubts(predicted: &JobPrediction) -> Vec<DoubtEntry> {
+    let found = predicted.doubts.iter().map(DoubtEntry::new);
+    worst_first(found.chain(host_doubt(&predicted.asked)).collect())
 }
 
-fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {
+fn ranks_of(ranks: &RankSet, predicted: &JobPrediction) -> Vec<PredictedRank> {
     let row = |(rank, of): (u32, &crate::job::RankPrediction)| PredictedRank {
         rank,
         parts: DeviceParts::new(&of.parts),
@@ -200,12 +201,12 @@ fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {
     ranks.crew().numbers.into_iter().zip(&predicted.ranks).map(row).collect()
 }
 
-fn collectives(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedCollective> {
+fn collectives(ranks: &RankSet, predicted: &JobPrediction) -> Vec<PredictedCollective> {
     let numbers = ranks.crew().numbers;
     let row = |(at, met): (steptime_graph::RendezvousId, &steptime_graph::Rendezvous)| {
         let meeting = &predicted.world.rendezvous[at];
         PredictedCollective {
-            what: CollectiveSaid::new(&numbers, met),
+            what: CollectiveEntry::new(&numbers, met),
             moves_ms: ms(predicted.moving[at]),
             last: numbers[met.members[meeting.last()].rank],
             waits_ms: (0..met.members.len()).map(|place| ms(meeting.waited(place))).collect(),
@@ -215,7 +216,7 @@ fn collectives(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedCollect
 }
 
 /// Merges neighbouring stretches with the same text, in order.
-fn pieces(ranks: &Ranks, predicted: &JobPrediction) -> Vec<JobPiece> {
+fn pieces(ranks: &RankSet, predicted: &JobPrediction) -> Vec<JobPiece> {
     let numbers = ranks.crew().numbers;
     let mut pieces: Vec<(JobPiece, Nanos)> = Vec::new();
     for passage in &predicted.path {

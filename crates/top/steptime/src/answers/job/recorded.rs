@@ -5,12 +5,12 @@ use steptime_cost::network::Topology;
 use steptime_trace::Bytes;
 
 use super::super::shared::ms;
-use super::{CollectiveSaid, DeviceParts};
-use crate::job::{Crew, JobRecorded, Straggler, call};
+use super::{CollectiveEntry, DeviceParts};
+use crate::job::{JobGraphs, JobRecording, Straggler, call};
 
 /// The recorded steps of a job, the profiler's cost included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RecordedJob {
+pub struct JobRecordingReport {
     /// Number of ranks of the job.
     pub world: usize,
     /// Number of steps that all ranks recorded.
@@ -22,7 +22,7 @@ pub struct RecordedJob {
     /// The collectives of a step, in order.
     pub collectives: Vec<RecordedCollective>,
     /// Ranks that others waited for, worst first.
-    pub stragglers: Vec<StragglerSaid>,
+    pub stragglers: Vec<StragglerEntry>,
     /// Warnings about the recording.
     pub warnings: Vec<String>,
 }
@@ -44,7 +44,7 @@ pub struct RecordedRank {
 pub struct RecordedCollective {
     /// Operation, group and size.
     #[serde(flatten)]
-    pub what: CollectiveSaid,
+    pub what: CollectiveEntry,
     /// Median time once all ranks had arrived, milliseconds.
     pub moves_ms: f64,
     /// Time by the model of nccl-tests on such GPUs, milliseconds; `None` where unknown.
@@ -57,7 +57,7 @@ pub struct RecordedCollective {
 
 /// A rank that others waited for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StragglerSaid {
+pub struct StragglerEntry {
     /// Its number.
     pub rank: u32,
     /// Waiting time that it causes per step: the mean over the other ranks, all collectives together, milliseconds.
@@ -73,33 +73,33 @@ pub struct StragglerSaid {
     /// The same for the median of the other ranks.
     pub others_busy_ms: f64,
     /// Ops or kernels that take longer than on the other ranks, largest difference first.
-    pub reasons: Vec<ReasonSaid>,
+    pub reasons: Vec<ReasonEntry>,
 }
 
 /// An op or kernel on which a straggler spends more time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReasonSaid {
+pub struct ReasonEntry {
     /// The op or kernel.
     pub what: String,
     /// Its extra time over the median of the other ranks, milliseconds.
     pub longer_ms: f64,
 }
 
-impl RecordedJob {
+impl JobRecordingReport {
     /// Summarises the ranks of a job; `None` where they do not meet, or where no step was recorded by all.
     #[must_use]
-    pub fn of(crew: &Crew<'_>) -> Option<RecordedJob> {
+    pub fn from_crew(crew: &JobGraphs<'_>) -> Option<JobRecordingReport> {
         let recorded = crew.meet().then(|| crew.recorded()).flatten()?;
         let numbers = &crew.numbers;
-        let rank = |(&rank, of): (&u32, &crate::job::RankRecorded)| RecordedRank {
+        let rank = |(&rank, of): (&u32, &crate::job::RankRecording)| RecordedRank {
             rank,
             parts: DeviceParts::new(&of.parts),
             clock_ahead_us: of.ahead.0 as f64 / 1e3,
         };
         let device = crew.graphs.first().and_then(|graph| graph.device.as_deref());
         let topology = device.and_then(|device| Topology::find(device).ok());
-        let collective = |met: &crate::job::CollectiveMet| RecordedCollective {
-            what: CollectiveSaid::new(numbers, &crew.job.rendezvous[met.at]),
+        let collective = |met: &crate::job::CollectiveMeeting| RecordedCollective {
+            what: CollectiveEntry::new(numbers, &crew.job.rendezvous[met.at]),
             moves_ms: ms(met.moving),
             expected_ms: topology
                 .as_ref()
@@ -108,7 +108,7 @@ impl RecordedJob {
             waits_ms: met.waited.iter().map(|&time| ms(time)).collect(),
             last: met.last.clone(),
         };
-        Some(RecordedJob {
+        Some(JobRecordingReport {
             world: crew.world(),
             steps: recorded.steps,
             period_ms: ms(recorded.period),
@@ -121,8 +121,8 @@ impl RecordedJob {
     }
 }
 
-fn said(straggler: &Straggler) -> StragglerSaid {
-    StragglerSaid {
+fn said(straggler: &Straggler) -> StragglerEntry {
+    StragglerEntry {
         rank: straggler.rank,
         keeps_waiting_ms: ms(straggler.keeps_waiting),
         last: straggler.last,
@@ -133,12 +133,12 @@ fn said(straggler: &Straggler) -> StragglerSaid {
         reasons: straggler
             .reasons
             .iter()
-            .map(|reason| ReasonSaid { what: reason.what.clone(), longer_ms: ms(reason.longer) })
+            .map(|reason| ReasonEntry { what: reason.what.clone(), longer_ms: ms(reason.longer) })
             .collect(),
     }
 }
 
-fn warnings(crew: &Crew<'_>, recorded: &JobRecorded) -> Vec<String> {
+fn warnings(crew: &JobGraphs<'_>, recorded: &JobRecording) -> Vec<String> {
     let (here, all) = (crew.graphs.len(), crew.world());
     let missing = (here < all).then(|| {
         format!("{here} of {all} ranks are here: waiting for the others counts as time of their collectives")

@@ -5,13 +5,13 @@ use serde::Serialize;
 use super::super::shared::{SCHEMA, ms};
 use super::super::validate::{Errors, Interval};
 use crate::error::Error;
-use crate::job::Ranks;
+use crate::job::RankSet;
 use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 
 /// Predicted jobs, compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ValidatedJobs {
+pub struct JobValidationReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
@@ -60,7 +60,7 @@ impl JobRow {
     ///
     /// # Errors
     /// Fails where a rank has no measured step time, or cannot be predicted.
-    pub fn of(ranks: &Ranks) -> Result<JobRow, Error> {
+    pub fn predict(ranks: &RankSet) -> Result<JobRow, Error> {
         let truths: Result<Vec<f64>, Error> =
             ranks.steps.iter().map(|step| step.truth_ms("validated")).collect();
         let truths = truths?;
@@ -83,21 +83,21 @@ impl JobRow {
     }
 }
 
-impl ValidatedJobs {
+impl JobValidationReport {
     /// Scores rows.
     #[must_use]
-    pub fn of(jobs: Vec<JobRow>) -> ValidatedJobs {
+    pub fn from_rows(jobs: Vec<JobRow>) -> JobValidationReport {
         let against = |of: fn(&JobRow) -> f64| {
-            Errors::new(&Score::of(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
+            Errors::new(&Score::from_errors(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
         };
         let inside = jobs.iter().filter(|row| row.inside).count() as f64 / jobs.len().max(1) as f64;
-        ValidatedJobs {
+        JobValidationReport {
             schema: SCHEMA,
             command: "validate",
             simulate: against(|row| row.predicted_ms),
             slowest_alone: against(|row| row.slowest_alone_ms),
             first_rank: against(|row| row.first_rank_ms),
-            replay: Errors::new(&Score::of(jobs.iter().filter_map(|row| row.replay_error))),
+            replay: Errors::new(&Score::from_errors(jobs.iter().filter_map(|row| row.replay_error))),
             interval: Interval { level: INTERVAL_LEVEL, inside },
             jobs,
         }

@@ -106,14 +106,14 @@ pub(super) fn modules(step: &Step, simulated: &Prediction) -> Vec<ModuleTime> {
 /// Merges neighbouring stretches with the same text, in order.
 pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut open: Option<Stretched<'_>> = None;
+    let mut open: Option<TextRun<'_>> = None;
     for stretch in path {
         let (place, what) = (place::kind(stretch.place), place::what(graph, stretch.place));
         let phase = place::phase(graph, stretch.place).name();
         let time = stretch.to - stretch.from;
         match &mut open {
             Some(last) if (last.place, last.what, last.phase) == (place, what, phase) => last.time += time,
-            _ => pieces.extend(open.replace(Stretched { place, what, phase, time }).map(Piece::from)),
+            _ => pieces.extend(open.replace(TextRun { place, what, phase, time }).map(Piece::from)),
         }
     }
     pieces.extend(open.map(Piece::from));
@@ -121,15 +121,15 @@ pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece
 }
 
 /// Neighbours with the same text.
-struct Stretched<'g> {
+struct TextRun<'g> {
     place: &'static str,
     what: &'g str,
     phase: &'static str,
     time: Nanos,
 }
 
-impl From<Stretched<'_>> for Piece {
-    fn from(Stretched { place, what, phase, time }: Stretched<'_>) -> Piece {
+impl From<TextRun<'_>> for Piece {
+    fn from(TextRun { place, what, phase, time }: TextRun<'_>) -> Piece {
         Piece { place, what: what.into(), phase, ms: ms(time) }
     }
 }

@@ -1,11 +1,11 @@
-"""Training loops under PyTorch's profiler, as people write them, and the same loops without it: traces for `replayed.py`.
+"""Records common training loops under PyTorch's profiler, and times them without it: traces for `replayed.py`.
 
-    torchrun --nproc_per_node 2 benches/profiled_loops.py OUT       data parallel (three models) and FSDP, a trace a rank
-    python benches/profiled_loops.py OUT                            one process: DataParallel (two GPUs), a compiled model in CUDA
+    torchrun --nproc_per_node 2 lab/profiled_loops.py OUT       data parallel (three models) and FSDP, a trace a rank
+    python lab/profiled_loops.py OUT                            one process: DataParallel (two GPUs), a compiled model in CUDA
                                                                     graphs, GradScaler with accumulation, a loss that is read
-    python benches/profiled_loops.py OUT --jax                      two models of JAX under `jax.profiler`
+    python lab/profiled_loops.py OUT --jax                      two models of JAX under `jax.profiler`
 
-Each loop writes its trace and a line of OUT/times.RANK.jsonl: the step without a profiler, ms.
+Each loop writes its trace and a line of OUT/times.RANK.jsonl: the step time without a profiler, in ms.
 """
 
 from __future__ import annotations

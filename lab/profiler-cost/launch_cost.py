@@ -1,11 +1,11 @@
-"""What does the profiler cost for each event? Loops of identical tiny operations, un-profiled and profiled.
+"""Measures the cost of the profiler per event: loops of identical tiny operations, un-profiled and profiled.
 
-    python3 launch_cost.py [out.json]      (default launch_cost.json)
+    python3 lab/profiler-cost/launch_cost.py [out.json]      (default launch_cost.json)
 
 A window is: synchronise, issue N iterations, read the host's clock (host time), synchronise, read it again (wall time).
 N stays below the depth of the launch queue, so host time never contains a wait for the GPU, also when the GPU is the
 slower one. Windows alternate: un-profiled, profiled (CPU and CUDA activities, no shapes), un-profiled, ... `rounds` times.
-Events for each iteration are counted in the exported trace; the extra host time for each iteration is then
+Events of each iteration are counted in the exported trace; the extra host time of each iteration is then
 fitted as cost(cpu_op) + cost(launching call) + cost(trivial runtime call) + cost(user annotation).
 Raw calls through ctypes carry no cpu_op, so they separate a call's cost from an op's.
 """
@@ -94,7 +94,7 @@ def torch_cases(elements, side):
 
 
 def host_cases():
-    """Operations that launch nothing."""
+    """Operations without launches."""
     x, a = torch.rand(16, device="cuda"), torch.rand(16, 16, device="cuda")
 
     def annotation():
@@ -148,7 +148,7 @@ def profiled(work):
 
 
 def count(events, iterations):
-    """Events for each iteration, by term and by name."""
+    """Events per iteration, by term and by name."""
     terms, names = collections.Counter(), collections.Counter()
     for event in events:
         term = term_of(event)
@@ -199,7 +199,7 @@ def measure(variant, name, work, rounds):
 
 
 def fit(rows):
-    """Least squares for the cost of each term, in microseconds; None where it cannot be told."""
+    """Least-squares fit of the cost of each term, in microseconds; None where it cannot be determined."""
     used = [term for term in TERMS if any(row["per_iteration"][term] > 0.01 for row in rows)]
     if len(rows) < len(used) + 1 or not used:
         return None

@@ -1,14 +1,14 @@
-"""What does the profiler add to a captured step? Graphs of small nodes, replayed without the profiler and with it.
+"""Measures the cost of the profiler in a captured step: graphs of small nodes, replayed with and without the profiler.
 
-    python3 graph_nodes.py [out.json]      (default graph_nodes.json)
+    python3 lab/profiler-cost/graph_nodes.py [out.json]      (default graph_nodes.json)
 
-A window replays one graph `REPLAYS` times with nothing between; the GPU is kept busy before by a spin, so that host time
-is not part of it: device events around the replays give the period of one. Windows alternate: plain, profiled, plain, ...
-Under the profiler the trace gives every node's duration, the time between nodes by what they are (kernel, memset, copy),
-the time from a replay's last node to the next one's first, and the host's time in cudaGraphLaunch by number of nodes.
+A window replays one graph `REPLAYS` times back to back. Before it, a spin kernel keeps the GPU busy, so that host time is
+not included: device events around the replays give the period of one replay. Windows alternate: plain, profiled, plain, ...
+The profiled trace gives every node's duration, the time between nodes by kind (kernel, memset, copy), the time from a
+replay's last node to the next one's first, and the host's time in cudaGraphLaunch by number of nodes.
 
-Of a plain period only the whole is known. With nodes' durations taken from the trace (`keep` of each), the time between
-nodes is fitted by least squares: period = sum of durations + sum over pairs of between(pair) + between replays.
+Of a plain window only the period is known. With nodes' durations from the trace (`keep` of each), the time between nodes
+is fitted by least squares: period = sum of durations + sum over pairs of between(pair) + between replays.
 """
 import collections
 import ctypes
@@ -35,7 +35,7 @@ def cudart():
 
 
 class Nodes:
-    """Functions that add one node each to a graph that is captured."""
+    """Functions that each add one node to a captured graph."""
 
     def __init__(self, elements):
         self.x, self.y = torch.rand(elements, device="cuda"), torch.rand(elements, device="cuda")
@@ -48,7 +48,7 @@ class Nodes:
         torch.add(self.x, self.y, out=self.out)
 
     def chain(self):
-        """Needs what the node before wrote."""
+        """A kernel that depends on the output of the previous node."""
         self.out.add_(1.0)
 
     def memset(self):
@@ -65,7 +65,7 @@ class Nodes:
 
 
 def cases():
-    """name, elements of a node, its functions in turn, how many nodes."""
+    """Linear graphs: name, elements of a node, functions used in turn, number of nodes."""
     for elements in (256, 1 << 16, 1 << 20, 1 << 22, 1 << 24):
         for count in (2, 10, 30, 100, 300, 1000, 2000):
             if elements * count <= 1 << 31:
@@ -77,12 +77,12 @@ def cases():
 
 
 def branches():
-    """name, branches side by side, nodes of each."""
+    """Parallel graphs: name, number of branches, nodes of each."""
     return [(f"branches_{width}_{length}", width, length) for width in (2, 4) for length in (10, 100)]
 
 
 def capture(work):
-    """The graph of what `work` does, warmed."""
+    """The captured and warmed-up graph of `work`."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -126,7 +126,7 @@ def forked(width, length):
 
 
 def window(graph, spin):
-    """Microseconds a replay: between device events, and of the host in the call."""
+    """Microseconds per replay: between device events, and of the host in the call."""
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     torch.cuda._sleep(spin)
@@ -165,7 +165,7 @@ def profiled(graph, spin):
 
 
 def in_trace(events):
-    """Of a replay in the trace: durations, times between nodes by pair, and the launching call."""
+    """Durations, times between nodes by pair, and the launching call of a replay in the trace."""
     replays, calls = collections.defaultdict(list), []
     for event in events:
         if event.get("cat") in KINDS:
@@ -225,7 +225,7 @@ def measure(name, graph, about):
 
 
 def fit(rows, time_of):
-    """Least squares of the time between nodes by pair, and between replays; weighted by one over the period."""
+    """Least-squares fit of the time between nodes by pair, and between replays; weighted by one over the period."""
     used = [pair for pair in PAIRS if any(row["trace"]["pairs"].get(pair, 0) >= 1 for row in rows)]
     rows = [row for row in rows if row["trace"]["streams"] <= 1 and row["trace"]["nodes"] > 1]
     if len(rows) <= len(used) + 1:
@@ -239,7 +239,7 @@ def fit(rows, time_of):
 
 
 def line_fit(rows, of):
-    """What a replay costs the host: so much, and so much a node."""
+    """Host cost of a replay: a constant, and a cost per node."""
     if len(rows) < 3:
         return None
     x = numpy.array([[1.0, row["trace"]["nodes"]] for row in rows])

@@ -1,11 +1,11 @@
-"""Sweeps PyTorch's softmax that reads each row three times, at lengths for which this version of PyTorch takes another kernel.
+"""Sweeps PyTorch's softmax kernel that reads each row three times, at lengths for which this version of PyTorch uses another kernel.
 
-    python benches/softmax_again.py --out softmax.parquet --minutes 1.5      # on a GPU, with PyTorch 2.8 or later
+    python lab/softmax_again.py --out softmax.parquet --minutes 1.5      # on a GPU, with PyTorch 2.8 or later
     steptime device fit softmax.parquet --onto h200 -o profiles/h200
 
-Recordings made with PyTorch up to 2.6 hold it for all rows above 1,024 elements. The kernel is still in the library, for rows that
-fit neither registers nor shared memory: it is captured with such a row into a CUDA graph, taken out of the graph, and launched for
-others. Results are compared with PyTorch's own. Rows of the file are those of a sweep.
+Recordings made with PyTorch up to 2.6 contain it for all rows above 1,024 elements. The kernel is still in the library, for rows that
+fit neither registers nor shared memory: it is captured with such a row into a CUDA graph, extracted from the graph, and launched for
+other rows. Results are compared with PyTorch's own. The file has the format of a sweep.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steptime.measure.sheet import Sheet, path_for  # noqa: E402
 NAME = "cunn_SoftMaxForward"
 TYPES = {"float32": ("float", 4), "bfloat16": ("c10::BFloat16", 2), "float16": ("c10::Half", 2)}
 OPS = ("_softmax", "_log_softmax")
-# A row that PyTorch 2.11 keeps neither in registers nor in shared memory.
+# Length of a row that PyTorch 2.11 keeps neither in registers nor in shared memory.
 LONG_ROW = 10_001
 SHORTEST, LONGEST, ELEMENTS = 1025, 50_000, 300_000_000
 REPETITIONS, BATCH = 3, 100
@@ -42,12 +42,12 @@ class Case(NamedTuple):
     dtype: str
     rows: int
     length: int
-    # Elements by which the first row begins late: vector loads then read no row whole.
+    # Offset of the first row in elements, so that vector loads are misaligned in every row.
     late: int
 
 
 class Driver:
-    """The few calls of the CUDA driver that PyTorch has no words for."""
+    """Calls of the CUDA driver that PyTorch does not expose."""
 
     class NodeParams(ctypes.Structure):
         _fields_ = [
@@ -64,7 +64,7 @@ class Driver:
             raise RuntimeError(f"{name}: error {code} of the CUDA driver")
 
     def only_kernel(self, graph: int) -> "Driver.NodeParams":
-        """What the one kernel of a graph was launched with."""
+        """Launch parameters of the only kernel of a graph."""
         count = ctypes.c_size_t(0)
         self.call("cuGraphGetNodes", ctypes.c_void_p(graph), None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
@@ -124,7 +124,7 @@ def main() -> int:
     until = time.monotonic() + 60 * options.minutes
     driver, rng = Driver(), Draw(options.seed)
     kernels = {(op, dtype): captured(torch, driver, op, dtype) for op in OPS for dtype in TYPES}
-    # Values as a model has them: a division by infinity takes longer.
+    # Values similar to those of a model: a division by infinity is slower.
     given = {dtype: torch.randn(ELEMENTS + 16, device="cuda", dtype=getattr(torch, dtype)) for dtype in TYPES}
     result = torch.empty(ELEMENTS, device="cuda")
     flushed, one = torch.randn(1 << 26, device="cuda"), torch.zeros((), device="cuda")
@@ -164,7 +164,7 @@ def main() -> int:
 
 
 def difference(torch: Any, case: Case, given: Any, result: Any, launch: Any) -> float:
-    """The greatest difference from PyTorch's own, over as many rows as are quick to compare."""
+    """Largest difference from PyTorch's own result, over at most 50 rows."""
     case = case._replace(rows=min(case.rows, 50))
     count = case.rows * case.length
     x = given[case.late : case.late + count]

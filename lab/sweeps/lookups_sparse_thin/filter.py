@@ -1,8 +1,8 @@
-"""Chooses the rows of a sweep that a profile learns: python filter.py thin.parquet OUT.parquet
+"""Selects the rows of a sweep on which a profile is fitted: python filter.py thin.parquet OUT.parquet
 
-Of `thin` these are products of vectors, convolutions that are 3-d or transposed, attention and recurrent layers: usual 2-d
-convolutions made those of other models worse (13.3 to 14.7 %). Of `sparse` these are ops that sort, select, coalesce or multiply:
-counts of `index` and `index_add` there are those before coalescing. `skewed` is learnt whole.
+Selected rows of `thin`: products of vectors, 3-d or transposed convolutions, attention and recurrent layers. Usual 2-d convolutions
+made those of other models worse (13.3 to 14.7 %). Selected rows of `sparse`: ops that sort, select, coalesce or multiply; counts of
+`index` and `index_add` there are those before coalescing. All rows of `skewed` are used.
 """
 
 import json

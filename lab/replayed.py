@@ -1,10 +1,10 @@
-"""Traces of PyTorch's profiler, replayed with its cost left in, against figures read from their JSON by this script alone.
+"""Compares replays of PyTorch's profiler traces, with the profiler's cost, with figures that this script reads from their JSON.
 
-    python benches/replayed.py TRACE.json[.gz]... [--steptime BIN]
+    python lab/replayed.py TRACE.json[.gz]... [--steptime BIN]
 
 The step is compared with the median length of the marks (`ProfilerStep#n`; the last one by its own length), device active time with
-the union of all kernels, copies and fills of one step. A trace is silent where it is over 5 % off and no doubt says that the replay or
-the steps are not alike, or that kernels are missing. Prints a row a trace and a summary.
+the union of all kernels, copies and fills of one step. A trace counts as silent if it is over 5 % off and no doubt reports that the
+replay or the steps differ, or that kernels are missing. Prints a row per trace and a summary.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def read(path: Path) -> Optional[Tuple[int, Optional[float], float]]:
-    """Number of steps, the median of their marks and the union of device time a step, milliseconds; None without kernels."""
+    """Number of steps, median of their marks and union of device time per step, in milliseconds; None without kernels."""
     with gzip.open(path, "rt", errors="replace") if path.suffix == ".gz" else open(path, errors="replace") as file:
         whole = json.load(file)
     busy: List[Tuple[float, float]] = []
@@ -82,7 +82,7 @@ def read(path: Path) -> Optional[Tuple[int, Optional[float], float]]:
 
 
 def union(spans: List[Tuple[float, float]]) -> float:
-    """Time in which at least one of the spans runs."""
+    """Total time in which at least one of the spans runs."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -91,7 +91,7 @@ def union(spans: List[Tuple[float, float]]) -> float:
 
 
 def replayed(steptime: str, trace: Path) -> Optional[Dict[str, Any]]:
-    """The answer of `predict --keep-profiler`; None where it is refused, and the reason is printed."""
+    """The answer of `predict --keep-profiler`; on an error, prints the reason and returns None."""
     command = [steptime, "predict", str(trace), "--keep-profiler", "--json"]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:

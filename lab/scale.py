@@ -1,7 +1,7 @@
-"""Times `steptime.scale.sweep` against one process: python benches/scale.py RECORDING POINTS [ENGINE] [WORKERS]
+"""Times `steptime.scale.sweep` against one process: python lab/scale.py RECORDING POINTS [ENGINE] [WORKERS]
 
-A grid of so many points, hosts by ten batches by two GPUs, is answered by one process with one thread, then by the workers of
-an engine ("ray" or "processes"). Both write Parquet; their rows must be the same.
+A grid of POINTS points (hosts x ten batch sizes x two GPUs) is computed by one process with one thread, then by the workers of an
+engine ("ray" or "processes"). Both write Parquet; their rows must be equal.
 """
 
 import os
@@ -15,14 +15,14 @@ from steptime import scale
 
 
 def grid(points: int) -> str:
-    """A grid of so many points, as TOML."""
+    """A grid of about `points` points, as TOML."""
     hosts = max(1, points // 20)
     speeds = ", ".join(f"{0.2 + 4.8 * at / hosts:.6f}" for at in range(hosts))
     return f'host-speed = [{speeds}]\ndevice = ["h200", "a100"]\nbatch = {[256 * at for at in range(1, 11)]}\n'
 
 
 def main() -> None:
-    """Times both and prints seconds and efficiency."""
+    """Times both, and prints seconds and efficiency."""
     recording, points = sys.argv[1], int(sys.argv[2])
     engine, workers = (sys.argv[3] if len(sys.argv) > 3 else "ray"), int(sys.argv[4] if len(sys.argv) > 4 else 2)
     with tempfile.TemporaryDirectory() as folder:

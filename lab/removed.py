@@ -1,9 +1,9 @@
-"""A step without some of its modules: measured beside what `whatif --remove` predicts of the whole one.
+"""Compares measured steps without some of their modules with predictions of `whatif --remove` from the whole step.
 
-    python benches/removed.py --out FILE.json        (needs a GPU, steptime, and the packages of benches/others.py)
+    python lab/removed.py --out FILE.json        (needs a GPU, steptime, and the packages of benches/others.py)
 
-A model of `others.py` is timed as it is and with modules of one kind replaced by `nn.Identity`, in turns in one process. The model as it
-is gets recorded, and asked without the ops of these modules, with the kernel times that were measured. Prints a row a model.
+A model of `benches/others.py` is timed unchanged and with modules of one kind replaced by `nn.Identity`, alternately in one process. The
+unchanged model is recorded, and predicted without the ops of these modules, with measured kernel times. Prints a row per model.
 """
 
 import argparse
@@ -17,10 +17,13 @@ import time
 from pathlib import Path
 
 import torch
-from others import MODELS, trainer
 from torch import nn
 
-# Which modules go, and which ops they run.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benches"))
+
+from others import MODELS, trainer  # noqa: E402
+
+# Removed modules of each model, and their ops.
 PAIRS = {
     "gpt2": (nn.Dropout, "aten::dropout"),
     "unet": (nn.GroupNorm, "aten::group_norm"),
@@ -33,7 +36,7 @@ ROUNDS, WINDOW_S = 9, 0.25
 
 
 def without(network, kind):
-    """A copy in which modules of a kind do nothing."""
+    """A copy of the network in which modules of a kind do nothing."""
     network = copy.deepcopy(network)
     for module in list(network.modules()):
         for name, child in list(module.named_children()):
@@ -43,7 +46,7 @@ def without(network, kind):
 
 
 def timed(train, batch, steps):
-    """The mean step of a window, in ms."""
+    """Mean step time of a window, in ms."""
     torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(steps):
@@ -84,7 +87,7 @@ def one(name):
 
 
 def main():
-    """Runs each in a process of its own."""
+    """Runs each model in its own process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=", ".join(PAIRS))
     parser.add_argument("--out", type=Path)

@@ -1,9 +1,9 @@
-"""Makes the traces of a large job from that of one rank: python benches/ranks.py TRACE FOLDER MEGABYTES RANKS
+"""Makes the traces of a large job from that of one rank: python lab/ranks.py TRACE FOLDER MEGABYTES RANKS
 
-The events of a Kineto trace are repeated, later each time and with new ids, until the file is so long, as plain JSON; each rank
-gets a copy with its number. For measuring `steptime ingest`:
+The events of a Kineto trace are repeated, with later times and new ids, until the plain JSON has this size; each rank gets a copy
+with its number. For measurements of `steptime ingest`:
 
-    python benches/ranks.py .../rank0/kineto.json.gz ranks 50 100
+    python lab/ranks.py .../rank0/kineto.json.gz ranks 50 100
     /usr/bin/time -v steptime ingest ranks -o lake --workers 2
 """
 
@@ -17,7 +17,7 @@ MARK = "ProfilerStep#"
 
 
 def later(event: dict, copy: int, span: float, steps: int, ids: int) -> dict:
-    """An event of a copy of the trace: shifted in time, its step and its ids counted on."""
+    """An event of a copy of the trace, with shifted time, step and ids."""
     moved = dict(event)
     if "ts" in moved and moved.get("ph") != "M":
         moved["ts"] = round(moved["ts"] + copy * span, 3)
@@ -31,7 +31,7 @@ def later(event: dict, copy: int, span: float, steps: int, ids: int) -> dict:
 
 
 def written(event: dict) -> str:
-    """An event with the line breaks of Kineto."""
+    """An event as text, with the line breaks of Kineto."""
     args = event.pop("args", None)
     inner = json.dumps(event)[1:-1]
     last = "" if args is None else f',\n    "args": {{\n      {json.dumps(args)[1:-1]}\n    }}'
@@ -39,7 +39,7 @@ def written(event: dict) -> str:
 
 
 def repeated(events: list, size: float) -> str:
-    """The events over and over, until they are so many bytes."""
+    """The events as text, repeated until it has `size` bytes."""
     timed = [event for event in events if event.get("ph") == "X" and "ts" in event]
     span = max(event["ts"] + event.get("dur", 0) for event in timed) - min(event["ts"] for event in timed) + 1000
     steps = sorted(int(event["name"].removeprefix(MARK)) for event in timed if event["name"].startswith(MARK))

@@ -1,9 +1,9 @@
-"""Models of which a part is frozen, recorded on the CPU: the step measured on this GPU, and predicted without it.
+"""Compares measured and predicted steps of partly frozen models: measured on this GPU, and predicted from a recording on the CPU.
 
-    python benches/frozen.py --device h200 --out FILE.json        (needs a GPU, steptime, transformers and torchvision)
+    python lab/frozen.py --device h200 --out FILE.json        (needs a GPU, steptime, transformers and torchvision)
 
-A step only reads frozen weights and buffers, as it does its batch, and a step on the CPU moves neither: the recorder notes which are
-the model's. Written: one row a model, with the share of device time that is told by module in the GPU's own recording.
+A step only reads frozen weights and buffers, like its batch, and a step on the CPU copies neither: the recorder notes which tensors
+belong to the model. Writes one row per model, with the share of device time that has a module in the GPU's own recording.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def bert(frozen):
 
 
 class Lora(nn.Module):
-    """A frozen layer, and a trained one of low rank beside it."""
+    """A frozen layer, and a trained low-rank layer in parallel."""
 
     def __init__(self, layer, rank=8):
         super().__init__()
@@ -41,7 +41,7 @@ class Lora(nn.Module):
 
 
 class Norm(nn.Module):
-    """Root mean square norm, whose weight is taken by a product."""
+    """Root-mean-square norm, whose weight is an operand of a product."""
 
     def __init__(self, width):
         super().__init__()
@@ -52,7 +52,7 @@ class Norm(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention with rotated keys and a gated layer, as in Llama; queries and values are trained at low rank."""
+    """Attention with rotary positions and a gated layer, as in Llama; queries and values are trained at low rank."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -115,7 +115,7 @@ MODELS = {"bert": lambda: bert(False), "bert_frozen": lambda: bert(True), "llama
 
 
 def row(name, device, folder):
-    """What was measured of a model, and what is predicted."""
+    """Measurements and predictions of a model."""
     import steptime
 
     torch.manual_seed(0)
@@ -151,7 +151,7 @@ def row(name, device, folder):
 
 
 def main():
-    """One model after the other."""
+    """Runs all models in turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--out", type=Path)

@@ -1,12 +1,12 @@
-"""Would it help to know which kernel a library picks? Trees over a sweep, with the class of the kernel and without.
+"""Measures the value of knowing which kernel a library picks: trees fitted on a sweep, with and without the class of the kernel.
 
     pip install pyarrow pandas scikit-learn
-    python benches/kernel_choice.py SWEEP.parquet gemm
-    python benches/kernel_choice.py SWEEP.parquet conv
+    python lab/kernel_choice.py SWEEP.parquet gemm
+    python lab/kernel_choice.py SWEEP.parquet conv
 
-Trees predict the logarithm of a time over that of a plain roofline, from features of the shape alone; then with the class of the
-kernel that ran; then with the probabilities of a classifier of the same features. Five folds; equal shapes are in one fold. Features are
-simple, those of convolutions know neither padding nor dilation: what counts is the difference between the three.
+Trees predict the logarithm of measured over roofline time: from features of the shape alone; with the class of the kernel that ran;
+and with the class probabilities of a classifier on the same features. Five folds; equal shapes are in one fold. Features are simple
+(those of convolutions have neither padding nor dilation): only the difference between the three matters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from typing import Any, List, Tuple
 
-RARE = 30  # fewer rows than this are of one class together
+RARE = 30  # classes with fewer rows are merged into one
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
 CONVOLUTIONS = ("aten::convolution_backward", "aten::cudnn_convolution", "aten::_conv_depthwise2d")
 TYPES = {"float": 0, "c10::Half": 1, "c10::BFloat16": 2}
@@ -33,7 +33,9 @@ def main() -> int:
     path, family = sys.argv[1:3]
     read = {"gemm": product, "conv": convolution}[family]
     table = pq.read_table(path).to_pandas()
-    rows = [read(row) for row in table[table.family.isin([family, "hard", "corners", "seldom"])].itertuples()]
+    # Earlier sweeps have the earlier names of families.
+    names = [family, "hard_shapes", "rare_shapes", "rare_layers", "hard", "corners", "seldom"]
+    rows = [read(row) for row in table[table.family.isin(names)].itertuples()]
     shapes, classes, ratios = zip(*[row for row in rows if row is not None])
     x, y = np.array(shapes, float), np.array(ratios)
     counts = Counter(classes)
@@ -56,7 +58,7 @@ def main() -> int:
 
 
 def over_roofline(row: Any, shape: List[float], flops: float, moved: float, half: int) -> Tuple[List[float], float]:
-    """Features with those of the roofline, and the logarithm of the time over it: 400, 200 and 50 TFLOP/s, 3 TB/s, 3 us."""
+    """Features including those of the roofline (400, 200 and 50 TFLOP/s, 3 TB/s, 3 us), and the logarithm of measured over roofline time."""
     from math import log
 
     compute = flops / ((400 if half in (1, 2) else 200 if row.tf32 else 50) * 1e6)
@@ -83,7 +85,7 @@ def product(row: Any) -> Any:
 
 
 def product_class(kernels: List[str]) -> str:
-    """The unit, whether sums are split, and the tile."""
+    """Kernel class of a matrix product: the unit, whether sums are split, and the tile."""
     text = " ".join(kernels)
     moves = len(kernels) == 1 and ("Memcpy" in text or "elementwise" in text)
     unit = (
@@ -129,7 +131,7 @@ def convolution(row: Any) -> Any:
 
 
 def convolution_class(kernels: List[str]) -> str:
-    """The algorithm or unit, how often the layout is changed, and whether sums are split."""
+    """Kernel class of a convolution: the algorithm or unit, the number of layout changes, and whether sums are split."""
     text = " ".join(kernels)
     low = text.lower()
     way = (

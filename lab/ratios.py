@@ -1,10 +1,10 @@
-"""How well ratios of two GPUs are known: errors of whole models on one GPU beside those on another.
+"""Uncertainty of ratios between two GPUs: errors of whole models on one GPU compared with those on another.
 
-    python benches/ratios.py        # reads benches/results/neusight_models.json, which neusight_models.py writes
+    python lab/ratios.py        # reads benches/results/neusight_models.json, which neusight_models.py writes
 
 For each model that was timed on two GPUs, the error of a ratio is the difference of the logarithms of measured over predicted time. It
-is held against intervals that take the two errors as correlated by so much: half-widths a and b of the single answers make one of
-sqrt(a^2 + b^2 - 2 r a b). `steptime choose` takes r = 0.
+is compared with intervals that assume a correlation r of the two errors: half-widths a and b of the single predictions give a
+half-width of sqrt(a^2 + b^2 - 2 r a b). `steptime choose` uses r = 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import statistics
 from pathlib import Path
 from typing import Dict, Tuple
 
-RESULTS = Path(__file__).with_name("results") / "neusight_models.json"
+RESULTS = Path(__file__).resolve().parents[1] / "benches" / "results" / "neusight_models.json"
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Error and half-width of a model on one GPU, both logarithms.
 Known = Tuple[float, float]
