@@ -51,10 +51,12 @@ impl DeviceProfile {
         lender: DeviceSpec,
         layers: impl IntoIterator<Item = DeviceProfile>,
     ) -> DeviceProfile {
-        if let Some(lent) = self.transferred.as_mut().filter(|lent| lent.layer.families.is_empty()) {
-            let layers = layers.into_iter().filter(|layer| layer.onto.as_ref() == Some(&lent.from));
+        if let Some(transferred) =
+            self.transferred.as_mut().filter(|transferred| transferred.layer.families.is_empty())
+        {
+            let layers = layers.into_iter().filter(|layer| layer.onto.as_ref() == Some(&transferred.from));
             let measured = layers.map(|layer| Reference { spec: layer.spec.clone(), layer: stages(layer) });
-            lent.references = std::iter::once(Reference { spec: lender, layer: Stages::default() })
+            transferred.references = std::iter::once(Reference { spec: lender, layer: Stages::default() })
                 .chain(measured)
                 .collect();
         }
@@ -64,8 +66,8 @@ impl DeviceProfile {
     /// Returns this profile with transferred models alone, without formulas of the specification.
     #[must_use]
     pub(super) fn without_formulas(mut self) -> DeviceProfile {
-        if let Some(lent) = &mut self.transferred {
-            lent.other = false;
+        if let Some(transferred) = &mut self.transferred {
+            transferred.other = false;
         }
         self
     }
@@ -81,7 +83,7 @@ impl DeviceProfile {
     #[must_use]
     pub fn is_swept(&self) -> bool {
         match &self.transferred {
-            Some(lent) => !lent.layer.families.is_empty(),
+            Some(transferred) => !transferred.layer.families.is_empty(),
             None => !self.families().is_empty(),
         }
     }
