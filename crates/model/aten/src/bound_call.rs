@@ -62,7 +62,7 @@ impl<'a> BoundCall<'a> {
 
     /// Returns a copy of an argument; [`Arg::None`] if it is absent.
     #[must_use]
-    pub fn given(&self, name: &str) -> Arg {
+    pub fn arg_or_none(&self, name: &str) -> Arg {
         self.arg(name).cloned().unwrap_or_default()
     }
 

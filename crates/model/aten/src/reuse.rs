@@ -23,25 +23,25 @@ const REMEMBERED: usize = 8;
 /// If earlier ops accessed parts of it, they are counted backwards until half of its bytes are covered.
 #[must_use]
 pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
-    let mut touched = Touched::default();
+    let mut touched = AccessLog::default();
     touched.walk(launches);
     touched.walk(launches)
 }
 
 #[derive(Clone, Copy)]
-struct Touch {
+struct Access {
     /// Bytes accessed before.
     clock: u64,
     bytes: u64,
 }
 
 #[derive(Default)]
-struct Touched {
+struct AccessLog {
     clock: u64,
-    places: HashMap<NonZeroU64, SmallVec<[Touch; REMEMBERED]>>,
+    places: HashMap<NonZeroU64, SmallVec<[Access; REMEMBERED]>>,
 }
 
-impl Touched {
+impl AccessLog {
     fn walk(&mut self, launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
         launches
             .iter()
@@ -79,7 +79,7 @@ impl Touched {
         if touches.len() == REMEMBERED {
             touches.remove(0);
         }
-        touches.push(Touch { clock: self.clock, bytes });
+        touches.push(Access { clock: self.clock, bytes });
     }
 }
 
@@ -98,14 +98,14 @@ mod tests {
         (places, KernelCall { kernel: Kernel::Unknown, dtype: Dtype::F32, operands, flops: 0, launches: 1 })
     }
 
-    fn run(touched: &mut Touched, step: &[(Vec<Place>, KernelCall)]) -> Vec<Vec<Option<u64>>> {
+    fn run(touched: &mut AccessLog, step: &[(Vec<Place>, KernelCall)]) -> Vec<Vec<Option<u64>>> {
         let step: Vec<_> = step.iter().map(|(places, call)| (places.as_slice(), call)).collect();
         touched.walk(&step).into_iter().map(|found| found.to_vec()).collect()
     }
 
     #[test]
     fn distances_count_all_bytes_since_the_last_touch_began() {
-        let mut touched = Touched::default();
+        let mut touched = AccessLog::default();
         let step = [call(&[(1, 100), (2, 50)]), call(&[(3, 30)]), call(&[(1, 100), (2, 50)])];
         assert_eq!(run(&mut touched, &step), [vec![None, None], vec![None], vec![Some(180), Some(180)]]);
         // The step before counts.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_part_is_not_the_whole() {
-        let mut touched = Touched::default();
+        let mut touched = AccessLog::default();
         let step = [call(&[(1, 100)]), call(&[(1, 10)]), call(&[(1, 100)]), call(&[(1, 10)])];
         assert_eq!(run(&mut touched, &step), [vec![None], vec![Some(100)], vec![Some(110)], vec![Some(100)]]);
     }

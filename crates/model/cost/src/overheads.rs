@@ -69,7 +69,7 @@ struct Span {
 impl Overheads {
     /// Collects the overheads of all steps, with the profiler's measured cost subtracted gap by gap.
     pub fn measured(graph: &StepGraph, profiler: &ProfilerCost) -> Overheads {
-        Overheads::collect(graph, &Correction::Measured(profiler.of_gaps(graph)))
+        Overheads::collect(graph, &Correction::Measured(profiler.gap_costs(graph)))
     }
 
     /// Collects them in the published way: 2 µs subtracted per host event, 4 µs per device event.
@@ -123,7 +123,7 @@ impl Overheads {
     }
 
     /// Returns all samples of one kind, for any name.
-    pub fn of_kind(&self, kind: Overhead) -> Vec<Nanos> {
+    pub fn samples_of_kind(&self, kind: Overhead) -> Vec<Nanos> {
         self.samples.iter().filter(|((k, _), _)| *k == kind).flat_map(|(_, t)| t.iter().copied()).collect()
     }
 
@@ -141,7 +141,7 @@ impl Overheads {
 
     /// Returns the same for all samples of a kind.
     pub fn published_mean_of_kind(&self, kind: Overhead) -> Nanos {
-        mean_within_iqr(&self.of_kind(kind))
+        mean_within_iqr(&self.samples_of_kind(kind))
     }
 }
 

@@ -214,7 +214,7 @@ fn matched(
                         group: group.title(),
                         nth: nth + 1,
                         ranks: [ranks[*first].0, ranks[member.rank].0],
-                        what: [said(lead), said(own)],
+                        what: [describe(lead), describe(own)],
                     });
                 }
             }
@@ -241,6 +241,6 @@ fn agree(a: &Collective, b: &Collective) -> bool {
     alike && (!equal || a.sent == b.sent)
 }
 
-fn said(collective: &Collective) -> String {
+fn describe(collective: &Collective) -> String {
     format!("{} of {} bytes", collective.kind.name(), collective.bytes().0)
 }

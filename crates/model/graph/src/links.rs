@@ -41,7 +41,7 @@ impl Links {
         Links { crowded: crowded(trace, &ranges), sorted, ranges, by_external_id: by_external_id(trace) }
     }
 
-    pub(crate) fn of_call(&self, trace: &Trace, call: TraceCall) -> &[TraceActivity] {
+    pub(crate) fn activities(&self, trace: &Trace, call: TraceCall) -> &[TraceActivity] {
         let correlation = trace.calls.correlation[call.index()];
         if correlation == 0 {
             return self.by_external_id.get(&call).map_or(&[], |activities| activities);
@@ -59,7 +59,7 @@ impl Links {
         let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
         let mut found: Vec<Option<TraceCall>> = vec![None; trace.activities.len()];
         for call in (0..trace.calls.len()).map(TraceCall::from) {
-            for activity in self.of_call(trace, call) {
+            for activity in self.activities(trace, call) {
                 let known = &mut found[activity.index()];
                 if known.is_none_or(|known| by_name(call) && !by_name(known)) {
                     *known = Some(call);

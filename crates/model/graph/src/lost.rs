@@ -101,7 +101,7 @@ impl Launches {
 }
 
 /// Returns for each step whether its share of lost kernels is close to that of the best step.
-pub(crate) fn whole(steps: &[Launches]) -> Vec<bool> {
+pub(crate) fn complete_steps(steps: &[Launches]) -> Vec<bool> {
     let least = steps.iter().filter(|step| step.all > 0).map(|step| step.share()).fold(1.0, f64::min);
     steps.iter().map(|step| step.all == 0 || step.share() <= least + LOST).collect()
 }

@@ -134,7 +134,7 @@ fn leave_out_lost(
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
     // A mark without work is not a step: the profiler opened it and was stopped.
-    let whole: Vec<bool> = lost::whole(&launches)
+    let whole: Vec<bool> = lost::complete_steps(&launches)
         .into_iter()
         .zip(&parts)
         .map(|(whole, part)| whole && (works(part) || !any))
@@ -237,12 +237,12 @@ fn assemble(
 
 /// Returns the device activities that the template's calls launched, in call order.
 fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<ActivityId, Activity> {
-    let launched = |&call: &TraceCall| links.of_call(trace, call).len();
+    let launched = |&call: &TraceCall| links.activities(trace, call).len();
     let mut activities: TiVec<ActivityId, Activity> =
         TiVec::with_capacity(rows.trace_calls.iter().map(launched).sum());
     for (index, call) in rows.calls.iter_mut_enumerated() {
         call.first_activity = activities.next_key();
-        for &row in links.of_call(trace, rows.trace_calls[index]) {
+        for &row in links.activities(trace, rows.trace_calls[index]) {
             let at = row.index();
             activities.push(Activity {
                 kind: trace.activities.kind[at],
@@ -295,7 +295,7 @@ fn measure(
                     && let Some(call) = rows.call_at(row)
                 {
                     let own = rows.calls[call].activities();
-                    for (slot, &activity) in own.zip(links.of_call(trace, recorded)) {
+                    for (slot, &activity) in own.zip(links.activities(trace, recorded)) {
                         let a = activity.index();
                         samples.set_activity(step, slot, trace.activities.start[a], trace.activities.dur[a]);
                     }
@@ -310,7 +310,7 @@ fn measure(
 fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
     let launched =
         part.threads.iter().flatten().filter(|mark| mark.begins).filter_map(|mark| match mark.source {
-            Source::Call(call) => Some(links.of_call(trace, call)),
+            Source::Call(call) => Some(links.activities(trace, call)),
             Source::Op(_) => None,
         });
     let activities = &trace.activities;
@@ -331,14 +331,14 @@ fn count_windows(
     for part in parts {
         for mark in part.threads.iter().flatten() {
             if let (Source::Call(call), true) = (mark.source, mark.begins) {
-                coverage.activities_in_steps += links.of_call(trace, call).len();
+                coverage.activities_in_steps += links.activities(trace, call).len();
             }
         }
     }
     let Some(first) = steps.windows.first() else { return };
     for call in 0..trace.calls.len() {
         if trace.calls.start[call] < first.start {
-            coverage.activities_before_steps += links.of_call(trace, TraceCall::from(call)).len();
+            coverage.activities_before_steps += links.activities(trace, TraceCall::from(call)).len();
         }
     }
 }

@@ -117,7 +117,7 @@ impl Layer {
 
     fn fuse(&self, step: &Step, patch: &mut Patch) {
         let mut tensor = |id| if id == self.between { self.result } else { id };
-        let again = NewOp::again(step, self.linear, &mut tensor);
+        let again = NewOp::repeat(step, self.linear, &mut tensor);
         // The function calls the ops that the layer called.
         let inner = if self.linear == self.product { vec![again] } else { again.children };
         let children = inner.into_iter().map(|op| self.activated(op)).collect();

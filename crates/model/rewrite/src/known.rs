@@ -10,7 +10,7 @@ use crate::resize::followed::BatchPropagation;
 
 /// An unchanged step, and the findings of rules about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Unchanged<'a> {
+pub struct UnchangedStep<'a> {
     /// The step. Findings are used only for this very object.
     pub step: &'a Step,
     /// Findings about this step only.

@@ -63,7 +63,7 @@ pub use fuse_among::{FuseAmong, Fusion};
 pub use fuse_bags::FuseEmbeddingBags;
 pub use fuse_linear::FuseLinear;
 pub use fuse_pointwise::FusePointwise;
-pub use known::{FindingsCache, Unchanged};
+pub use known::{FindingsCache, UnchangedStep};
 pub use no_sync::NoSync;
 pub use operators::{Fbgemm, Operators};
 pub use optimizer::Optimizer;

@@ -49,12 +49,12 @@ impl<'s> Names<'s> {
     }
 
     /// The tensor that replaces one of an op that runs again.
-    pub fn of_again(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
-        if self.given.contains(&tensor) { self.fresh(tensor, patch) } else { self.of_saved(tensor, patch) }
+    pub fn for_repeated(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
+        if self.given.contains(&tensor) { self.fresh(tensor, patch) } else { self.for_saved(tensor, patch) }
     }
 
     /// The tensor that replaces one of a backward op.
-    pub fn of_saved(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
+    pub fn for_saved(&mut self, tensor: TensorId, patch: &mut Patch) -> TensorId {
         if usize::from(tensor) < self.step.tensors.len() && self.is_remade(tensor) {
             self.fresh(tensor, patch)
         } else {

@@ -110,7 +110,7 @@ impl RemovedOps {
 
     /// Whether a removed op computes a tensor that is not among its inputs.
     fn makes(&self, step: &Step, tensor: TensorId) -> bool {
-        let makes = |call: &Call| made(call).any(|given| given == tensor);
+        let makes = |call: &Call| new_outputs(call).any(|given| given == tensor);
         self.ops.iter().any(|&op| step.ops[op].call.as_deref().is_some_and(makes))
     }
 
@@ -121,7 +121,7 @@ impl RemovedOps {
         let kept = step.running().into_iter().filter(|op| !self.ops.contains(op));
         for call in kept.filter_map(|op| step.ops[op].call.as_deref()) {
             taken.extend(call.takes());
-            still.extend(made(call));
+            still.extend(new_outputs(call));
         }
         let mut others: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         let mut dropped: FxHashSet<TensorId> = FxHashSet::default();
@@ -133,7 +133,7 @@ impl RemovedOps {
                 let outer =
                     call.takes().filter(|tensor| !inside.contains(tensor) && !dropped.contains(tensor));
                 inputs.extend(outer.map(|tensor| others.get(&tensor).copied().unwrap_or(tensor)));
-                inside.extend(made(call));
+                inside.extend(new_outputs(call));
             }
             let mut lost: Vec<TensorId> =
                 inside.into_iter().filter(|tensor| !still.contains(tensor)).collect();
@@ -159,7 +159,7 @@ impl RemovedOps {
 }
 
 /// Outputs of a call that are not among its inputs.
-fn made(call: &Call) -> impl Iterator<Item = TensorId> {
+fn new_outputs(call: &Call) -> impl Iterator<Item = TensorId> {
     call.gives().filter(|given| !call.takes().any(|taken| taken == *given))
 }
 

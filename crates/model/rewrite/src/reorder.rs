@@ -43,7 +43,7 @@ impl Rule for Reorder {
             if between > 0 {
                 passed += between;
                 patch.remove.push(op);
-                patch.insert.push((Place::Before(forward[first]), NewOp::again(step, op, &mut |id| id)));
+                patch.insert.push((Place::Before(forward[first]), NewOp::repeat(step, op, &mut |id| id)));
             }
         }
         if patch.is_empty() {

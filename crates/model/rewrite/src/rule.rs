@@ -8,7 +8,7 @@ use steptime_graph::Modules;
 use steptime_step::{Diff, Patch, Step};
 
 use crate::error::{Error, RuleError};
-use crate::known::{FindingsCache, Unchanged};
+use crate::known::{FindingsCache, UnchangedStep};
 use crate::stage::Stage;
 
 /// Facts about a step that its ops do not hold.
@@ -19,7 +19,7 @@ pub struct Facts<'a> {
     /// Samples per batch, where the recording has it.
     pub batch: Option<u64>,
     /// The unchanged step, where many queries start from the same one.
-    pub unchanged: Option<Unchanged<'a>>,
+    pub unchanged: Option<UnchangedStep<'a>>,
     /// Modules that ran the recorded ops, where known.
     pub modules: Option<&'a Modules>,
 }

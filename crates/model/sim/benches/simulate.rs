@@ -22,7 +22,7 @@ fn simulate(criterion: &mut Criterion) {
             }
         };
         let Ok(graph) = StepGraph::build(&trace, &Options::default()) else { continue };
-        let host = HostCosts::own(&graph, &ProfilerCost::PROFILED, &Coupling::default());
+        let host = HostCosts::from_own_samples(&graph, &ProfilerCost::PROFILED, &Coupling::default());
         let priced = PricedGraph::measured(&graph, host);
         let mut engine = Engine::new(&graph, &priced.host);
         criterion.bench_function(&format!("one step of {name}"), |bencher| {
@@ -46,7 +46,7 @@ fn world(criterion: &mut Criterion) {
         Err(error) => return eprintln!("skipped a world: {error}"),
     };
     let Ok(graph) = StepGraph::build(&trace, &Options::default()) else { return };
-    let host = HostCosts::own(&graph, &ProfilerCost::PROFILED, &Coupling::default());
+    let host = HostCosts::from_own_samples(&graph, &ProfilerCost::PROFILED, &Coupling::default());
     let one = PricedGraph::measured(&graph, host);
     let every = graph.activities.len() / 5;
     let apart = on_a_stream_of_their_own(&graph, every);

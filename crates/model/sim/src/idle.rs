@@ -7,7 +7,7 @@ use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
 use crate::timeline::{IdleGap, Timeline};
-use unrecorded::Unrecorded;
+use unrecorded::LostWork;
 
 /// A cause of device idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -195,7 +195,7 @@ struct Splitter<'t> {
     order: Vec<ActivityId>,
     /// Index of each in that order.
     places: TiVec<ActivityId, usize>,
-    unrecorded: Unrecorded,
+    unrecorded: LostWork,
 }
 
 impl<'t> Splitter<'t> {
@@ -205,7 +205,7 @@ impl<'t> Splitter<'t> {
         for (place, &activity) in order.iter().enumerate() {
             places[activity] = place;
         }
-        Splitter { graph, timeline, order, places, unrecorded: Unrecorded::find(graph, timeline) }
+        Splitter { graph, timeline, order, places, unrecorded: LostWork::find(graph, timeline) }
     }
 
     /// Whether a kernel that is not in the recording was launched just before an activity.

@@ -55,7 +55,7 @@ impl Meeting {
 
     /// Returns the time at which a member is released, and its data moves.
     #[must_use]
-    pub fn let_go(&self, place: usize) -> Nanos {
+    pub fn release_time(&self, place: usize) -> Nanos {
         self.arrivals[self.held_by(place)]
     }
 
@@ -69,7 +69,7 @@ impl Meeting {
     /// Returns the time that a member waits for others.
     #[must_use]
     pub fn waited(&self, place: usize) -> Nanos {
-        self.let_go(place) - self.arrivals[place]
+        self.release_time(place) - self.arrivals[place]
     }
 }
 

@@ -12,10 +12,10 @@ use crate::tensors::Tensor;
 
 /// A call of an op. Copied steps share it with its derived data; a changed call is a new one.
 #[derive(Debug, Clone, Default)]
-pub struct SharedCall(Arc<Shared>);
+pub struct SharedCall(Arc<CallData>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CallData {
     call: Call,
     described: OnceLock<Box<OpCall>>,
     /// For the set of ops of the first query.
@@ -24,7 +24,7 @@ struct Shared {
 
 impl From<Call> for SharedCall {
     fn from(call: Call) -> SharedCall {
-        SharedCall(Arc::new(Shared { call, ..Shared::default() }))
+        SharedCall(Arc::new(CallData { call, ..CallData::default() }))
     }
 }
 
@@ -44,9 +44,9 @@ impl DerefMut for SharedCall {
     }
 }
 
-impl Clone for Shared {
-    fn clone(&self) -> Shared {
-        Shared { call: self.call.clone(), ..Shared::default() }
+impl Clone for CallData {
+    fn clone(&self) -> CallData {
+        CallData { call: self.call.clone(), ..CallData::default() }
     }
 }
 

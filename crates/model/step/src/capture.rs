@@ -24,7 +24,7 @@ pub fn captured(step: &Step, scheduled: &ScheduledStep) -> ScheduledStep {
     let stretches = stretches(from, &is_captured);
     let mut builder = Builder {
         from,
-        gone: gone(from, &is_captured),
+        gone: not_launched(from, &is_captured),
         stretch_of: FxHashMap::default(),
         stretches,
         graph: StepGraph {
@@ -78,7 +78,7 @@ fn stretches(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> Vec<Vec<CallId>
 }
 
 /// Ops that no longer run by themselves: captured ones, and annotations with only such ops inside.
-fn gone(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> TiVec<OpId, bool> {
+fn not_launched(graph: &StepGraph, captured: &TiVec<OpId, bool>) -> TiVec<OpId, bool> {
     let mut gone = captured.clone();
     let mut keeps: TiVec<OpId, bool> = vec![false; graph.ops.len()].into();
     let mut has: TiVec<OpId, bool> = vec![false; graph.ops.len()].into();

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
 use crate::step::Step;
-use crate::uses::{Uses, made};
+use crate::uses::{Uses, new_outputs};
 
 /// A copy of a step that patches change, with the producers and consumers of its tensors. The time of a patch depends on its own ops and tensors, not
 /// on those of the step. Nothing is checked: [`Step::applied_in_turn`] checks all patches together.
@@ -101,7 +101,7 @@ impl Draft {
                 let at = list.partition_point(|&other| self.step.order(other, op).is_le());
                 list.insert(at, op);
             }
-            for tensor in made(&call) {
+            for tensor in new_outputs(&call) {
                 let list = &mut self.makers[tensor];
                 let at = list.partition_point(|&other| self.step.order(other, op).is_le());
                 list.insert(at, op);
@@ -115,7 +115,7 @@ fn makers(step: &Step) -> TiVec<TensorId, Vec<OpId>> {
     let mut makers: TiVec<TensorId, Vec<OpId>> = vec![Vec::new(); step.tensors.len()].into();
     for op in step.running() {
         let call = step.ops[op].call.as_deref();
-        call.into_iter().flat_map(made).for_each(|tensor| makers[tensor].push(op));
+        call.into_iter().flat_map(new_outputs).for_each(|tensor| makers[tensor].push(op));
     }
     makers
 }

@@ -59,10 +59,10 @@ impl NewOp {
     }
 
     /// A repetition of an op of the step, with all ops inside it; `tensor` maps its tensors to the new ones.
-    pub fn again(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
+    pub fn repeat(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
         let row = &step.ops[op];
         let call = row.call.as_deref().map(|call| call.with(tensor));
-        let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
+        let children = row.children.iter().map(|&child| NewOp::repeat(step, child, tensor)).collect();
         NewOp { call, again: Some(op), waits: row.waits, ..NewOp::around(&row.name, children) }
     }
 

@@ -208,7 +208,7 @@ impl<'s> Builder<'s> {
             self.graph.held_back.push(self.base.held_back[activity]);
             self.carried.activities.push(Some(activity).filter(|_| !again));
         }
-        let blocking = if again { rounds::own(source, first_activity) } else { source.blocking };
+        let blocking = if again { rounds::own_wait(source, first_activity) } else { source.blocking };
         self.graph.calls.push(Call {
             op,
             thread,

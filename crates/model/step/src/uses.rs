@@ -29,7 +29,7 @@ impl Uses {
         for (op, call) in calls() {
             call.takes().for_each(|tensor| ends[tensor] += 1);
             // An op inside another makes the output of that; the innermost comes last.
-            made(call).for_each(|tensor| producers[tensor] = Some(op));
+            new_outputs(call).for_each(|tensor| producers[tensor] = Some(op));
         }
         // First the begins of the consumers; after filling, their ends.
         let mut all = 0;
@@ -87,7 +87,7 @@ impl Uses {
 const FEW: usize = 8;
 
 /// The tensors that a call makes: outputs that are not inputs.
-pub(crate) fn made(call: &Call) -> impl Iterator<Item = TensorId> {
+pub(crate) fn new_outputs(call: &Call) -> impl Iterator<Item = TensorId> {
     let many = call.gives().nth(FEW).is_some();
     let taken: FxHashSet<TensorId> = if many { call.takes().collect() } else { FxHashSet::default() };
     call.gives().filter(move |given| match many {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
 use crate::step::{Origin, Step};
-use crate::uses::{Uses, made};
+use crate::uses::{Uses, new_outputs};
 
 /// Ops that copy from one device to the other.
 const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];
@@ -79,7 +79,7 @@ impl Step {
         for op in self.running() {
             let Some(call) = &self.ops[op].call else { continue };
             let inserted = matches!(self.ops[op].origin, Origin::Inserted(_));
-            for tensor in made(call) {
+            for tensor in new_outputs(call) {
                 let maker = *makers.entry(tensor).or_insert(op);
                 let repeat = self.ops[op].again.is_some() && self.ops[maker].again.is_some();
                 if inserted && !repeat && !self.is_within(op, maker) {

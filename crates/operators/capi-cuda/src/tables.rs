@@ -57,14 +57,14 @@ impl GpuTables {
             });
         }
         if train {
-            apart(data, rows.iter().zip(pitches).map(|(rows, pitch)| rows * pitch))?;
+            check_disjoint(data, rows.iter().zip(pitches).map(|(rows, pitch)| rows * pitch))?;
         }
         Ok(Tables::new(tables, pooling))
     }
 }
 
 /// Fails where two tables overlap, given their bytes: a step would write one row twice at once.
-fn apart(data: &[u64], bytes: impl Iterator<Item = usize>) -> Result<(), Failure> {
+fn check_disjoint(data: &[u64], bytes: impl Iterator<Item = usize>) -> Result<(), Failure> {
     let mut spans: Vec<_> = data
         .iter()
         .zip(bytes)

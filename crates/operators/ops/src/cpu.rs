@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::Isa;
 use crate::arch::Arch;
 use crate::pool::{self, Pool};
-use crate::round::{alone, share_start};
+use crate::round::{run_on_caller, share_start};
 use crate::shared::Shared;
 use crate::team::Team;
 
@@ -158,7 +158,7 @@ impl Cpu {
         match &self.crew {
             Workers::Team(team) if threads > 1 => team.run(threads, stages, &work),
             Workers::Pool(pool) if threads > 1 => pool::run(&**pool, threads, stages, &work),
-            _ => alone(stages, &work),
+            _ => run_on_caller(stages, &work),
         }
     }
 

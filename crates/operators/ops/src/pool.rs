@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 
-use crate::round::{Progress, Round, Share, Work, alone, is_busy};
+use crate::round::{Progress, Round, Share, Work, is_busy, run_on_caller};
 
 /// Existing threads: a pool of rayon's, those of OpenMP, or any other. [`Cpu::on`](crate::Cpu::on) makes operators use
 /// them, so that a process does not need two pools that compete for the processors.
@@ -73,7 +73,7 @@ pub trait Pool: Send + Sync {
 /// `work` panicked; all calls have ended then.
 pub(crate) fn run(pool: &dyn Pool, members: usize, stages: &[usize], work: Work<'_>) {
     if is_busy() {
-        return alone(stages, work);
+        return run_on_caller(stages, work);
     }
     let shares: Vec<Share> = (0..members).map(|_| Share::default()).collect();
     let progress = Progress::default();

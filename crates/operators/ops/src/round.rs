@@ -187,7 +187,7 @@ pub(crate) fn is_busy() -> bool {
 }
 
 /// Does all parts on this thread.
-pub(crate) fn alone(stages: &[usize], work: Work<'_>) {
+pub(crate) fn run_on_caller(stages: &[usize], work: Work<'_>) {
     for (stage, &parts) in stages.iter().enumerate() {
         (0..parts).for_each(|part| work(stage, part));
     }

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::apart::ProcessorSet;
-use crate::round::{PATIENCE, Progress, Round, Share, Work, alone, is_busy};
+use crate::round::{PATIENCE, Progress, Round, Share, Work, is_busy, run_on_caller};
 
 /// Duration for which a thread spins before it sleeps: longer than the serial work between two ops of a step.
 const WATCH: Duration = Duration::from_micros(200);
@@ -106,7 +106,7 @@ impl Team {
             let thread = thread::Builder::new().name(format!("ops {member}"));
             team.threads.push(thread.spawn(move || {
                 drop(tell);
-                common.serve(member);
+                common.worker_loop(member);
             })?);
         }
         drop(tell);
@@ -123,7 +123,7 @@ impl Team {
     /// `work` panicked, on any thread; all others have finished then.
     pub(crate) fn run(&self, members: usize, stages: &[usize], work: Work<'_>) {
         if is_busy() {
-            return alone(stages, work);
+            return run_on_caller(stages, work);
         }
         let mut turn = lock(&self.turn);
         let others = ROUNDS.fetch_add(1, Ordering::Relaxed);
@@ -173,11 +173,11 @@ impl TeamState {
         }
         // Either a thread that goes to sleep sees the offer, or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
-        self.rouse(members);
+        self.wake(members);
     }
 
     /// Wakes some sleeping members of a round that no other thread has woken yet.
-    fn rouse(&self, members: usize) {
+    fn wake(&self, members: usize) {
         if self.asleep.load(Ordering::Relaxed) == 0 || self.wake.load(Ordering::Relaxed) >= members {
             return;
         }
@@ -224,7 +224,7 @@ impl TeamState {
     }
 
     /// Worker loop.
-    fn serve(&self, member: usize) {
+    fn worker_loop(&self, member: usize) {
         let (me, share) = (&self.members[member], &self.shares[member]);
         me.thread.get_or_init(thread::current);
         while self.watch(me, share) {
@@ -237,7 +237,7 @@ impl TeamState {
             // SAFETY: the caller stored it before the offer that was taken up above. It stays in `run`, where the round
             // is, until it has taken back each offer or seen the store below.
             let round = unsafe { &*round };
-            self.rouse(round.shares.len());
+            self.wake(round.shares.len());
             round.join(member);
             share.state.store(IDLE, Ordering::Release);
         }

@@ -38,7 +38,7 @@ pub(crate) fn place_as(problem: &Problem, manner: (Cut, bool)) -> Option<State> 
         let ways = &problem.tables[table].ways;
         let own = ways.iter().position(|way| way.manner() == manner);
         match own.and_then(|way| Some((way, state.best(problem, &ways[way])?))) {
-            Some((way, (gpus, _))) => state.lay(problem, table, TablePlacement { way, gpus }),
+            Some((way, (gpus, _))) => state.place(problem, table, TablePlacement { way, gpus }),
             None if lay_best(problem, &mut state, table, target) => {}
             None => return None,
         }
@@ -74,7 +74,7 @@ fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -
     let Some((_, _, way, gpus)) = found.min_by_key(|(worst, weight, at, _)| (*worst, *weight, *at)) else {
         return false;
     };
-    state.lay(problem, table, TablePlacement { way, gpus });
+    state.place(problem, table, TablePlacement { way, gpus });
     true
 }
 

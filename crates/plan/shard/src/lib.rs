@@ -7,7 +7,7 @@
 //!
 //! A [`Problem`] has the load of each way of each table: host time, device time, memory, columns to exchange. In some ways the rows of a
 //! table are in the memory of its node's host, and its GPU caches some of them. The [`cost`](Problem::cost)
-//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may be split into any fractions; [`near`]
+//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may be split into any fractions; [`neighbours`]
 //! returns plans that differ by one change, for callers with a better cost than the sum of loads. The crate has no models of GPUs or kernels.
 //!
 //! ```
@@ -37,7 +37,7 @@ mod state;
 
 pub use bound::bound;
 pub use memory::{DoesNotFit, MemoryPlace};
-pub use near::near;
+pub use near::neighbours;
 pub use problem::{Cut, Load, Plan, Problem, Table, TablePlacement, Way};
 use state::State;
 

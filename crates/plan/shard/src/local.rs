@@ -45,13 +45,13 @@ fn moved(problem: &Problem, state: &mut State, table: usize, before: (Nanos, usi
         Some((worst, TablePlacement { way, gpus }))
     });
     if let Some((_, placed)) = found.min_by_key(|(worst, placed)| (*worst, placed.way)) {
-        state.lay(problem, table, placed);
+        state.place(problem, table, placed);
         if score(problem, state) < before {
             return true;
         }
         state.lift(problem, table);
     }
-    state.lay(problem, table, old);
+    state.place(problem, table, old);
     false
 }
 
@@ -73,15 +73,15 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
             let (Some(a), Some(b)) = (state.lift(problem, table), state.lift(problem, partner)) else {
                 return false;
             };
-            state.lay(problem, table, TablePlacement { gpus: b.gpus.clone(), ..a });
-            state.lay(problem, partner, TablePlacement { gpus: a.gpus.clone(), ..b });
+            state.place(problem, table, TablePlacement { gpus: b.gpus.clone(), ..a });
+            state.place(problem, partner, TablePlacement { gpus: a.gpus.clone(), ..b });
             if problem.holds(&state.loads) && score(problem, state) < before {
                 return true;
             }
             state.lift(problem, table);
             state.lift(problem, partner);
-            state.lay(problem, table, a);
-            state.lay(problem, partner, b);
+            state.place(problem, table, a);
+            state.place(problem, partner, b);
         }
     }
     false

@@ -15,7 +15,7 @@ use crate::state::State;
 /// adds its loads to that. Only tables of the busiest GPU change, and memory holds all returned plans. The time is quadratic in the number
 /// of tables; at most `most` changes are kept at a time.
 #[must_use]
-pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
+pub fn neighbours(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
     let state = State::from_plan(problem, plan);
     let own = busy.iter().enumerate().max_by_key(|&(gpu, time)| (*time, std::cmp::Reverse(gpu)));
     let Some((own, _)) = own else { return Vec::new() };

@@ -22,7 +22,7 @@ impl State {
     pub(crate) fn from_plan(problem: &Problem, plan: &Plan) -> State {
         let mut state = State::new(problem);
         for (table, placed) in plan.tables.iter().enumerate() {
-            state.lay(problem, table, placed.clone());
+            state.place(problem, table, placed.clone());
         }
         state
     }
@@ -34,7 +34,7 @@ impl State {
         Some(placed)
     }
 
-    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: TablePlacement) {
+    pub(crate) fn place(&mut self, problem: &Problem, table: usize, placed: TablePlacement) {
         self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
         self.placed[table] = Some(placed);
     }

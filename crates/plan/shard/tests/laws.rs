@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use steptime_shard::{
-    Cut, Load, MemoryPlace, Plan, Problem, Table, TablePlacement, Way, bound, near, search,
+    Cut, Load, MemoryPlace, Plan, Problem, Table, TablePlacement, Way, bound, neighbours, search,
 };
 use steptime_trace::{Bytes, Nanos};
 
@@ -111,7 +111,7 @@ proptest! {
     fn plans_near_another_are_a_change_away_and_the_most_promising_is_first(problem in problem()) {
         let plan = search(&problem).expect("there is room");
         let busy: Vec<Nanos> = problem.loads(&plan).iter().map(|load| problem.time(load)).collect();
-        let plans = near(&problem, &plan, &busy, usize::MAX);
+        let plans = neighbours(&problem, &plan, &busy, usize::MAX);
         for other in &plans {
             let changed: Vec<usize> =
                 (0..plan.tables.len()).filter(|&at| plan.tables[at] != other.tables[at]).collect();
@@ -124,7 +124,7 @@ proptest! {
             prop_assert!(changed.iter().any(takes_part));
             prop_assert!(problem.loads(other).iter().all(|load| load.memory <= problem.memory));
         }
-        let first = near(&problem, &plan, &busy, 3);
+        let first = neighbours(&problem, &plan, &busy, 3);
         prop_assert_eq!(&first[..], &plans[..plans.len().min(3)]);
         // If GPUs are as busy as the loads add up to, estimates are the costs of plans.
         let costs: Vec<Nanos> = plans.iter().map(|other| problem.cost(other)).collect();
@@ -203,7 +203,7 @@ proptest! {
         prop_assert!(problem.hosts(&loads).iter().all(|taken| *taken <= problem.host_memory));
         prop_assert!(problem.holds(&loads));
         let busy: Vec<Nanos> = loads.iter().map(|load| problem.time(load)).collect();
-        for other in near(&problem, &plan, &busy, usize::MAX) {
+        for other in neighbours(&problem, &plan, &busy, usize::MAX) {
             prop_assert!(problem.holds(&problem.loads(&other)));
         }
     }

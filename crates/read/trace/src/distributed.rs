@@ -5,7 +5,7 @@ use crate::number;
 
 /// Rank and process groups of a trace in a distributed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Distributed {
+pub struct DistributedRun {
     /// Communication library, for example `nccl`.
     pub backend: Option<String>,
     /// Rank of this process.
@@ -33,12 +33,12 @@ pub struct ProcessGroup {
     pub ranks: Vec<u32>,
 }
 
-impl Distributed {
-    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Distributed>, Fault> {
+impl DistributedRun {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<DistributedRun>, Fault> {
         if !cursor.enter_object()? {
             return Ok(None);
         }
-        let mut found = Distributed::default();
+        let mut found = DistributedRun::default();
         while let Some(key) = cursor.key()? {
             match key.raw {
                 b"backend" => found.backend = string(cursor)?,

@@ -1,6 +1,6 @@
 //! One trace file: an object around a list of events or nodes, or the bare list.
 
-use crate::distributed::Distributed;
+use crate::distributed::DistributedRun;
 use crate::error::Error;
 use crate::execution::{self, ExecutionTrace, Schema};
 use crate::feed::Feed;
@@ -42,7 +42,7 @@ pub(crate) struct Plan<'p> {
 struct Header {
     base_time: Nanos,
     devices: Vec<DeviceProperties>,
-    distributed: Option<Distributed>,
+    distributed: Option<DistributedRun>,
     schema: String,
     pid: i64,
 }
@@ -279,7 +279,7 @@ impl Header {
         match key.raw {
             b"baseTimeNanoseconds" => self.base_time = Nanos(cursor.integer()?.unwrap_or(0)),
             b"deviceProperties" => self.devices = DeviceProperties::read_list(&mut cursor)?,
-            b"distributedInfo" => self.distributed = Distributed::read(&mut cursor)?,
+            b"distributedInfo" => self.distributed = DistributedRun::read(&mut cursor)?,
             b"schema" => self.schema = cursor.string()?.map(|text| text.decoded()).unwrap_or_default(),
             b"pid" => self.pid = cursor.integer()?.unwrap_or(0),
             _ => {}

@@ -5,7 +5,7 @@ use crate::feed::{Slice, Stream};
 use crate::kineto::{Builder, Trace, read_pieces, split};
 use crate::list::{End, read_list};
 use crate::progress::Progress;
-use crate::whole::Whole;
+use crate::whole::CompleteBytes;
 use crate::window::Window;
 use proptest::prelude::*;
 use std::path::Path;
@@ -29,7 +29,10 @@ fn in_blocks(bytes: &[u8], block: usize) -> String {
 
 fn in_windows(bytes: &[u8], block: usize) -> String {
     let progress = Progress::silent();
-    shown(&document::read(&mut Window::with_block(Whole::from_bytes(bytes, &progress), 0, block), plan()))
+    shown(&document::read(
+        &mut Window::with_block(CompleteBytes::from_bytes(bytes, &progress), 0, block),
+        plan(),
+    ))
 }
 
 fn serially(list: &[u8]) -> (End, Trace) {
@@ -42,7 +45,7 @@ fn serially(list: &[u8]) -> (End, Trace) {
 fn in_pieces(list: &[u8], count: usize) -> (End, Trace) {
     let mut builder = Builder::default();
     let progress = Progress::silent();
-    let whole = Whole::from_bytes(list, &progress);
+    let whole = CompleteBytes::from_bytes(list, &progress);
     let starts = split(whole, 1, count as u64).unwrap_or_else(|| vec![1]);
     let end = read_pieces(whole, &starts, &mut builder);
     (end.unwrap_or(End::Lost), builder.finish())

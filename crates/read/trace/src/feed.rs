@@ -3,7 +3,7 @@
 use crate::notes::Note;
 use crate::progress::Progress;
 use crate::sliding::{BLOCK, Sliding};
-use crate::whole::Whole;
+use crate::whole::CompleteBytes;
 use std::io::{self, Read};
 
 /// Buffered bytes, which may be followed by more.
@@ -24,7 +24,7 @@ pub(crate) trait Feed {
     /// Reports that the reader has reached `at` in the buffered bytes.
     fn reached(&mut self, _at: usize) {}
     /// Returns the bytes, if all of them are buffered.
-    fn whole(&self) -> Option<Whole<'_>> {
+    fn whole(&self) -> Option<CompleteBytes<'_>> {
         None
     }
     /// Continues at an offset of the whole, if all of it is available.
@@ -66,8 +66,8 @@ impl Feed for Slice<'_> {
         self.reached = self.reached.max(at);
     }
 
-    fn whole(&self) -> Option<Whole<'_>> {
-        Some(Whole::from_bytes(self.bytes, self.progress))
+    fn whole(&self) -> Option<CompleteBytes<'_>> {
+        Some(CompleteBytes::from_bytes(self.bytes, self.progress))
     }
 }
 

@@ -49,7 +49,7 @@ mod window;
 mod workers;
 
 pub use collective::{Carrier, Collective};
-pub use distributed::{Distributed, ProcessGroup};
+pub use distributed::{DistributedRun, ProcessGroup};
 pub use document::Document;
 pub use error::Error;
 pub use execution::{

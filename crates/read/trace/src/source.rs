@@ -6,7 +6,7 @@ use crate::feed::Stream;
 use crate::kineto::Trace;
 use crate::nsight;
 use crate::progress::Progress;
-use crate::whole::Whole;
+use crate::whole::CompleteBytes;
 use crate::window::Window;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -40,7 +40,7 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
         return Ok(trace.map(|trace| Document::Kineto(Box::new(trace))));
     }
     if !is_packed(&file)
-        && let Some(whole) = Whole::from_file(&file, progress).map_err(&failed)?
+        && let Some(whole) = CompleteBytes::from_file(&file, progress).map_err(&failed)?
     {
         return document::read(&mut Window::new(whole, 0), plan);
     }

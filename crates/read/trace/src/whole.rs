@@ -6,7 +6,7 @@ use std::io;
 
 /// Complete bytes, in memory or on disk.
 #[derive(Clone, Copy)]
-pub(crate) struct Whole<'w> {
+pub(crate) struct CompleteBytes<'w> {
     bytes: Bytes<'w>,
     length: u64,
     progress: &'w Progress<'w>,
@@ -18,10 +18,10 @@ enum Bytes<'w> {
     Disk(&'w File),
 }
 
-impl<'w> Whole<'w> {
+impl<'w> CompleteBytes<'w> {
     /// Returns bytes in memory.
-    pub(crate) fn from_bytes(bytes: &'w [u8], progress: &'w Progress<'w>) -> Whole<'w> {
-        Whole { bytes: Bytes::Memory(bytes), length: bytes.len() as u64, progress }
+    pub(crate) fn from_bytes(bytes: &'w [u8], progress: &'w Progress<'w>) -> CompleteBytes<'w> {
+        CompleteBytes { bytes: Bytes::Memory(bytes), length: bytes.len() as u64, progress }
     }
 
     /// Returns the bytes of an uncompressed regular file, up to its present length. `None` for any other file.
@@ -30,11 +30,14 @@ impl<'w> Whole<'w> {
     ///
     /// The file is read and not mapped: if another process truncated a mapped file, the system would end this process with a
     /// signal. With reads it is merely shorter, which has to be expected of any file.
-    pub(crate) fn from_file(file: &'w File, progress: &'w Progress<'w>) -> io::Result<Option<Whole<'w>>> {
+    pub(crate) fn from_file(
+        file: &'w File,
+        progress: &'w Progress<'w>,
+    ) -> io::Result<Option<CompleteBytes<'w>>> {
         let metadata = file.metadata()?;
         let length = metadata.len();
         let regular = metadata.is_file() && length > 0;
-        Ok(regular.then_some(Whole { bytes: Bytes::Disk(file), length, progress }))
+        Ok(regular.then_some(CompleteBytes { bytes: Bytes::Disk(file), length, progress }))
     }
 
     /// Returns the number of bytes.

@@ -2,23 +2,23 @@
 
 use crate::feed::Feed;
 use crate::sliding::{BLOCK, Sliding};
-use crate::whole::Whole;
+use crate::whole::CompleteBytes;
 use std::io;
 
 /// Window over complete bytes.
 pub(crate) struct Window<'w> {
-    whole: Whole<'w>,
+    whole: CompleteBytes<'w>,
     held: Sliding,
 }
 
 impl<'w> Window<'w> {
     /// Returns a window from an offset of a whole on.
-    pub(crate) fn new(whole: Whole<'w>, from: u64) -> Window<'w> {
+    pub(crate) fn new(whole: CompleteBytes<'w>, from: u64) -> Window<'w> {
         Window::with_block(whole, from, BLOCK)
     }
 
     /// Returns a window that is read `block` bytes at a time.
-    pub(crate) fn with_block(whole: Whole<'w>, from: u64, block: usize) -> Window<'w> {
+    pub(crate) fn with_block(whole: CompleteBytes<'w>, from: u64, block: usize) -> Window<'w> {
         let mut held = Sliding::new(from, block);
         held.ended = from >= whole.length();
         Window { whole, held }
@@ -52,7 +52,7 @@ impl Feed for Window<'_> {
         Ok(true)
     }
 
-    fn whole(&self) -> Option<Whole<'_>> {
+    fn whole(&self) -> Option<CompleteBytes<'_>> {
         Some(self.whole)
     }
 

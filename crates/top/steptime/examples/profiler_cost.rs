@@ -53,7 +53,7 @@ fn error(recorded: &Step, truth: f64, slowness: &Slowness, at: &Point) -> f64 {
     let pulses =
         recorded.meta.as_ref().and_then(|meta| Speed::from_pulses(&meta.pulses, slowness, &elasticity));
     let speed = pulses.unwrap_or_else(|| Speed::steady(slowness, &elasticity));
-    let host = HostCosts::own_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
+    let host = HostCosts::from_own_samples_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
     let period = Timeline::simulate(&PricedGraph::measured(graph, host)).period;
     period.as_millis() / truth - 1.0
 }

@@ -75,7 +75,7 @@ pub use score::Score;
 pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, observations, one_job, timing};
-pub use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
+pub use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
 pub use whatif::{Change, Changes, Fuse, ModifiedStep, OperatorLibrary, Outcome, Precision, WhatIf};
 

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use steptime_cost::network::Topology;
-use steptime_eager::{Cache, Cutting, Home, Model};
+use steptime_eager::{Cache, Home, Model, Sharding};
 use steptime_launch::Indices;
 use steptime_shard::{Cut, Plan, Problem, TablePlacement, bound, search};
 use steptime_trace::{Bytes, Nanos};
@@ -228,11 +228,11 @@ fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
         };
         let cutting = home.cutting(gpus);
         let fits = |cut: Cut| match cut {
-            Cut::Whole => cutting == Cutting::Whole,
-            Cut::Columns(parts) => cutting == Cutting::Columns && on.len() == parts as usize,
-            Cut::Rows => cutting == Cutting::Rows,
-            Cut::Grid(parts) => cutting == Cutting::Grid && on.len() == (parts * problem.node) as usize,
-            Cut::Copies => cutting == Cutting::Copies,
+            Cut::Whole => cutting == Sharding::Whole,
+            Cut::Columns(parts) => cutting == Sharding::Columns && on.len() == parts as usize,
+            Cut::Rows => cutting == Sharding::Rows,
+            Cut::Grid(parts) => cutting == Sharding::Grid && on.len() == (parts * problem.node) as usize,
+            Cut::Copies => cutting == Sharding::Copies,
         };
         let held = home.caches().next().map(|(_, cache)| cache.rows.unsigned_abs());
         let way = table.ways.iter().position(|way| fits(way.cut) && way.cached == held)?;

@@ -39,7 +39,7 @@ pub(crate) fn build(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory
         at_us: columns.growing(shown.iter().map(|(at, _)| *at)),
         kinds: MemoryKind::ALL.map(MemoryKind::name).to_vec(),
         kb: MemoryKind::ALL
-            .map(|kind| columns.growing(shown.iter().map(|(_, moment)| kb(moment.needs.of_kind(kind)))))
+            .map(|kind| columns.growing(shown.iter().map(|(_, moment)| kb(moment.needs.bytes_of(kind)))))
             .to_vec(),
     })
 }

@@ -142,7 +142,7 @@ fn recurrent(family: &'static str, rnn: &Rnn, op: &OpCall) -> Vec<RuntimeCall> {
     };
     let cells = cells.clamp(1, MOST_CELLS) as usize;
     let mut planned = sequence(family, library::cell(rnn.pass).repeat(cells));
-    beside(&mut planned, rnn.layers.saturating_mul(rnn.directions));
+    spread_over_streams(&mut planned, rnn.layers.saturating_mul(rnn.directions));
     planned
 }
 
@@ -159,7 +159,7 @@ fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -
 }
 
 /// Spreads cells over streams: cuDNN processes several layers concurrently.
-fn beside(planned: &mut [RuntimeCall], layers: u64) {
+fn spread_over_streams(planned: &mut [RuntimeCall], layers: u64) {
     let streams = layers.clamp(1, u64::from(MOST_STREAMS)) as usize;
     let kernels = planned.iter_mut().filter_map(|call| call.work.as_mut());
     for (at, work) in kernels.enumerate() {

@@ -20,7 +20,7 @@ use crate::kernel::KernelCall;
 const DEFAULT_STREAM: Stream = Stream { device: 0, stream: 7 };
 
 /// Op that has begun but not ended.
-struct Open {
+struct OpenOp {
     node: u32,
     op: OpId,
     children: usize,
@@ -37,7 +37,7 @@ struct Builder<'t> {
     ops: Vec<OpId>,
     waits_for: Vec<usize>,
     activities: Vec<Vec<ActivityId>>,
-    open: Vec<Open>,
+    open: Vec<OpenOp>,
     /// Stream of each lane.
     streams: BTreeMap<Lane, StreamId>,
 }
@@ -167,7 +167,7 @@ impl Builder<'_> {
             }
         };
         self.waits_for[at] = planned.first().map_or(0, |call| call.after_children);
-        self.open.push(Open { node, op, children: 0, planned, done: 0 });
+        self.open.push(OpenOp { node, op, children: 0, planned, done: 0 });
     }
 
     fn end(&mut self) {

@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::prelu"]).expand(|call| renamed(call, "aten::_prelu_kernel")),
     OpDef::composite(&["aten::log_sigmoid"]).expand(|call| first(call, "aten::log_sigmoid_forward")),
     OpDef::leaf(&["aten::dropout"], |call| {
-        Some(if kept(call) { Lowering::Nothing } else { Lowering::Children })
+        Some(if is_identity(call) { Lowering::Nothing } else { Lowering::Children })
     })
     .expand(dropout),
     OpDef::composite(&["aten::dropout_", "aten::rrelu"]),
@@ -58,13 +58,13 @@ fn bounded(call: &BoundCall<'_>, name: &str, bounds: &[i64]) -> Vec<OpCall> {
 }
 
 /// Whether nothing is dropped: the input itself is returned.
-fn kept(call: &BoundCall<'_>) -> bool {
+fn is_identity(call: &BoundCall<'_>) -> bool {
     call.float("p") == Some(0.0) || call.flag("train") == Some(false)
 }
 
 /// Returns the calls of a dropout: in training one kernel drops elements.
 fn dropout(call: &BoundCall<'_>) -> Vec<OpCall> {
-    if kept(call) {
+    if is_identity(call) {
         return Vec::new();
     }
     let input = call.tensor("input").map(like).map_or(Arg::None, Arg::Tensor);

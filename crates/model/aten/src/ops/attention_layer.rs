@@ -30,12 +30,17 @@ fn chosen(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(query) = call.tensor("query") else { return Vec::new() };
     let half = matches!(query.dtype, Dtype::F16 | Dtype::Bf16);
     let mask = call.tensor("attn_mask").is_some();
-    let tensors = ["query", "key", "value"].map(|arg| call.given(arg)).into_iter();
+    let tensors = ["query", "key", "value"].map(|arg| call.arg_or_none(arg)).into_iter();
     if half && !mask && query.size(-1) <= WIDEST {
-        let rest = [call.given("dropout_p"), call.given("is_causal"), Arg::Bool(false)];
+        let rest = [call.arg_or_none("dropout_p"), call.arg_or_none("is_causal"), Arg::Bool(false)];
         return vec![child(call, "aten::_scaled_dot_product_flash_attention", tensors.chain(rest).collect())];
     }
-    let rest = [call.given("attn_mask"), Arg::Bool(true), call.given("dropout_p"), call.given("is_causal")];
+    let rest = [
+        call.arg_or_none("attn_mask"),
+        Arg::Bool(true),
+        call.arg_or_none("dropout_p"),
+        call.arg_or_none("is_causal"),
+    ];
     vec![child(call, "aten::_scaled_dot_product_efficient_attention", tensors.chain(rest).collect())]
 }
 
@@ -51,26 +56,26 @@ fn length(call: &BoundCall<'_>, name: &str) -> Arg {
 
 fn flash(call: &BoundCall<'_>) -> Vec<OpCall> {
     let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
-    let flags = [call.given("dropout_p"), call.given("is_causal"), Arg::Bool(false)];
+    let flags = [call.arg_or_none("dropout_p"), call.arg_or_none("is_causal"), Arg::Bool(false)];
     let tensors = ["query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
     vec![child(call, "aten::_flash_attention_forward", tensors.chain(lengths).chain(flags).collect())]
 }
 
 fn efficient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let tensors = ["query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
-    let lengths = [call.given("attn_bias"), Arg::None, Arg::None, Arg::None, Arg::None];
+    let lengths = [call.arg_or_none("attn_bias"), Arg::None, Arg::None, Arg::None, Arg::None];
     let causal = Arg::Int(call.int("is_causal").unwrap_or(0));
-    let flags = [call.given("dropout_p"), causal, call.given("compute_log_sumexp")];
+    let flags = [call.arg_or_none("dropout_p"), causal, call.arg_or_none("compute_log_sumexp")];
     vec![child(call, "aten::_efficient_attention_forward", tensors.chain(lengths).chain(flags).collect())]
 }
 
 fn cudnn(call: &BoundCall<'_>) -> Vec<OpCall> {
-    let tensors = ["query", "key", "value", "attn_bias"].map(|arg| call.given(arg)).into_iter();
+    let tensors = ["query", "key", "value", "attn_bias"].map(|arg| call.arg_or_none(arg)).into_iter();
     let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
     let flags = [
-        call.given("compute_log_sumexp"),
-        call.given("dropout_p"),
-        call.given("is_causal"),
+        call.arg_or_none("compute_log_sumexp"),
+        call.arg_or_none("dropout_p"),
+        call.arg_or_none("is_causal"),
         Arg::Bool(false),
     ];
     vec![child(call, "aten::_cudnn_attention_forward", tensors.chain(lengths).chain(flags).collect())]
@@ -88,16 +93,16 @@ fn efficient_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let tensors = ["grad_out_", "query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
     let asked = call.ints("grad_input_mask").is_some_and(|mask| mask.get(3).is_some_and(|&flag| flag != 0));
     let rest = [
-        call.given("attn_bias"),
+        call.arg_or_none("attn_bias"),
         turned(call, "out"),
         Arg::None,
         Arg::None,
         length(call, "query"),
         length(call, "key"),
-        call.given("logsumexp"),
-        call.given("dropout_p"),
-        call.given("philox_seed"),
-        call.given("philox_offset"),
+        call.arg_or_none("logsumexp"),
+        call.arg_or_none("dropout_p"),
+        call.arg_or_none("philox_seed"),
+        call.arg_or_none("philox_offset"),
         Arg::Int(call.int("is_causal").unwrap_or(0)),
         Arg::Bool(asked),
     ];
@@ -115,10 +120,17 @@ fn results(call: &BoundCall<'_>) -> Option<[Arg; 2]> {
 
 fn flash_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some([result, sums]) = results(call) else { return Vec::new() };
-    let tensors = [result.clone(), call.given("query"), call.given("key"), call.given("value"), result, sums]
-        .into_iter();
+    let tensors = [
+        result.clone(),
+        call.arg_or_none("query"),
+        call.arg_or_none("key"),
+        call.arg_or_none("value"),
+        result,
+        sums,
+    ]
+    .into_iter();
     let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
-    let rest = [call.given("dropout_p"), call.given("is_causal"), Arg::None, Arg::None];
+    let rest = [call.arg_or_none("dropout_p"), call.arg_or_none("is_causal"), Arg::None, Arg::None];
     let inputs = tensors.chain(lengths).chain(rest).collect();
     vec![child(call, "aten::_scaled_dot_product_flash_attention_backward", inputs)]
 }
@@ -127,15 +139,15 @@ fn efficient_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some([result, sums]) = results(call) else { return Vec::new() };
     let tensors = [
         result.clone(),
-        call.given("query"),
-        call.given("key"),
-        call.given("value"),
-        call.given("attn_bias"),
+        call.arg_or_none("query"),
+        call.arg_or_none("key"),
+        call.arg_or_none("value"),
+        call.arg_or_none("attn_bias"),
         result,
         sums,
     ];
     let mask = ints(&[1, 1, 1, 0]);
-    let rest = [Arg::None, Arg::None, call.given("dropout_p"), mask, call.given("is_causal")];
+    let rest = [Arg::None, Arg::None, call.arg_or_none("dropout_p"), mask, call.arg_or_none("is_causal")];
     let inputs = tensors.into_iter().chain(rest).collect();
     vec![child(call, "aten::_scaled_dot_product_efficient_attention_backward", inputs)]
 }

@@ -15,13 +15,13 @@ pub static OPS: &[OpDef] = &[
         let grad = gradient(call).map_or(Arg::None, Arg::Tensor);
         let reserve = saved(call, 3);
         let inputs = vec![
-            call.given("input"),
+            call.arg_or_none("input"),
             grad,
-            call.given("weight"),
-            call.given("running_mean"),
-            call.given("running_var"),
+            call.arg_or_none("weight"),
+            call.arg_or_none("running_mean"),
+            call.arg_or_none("running_var"),
         ];
-        let rest = [saved(call, 1), saved(call, 2), call.given("epsilon"), reserve];
+        let rest = [saved(call, 1), saved(call, 2), call.arg_or_none("epsilon"), reserve];
         vec![child(call, "aten::cudnn_batch_norm_backward", inputs.into_iter().chain(rest).collect())]
     }),
     OpDef::leaf(&["aten::native_batch_norm", "aten::_native_batch_norm_legit"], |call| forward(call, false))
@@ -30,13 +30,18 @@ pub static OPS: &[OpDef] = &[
             let grad = gradient(call).map_or(Arg::None, Arg::Tensor);
             let inputs = vec![
                 grad,
-                call.given("input"),
-                call.given("weight"),
-                call.given("running_mean"),
-                call.given("running_var"),
+                call.arg_or_none("input"),
+                call.arg_or_none("weight"),
+                call.arg_or_none("running_mean"),
+                call.arg_or_none("running_var"),
             ];
-            let rest =
-                [saved(call, 1), saved(call, 2), call.given("training"), call.given("eps"), ints(&[1, 1, 1])];
+            let rest = [
+                saved(call, 1),
+                saved(call, 2),
+                call.arg_or_none("training"),
+                call.arg_or_none("eps"),
+                ints(&[1, 1, 1]),
+            ];
             vec![child(call, "aten::native_batch_norm_backward", inputs.into_iter().chain(rest).collect())]
         }),
     OpDef::leaf(&["aten::_batch_norm_with_update"], |call| forward(call, false)).outputs(shape),

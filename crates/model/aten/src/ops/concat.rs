@@ -143,7 +143,7 @@ fn stack(call: &BoundCall<'_>) -> Vec<OpCall> {
         let given = call.outputs.first().and_then(|given| given.tensors().first());
         let place = given.map_or(Place::UNKNOWN, |given| given.place);
         let joined = Tensor { device: first.device, place, ..Tensor::contiguous(&shape, first.dtype) };
-        let inputs = vec![call.given("tensors"), Arg::Int(dim as i64)];
+        let inputs = vec![call.arg_or_none("tensors"), Arg::Int(dim as i64)];
         let joining =
             OpCall { outputs: vec![Arg::Tensor(joined.clone())], ..OpCall::new("aten::cat", inputs) };
         shape[dim] = first.shape[dim];
@@ -171,7 +171,7 @@ fn alias(call: &BoundCall<'_>) -> Vec<OpCall> {
         "aten::dstack" => 2,
         _ => call.int("dim").unwrap_or(0),
     };
-    let inputs = vec![call.given("tensors"), Arg::Int(dim)];
+    let inputs = vec![call.arg_or_none("tensors"), Arg::Int(dim)];
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::cat", inputs) }]
 }
 

@@ -47,9 +47,9 @@ fn layer(call: &BoundCall<'_>) -> Vec<OpCall> {
     let output_padding =
         if transposed { parameter(call, "output_padding", dims, 0) } else { ints(&vec![0; dims]) };
     let inputs = vec![
-        call.given("input"),
-        call.given("weight"),
-        call.given("bias"),
+        call.arg_or_none("input"),
+        call.arg_or_none("weight"),
+        call.arg_or_none("bias"),
         parameter(call, "stride", dims, 1),
         parameter(call, "padding", dims, 0),
         parameter(call, "dilation", dims, 1),
@@ -102,7 +102,7 @@ fn chosen(call: &BoundCall<'_>) -> Option<Implementation> {
     let tensors = [Arg::Tensor(input.clone()), Arg::Tensor(weight.clone())].into_iter();
     let inputs: Vec<Arg> = if direct {
         let filter = ints(weight.shape.get(2..).unwrap_or_default());
-        let rest = [filter, call.given("bias"), list(&stride), list(&padding), list(&dilation)];
+        let rest = [filter, call.arg_or_none("bias"), list(&stride), list(&padding), list(&dilation)];
         tensors.chain(rest).collect()
     } else {
         let paddings = std::iter::once(list(&padding)).chain(output_padding.as_ref().map(list));
@@ -143,10 +143,15 @@ fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     } else {
         result
     };
-    let tensors =
-        [Arg::Tensor(gradient), call.given("input"), call.given("weight"), bias.unwrap_or_default()];
+    let tensors = [
+        Arg::Tensor(gradient),
+        call.arg_or_none("input"),
+        call.arg_or_none("weight"),
+        bias.unwrap_or_default(),
+    ];
     let parameters = ["stride", "padding", "dilation", "transposed", "output_padding", "groups"];
-    let inputs = tensors.into_iter().chain(parameters.map(|name| call.given(name))).chain([mask]).collect();
+    let inputs =
+        tensors.into_iter().chain(parameters.map(|name| call.arg_or_none(name))).chain([mask]).collect();
     vec![child(call, "aten::convolution_backward", inputs)]
 }
 

@@ -113,15 +113,15 @@ fn leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
 fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(outputs) = shapes(call) else { return Vec::new() };
     let rows = call.tensor("weight").map_or(0, |table| table.size(0));
-    let mut inputs = vec![outputs[0].clone(), call.given("indices"), call.given("offsets")];
+    let mut inputs = vec![outputs[0].clone(), call.arg_or_none("indices"), call.arg_or_none("offsets")];
     inputs.extend(outputs[1..].iter().cloned());
     inputs.extend([
         Arg::Int(rows),
-        call.given("scale_grad_by_freq"),
-        call.given("mode"),
-        call.given("sparse"),
-        call.given("per_sample_weights"),
-        call.given("padding_idx"),
+        call.arg_or_none("scale_grad_by_freq"),
+        call.arg_or_none("mode"),
+        call.arg_or_none("sparse"),
+        call.arg_or_none("per_sample_weights"),
+        call.arg_or_none("padding_idx"),
     ]);
     vec![OpCall { settings: call.settings, ..OpCall::new("aten::_embedding_bag_backward", inputs) }]
 }

@@ -99,7 +99,7 @@ fn table_gradient(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
 }
 
 fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
-    let pick = |names: &[&str]| names.iter().map(|name| call.given(name)).collect::<Vec<_>>();
+    let pick = |names: &[&str]| names.iter().map(|name| call.arg_or_none(name)).collect::<Vec<_>>();
     let rest = pick(&["num_weights", "scale_grad_by_freq", "mode", "per_sample_weights", "padding_idx"]);
     let (name, first) = if call.flag("sparse").unwrap_or(false) {
         let first = pick(&["grad", "indices", "offsets", "offset2bag", "bag_size"]);
@@ -118,7 +118,7 @@ fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let take = |from: &Tensor, rows: &Tensor| {
         giving(
             "aten::index_select",
-            vec![Arg::Tensor(from.clone()), Arg::Int(0), call.given("offset2bag")],
+            vec![Arg::Tensor(from.clone()), Arg::Int(0), call.arg_or_none("offset2bag")],
             rows,
         )
     };
@@ -140,10 +140,10 @@ fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     }
     let inputs = vec![
         Arg::Tensor(rows),
-        call.given("indices"),
-        call.given("num_weights"),
-        call.given("padding_idx"),
-        call.given("scale_grad_by_freq"),
+        call.arg_or_none("indices"),
+        call.arg_or_none("num_weights"),
+        call.arg_or_none("padding_idx"),
+        call.arg_or_none("scale_grad_by_freq"),
     ];
     children.push(OpCall::new("aten::embedding_sparse_backward", inputs));
     children

@@ -99,7 +99,7 @@ fn gradient(call: &BoundCall<'_>, name: &str, whole: bool) -> Vec<OpCall> {
         return Vec::new();
     };
     let grad = Arg::Tensor(Tensor::contiguous(&taken.shape, taken.dtype));
-    let dim = call.given("dim");
+    let dim = call.arg_or_none("dim");
     let index = Arg::Tensor(index.clone());
     let inputs = if whole {
         vec![grad, Arg::Tensor(source.clone()), dim, index, Arg::Bool(false)]

@@ -89,7 +89,7 @@ pub fn steps(call: &BoundCall<'_>, steps: Steps) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
     let part = |part: &Part| match part {
         Gradient => Arg::Tensor(grad.clone()),
-        Own(name) => call.given(name),
+        Own(name) => call.arg_or_none(name),
         Result | Step => Arg::Tensor(like(&grad)),
         Truth => Arg::Tensor(Tensor { dtype: Dtype::Bool, ..like(&grad) }),
         Number => Arg::Int(2),
@@ -171,7 +171,7 @@ pub fn product(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
     let both =
         [("self", "other"), ("other", "self")].into_iter().filter(|(own, _)| learnt(call, own).is_some());
-    let product = |other| child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), call.given(other)]);
+    let product = |other| child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), call.arg_or_none(other)]);
     let products = both.map(|(_, other)| product(other));
     products.chain(sums(call, &grad)).collect()
 }
@@ -183,13 +183,13 @@ pub fn quotient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let step = || Arg::Tensor(like(&grad));
     let mut all = Vec::new();
     if learnt(call, "other").is_some() {
-        all.push(child(call, "aten::div", vec![call.given("self"), call.given("other")]));
-        all.push(child(call, "aten::div", vec![step(), call.given("other")]));
+        all.push(child(call, "aten::div", vec![call.arg_or_none("self"), call.arg_or_none("other")]));
+        all.push(child(call, "aten::div", vec![step(), call.arg_or_none("other")]));
         all.push(child(call, "aten::neg", vec![Arg::Tensor(grad.clone())]));
         all.push(child(call, "aten::mul", vec![step(), step()]));
     }
     if learnt(call, "self").is_some() {
-        all.push(child(call, "aten::div", vec![Arg::Tensor(grad.clone()), call.given("other")]));
+        all.push(child(call, "aten::div", vec![Arg::Tensor(grad.clone()), call.arg_or_none("other")]));
     }
     all.into_iter().chain(sums(call, &grad)).collect()
 }

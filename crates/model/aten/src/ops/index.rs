@@ -110,8 +110,13 @@ fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let sizes = Arg::Ints(source.shape.as_slice().into());
     let outputs = vec![Arg::Tensor(zeros.clone())];
     let make = OpCall { outputs, ..OpCall::new("aten::new_zeros", vec![Arg::Tensor(grad.clone()), sizes]) };
-    let inputs =
-        vec![Arg::Tensor(zeros), call.given("indices"), Arg::Tensor(grad), Arg::Bool(true), Arg::Bool(true)];
+    let inputs = vec![
+        Arg::Tensor(zeros),
+        call.arg_or_none("indices"),
+        Arg::Tensor(grad),
+        Arg::Bool(true),
+        Arg::Bool(true),
+    ];
     vec![make, OpCall { settings: call.settings, ..OpCall::new("aten::_index_put_impl_", inputs) }]
 }
 

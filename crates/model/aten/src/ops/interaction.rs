@@ -59,7 +59,10 @@ fn gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let of = || pooled(&shape(call.tensor("vectors")?, Pass::Forward)?);
     let Some(pooled) = of() else { return Vec::new() };
     let grad = Arg::Tensor(Tensor::contiguous(&pooled, Dtype::F32));
-    vec![OpCall::new("steptime::interaction_backward", vec![grad, call.given("vectors"), call.given("plan")])]
+    vec![OpCall::new(
+        "steptime::interaction_backward",
+        vec![grad, call.arg_or_none("vectors"), call.arg_or_none("plan")],
+    )]
 }
 
 #[cfg(test)]

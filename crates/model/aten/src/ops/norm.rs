@@ -101,20 +101,20 @@ fn forward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
 fn gradients(call: &BoundCall<'_>, form: &Form, name: &str) -> Vec<OpCall> {
     let (Some(grad), Some(all)) = (gradient(call), call.results()) else { return Vec::new() };
     let statistics = all.into_iter().skip(1).take(form.statistics.len());
-    let first = [Arg::Tensor(grad), call.given("input")].into_iter();
+    let first = [Arg::Tensor(grad), call.arg_or_none("input")].into_iter();
     let mask = if form.biased { ints(&[1, 1, 1]) } else { ints(&[1, 1]) };
-    let weight = call.given("weight");
+    let weight = call.arg_or_none("weight");
     let inputs: Vec<Arg> = match form.kind {
         NormKind::Group => first
             .chain(statistics)
             .chain([weight])
-            .chain(["N", "C", "HxW", "group"].map(|name| call.given(name)))
+            .chain(["N", "C", "HxW", "group"].map(|name| call.arg_or_none(name)))
             .chain([mask])
             .collect(),
         _ => {
-            let bias = form.biased.then(|| call.given("bias"));
+            let bias = form.biased.then(|| call.arg_or_none("bias"));
             first
-                .chain([call.given("normalized_shape")])
+                .chain([call.arg_or_none("normalized_shape")])
                 .chain(statistics)
                 .chain([weight])
                 .chain(bias)
@@ -125,14 +125,14 @@ fn gradients(call: &BoundCall<'_>, form: &Form, name: &str) -> Vec<OpCall> {
     vec![child(call, name, inputs)]
 }
 
-fn asked(call: &BoundCall<'_>, ret: usize) -> bool {
+fn is_requested(call: &BoundCall<'_>, ret: usize) -> bool {
     call.ints("output_mask").and_then(|mask| mask.get(ret).copied()).is_none_or(|flag| flag != 0)
 }
 
 fn shape_backward(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
     let input = call.tensor("input")?;
     let weight = call.tensor("weight");
-    let affine = |ret| match weight.filter(|_| asked(call, ret)) {
+    let affine = |ret| match weight.filter(|_| is_requested(call, ret)) {
         Some(weight) => Arg::Tensor(Tensor::contiguous(&weight.shape, weight.dtype)),
         None => Arg::None,
     };
@@ -151,14 +151,14 @@ fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     }
     let weight = read(call, "weight");
     let affine = |ret: u16| -> Option<Operand> {
-        weight.filter(|_| asked(call, ret.into())).map(|weight| output_bytes(ret, weight.bytes))
+        weight.filter(|_| is_requested(call, ret.into())).map(|weight| output_bytes(ret, weight.bytes))
     };
     let saved = form.statistics.iter().map(|name| read(call, name));
     let operands = [
         read(call, "grad_out"),
         read(call, "input"),
         weight,
-        asked(call, 0).then(|| output_bytes(0, input.bytes())),
+        is_requested(call, 0).then(|| output_bytes(0, input.bytes())),
         affine(1),
         if form.biased { affine(2) } else { None },
     ];
@@ -185,7 +185,7 @@ fn around_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
             let parts = Tensor::contiguous(&[parts as i64, length as i64], weight.dtype);
             let sum =
                 child(call, "aten::sum", vec![Arg::Tensor(parts), ints(&[0]), Arg::Bool(false), Arg::None]);
-            [1, 2].iter().filter(|&&ret| asked(call, ret)).map(|_| sum.clone()).collect()
+            [1, 2].iter().filter(|&&ret| is_requested(call, ret)).map(|_| sum.clone()).collect()
         }
         _ => Vec::new(),
     };

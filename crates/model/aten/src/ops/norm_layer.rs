@@ -70,15 +70,15 @@ fn group_norm(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(input) = call.tensor("input") else { return Vec::new() };
     let area: i64 = input.shape.iter().skip(2).product();
     let sizes = [input.size(0), input.size(1), area].map(Arg::Int);
-    let inputs = [call.given("input"), call.given("weight"), call.given("bias")]
+    let inputs = [call.arg_or_none("input"), call.arg_or_none("weight"), call.arg_or_none("bias")]
         .into_iter()
         .chain(sizes)
-        .chain([call.given("num_groups"), call.given("eps")]);
+        .chain([call.arg_or_none("num_groups"), call.arg_or_none("eps")]);
     vec![child(call, "aten::native_group_norm", inputs.collect())]
 }
 
 fn softmax(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
-    vec![child(call, name, vec![call.given("self"), call.given("dim"), Arg::Bool(false)])]
+    vec![child(call, name, vec![call.arg_or_none("self"), call.arg_or_none("dim"), Arg::Bool(false)])]
 }
 
 #[cfg(test)]

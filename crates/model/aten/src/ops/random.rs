@@ -40,16 +40,16 @@ pub static OPS: &[OpDef] = &[
         pointwise::lower(call, &DROPPED)
     })
     .outputs(|call| pointwise::outputs(call, &DROPPED)),
-    OpDef::composite(&["aten::rand"]).expand(|call| drawn(call, "aten::uniform_", sized(call))),
-    OpDef::composite(&["aten::randn"]).expand(|call| drawn(call, "aten::normal_", sized(call))),
+    OpDef::composite(&["aten::rand"]).expand(|call| draw(call, "aten::uniform_", sized(call))),
+    OpDef::composite(&["aten::randn"]).expand(|call| draw(call, "aten::normal_", sized(call))),
     OpDef::composite(&["aten::rand_like"])
-        .expand(|call| drawn(call, "aten::uniform_", call.tensor("self").map(like))),
+        .expand(|call| draw(call, "aten::uniform_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randn_like"])
-        .expand(|call| drawn(call, "aten::normal_", call.tensor("self").map(like))),
+        .expand(|call| draw(call, "aten::normal_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randint_like"])
-        .expand(|call| drawn(call, "aten::random_", call.tensor("self").map(like))),
+        .expand(|call| draw(call, "aten::random_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::bernoulli"])
-        .expand(|call| drawn(call, "aten::bernoulli_", call.tensor("self").map(like))),
+        .expand(|call| draw(call, "aten::bernoulli_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randint", "aten::feature_dropout", "aten::alpha_dropout"]),
 ];
 
@@ -63,7 +63,7 @@ fn sized(call: &BoundCall<'_>) -> Option<Tensor> {
 }
 
 /// Returns a call that draws numbers into a new tensor.
-fn drawn(call: &BoundCall<'_>, name: &str, tensor: Option<Tensor>) -> Vec<OpCall> {
+fn draw(call: &BoundCall<'_>, name: &str, tensor: Option<Tensor>) -> Vec<OpCall> {
     let target = tensor.or_else(|| call.output(0).cloned());
     target.map(|tensor| child(call, name, vec![Arg::Tensor(tensor)])).into_iter().collect()
 }

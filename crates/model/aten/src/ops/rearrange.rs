@@ -96,7 +96,7 @@ fn rolls(call: &BoundCall<'_>) -> Vec<OpCall> {
     };
     let given = vec![Arg::Tensor(first.clone())];
     vec![
-        along(call.given("self"), 0..1, given),
+        along(call.arg_or_none("self"), 0..1, given),
         along(Arg::Tensor(first), 1..dims.len(), call.outputs.clone()),
     ]
 }

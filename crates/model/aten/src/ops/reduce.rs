@@ -201,7 +201,7 @@ fn long_form(call: &BoundCall<'_>, form: Form) -> Vec<OpCall> {
     let (name, inputs) = match form {
         Form::Select => (
             if call.name == "aten::max" { "aten::maximum" } else { "aten::minimum" },
-            vec![call.given("self"), call.given("other")],
+            vec![call.arg_or_none("self"), call.arg_or_none("other")],
         ),
         Form::Moments => {
             let whole = call.inputs.len() <= 2;
@@ -209,17 +209,17 @@ fn long_form(call: &BoundCall<'_>, form: Form) -> Vec<OpCall> {
             let (dims, keep) = if whole {
                 (Arg::None, Arg::Bool(false))
             } else {
-                (call.given("dim"), call.given("keepdim"))
+                (call.arg_or_none("dim"), call.arg_or_none("keepdim"))
             };
-            (call.name.as_str(), vec![call.given("self"), dims, Arg::Int(i64::from(!biased)), keep])
+            (call.name.as_str(), vec![call.arg_or_none("self"), dims, Arg::Int(i64::from(!biased)), keep])
         }
         _ => (
             call.name.as_str(),
             vec![
-                call.given("self"),
+                call.arg_or_none("self"),
                 Arg::Ints([].into_iter().collect()),
                 Arg::Bool(false),
-                call.given("dtype"),
+                call.arg_or_none("dtype"),
             ],
         ),
     };

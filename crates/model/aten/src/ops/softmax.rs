@@ -27,7 +27,7 @@ pub static OPS: &[OpDef] = &[
 /// Takes (gradient, result, dim, type).
 fn gradient_of(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let Some(grad) = gradient(call).map(Arg::Tensor) else { return Vec::new() };
-    let dim = call.given("dim");
+    let dim = call.arg_or_none("dim");
     vec![child(call, name, vec![grad.clone(), grad, dim, Arg::None])]
 }
 

@@ -79,7 +79,7 @@ fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
     let mut rest = call.inputs.iter().skip(1).cloned();
     let dim = rest.next().unwrap_or(Arg::Int(-1));
     let descending = rest.next().unwrap_or(Arg::Bool(false));
-    let inputs = vec![call.given("self"), Arg::Bool(false), dim, descending];
+    let inputs = vec![call.arg_or_none("self"), Arg::Bool(false), dim, descending];
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::sort", inputs) }]
 }
 

@@ -97,7 +97,7 @@ pub static OTHERS: &[OpDef] = &[
 const SORTED: u32 = 14;
 
 /// Arguments that all versions share.
-struct Shared<'a> {
+struct SharedArgs<'a> {
     columns: &'a Tensor,
     width: Option<i64>,
     indices: (usize, &'a Tensor),
@@ -108,7 +108,7 @@ struct Shared<'a> {
 }
 
 /// Returns `D_offsets, [total_D,] max_D, .., indices, offsets, pooling_mode [, indice_weights]`.
-fn shared(call: &OpCall) -> Option<Shared<'_>> {
+fn shared(call: &OpCall) -> Option<SharedArgs<'_>> {
     let whole = |arg: usize| matches!(call.inputs.get(arg), Some(Arg::Int(_)));
     let of = |arg: usize, types: &[Dtype]| match call.inputs.get(arg) {
         Some(Arg::Tensor(tensor)) if types.contains(&tensor.dtype) => Some(tensor),
@@ -119,7 +119,7 @@ fn shared(call: &OpCall) -> Option<Shared<'_>> {
     let mut after = first + 1..call.inputs.len();
     let at = after
         .find(|&arg| of(arg, &integer).is_some() && of(arg + 1, &integer).is_some() && whole(arg + 2))?;
-    Some(Shared {
+    Some(SharedArgs {
         columns: of(first, &[Dtype::I32])?,
         width: if whole(first + 2) { call.int_at(first + 1) } else { None },
         indices: (at, of(at, &integer)?),

@@ -97,7 +97,7 @@ pub fn step(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
         _ if parameters.is_empty() => Vec::new(),
         Form::Foreach if !sparse => foreach(optimizer, parameters),
         Form::Fused if !sparse && fused_name(optimizer.rule).is_some() => fused(optimizer, parameters),
-        _ => parameters.iter().flat_map(|parameter| alone(optimizer, parameter)).collect(),
+        _ => parameters.iter().flat_map(|parameter| single_step(optimizer, parameter)).collect(),
     }
 }
 
@@ -255,7 +255,7 @@ fn fused(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
 }
 
 /// Returns the step of a single parameter.
-fn alone(optimizer: &Optimizer, parameter: &Parameter) -> Vec<OpCall> {
+fn single_step(optimizer: &Optimizer, parameter: &Parameter) -> Vec<OpCall> {
     let tensor = Arg::Tensor(parameter.tensor.clone());
     let mut all = Vec::new();
     let adam = matches!(optimizer.rule, Rule::Adam { .. } | Rule::AdamW { .. });

@@ -5,12 +5,12 @@ use steptime_graph::names::PROCESS_GROUP;
 use super::branch::Branch;
 
 /// Removes the ops that such a group runs itself.
-pub(super) fn sent(branches: &mut [Branch]) {
+pub(super) fn remove_inner_ops(branches: &mut [Branch]) {
     for branch in branches {
         if branch.exchange.is_some() && branch.name().starts_with(PROCESS_GROUP) {
             branch.children.clear();
         }
-        sent(&mut branch.children);
+        remove_inner_ops(&mut branch.children);
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
         };
         let exchange = Exchange { collective, beside: true, memory: Vec::new(), awaited_by: None };
         let mut branches = [op(Some(Box::new(exchange))), op(None)];
-        sent(&mut branches);
+        remove_inner_ops(&mut branches);
         assert_eq!(branches.map(|branch| branch.children.len()), [0, 2]);
     }
 }

@@ -50,7 +50,7 @@ impl<'o> Lists<'o> {
         let own = if stays {
             own
         } else {
-            let held: Vec<Branch> = own.into_iter().flat_map(wrapped::held).collect();
+            let held: Vec<Branch> = own.into_iter().flat_map(wrapped::unwrap).collect();
             fuse_loops(branch.name(), held, self.ops, &mut self.memory)
         };
         // Optimizer steps inside the loop of an optimizer around them are not converted.

@@ -36,7 +36,7 @@ pub(super) struct InputCopies {
 /// Finds the tensors to copy: those that the script moves to its device with `to`; otherwise those that look like a batch.
 pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputCopies {
     let loading = inside(tree, is_loader);
-    let mut search = Search::new(trace, kept(trace, tree));
+    let mut search = Search::new(trace, persistent_storages(trace, tree));
     let mut copied = InputCopies::default();
     for (at, node) in tree.nodes.iter().enumerate() {
         let Some(origin) = node.origin else { continue };
@@ -130,7 +130,7 @@ fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
 }
 
 /// Returns the storages that the step keeps: those that an optimizer works on, and a norm's running statistics.
-fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
+fn persistent_storages(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     let mut kept = BTreeSet::new();
     for (node, inside) in tree.nodes.iter().zip(optimizing(tree)) {
         let Some(origin) = node.origin else { continue };
@@ -147,7 +147,7 @@ fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
 }
 
 /// Tensor that is older than the step or comes from a loader, and that the forward pass reads for more than indexing.
-struct Read {
+struct ReadTensor {
     id: TensorId,
     /// Whether the step keeps it: updates it, or uses it as a weight.
     kept: bool,
@@ -169,7 +169,7 @@ fn unmoved(
     if meta.constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return (Vec::new(), 0);
     }
-    let mut read: Vec<Read> = Vec::new();
+    let mut read: Vec<ReadTensor> = Vec::new();
     let mut places: BTreeMap<TensorId, usize> = BTreeMap::new();
     let forward = tree.nodes[..end].iter().zip(&backward).filter(|(_, backward)| !**backward);
     for (node, _) in forward.filter(|(node, _)| node.call.name != "aten::index") {
@@ -184,7 +184,7 @@ fn unmoved(
             }
             let kept = is_weight(&node.call.name, at);
             let place = *places.entry(id).or_insert_with(|| {
-                read.push(Read { id, kept: search.kept.contains(&storage(trace, id)) });
+                read.push(ReadTensor { id, kept: search.kept.contains(&storage(trace, id)) });
                 read.len() - 1
             });
             read[place].kept |= kept;
@@ -195,10 +195,10 @@ fn unmoved(
 
 /// Returns the tensors that are neither kept nor match a constant or a kept input; each constant or input matches one tensor. Unread constants
 /// may look like the batch: they do not leave the step without one.
-fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, usize) {
+fn without(trace: &ExecutionGraph, read: &[ReadTensor], meta: &Meta) -> (Vec<Tensor>, usize) {
     let (mut constants, mut inputs) =
         (TensorCounts::new(&meta.constants), TensorCounts::new(&meta.kept_inputs));
-    let described = |read: &&Read| from_execution::tensor(trace, read.id);
+    let described = |read: &&ReadTensor| from_execution::tensor(trace, read.id);
     for tensor in read.iter().filter(|read| read.kept).filter_map(|read| described(&read)) {
         constants.take(&tensor);
     }

@@ -91,7 +91,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     if channels_last > 0 {
         channels::accumulate(trace, &mut branches);
     }
-    collectives::sent(&mut branches);
+    collectives::remove_inner_ops(&mut branches);
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
     } else {

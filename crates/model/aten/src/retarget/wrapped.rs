@@ -25,12 +25,12 @@ pub(super) fn open(trace: &ExecutionGraph, branches: &mut [Branch]) {
 }
 
 /// Returns the ops that replace an op that was passed to Python; any other op unchanged.
-pub(super) fn held(branch: Branch) -> Vec<Branch> {
+pub(super) fn unwrap(branch: Branch) -> Vec<Branch> {
     if branch.kind != TreeKind::Function || !is_handed(&branch) {
         return vec![branch];
     }
     let marks = branch.children.into_iter().filter(|child| child.name() == HANDED);
-    marks.flat_map(|mark| mark.children).flat_map(held).collect()
+    marks.flat_map(|mark| mark.children).flat_map(unwrap).collect()
 }
 
 fn is_handed(branch: &Branch) -> bool {

@@ -79,7 +79,7 @@ impl Context {
     }
 
     /// Context of one part of a call, given the indices of its operands among the call's.
-    pub(super) fn of_part(
+    pub(super) fn for_part(
         &self,
         (part, places): (KernelCall, SmallVec<[usize; 4]>),
     ) -> (KernelCall, Context) {

@@ -12,7 +12,7 @@ impl DeviceProfile {
     /// Returns `to`'s specification with the models of this profile. A GPU of the same architecture takes them without `corrections`: those are
     /// from other units and other kernels. Corrections from sweeps of `to` itself are applied last.
     #[must_use]
-    pub fn lend(
+    pub fn transfer(
         self,
         to: DeviceProfile,
         worth: Transfer,
@@ -32,7 +32,7 @@ impl DeviceProfile {
         }
         let Transfer { from, alike: like, other } = worth;
         let wider = if alike { like } else { other };
-        to.lent = Some(Box::new(TransferredModels {
+        to.transferred = Some(Box::new(TransferredModels {
             from,
             wider,
             other: !alike,
@@ -51,10 +51,12 @@ impl DeviceProfile {
         lender: DeviceSpec,
         layers: impl IntoIterator<Item = DeviceProfile>,
     ) -> DeviceProfile {
-        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.layer.families.is_empty()) {
-            let layers = layers.into_iter().filter(|layer| layer.onto.as_ref() == Some(&lent.from));
+        if let Some(transferred) =
+            self.transferred.as_mut().filter(|transferred| transferred.layer.families.is_empty())
+        {
+            let layers = layers.into_iter().filter(|layer| layer.onto.as_ref() == Some(&transferred.from));
             let measured = layers.map(|layer| Reference { spec: layer.spec.clone(), layer: stages(layer) });
-            lent.references = std::iter::once(Reference { spec: lender, layer: Stages::default() })
+            transferred.references = std::iter::once(Reference { spec: lender, layer: Stages::default() })
                 .chain(measured)
                 .collect();
         }
@@ -64,8 +66,8 @@ impl DeviceProfile {
     /// Returns this profile with transferred models alone, without formulas of the specification.
     #[must_use]
     pub(super) fn without_formulas(mut self) -> DeviceProfile {
-        if let Some(lent) = &mut self.lent {
-            lent.other = false;
+        if let Some(transferred) = &mut self.transferred {
+            transferred.other = false;
         }
         self
     }
@@ -74,14 +76,14 @@ impl DeviceProfile {
     #[must_use]
     pub(super) fn formula(&self, of: &Observation) -> Option<SpecEstimate> {
         let family = families::find(&of.call.kernel);
-        self.lent.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
+        self.transferred.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
     }
 
     /// Whether kernels were measured on this GPU.
     #[must_use]
     pub fn is_swept(&self) -> bool {
-        match &self.lent {
-            Some(lent) => !lent.layer.families.is_empty(),
+        match &self.transferred {
+            Some(transferred) => !transferred.layer.families.is_empty(),
             None => !self.families().is_empty(),
         }
     }

@@ -114,7 +114,7 @@ impl DeviceProfile {
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =
-            calls.iter().map(|(call, ctx)| Some(call.parts()?.map(|part| ctx.of_part(part)))).collect();
+            calls.iter().map(|(call, ctx)| Some(call.parts()?.map(|part| ctx.for_part(part)))).collect();
         let mut whole = Vec::with_capacity(calls.len());
         for (&given, split) in calls.iter().zip(&split) {
             match split {
@@ -168,9 +168,11 @@ impl DeviceProfile {
     }
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
-        let Some(lent) = &self.lent else { return self.price_by_models(group, choice, &self.spec) };
+        let Some(transferred) = &self.transferred else {
+            return self.price_by_models(group, choice, &self.spec);
+        };
         let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
-            estimates.into_iter().map(|estimate| lent.widened(estimate)).collect()
+            estimates.into_iter().map(|estimate| transferred.widened(estimate)).collect()
         };
         if choice != ModelChoice::Best {
             return widened(self.price_by_models(group, choice, &self.spec));
@@ -180,14 +182,14 @@ impl DeviceProfile {
             widened(self.price_by_models(&Group::new(group.family, calls), choice, spec))
         };
         let again = |calls: &[(&KernelCall, &Context)]| {
-            let corrected = lent.corrected(group.family, calls, spec, models(calls), &models);
-            lent.beside_formulas(group.family, calls, spec, corrected)
+            let corrected = transferred.corrected(group.family, calls, spec, models(calls), &models);
+            transferred.beside_formulas(group.family, calls, spec, corrected)
         };
         let calls = group.calls();
-        let layer = lent.layer.family(group.family.name());
+        let layer = transferred.layer.family(group.family.name());
         let before = again(&calls);
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
-        let bounds = self.bounds(group, &calls, choice, &lent.references);
+        let bounds = self.bounds(group, &calls, choice, &transferred.references);
         for ((estimate, (call, _)), bounds) in estimates.iter_mut().zip(&calls).zip(bounds) {
             *estimate = bounds.clamp(*estimate);
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));

@@ -24,7 +24,8 @@ pub fn gaps_at(
     speed: &Speed,
     elasticity: &Elasticity,
 ) -> TiVec<MarkId, Option<Nanos>> {
-    let factors = |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
+    let factors =
+        |mark| [speed.profiler_factor(graph, mark, elasticity), speed.gap_factor(graph, mark, elasticity)];
     let mut gaps = corrected(graph, profiler, factors);
     for (mark, gap) in gaps.iter_mut_enumerated() {
         *gap = gap.map(|gap| take_off_pulse(graph, mark, gap, speed.between));
@@ -51,7 +52,7 @@ fn corrected(
     }
     let raw = located(graph, &steps, quiet_mean);
     raw.into_iter_enumerated()
-        .zip(profiler.of_gaps(graph))
+        .zip(profiler.gap_costs(graph))
         .map(|((mark, gap), event)| {
             let [cost, pace] = factors(mark);
             gap.map(|gap| times(ProfilerCost::take_off(gap, times(event, cost)), pace))

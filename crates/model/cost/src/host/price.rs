@@ -66,13 +66,13 @@ const ORDINARY_US: f64 = 30.0;
 
 impl HostCosts {
     /// Prices from the recording's own samples, without the profiler's cost.
-    pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
+    pub fn from_own_samples(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
         HostCosts::from_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
     }
 
     /// Prices from the same, scaled from the host's speed while profiled to its speed in the predicted steps.
-    pub fn own_at(
+    pub fn from_own_samples_at(
         graph: &StepGraph,
         profiler: &ProfilerCost,
         fallback: &Coupling,
@@ -138,7 +138,7 @@ impl HostCosts {
         // A process that was never profiled has none of the cost that a finished profiler leaves in a process.
         let left = match process {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
-            Process::Fresh => profile.attached.of_gaps(graph),
+            Process::Fresh => profile.attached.gap_costs(graph),
         };
         let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = (usual.0.iter_enumerated())
@@ -158,7 +158,7 @@ impl HostCosts {
                     Some(usual) => {
                         found.profile[usual.level] += 1;
                         let gap = Nanos::from_micros_f64(usual.us);
-                        let pace = profile.pace.of_gap(graph, mark);
+                        let pace = profile.pace.gap_factor(graph, mark);
                         times(ProfilerCost::take_off(gap, left[mark]), pace)
                     }
                     None => {

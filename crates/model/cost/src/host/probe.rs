@@ -162,7 +162,7 @@ impl HostPace {
     }
 
     /// Returns the factor of a gap.
-    pub fn of_gap(&self, graph: &StepGraph, mark: MarkId) -> f64 {
+    pub fn gap_factor(&self, graph: &StepGraph, mark: MarkId) -> f64 {
         match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => self.hand_off,
             MarkKind::CallEnd(call) if graph.calls[call].is_pageable_copy(graph) => self.copy,

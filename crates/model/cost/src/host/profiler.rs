@@ -112,7 +112,7 @@ impl ProfilerCost {
     const MOST: f64 = 0.8;
 
     /// Returns the profiler's part of each gap, mark by mark.
-    pub fn of_gaps(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
+    pub fn gap_costs(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
         let sides: TiVec<MarkId, [f64; 2]> =
             graph.marks.iter().map(|mark| self.sides(graph, mark.kind)).collect();
         graph
@@ -134,10 +134,10 @@ impl ProfilerCost {
     /// Returns the cost just before and just after a mark, microseconds.
     fn sides(&self, graph: &StepGraph, kind: MarkKind) -> [f64; 2] {
         let (cost, begins) = match kind {
-            MarkKind::OpBegin(op) => (self.of_op(graph, op), true),
-            MarkKind::OpEnd(op) => (self.of_op(graph, op), false),
-            MarkKind::CallBegin(call) => (self.of_call(graph, call), true),
-            MarkKind::CallEnd(call) => (self.of_call(graph, call), false),
+            MarkKind::OpBegin(op) => (self.op_cost(graph, op), true),
+            MarkKind::OpEnd(op) => (self.op_cost(graph, op), false),
+            MarkKind::CallBegin(call) => (self.call_cost(graph, call), true),
+            MarkKind::CallEnd(call) => (self.call_cost(graph, call), false),
         };
         let spread = if begins { &Self::SPREAD[..2] } else { &Self::SPREAD[2..] };
         [cost * spread[0] + self.before(graph, kind), cost * spread[1] + self.inside(graph, kind)]
@@ -159,11 +159,11 @@ impl ProfilerCost {
         }
     }
 
-    fn of_op(&self, graph: &StepGraph, op: OpId) -> f64 {
+    fn op_cost(&self, graph: &StepGraph, op: OpId) -> f64 {
         if graph.ops[op].annotation { self.annotation_us } else { self.op_us }
     }
 
-    fn of_call(&self, graph: &StepGraph, call: CallId) -> f64 {
+    fn call_cost(&self, graph: &StepGraph, call: CallId) -> f64 {
         use ApiKind::{EventRecord, StreamWait};
         let row = &graph.calls[call];
         if row.is_pageable_copy(graph) {

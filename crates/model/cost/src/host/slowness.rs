@@ -21,7 +21,7 @@ impl Slowness {
     ///
     /// Only short gaps that the profile knows by their neighbours count: their work is the same in every model.
     pub fn while_profiled(graph: &StepGraph, profile: &HostProfile, usual: &UsualGaps) -> Slowness {
-        let parts = profile.profiler.of_gaps(graph);
+        let parts = profile.profiler.gap_costs(graph);
         let mut ratios: [Vec<Ratio>; 2] = Default::default();
         for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter_enumerated() {
             let row = &graph.marks[mark];

@@ -131,12 +131,12 @@ impl Speed {
     }
 
     /// Returns the factor on the profiler's events on the thread of a gap.
-    pub fn of_profiler(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
+    pub fn profiler_factor(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         (self.pick(graph, mark, self.profiled) / elasticity.loop_us).powf(elasticity.profiler)
     }
 
     /// Returns the factor on a gap without the profiler's cost.
-    pub fn of_gap(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
+    pub fn gap_factor(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         let exponent = match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => elasticity.hand_off,
             MarkKind::CallEnd(call) if graph.calls[call].kind.launches() => elasticity.launch,

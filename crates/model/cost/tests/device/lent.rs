@@ -33,7 +33,7 @@ fn other(factor: f64) -> DeviceSpec {
 }
 
 fn lent(spec: DeviceSpec, corrections: Option<DeviceProfile>) -> DeviceProfile {
-    profile().clone().lend(unfitted(spec), worth(), corrections)
+    profile().clone().transfer(unfitted(spec), worth(), corrections)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_passes_the_cache_takes_what_memory_takes_on_another_architecture() {
     assert_eq!(price(&lent, &large).source, Source::Transferred);
     // Models predict a small one, and on their own architecture a large one: the synthetic times are 1.2 of the formula.
     let alike = DeviceSpec { architecture: self::spec().architecture, ..spec };
-    let alike = profile().clone().lend(unfitted(alike), worth(), None);
+    let alike = profile().clone().transfer(unfitted(alike), worth(), None);
     let modelled = price(&alike, &large).time.as_micros();
     assert!((modelled / time - 1.0).abs() > 0.03, "{modelled} {time}");
     let ratio = price(&lent, &small).time.0 as f64 / price(&alike, &small).time.0 as f64;
@@ -147,7 +147,7 @@ fn a_sweep_of_the_gpu_itself_is_a_layer_that_is_kept_and_read_again() {
     assert!(layer.families().iter().all(|family| family.stages.len() == 1));
     let (header, models) = layer.to_parts().unwrap();
     let read = DeviceProfile::from_parts(&header, models.as_deref()).unwrap();
-    let after = profile().clone().lend(read, worth(), None);
+    let after = profile().clone().transfer(read, worth(), None);
     assert!(after.is_swept());
     let call = gemm(640, 384, 512);
     let price = |profile: &DeviceProfile| profile.price(&call, &Context::cold(&call), ModelChoice::Best);

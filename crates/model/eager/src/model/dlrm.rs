@@ -38,7 +38,7 @@ impl Dlrm {
         if of.dense > 0 {
             widths.insert(0, bottom.width);
         }
-        let tables = if projections.iter().any(Option::is_some) { tables.apart() } else { tables };
+        let tables = if projections.iter().any(Option::is_some) { tables.separate() } else { tables };
         let meeting = Meeting::new(e, kind, of, &widths);
         let top = Mlp::new(e, meeting.width, &of.top_mlp, false);
         Dlrm { of: of.clone(), bottom, tables, projections, meeting, top }
@@ -51,13 +51,13 @@ impl Dlrm {
                 let rows = self.tables.forward(e, at);
                 self.projected(e, rows)
             });
-            return self.met(e, dense, rows);
+            return self.interact(e, dense, rows);
         }
         let rows = e.label("## embedding ##", |e| self.tables.forward(e, at));
         reducer::forward(e, &self.meeting.buffers(), |e| {
             let rows = self.projected(e, rows);
             let dense = self.bottom(e, dense);
-            self.met(e, dense, rows)
+            self.interact(e, dense, rows)
         })
     }
 
@@ -74,7 +74,7 @@ impl Dlrm {
         rows
     }
 
-    fn met(&self, e: &mut Eager, dense: Option<Tensor>, rows: Vec<Tensor>) -> Tensor {
+    fn interact(&self, e: &mut Eager, dense: Option<Tensor>, rows: Vec<Tensor>) -> Tensor {
         let met = e.label("## interaction ##", |e| self.meeting.forward(e, dense, rows));
         e.label("## top_mlp ##", |e| {
             let logit = self.top.forward(e, &met);

@@ -108,7 +108,7 @@ impl Tables {
             return Tables { own: own.collect(), columns, spread: None };
         };
         let spread = Spread::new(e, of, &tables);
-        let own = spread.of_rank(rank).map(|piece| {
+        let own = spread.pieces_on(rank).map(|piece| {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
@@ -125,8 +125,8 @@ impl Tables {
     }
 
     /// The same tables, with pooled rows returned table by table.
-    pub(super) fn apart(self) -> Tables {
-        Tables { spread: self.spread.map(Spread::apart), ..self }
+    pub(super) fn separate(self) -> Tables {
+        Tables { spread: self.spread.map(Spread::separate), ..self }
     }
 
     /// The widths of the tables' rows.

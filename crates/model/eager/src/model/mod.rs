@@ -20,7 +20,7 @@ use steptime_trace::ExecutionTrace;
 
 use self::file::Description;
 use self::parallel::Parallel;
-pub use self::parallel::{Cache, Cutting, Home, Part};
+pub use self::parallel::{Cache, Home, Part, Sharding};
 use crate::error::{Error, Problem};
 
 /// A model and its training: everything that a step needs.

@@ -45,7 +45,7 @@ pub enum Home {
 
 /// Kind of placement of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cutting {
+pub enum Sharding {
     /// The whole table on every GPU.
     Copies,
     /// The whole table on one GPU.
@@ -93,7 +93,7 @@ impl Part {
 
     /// Number of its rows in the GPU's memory.
     #[must_use]
-    pub fn held(&self) -> i64 {
+    pub fn rows_on_gpu(&self) -> i64 {
         self.cache.map_or(self.size[0], |cache| cache.rows)
     }
 }
@@ -195,15 +195,15 @@ impl Home {
 
     /// Kind of placement, in a job of this number of GPUs.
     #[must_use]
-    pub fn cutting(&self, gpus: u32) -> Cutting {
-        let Home::Parts(parts) = self else { return Cutting::Copies };
+    pub fn cutting(&self, gpus: u32) -> Sharding {
+        let Home::Parts(parts) = self else { return Sharding::Copies };
         let by_rows = parts.iter().any(|part| part.offset[0] > 0);
         let of_one_band = parts.iter().all(|part| part.offset[1] == 0);
         match parts.len() {
-            0 | 1 => Cutting::Whole,
-            all if by_rows && of_one_band && all == gpus as usize => Cutting::Rows,
-            _ if by_rows => Cutting::Grid,
-            _ => Cutting::Columns,
+            0 | 1 => Sharding::Whole,
+            all if by_rows && of_one_band && all == gpus as usize => Sharding::Rows,
+            _ if by_rows => Sharding::Grid,
+            _ => Sharding::Columns,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{Description, Table};
-use super::parallel::{Cache, Cutting, Home, Parallel, Part};
+use super::parallel::{Cache, Home, Parallel, Part, Sharding};
 use crate::error::Problem;
 
 /// Maximum number of GPUs of a job.
@@ -22,7 +22,7 @@ impl Description {
         for (table, home) in tables.iter().zip(self.homes()) {
             let Home::Parts(parts) = &home else { continue };
             for part in parts {
-                let [held, misses] = told(part);
+                let [held, misses] = cache_numbers(part);
                 own[part.gpu as usize].push([
                     part.size[0],
                     part.size[1],
@@ -71,11 +71,11 @@ impl Description {
                 let over = home.over(part);
                 if part.gpu == rank {
                     let wanted = part.lookups(self.batch * table.lookups, table.rows);
-                    own(part.size, [over, wanted], part.offset[1] == 0, told(part));
+                    own(part.size, [over, wanted], part.offset[1] == 0, cache_numbers(part));
                 }
                 match cutting {
-                    Cutting::Rows if part.gpu > 0 => {}
-                    Cutting::Rows => added.push((-1, at, 0, table.columns, 1)),
+                    Sharding::Rows if part.gpu > 0 => {}
+                    Sharding::Rows => added.push((-1, at, 0, table.columns, 1)),
                     _ => moved.push((i64::from(part.gpu), at, part.offset[1], part.size[1], over)),
                 }
             }
@@ -142,7 +142,7 @@ impl Description {
 const NOT_CACHED: [i64; 2] = [-1, 0];
 
 /// Further numbers in the key of a part's work: rows in the cache, and rows that move per step.
-fn told(part: &Part) -> [i64; 2] {
+fn cache_numbers(part: &Part) -> [i64; 2] {
     part.cache.map_or(NOT_CACHED, |cache| [cache.rows, cache.misses])
 }
 

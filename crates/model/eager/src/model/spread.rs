@@ -8,7 +8,7 @@
 use steptime_aten::Dtype;
 
 use super::file::{Description, Table};
-use super::parallel::{Cutting, Home, Part};
+use super::parallel::{Home, Part, Sharding};
 use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
@@ -73,9 +73,9 @@ impl Spread {
             };
             match &homes[number] {
                 Home::Everywhere => copied.push(whole),
-                home @ Home::Parts(parts) if home.cutting(of.gpus()) == Cutting::Rows => {
+                home @ Home::Parts(parts) if home.cutting(of.gpus()) == Sharding::Rows => {
                     let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
-                    let rows = own.map_or(1, |part| part.held().max(1));
+                    let rows = own.map_or(1, |part| part.rows_on_gpu().max(1));
                     let lookups = own.map_or(0, |part| part.lookups(all, table.rows));
                     let moved = own.map_or(0, moved_of);
                     added.push(Piece { rows, lookups, over: ranks, moved, ..whole });
@@ -84,7 +84,7 @@ impl Spread {
                     // In a model with separate weights, these have one column.
                     let columns = part.size[1].min(table.columns - part.offset[1]);
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
-                    let (rows, over, moved) = (part.held().max(1), home.over(part), moved_of(part));
+                    let (rows, over, moved) = (part.rows_on_gpu().max(1), home.over(part), moved_of(part));
                     let lookups = part.lookups(all, table.rows);
                     (columns > 0).then_some(Piece { gpu, rows, columns, lookups, over, moved, place })
                 })),
@@ -106,12 +106,12 @@ impl Spread {
     }
 
     /// The same tables, with vectors returned one by one.
-    pub(super) fn apart(self) -> Spread {
+    pub(super) fn separate(self) -> Spread {
         Spread { apart: true, ..self }
     }
 
     /// The pieces of a rank, in the order of lookups.
-    pub(super) fn of_rank(&self, rank: i64) -> impl Iterator<Item = Piece> {
+    pub(super) fn pieces_on(&self, rank: i64) -> impl Iterator<Item = Piece> {
         let own: Vec<Piece> = self.moved.iter().filter(|piece| piece.gpu == Some(rank)).copied().collect();
         own.into_iter().chain(self.added.clone()).chain(self.copied.clone())
     }

@@ -14,19 +14,19 @@ use crate::tensor::Tensor;
 pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
     let list = std::slice::from_ref(bucket);
     let asked = inputs![list, Input::None, Input::None, Input::None, true, -1_i64];
-    let told = told(CollectiveKind::AllReduce, "allreduce", [bucket.numel(); 2]);
-    run(e, asked, told, &Input::Tensors(list), None);
+    let attributes = attributes(CollectiveKind::AllReduce, "allreduce", [bucket.numel(); 2]);
+    run(e, asked, attributes, &Input::Tensors(list), None);
 }
 
 /// Broadcasts the first rank's values, on a separate stream.
 pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     let list = std::slice::from_ref(x);
     let asked = inputs![list, Input::None, 0_i64, 0_i64, true, -1_i64];
-    let told = CollectiveAttributes {
+    let attributes = CollectiveAttributes {
         dtype: x.dtype,
-        ..told(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2])
+        ..attributes(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2])
     };
-    run(e, asked, told, &Input::Tensors(list), None);
+    run(e, asked, attributes, &Input::Tensors(list), None);
 }
 
 /// Makes later ops wait for the last collective.
@@ -50,8 +50,8 @@ fn exchanged(e: &mut Eager, function: &str, x: &Tensor, sent: &[i64], received: 
 fn exchanged_in(e: &mut Eager, x: &Tensor, sent: &[i64], received: &[i64]) -> Tensor {
     let result = fill::new_empty(e, x, &[received.iter().sum()]);
     let asked = inputs![&result, x, Input::None, received, sent, false, -1_i64];
-    let told = told(CollectiveKind::AllToAll, "all_to_allv", [x.numel(), result.numel()]);
-    run(e, asked, told, &Input::Tensor(x), Some([sent, received]));
+    let attributes = attributes(CollectiveKind::AllToAll, "all_to_allv", [x.numel(), result.numel()]);
+    run(e, asked, attributes, &Input::Tensor(x), Some([sent, received]));
     result
 }
 
@@ -61,8 +61,9 @@ pub(crate) fn reduce_scatter(e: &mut Eager, x: &Tensor, ranks: i64) -> Tensor {
     let result = e.node("ReduceScatter", OP, inputs![x], |e| {
         let result = fill::new_empty(e, x, &shape);
         let asked = inputs![&result, x, Input::None, Input::None, false, -1_i64];
-        let told = told(CollectiveKind::ReduceScatter, "_reduce_scatter_base", [x.numel(), result.numel()]);
-        run(e, asked, told, &Input::Tensor(x), None);
+        let attributes =
+            attributes(CollectiveKind::ReduceScatter, "_reduce_scatter_base", [x.numel(), result.numel()]);
+        run(e, asked, attributes, &Input::Tensor(x), None);
         result
     });
     let whole = x.shape.clone();
@@ -74,8 +75,8 @@ fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
     let x = &crate::ops::views::contiguous_of(e, x);
     let result = fill::new_empty(e, x, whole);
     let asked = inputs![&result, x, Input::None, false, -1_i64];
-    let told = told(CollectiveKind::AllGather, "_allgather_base", [x.numel(), result.numel()]);
-    run(e, asked, told, &Input::Tensor(x), None);
+    let attributes = attributes(CollectiveKind::AllGather, "_allgather_base", [x.numel(), result.numel()]);
+    run(e, asked, attributes, &Input::Tensor(x), None);
     result
 }
 
@@ -88,7 +89,7 @@ struct CollectiveAttributes {
     dtype: Dtype,
 }
 
-fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> CollectiveAttributes {
+fn attributes(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> CollectiveAttributes {
     CollectiveAttributes { kind, operation, elements, dtype: Dtype::F32 }
 }
 
@@ -96,14 +97,15 @@ fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> Co
 fn run(
     e: &mut Eager,
     asked: &[Input<'_>],
-    told: CollectiveAttributes,
+    attributes: CollectiveAttributes,
     data: &Input<'_>,
     splits: Option<[&[i64]; 2]>,
 ) {
     let ranks = e.world.as_ref().map_or(1, |world| world.ranks);
-    let dtype = if told.dtype == Dtype::I64 { "Long" } else { "Float" };
-    let noted = Exchange { operation: told.operation, elements: told.elements, dtype, ranks, splits };
-    let (op, label) = exchange::names(told.kind);
+    let dtype = if attributes.dtype == Dtype::I64 { "Long" } else { "Float" };
+    let noted =
+        Exchange { operation: attributes.operation, elements: attributes.elements, dtype, ranks, splits };
+    let (op, label) = exchange::names(attributes.kind);
     e.node(op, OP, asked, |e| {
         let row = e.log.begin(NOTE, OP, &[*data]);
         e.log.exchange(row, &noted);

@@ -15,7 +15,7 @@ pub(super) fn step(e: &mut Eager, form: Form, state: &State) {
     match form {
         Form::Loop => {
             for (at, (parameter, grad)) in parameters.iter().zip(&grads).enumerate() {
-                alone(e, parameter, grad, &sums[at], &state.steps[at]);
+                update_one(e, parameter, grad, &sums[at], &state.steps[at]);
             }
         }
         Form::Foreach => {
@@ -51,7 +51,7 @@ pub(super) fn step(e: &mut Eager, form: Form, state: &State) {
     }
 }
 
-fn alone(e: &mut Eager, parameter: &Tensor, grad: &Tensor, sum: &Tensor, step: &Tensor) {
+fn update_one(e: &mut Eager, parameter: &Tensor, grad: &Tensor, sum: &Tensor, step: &Tensor) {
     let one = number(e);
     e.op("aten::add_.Tensor", inputs![step, &one, Input::Int(1)], |_| step.clone());
     read(e, step);

@@ -2,7 +2,7 @@
 
 use steptime_aten::OpSet;
 use steptime_aten::derive;
-use steptime_eager::{Cache, Cutting, Home, Model, Part};
+use steptime_eager::{Cache, Home, Model, Part, Sharding};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{CollectiveKind, Job, StepGraph};
@@ -167,7 +167,7 @@ fn what_cannot_be_placed_is_said() {
 fn rows_over_some_gpus_come_as_sums_that_each_rank_adds_up() {
     let rows = model("gpus = 4\ngrid = [{ table = 0, gpus = [[1, 3]] }]\nplacement = [[1], [2], [3], []]");
     let Home::Parts(parts) = &rows.homes()[0] else { panic!("it has parts") };
-    assert_eq!(rows.homes()[0].cutting(4), Cutting::Grid);
+    assert_eq!(rows.homes()[0].cutting(4), Sharding::Grid);
     let found: Vec<(u32, [i64; 2], [i64; 2])> =
         parts.iter().map(|part| (part.gpu, part.offset, part.size)).collect();
     assert_eq!(found, [(1, [0, 0], [500, 16]), (3, [500, 0], [500, 16])]);
@@ -193,7 +193,7 @@ fn a_grid_has_groups_of_columns_and_of_these_rows() {
     met(&job(&graphs(&grid)));
     // One group of all GPUs is equal to rows over all.
     let all = model("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 1]] }]");
-    assert_eq!(all.homes()[0].cutting(2), Cutting::Rows);
+    assert_eq!(all.homes()[0].cutting(2), Sharding::Rows);
     assert_eq!(all.homes(), model("gpus = 2\nrow_wise = [0]").homes());
 }
 

@@ -63,7 +63,12 @@ impl Job {
     ///
     /// All ranks leave together, so the rank with the shortest part arrived last and did not wait. Clocks of ranks are not compared.
     #[must_use]
-    pub fn met(&self, at: RendezvousId, ranks: &[&StepGraph], steps: &[StepId]) -> Option<RendezvousTimes> {
+    pub fn rendezvous_times(
+        &self,
+        at: RendezvousId,
+        ranks: &[&StepGraph],
+        steps: &[StepId],
+    ) -> Option<RendezvousTimes> {
         let parts = |rendezvous: &Rendezvous| -> Option<Vec<(Nanos, Nanos)>> {
             let part = |member: &super::Member| {
                 let (samples, step) = (&ranks[member.rank].samples, steps[member.rank]);
@@ -85,8 +90,10 @@ impl Job {
     pub fn moving(&self, ranks: &[&StepGraph]) -> Vec<Option<Nanos>> {
         let steps = Job::common_steps(ranks);
         let of = |at: RendezvousId| {
-            let mut all: Vec<Nanos> =
-                steps.iter().filter_map(|steps| Some(self.met(at, ranks, steps)?.moving)).collect();
+            let mut all: Vec<Nanos> = steps
+                .iter()
+                .filter_map(|steps| Some(self.rendezvous_times(at, ranks, steps)?.moving))
+                .collect();
             median(&mut all)
         };
         self.rendezvous.keys().map(of).collect()

@@ -57,7 +57,7 @@ impl Rule for Accumulate {
         let functions = rounds::functions(step, &pass.ops());
         let rows: Vec<Rows> =
             functions.into_iter().filter_map(|function| Rows::find(step, function)).collect();
-        let grown = rows::grown(step, rows, self.batches, self.name());
+        let grown = rows::scale_updates(step, rows, self.batches, self.name());
         let mut divided = loss::divided(step, self.name());
         if let Some(patch) = &mut divided {
             patch.why = format!("the loss of each batch is divided by {}", self.batches);
@@ -67,14 +67,14 @@ impl Rule for Accumulate {
         for patch in &patches {
             now.apply(patch, facts.ops)?;
         }
-        patches.push(self.again(&now, facts)?);
+        patches.push(self.repeat_pass(&now, facts)?);
         Ok(patches)
     }
 }
 
 impl Accumulate {
     /// The patch that repeats the pass of the first batch for each further one.
-    fn again(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
+    fn repeat_pass(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
         let pass = Pass::find(step, facts)?;
         let mut rounds = Rounds::new(step, self.name());
         // Each copy is inserted right after the first batch: the last inserted one comes first.

@@ -29,14 +29,14 @@ impl<'s> Rounds<'s> {
     /// Repeats a batch's ops after all earlier rounds.
     pub fn add(&mut self, pass: &Pass, round: u32) {
         let (step, roots) = (self.step, pass.ops());
-        let kept = kept(step, &roots);
-        let mut names = Names::new(step, &roots, made(step, &roots), self.next_storage);
+        let kept = stored_gradients(step, &roots);
+        let mut names = Names::new(step, &roots, allocated(step, &roots), self.next_storage);
         for thread in [&pass.script, &pass.engine] {
             let Some(&last) = thread.last() else { continue };
             let mut again = Vec::with_capacity(thread.len());
             for &root in thread {
                 self.ops += step.subtree(root).len();
-                let copy = NewOp::again(step, root, &mut |id| names.of_again(id, &mut self.patch));
+                let copy = NewOp::repeat(step, root, &mut |id| names.for_repeated(id, &mut self.patch));
                 again.push(self.adding(copy, &kept).in_round(round));
             }
             // Each copy is inserted right after the last op: the last inserted one comes first.
@@ -76,7 +76,7 @@ pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
 }
 
 /// The gradient stored by each of these functions.
-fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
+fn stored_gradients(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
     let found = functions(step, roots).into_iter().filter_map(|op| {
         let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
         let comes = calls.clone().next()?.takes().next()?;
@@ -87,7 +87,7 @@ fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
 }
 
 /// Memory that some ops allocate: every round has its own.
-fn made(step: &Step, roots: &[OpId]) -> FxHashSet<StorageId> {
+fn allocated(step: &Step, roots: &[OpId]) -> FxHashSet<StorageId> {
     let (mut made, mut older) = (FxHashSet::default(), FxHashSet::default());
     for call in roots.iter().flat_map(|&root| calls(step, root)) {
         let storages = |ids: &mut dyn Iterator<Item = TensorId>| -> Vec<StorageId> {

@@ -38,7 +38,7 @@ impl Rows {
 
     /// Number of rows of `batches` batches with `rows` rows each. Of distinct rows, it is the expected number of distinct rows if all batches draw
     /// from the same distribution.
-    fn of_batches(&self, rows: u64, distinct: bool, batches: u32) -> u64 {
+    fn after_batches(&self, rows: u64, distinct: bool, batches: u32) -> u64 {
         let together = rows.saturating_mul(u64::from(batches));
         if !distinct || self.all == 0 {
             return together;
@@ -50,7 +50,7 @@ impl Rows {
 }
 
 /// The patch that gives the updates of tables the rows of `batches` batches; `None` where all gradients are dense.
-pub(super) fn grown(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static str) -> Option<Patch> {
+pub(super) fn scale_updates(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static str) -> Option<Patch> {
     let updates = updates::find(step, rows.iter().map(|rows| rows.own.clone()).collect());
     let within: Vec<FxHashSet<OpId>> =
         updates.alone.iter().map(|ops| ops.iter().flat_map(|&op| step.subtree(op)).collect()).collect();
@@ -100,11 +100,11 @@ fn sizes(step: &Step, rows: &Rows, ops: &FxHashSet<OpId>, batches: u32) -> FxHas
         let Some(given) = step.ops[op].call.as_deref().and_then(|call| call.gives().next()) else { continue };
         let size = step.tensors[given].value.size(1);
         let count = u64::try_from(size).unwrap_or(0);
-        let now = rows.of_batches(count, count < rows.given, batches);
+        let now = rows.after_batches(count, count < rows.given, batches);
         sizes.insert(size, i64::try_from(now).unwrap_or(i64::MAX));
     }
     let given = i64::try_from(rows.given).unwrap_or(i64::MAX);
-    let together = rows.of_batches(rows.given, false, batches);
+    let together = rows.after_batches(rows.given, false, batches);
     sizes.insert(given, i64::try_from(together).unwrap_or(i64::MAX));
     sizes
 }

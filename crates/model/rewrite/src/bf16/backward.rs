@@ -30,7 +30,7 @@ pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(
             types.follow(child, &local, false);
         }
         for &tensor in &function.given {
-            made(types, tensor, Place::After(function.root), made_here.get(&tensor).copied());
+            cast_where_required(types, tensor, Place::After(function.root), made_here.get(&tensor).copied());
         }
     }
     between.for_each(|(_, op)| types.follow(*op, &Local::default(), false));
@@ -47,7 +47,7 @@ fn saved(types: &Types<'_>, function: &Function) -> Local {
     for op in types.step.subtree(function.root) {
         let Some(call) = &types.step.ops[op].call else { continue };
         for tensor in call.takes().filter(|tensor| !function.incoming.contains(tensor)) {
-            if let Some(&cast) = casts.get(&types.stands(tensor, &Local::default())) {
+            if let Some(&cast) = casts.get(&types.replacement(tensor, &Local::default())) {
                 local.insert(tensor, cast);
             }
         }
@@ -59,7 +59,7 @@ fn saved(types: &Types<'_>, function: &Function) -> Local {
 fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, local: &mut Local) {
     let Some(want) = want else { return };
     for &tensor in &function.incoming {
-        let stands = types.stands(tensor, local);
+        let stands = types.replacement(tensor, local);
         if types.dtype(stands).is_some_and(|is| is != want) {
             let cast = types.cast(stands, want, Place::Before(function.root), true);
             local.insert(tensor, cast);
@@ -72,13 +72,13 @@ fn terms(types: &mut Types<'_>, sum: OpId, needs: &GradientTypes) {
     let Some(call) = &types.step.ops[sum].call else { return };
     let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
     for tensor in call.takes() {
-        made(types, tensor, Place::Before(sum), Some(need));
+        cast_where_required(types, tensor, Place::Before(sum), Some(need));
     }
 }
 
 /// Casts a gradient where another type is required; all later ops take the cast.
-fn made(types: &mut Types<'_>, tensor: TensorId, place: Place, need: Option<Dtype>) {
-    let stands = types.stands(tensor, &Local::default());
+fn cast_where_required(types: &mut Types<'_>, tensor: TensorId, place: Place, need: Option<Dtype>) {
+    let stands = types.replacement(tensor, &Local::default());
     let (Some(need), Some(is)) = (need, types.dtype(stands)) else { return };
     if need != is {
         let cast = types.cast(stands, need, place, true);

@@ -83,7 +83,7 @@ pub(super) struct Needs {
 
 /// Requirements of later functions.
 #[derive(Debug, Default)]
-struct Later {
+struct LaterNeeds {
     /// Types required by functions: 32 bits where any of them requires it.
     of: FxHashMap<TensorId, Dtype>,
     /// Gradients of parameters, which have 32 bits.
@@ -95,7 +95,7 @@ impl Needs {
     ///
     /// A tensor that a function creates is a different tensor before it, even where it has the same identity.
     pub fn find(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
-        let (mut needs, mut later) = (Needs::default(), Later::default());
+        let (mut needs, mut later) = (Needs::default(), LaterNeeds::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {
                 for tensor in call.gives() {
@@ -119,7 +119,7 @@ impl Needs {
     }
 }
 
-impl Later {
+impl LaterNeeds {
     fn add(&mut self, tensor: TensorId, of: Option<Dtype>, last: bool) {
         if let Some(dtype) = of {
             let slot = self.of.entry(tensor).or_insert(dtype);

@@ -73,7 +73,7 @@ impl<'s> Types<'s> {
     }
 
     /// Replacement of a tensor.
-    pub fn stands(&self, tensor: TensorId, local: &Local) -> TensorId {
+    pub fn replacement(&self, tensor: TensorId, local: &Local) -> TensorId {
         *local.get(&tensor).or_else(|| self.now.get(&tensor)).unwrap_or(&tensor)
     }
 
@@ -130,7 +130,7 @@ impl<'s> Types<'s> {
             Kind::Wide | Kind::WideResult => Some(Dtype::F32),
             Kind::Promoted => {
                 let mut of =
-                    call.takes().filter_map(|tensor| self.dtype(self.stands(tensor, &Local::default())));
+                    call.takes().filter_map(|tensor| self.dtype(self.replacement(tensor, &Local::default())));
                 of.any(|dtype| dtype == Dtype::F32).then_some(Dtype::F32)
             }
             Kind::WideSum | Kind::Any => None,
@@ -141,7 +141,7 @@ impl<'s> Types<'s> {
     fn autocast(&mut self, op: OpId, call: &Call, to: Dtype) -> Local {
         let mut local = Local::default();
         for tensor in call.takes() {
-            let stands = self.stands(tensor, &Local::default());
+            let stands = self.replacement(tensor, &Local::default());
             match self.dtype(stands) {
                 Some(from) if from != to && !local.contains_key(&tensor) => {
                     let cast = self.autocast_to(stands, to, Place::Before(op));
@@ -158,9 +158,9 @@ impl<'s> Types<'s> {
         if is_to_f32(&self.step.ops[op].name, call)
             && let Some(tensor) = call.takes().next()
             && call.gives().eq([tensor])
-            && self.dtype(self.stands(tensor, &Local::default())) == Some(self.narrow)
+            && self.dtype(self.replacement(tensor, &Local::default())) == Some(self.narrow)
         {
-            let stands = self.stands(tensor, &Local::default());
+            let stands = self.replacement(tensor, &Local::default());
             let cast = self.cast(stands, Dtype::F32, Place::After(op), false);
             self.now.insert(tensor, cast);
         }
@@ -187,7 +187,7 @@ impl<'s> Types<'s> {
             self.now.remove(&tensor);
         }
         let each = |args: &[Arg<TensorId>]| -> Vec<Arg<TensorId>> {
-            args.iter().map(|arg| arg.map(|&tensor| self.stands(tensor, local))).collect()
+            args.iter().map(|arg| arg.map(|&tensor| self.replacement(tensor, local))).collect()
         };
         let mut now = Call { inputs: each(&call.inputs), outputs: each(&call.outputs), ..call.clone() };
         let takes: FxHashSet<TensorId> = now.takes().collect();

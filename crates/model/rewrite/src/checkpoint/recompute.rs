@@ -49,7 +49,7 @@ impl<'f> Recompute<'f> {
         let remade = remade.map(|(storage, _)| *storage).collect();
         let mut names = Names::new(forward.step, roots, remade, self.next_storage);
         for &root in roots {
-            let again = NewOp::again(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
+            let again = NewOp::repeat(forward.step, root, &mut |id| names.for_repeated(id, &mut self.patch));
             self.patch.insert.push((Place::Before(before), again));
             self.ops += forward.step.subtree(root).len();
         }
@@ -58,7 +58,7 @@ impl<'f> Recompute<'f> {
                 let Some(call) = &forward.step.ops[op].call else { continue };
                 if call.takes().chain(call.gives()).any(|tensor| names.is_remade(tensor)) {
                     let call = self.changed.remove(&op).unwrap_or_else(|| Call::clone(call));
-                    self.changed.insert(op, call.with(&mut |id| names.of_saved(id, &mut self.patch)));
+                    self.changed.insert(op, call.with(&mut |id| names.for_saved(id, &mut self.patch)));
                 }
             }
         }

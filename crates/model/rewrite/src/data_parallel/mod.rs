@@ -54,7 +54,7 @@ impl DataParallel {
     }
 
     /// The patch without the gradients of the functions `apart`.
-    pub(crate) fn of_others(
+    pub(crate) fn patch_without(
         &self,
         step: &Step,
         rule: &'static str,
@@ -124,6 +124,6 @@ impl Rule for DataParallel {
     }
 
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        Ok(vec![self.of_others(step, self.name(), &FxHashSet::default())?])
+        Ok(vec![self.patch_without(step, self.name(), &FxHashSet::default())?])
     }
 }

@@ -142,7 +142,7 @@ impl<'a, 's, 'p> PatchBuilder<'a, 's, 'p> {
             let Some(call) = step.ops[op].call.as_deref() else { continue };
             if call.takes().chain(call.gives()).any(|tensor| names.is_remade(tensor)) {
                 let patch = &mut *self.memory.patch;
-                let call = call.with(&mut |id| names.of_saved(id, patch));
+                let call = call.with(&mut |id| names.for_saved(id, patch));
                 patch.change.push((op, call));
             }
         }
@@ -172,7 +172,7 @@ impl<'a, 's, 'p> PatchBuilder<'a, 's, 'p> {
             });
             let patch = &mut *self.memory.patch;
             let again: Vec<TensorId> =
-                shards.all.iter().map(|shard| names.of_saved(shard.whole, patch)).collect();
+                shards.all.iter().map(|shard| names.for_saved(shard.whole, patch)).collect();
             inside.push(copy_out(&mut self.memory, shards, (all, &again), (name, ranks)));
             inside.extend([streams_wait(COPY_IN, 0), streams_wait(ALL_GATHER, 0)]);
         }

@@ -7,11 +7,11 @@ use crate::error::Error;
 
 /// For each op of the first bag, the corresponding op of each bag.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Aligned {
+pub(super) struct AlignedOps {
     pub rows: Vec<Vec<OpId>>,
 }
 
-impl Aligned {
+impl AlignedOps {
     /// Adds an op of each bag with all ops inside it.
     pub fn add(&mut self, step: &Step, roots: &[OpId]) -> Result<(), Error> {
         let trees: Vec<Vec<OpId>> = roots.iter().map(|&root| step.subtree(root)).collect();

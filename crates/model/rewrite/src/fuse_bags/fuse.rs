@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Lowering, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
 
-use super::aligned::Aligned;
+use super::aligned::AlignedOps;
 use super::bags::Bag;
 use super::chain::Chain;
 use super::grow::Grow;
@@ -39,7 +39,7 @@ struct Fuse<'s> {
 
 impl Fuse<'_> {
     /// Matches the ops of the bags; the ops of all but the first bag are removed.
-    fn align(&mut self, chains: &[Chain], updates: &Updates) -> Result<Aligned, Error> {
+    fn align(&mut self, chains: &[Chain], updates: &Updates) -> Result<AlignedOps, Error> {
         let each: Vec<Vec<OpId>> = chains
             .iter()
             .zip(&updates.alone)
@@ -56,7 +56,7 @@ impl Fuse<'_> {
             let all: Option<Vec<OpId>> = places.iter().map(|&place| children.get(place).copied()).collect();
             rows.extend(all);
         }
-        let mut aligned = Aligned::default();
+        let mut aligned = AlignedOps::default();
         for row in rows {
             aligned.add(self.step, &row)?;
             let others: FxHashSet<OpId> = row.iter().copied().filter(|&op| op != row[0]).collect();
@@ -94,7 +94,7 @@ impl Fuse<'_> {
     }
 
     /// Gives the first bag's tensors and arguments the sizes of all bags.
-    fn resize(&mut self, aligned: &Aligned, uses: &Uses, updates: &Updates) -> Result<(), Error> {
+    fn resize(&mut self, aligned: &AlignedOps, uses: &Uses, updates: &Updates) -> Result<(), Error> {
         let mut tensors = aligned.tensors(self.step)?;
         for (op, places) in lists(updates) {
             let Some(call) = &self.step.ops[op].call else { continue };

@@ -121,7 +121,7 @@ impl Unit {
             takes.retain(|tensor| gives.contains(tensor));
         }
         let sequences = step.subtree(op).into_iter().filter_map(|op| step.ops[op].sequence).collect();
-        Unit { op, does: does(step, op, facts), takes, gives, sequences }
+        Unit { op, does: device_work(step, op, facts), takes, gives, sequences }
     }
 }
 
@@ -140,7 +140,7 @@ fn reads_nothing(step: &Step, op: OpId, facts: &Facts<'_>) -> bool {
     none && writes
 }
 
-fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> DeviceWork {
+fn device_work(step: &Step, op: OpId, facts: &Facts<'_>) -> DeviceWork {
     let mut all = DeviceWork::Nothing;
     for op in step.subtree(op) {
         let Some(lowered) = step.lower(op, facts.ops) else { continue };

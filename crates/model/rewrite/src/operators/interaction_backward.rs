@@ -62,7 +62,7 @@ pub(super) fn find(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
 }
 
 /// Outputs of functions.
-fn given(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
+fn outputs(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
     let ops = functions.iter().flat_map(|&root| step.subtree(root));
     ops.filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect()
 }
@@ -70,7 +70,7 @@ fn given(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
 /// Adds the later functions of the transpose and of the first vector.
 fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
     let known = ["TransposeBackward0", "PermuteBackward0", "SelectBackward0"];
-    let given = given(step, functions);
+    let given = outputs(step, functions);
     let after = given.iter().flat_map(|&tensor| uses.consumers(tensor)).map(|&op| step.outermost(op));
     let after = after.filter(|&root| known.iter().any(|known| step.ops[root].name.ends_with(known)));
     for root in after.collect::<Vec<OpId>>() {
@@ -83,7 +83,7 @@ fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
 /// The gradient of the vectors, and that of the first vector where it is separate.
 fn leaves(step: &Step, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(TensorId, Option<TensorId>)> {
     let outside = |op: OpId| !functions.iter().any(|&root| step.is_within(op, root));
-    let mut leaving: Vec<TensorId> = given(step, functions);
+    let mut leaving: Vec<TensorId> = outputs(step, functions);
     leaving.retain(|&tensor| {
         let makes = uses.producer(tensor).is_some_and(|maker| !outside(maker));
         makes && uses.consumers(tensor).iter().any(|&op| outside(op))

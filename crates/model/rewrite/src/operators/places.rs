@@ -17,7 +17,7 @@ pub(super) fn rows(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Optio
     }
     let first = views.value(pieces[0]);
     let count: u64 = pieces.iter().map(|&piece| views.value(piece).numel()).sum();
-    whole(views, uses, pieces, |value| {
+    joined_tensor(views, uses, pieces, |value| {
         let begins = value.is_contiguous() && value.offset == first.offset && value.numel() == count;
         begins.then_some(value.shape.len() != 1)
     })
@@ -33,7 +33,7 @@ pub(super) fn columns(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Op
             return None;
         }
     }
-    whole(views, uses, pieces, |value| {
+    joined_tensor(views, uses, pieces, |value| {
         let all = value.shape[..] == [first.size(0), count]
             && value.is_contiguous()
             && value.offset == first.offset;
@@ -42,7 +42,7 @@ pub(super) fn columns(views: &Views<'_>, uses: &Uses, pieces: &[TensorId]) -> Op
 }
 
 /// A tensor in the memory of all pieces; of several the one that ranks first, then the oldest.
-fn whole(
+fn joined_tensor(
     views: &Views<'_>,
     uses: &Uses,
     pieces: &[TensorId],

@@ -4,7 +4,7 @@ use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule}
 use steptime_aten::{Arg, Dtype, OpCall, Tensor};
 use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
 
-use super::lists::{Lists, Read};
+use super::lists::{FoundOptimizer, Lists};
 use super::roles::Role;
 
 /// Roles of the op's lists, in order.
@@ -18,7 +18,7 @@ fn roles(rule: Rule) -> &'static [Role] {
 }
 
 /// Reads an update in the fused form.
-pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
+pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
     let rule = rules.first()?;
     let mut groups = Vec::new();
     let mut optimizer = None;
@@ -45,7 +45,7 @@ pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
         optimizer = Some(Optimizer { rule, weight_decay, form: Form::Fused });
         groups.push(lists);
     }
-    Some(Read { optimizer: optimizer?, groups })
+    Some(FoundOptimizer { optimizer: optimizer?, groups })
 }
 
 /// The op, after one that increments step counts on the device.

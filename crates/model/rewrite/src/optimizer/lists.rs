@@ -12,7 +12,7 @@ pub(super) type Lists = FxHashMap<Role, Vec<TensorId>>;
 
 /// An optimizer as read from a step.
 #[derive(Debug, Clone)]
-pub(super) struct Read {
+pub(super) struct FoundOptimizer {
     pub optimizer: Optimizer,
     /// The lists that it updates, in order; in the loop form, one parameter each.
     pub groups: Vec<Lists>,

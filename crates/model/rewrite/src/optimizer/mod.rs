@@ -11,7 +11,7 @@ use steptime_aten::Dtype;
 use steptime_aten::optimizer::{Form, Rule as Update};
 use steptime_step::{OpId, Patch, Place, Step};
 
-use self::lists::{Lists, Read};
+use self::lists::{FoundOptimizer, Lists};
 use self::roles::Role;
 use self::write::Writer;
 use crate::error::Error;
@@ -80,7 +80,7 @@ impl Rule for Optimizer {
 
 impl Optimizer {
     /// Replaces the ops inside an annotation by those of the new form; returns a description of the change.
-    fn rewrite(&self, step: &Step, at: OpId, read: &Read, patch: &mut Patch) -> String {
+    fn rewrite(&self, step: &Step, at: OpId, read: &FoundOptimizer, patch: &mut Patch) -> String {
         let optimizer = steptime_aten::optimizer::Optimizer { form: self.form, ..read.optimizer };
         let groups = match read.optimizer.form {
             Form::Loop => by_type(step, &read.groups),

@@ -6,7 +6,7 @@ use steptime_graph::names::EventName;
 use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::fused;
-use super::lists::{Lists, Read, sequence};
+use super::lists::{FoundOptimizer, Lists, sequence};
 use super::roles::{self, Role};
 use crate::error::Error;
 
@@ -27,7 +27,7 @@ fn named(name: &str) -> &'static [Rule] {
 }
 
 /// Reads the ops inside an optimizer's annotation.
-pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
+pub(super) fn read(step: &Step, annotation: OpId) -> Result<FoundOptimizer, Error> {
     let label = &step.ops[annotation].name;
     let name = EventName::optimizer_class(label).unwrap_or(label).to_owned();
     let rules = named(&name);
@@ -64,7 +64,7 @@ fn on_device(step: &Step, op: OpId) -> bool {
 }
 
 /// Reads a sequence of ops that repeats, once per list or once per parameter.
-fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
+fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
     for form in [Form::Foreach, Form::Loop] {
         for (&rule, weight_decay) in rules.iter().flat_map(|rule| [(rule, false), (rule, true)]) {
             let optimizer = Optimizer { rule, weight_decay, form };
@@ -75,7 +75,7 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
             if fits {
                 let roles = roles::assign(rule, &sequence);
                 let groups = ops.chunks(sequence.len()).map(|chunk| lists(step, chunk, &roles)).collect();
-                return Some(Read { optimizer, groups });
+                return Some(FoundOptimizer { optimizer, groups });
             }
         }
     }

@@ -15,7 +15,7 @@ const AROUND: usize = 3;
 
 /// Criterion of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Adopt {
+pub(super) enum Similarity {
     /// The whole shape.
     Shapes,
     /// A single size.
@@ -48,7 +48,7 @@ impl OpIndex {
     }
 
     /// The unknown sizes of tensors that follow from tensors of surrounding ops.
-    pub fn adopt(&self, step: &Step, forms: &Forms, how: Adopt) -> Vec<(Dim, Form)> {
+    pub fn adopt(&self, step: &Step, forms: &Forms, how: Similarity) -> Vec<(Dim, Form)> {
         let mut found = Vec::new();
         for &op in &self.running {
             let Some(call) = step.ops[op].call.as_deref() else { continue };
@@ -75,14 +75,15 @@ impl OpIndex {
         &self,
         step: &Step,
         forms: &Forms,
-        how: Adopt,
+        how: Similarity,
         tensor: TensorId,
         around: &[TensorId],
         found: &mut Vec<(Dim, Form)>,
     ) {
         let value = &step.tensors[tensor].value;
         // At this stage unknown sizes do not grow, so all are known.
-        let known = |other: &&TensorId| how == Adopt::Sizes || forms.get(**other).iter().all(Option::is_some);
+        let known =
+            |other: &&TensorId| how == Similarity::Sizes || forms.get(**other).iter().all(Option::is_some);
         let others = || around.iter().filter(known).filter(|&&other| other != tensor);
         let alike = others().filter(|&&other| step.tensors[other].value.shape == value.shape);
         if let Some(forms) = agreed(alike.map(|&other| forms.get(other))) {
@@ -96,7 +97,7 @@ impl OpIndex {
         if let Some(forms) = agreed(turned) {
             return found.extend(all(tensor, &forms));
         }
-        if how == Adopt::Shapes {
+        if how == Similarity::Shapes {
             return;
         }
         let numel = value.numel();

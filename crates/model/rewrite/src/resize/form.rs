@@ -80,7 +80,7 @@ impl Form {
 
     /// A size that is a multiple of the growing size; for offsets with the end of the last bag, the size minus one is. `None` where neither is a
     /// multiple.
-    pub fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
+    pub fn from_size(shape: &[i64], at: usize, from: i64) -> Option<Form> {
         let times = |size: i64| {
             (from > 0 && size > 0 && size % from == 0).then(|| Form::from_factor(Factor::times(size / from)))
         };

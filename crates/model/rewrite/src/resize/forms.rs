@@ -88,7 +88,7 @@ impl Forms {
             let shape = &step.tensors[tensor].value.shape;
             for (place, form) in self.sizes[tensor].iter_mut().enumerate() {
                 if place == at {
-                    *form = Form::grown(shape, at, self.from);
+                    *form = Form::from_size(shape, at, self.from);
                 } else if seeds.samples && form.is_none() {
                     *form = Some(Form::constant(shape[place]));
                 }

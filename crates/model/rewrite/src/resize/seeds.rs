@@ -88,7 +88,7 @@ pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
 /// first dimension of the batch size is chosen. Other sizes may follow from these.
 pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
     let uses = Uses::find(step);
-    let kept = kept(step, ops, &uses);
+    let kept = persistent_tensors(step, ops, &uses);
     let samples = i64::try_from(batch).unwrap_or(i64::MAX);
     let mut seeds = Seeds { kept, samples: true, ..Seeds::new(Vec::new()) };
     let mut inputs: Vec<TensorId> = Vec::new();
@@ -149,7 +149,7 @@ fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> 
     let mut found = Vec::new();
     for &tensor in inputs {
         let shape = &step.tensors[tensor].value.shape;
-        let multiple = |at: usize| Form::grown(shape, at, samples).is_some();
+        let multiple = |at: usize| Form::from_size(shape, at, samples).is_some();
         let at = match dims {
             BatchDims::At(dim) => Some(*dim).filter(|&dim| multiple(dim)),
             BatchDims::Inferred => {
@@ -191,7 +191,7 @@ fn made_by_script(step: &Step, op: OpId) -> bool {
 /// Tensors that stay from step to step: those that an optimizer takes, weights of layers, and a norm's running statistics. A view that repeats a
 /// parameter along a dimension is excluded, and so is a tensor in memory that the step allocates: a scalar that no op made may be stored in the
 /// former memory of an activation.
-fn kept(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
+fn persistent_tensors(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
     let allocated = allocated(step);
     let mut storages = FxHashSet::default();
     let mut kept = FxHashSet::default();

@@ -133,7 +133,7 @@ mod tests {
     use super::super::form::Factor;
     use super::*;
 
-    fn grown(tensor: &Tensor, factors: &[Option<Factor>], to: u64) -> Option<Tensor> {
+    fn resize(tensor: &Tensor, factors: &[Option<Factor>], to: u64) -> Option<Tensor> {
         let forms: Vec<Option<Form>> = factors.iter().map(|factor| factor.map(Form::from_factor)).collect();
         resized(tensor, &forms, to)
     }
@@ -142,12 +142,12 @@ mod tests {
     fn strides_span_what_has_grown() {
         let batch = Some(Factor::times(1));
         let tensor = Tensor::strided(&[4, 6], &[1, 4], F32);
-        let larger = grown(&tensor, &[batch, None], 8).unwrap();
+        let larger = resize(&tensor, &[batch, None], 8).unwrap();
         assert_eq!((larger.shape.as_slice(), larger.strides.as_slice()), (&[8, 6][..], &[1, 8][..]));
-        let larger = grown(&Tensor::contiguous(&[4, 6, 5], F32), &[batch, None, None], 16).unwrap();
+        let larger = resize(&Tensor::contiguous(&[4, 6, 5], F32), &[batch, None, None], 16).unwrap();
         assert_eq!((larger.shape[0], larger.strides.as_slice()), (16, &[30, 5, 1][..]));
         // A batch of one, positions first.
-        let larger = grown(&Tensor::contiguous(&[128, 1, 64], F32), &[None, batch, None], 4).unwrap();
+        let larger = resize(&Tensor::contiguous(&[128, 1, 64], F32), &[None, batch, None], 4).unwrap();
         assert_eq!((larger.shape[1], larger.strides.as_slice()), (4, &[256, 64, 1][..]));
     }
 

@@ -3,7 +3,7 @@
 use steptime_aten::OpSet;
 use steptime_step::Step;
 
-use super::adopt::{Adopt, OpIndex};
+use super::adopt::{OpIndex, Similarity};
 use super::form::Form;
 use super::forms::{Forms, Trust};
 use super::links::{self, Dim, Link, TensorOrigins};
@@ -56,7 +56,7 @@ fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &OpIndex, seeds: 
         follow(forms, step, links, seeds);
         forms.usual = true;
         let loose = forms.trust == Trust::Fixed;
-        let found = near.adopt(step, forms, if loose { Adopt::Sizes } else { Adopt::Shapes });
+        let found = near.adopt(step, forms, if loose { Similarity::Sizes } else { Similarity::Shapes });
         forms.usual = false;
         let mut adopted = false;
         for (dim, form) in found {

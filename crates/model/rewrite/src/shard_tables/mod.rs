@@ -160,7 +160,7 @@ impl Rule for ShardTables {
         patches.push(patch);
         self.cut(&mut now, facts, &mut patches)?;
         self.resize(&mut now, facts, from, &mut patches)?;
-        let dense = self.dense.of_others(&now, self.name(), &apart)?;
+        let dense = self.dense.patch_without(&now, self.name(), &apart)?;
         now.apply(&dense, facts.ops)?;
         patches.push(dense);
         Ok(patches)

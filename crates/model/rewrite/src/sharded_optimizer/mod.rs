@@ -79,7 +79,7 @@ impl Rule for ShardedOptimizer {
         let update = share.update(step, self.name());
         let mut now = step.applied(&update, facts.ops)?;
         let mut patches = vec![update];
-        let dense = self.dense.of_others(&now, self.name(), &FxHashSet::default())?;
+        let dense = self.dense.patch_without(&now, self.name(), &FxHashSet::default())?;
         now.apply(&dense, facts.ops)?;
         patches.push(dense);
         let wholes: Vec<TensorId> = parameters.iter().map(|one| one.parameter).collect();

@@ -181,8 +181,8 @@ fn memory_goes_down_by_what_is_sharded() {
     let part = 4 * ((1024 * 1024 + 1024) + 1024 + 1);
     let near = |bytes: u64, wanted: u64| bytes.abs_diff(wanted) < 512 * 64;
     for (kind, times) in [(MemoryKind::Parameters, 1), (MemoryKind::Optimizer, 2)] {
-        assert!(near(before.of_kind(kind), times * all), "{kind:?}: {}", before.of_kind(kind));
-        assert!(near(after.of_kind(kind), times * part), "{kind:?}: {}", after.of_kind(kind));
+        assert!(near(before.bytes_of(kind), times * all), "{kind:?}: {}", before.bytes_of(kind));
+        assert!(near(after.bytes_of(kind), times * part), "{kind:?}: {}", after.bytes_of(kind));
     }
     assert!(after.total() < before.total() - 2 * (all - part), "{} {}", before.total(), after.total());
 }

@@ -4,7 +4,7 @@
 
 use crate::recorded;
 
-use recorded::{Recorded, launches, other};
+use recorded::{RecordedStep, launches, other};
 use steptime_rewrite::{Accumulate, Checkpoint, DataParallel, Error, Operators, Rule, ShardedOptimizer};
 use steptime_step::export::{self, Export};
 use steptime_step::{Step, TensorId, schedule};
@@ -12,7 +12,7 @@ use steptime_step::{Step, TensorId, schedule};
 const TWO: Accumulate = Accumulate { batches: 2 };
 
 fn same(before: &str, rules: &[&dyn Rule], after: &str) {
-    let (before, after) = (Recorded::open(before), Recorded::open(after));
+    let (before, after) = (RecordedStep::open(before), RecordedStep::open(after));
     let changed = before.after(rules).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
     assert_eq!(other(&now, &recorded), [""; 0], "what the rule gives, and what was recorded");
@@ -26,7 +26,7 @@ fn an_accumulated_step_launches_what_was_recorded() {
 /// Recorded without an early stop: the last product of each block and the sum after it, which save no tensor of the block, run again there.
 #[test]
 fn a_checkpointed_step_launches_what_was_recorded_but_for_the_early_stop() {
-    let (before, after) = (Recorded::open("words"), Recorded::open("words_checkpointed"));
+    let (before, after) = (RecordedStep::open("words"), RecordedStep::open("words_checkpointed"));
     let changed = before.after(&[&Checkpoint::default()]).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
     let [plain] = [&before.step].map(|step| launches(step, &before.ops));
@@ -39,7 +39,7 @@ fn a_checkpointed_step_launches_what_was_recorded_but_for_the_early_stop() {
 
 #[test]
 fn what_is_the_same_for_every_batch_is_copied_once() {
-    let before = Recorded::open("words");
+    let before = RecordedStep::open("words");
     let step = before.after(&[&TWO]).expect("it applies");
     let copies = |step: &Step| {
         let counts = launches(step, &before.ops);
@@ -52,7 +52,7 @@ fn what_is_the_same_for_every_batch_is_copied_once() {
 
 #[test]
 fn the_last_of_several_batches_averages_gradients() {
-    let before = Recorded::open("words");
+    let before = RecordedStep::open("words");
     let averaged = |rules: &[&dyn Rule]| {
         let step = before.after(rules).expect("it applies");
         let is = |op: &&steptime_step::Op| op.name == "torch::distributed::reducer::mul_out";
@@ -67,7 +67,7 @@ fn the_last_of_several_batches_averages_gradients() {
 #[test]
 fn tables_of_one_shape_are_told_apart() {
     for name in ["clicks_adam", "clicks_adagrad"] {
-        let before = Recorded::open(name);
+        let before = RecordedStep::open(name);
         let step = before.after(&[&Operators]).expect("it applies");
         let counts = recorded::counts(&step);
         assert_eq!(counts.get("steptime::embedding_bag"), Some(&1), "{name}: both tables in one call");
@@ -81,7 +81,7 @@ fn tables_of_one_shape_are_told_apart() {
 
 #[test]
 fn one_batch_is_no_change() {
-    let before = Recorded::open("words");
+    let before = RecordedStep::open("words");
     let step = before.after(&[&Accumulate { batches: 1 }]).expect("it applies");
     assert_eq!(step.running(), before.step.running());
     let takes = |step: &Step| -> Vec<TensorId> {
@@ -96,7 +96,7 @@ fn one_batch_is_no_change() {
 
 #[test]
 fn as_many_batches_as_make_no_sense_are_refused() {
-    let before = Recorded::open("words");
+    let before = RecordedStep::open("words");
     let refused = before.after(&[&Accumulate { batches: 0 }]);
     assert!(matches!(refused, Err(Error::Accumulated { batches: 0, .. })), "{refused:?}");
 }
@@ -112,7 +112,7 @@ fn every_changed_step_is_written_in_every_format() {
         ("clicks_adam", &[&TWO]),
         ("clicks_adagrad", &[&Operators]),
     ] {
-        let before = Recorded::open(name);
+        let before = RecordedStep::open(name);
         let step = before.after(rules).unwrap_or_else(|error| panic!("{name}, {rules:?}: {error}"));
         let scheduled = schedule(&step, &before.step, &before.graph, &before.ops);
         assert_eq!(scheduled.circle(), None, "{name}, {rules:?}");
@@ -127,7 +127,7 @@ fn every_changed_step_is_written_in_every_format() {
 
 #[test]
 fn parameters_of_one_shape_are_shared_out() {
-    let before = Recorded::open("words");
+    let before = RecordedStep::open("words");
     let listed = |step: &Step| {
         let lists = step.running().into_iter().filter(|&op| step.ops[op].name == "aten::_foreach_addcdiv_");
         let lengths =

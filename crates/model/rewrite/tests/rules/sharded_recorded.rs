@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 use crate::recorded;
 
-use recorded::{Recorded, counts, launches, other};
+use recorded::{RecordedStep, counts, launches, other};
 use steptime_aten::Arg;
 use steptime_rewrite::{Blocks, Checkpoint, Error, FullySharded};
 use steptime_step::{MemoryKind, Peak, Step, schedule};
@@ -18,7 +18,7 @@ fn blocks() -> Blocks {
     "module:Blocks.down.*,module:Blocks.up.*".parse().expect("two paths")
 }
 
-fn peak(of: &Recorded, step: &Step) -> Peak {
+fn peak(of: &RecordedStep, step: &Step) -> Peak {
     Peak::find(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
@@ -32,42 +32,42 @@ fn updated(step: &Step) -> i64 {
 
 #[test]
 fn named_blocks_are_sharded_as_the_script_shards_them() {
-    let (before, after) = (Recorded::open("blocks"), Recorded::open("blocks_sharded"));
+    let (before, after) = (RecordedStep::open("blocks"), RecordedStep::open("blocks_sharded"));
     let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
     assert_eq!(other(&now, &recorded), [""; 0], "what the rule gives, and what was recorded");
     let [now, recorded] = [peak(&before, &changed), peak(&after, &after.step)];
     for kind in MemoryKind::ALL {
-        assert_eq!(now.of_kind(kind), recorded.of_kind(kind), "{kind:?}");
+        assert_eq!(now.bytes_of(kind), recorded.bytes_of(kind), "{kind:?}");
     }
 }
 
 /// The memory of scalars in the forward pass is reused by scalars in the optimizer's step.
 #[test]
 fn numbers_of_the_forward_pass_are_no_parameters() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let changed = before.after(&[&FullySharded::new(8)]).expect("it applies");
     assert_eq!((updated(&before.step), updated(&changed)), (ALL, PART));
 }
 
 #[test]
 fn a_recorded_rank_updates_its_parts_and_holds_the_whole_for_a_while() {
-    let after = Recorded::open("blocks_sharded");
+    let after = RecordedStep::open("blocks_sharded");
     assert_eq!(updated(&after.step), PART);
     let peak = peak(&after, &after.step);
     // Each of 15 tensors has blocks of 512 bytes.
     for (kind, times) in [(MemoryKind::Parameters, 1), (MemoryKind::Optimizer, 2)] {
         let bytes = (4 * times * PART) as u64;
-        assert!((bytes..bytes + 15 * 512 * times as u64).contains(&peak.of_kind(kind)), "{kind:?}");
+        assert!((bytes..bytes + 15 * 512 * times as u64).contains(&peak.bytes_of(kind)), "{kind:?}");
     }
     let all = (4 * ALL) as u64;
-    assert!(peak.of_kind(MemoryKind::Activations) > all, "{}", peak.of_kind(MemoryKind::Activations));
+    assert!(peak.bytes_of(MemoryKind::Activations) > all, "{}", peak.bytes_of(MemoryKind::Activations));
 }
 
 #[test]
 fn the_model_alone_is_gathered_once() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let gathers = |blocks: Blocks| {
         let step = before.after(&[&FullySharded { blocks, ..FullySharded::new(8) }]).expect("it applies");
         counts(&step)["c10d::_allgather_base_"]
@@ -78,7 +78,7 @@ fn the_model_alone_is_gathered_once() {
 
 #[test]
 fn named_blocks_are_computed_again() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let rule = |blocks| Checkpoint { segments: None, blocks };
     let Err(Error::NothingToDo { reason }) = before.after(&[&rule(Blocks::Repeated)]) else {
         panic!("none follows another")
@@ -97,7 +97,7 @@ fn named_blocks_are_computed_again() {
 
 #[test]
 fn copies_over_lists_bring_as_many_numbers_as_recorded() {
-    let before = Recorded::open("blocks");
+    let before = RecordedStep::open("blocks");
     let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
     let listed = |step: &Step| -> i64 {
@@ -111,5 +111,5 @@ fn copies_over_lists_bring_as_many_numbers_as_recorded() {
         counts.sum()
     };
     assert!(listed(&changed) > 0);
-    assert_eq!(listed(&changed), listed(&Recorded::open("blocks_sharded").step));
+    assert_eq!(listed(&changed), listed(&RecordedStep::open("blocks_sharded").step));
 }

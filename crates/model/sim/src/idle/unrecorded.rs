@@ -7,12 +7,12 @@ use crate::timeline::Timeline;
 
 /// Times of launches without a kernel, in order; empty if the recording lost none.
 #[derive(Debug)]
-pub(super) struct Unrecorded {
+pub(super) struct LostWork {
     launches: Vec<Nanos>,
 }
 
-impl Unrecorded {
-    pub(super) fn find(graph: &StepGraph, timeline: &Timeline) -> Unrecorded {
+impl LostWork {
+    pub(super) fn find(graph: &StepGraph, timeline: &Timeline) -> LostWork {
         let mut launches = Vec::new();
         if graph.coverage.launches_lost > 0 {
             let lost =
@@ -20,7 +20,7 @@ impl Unrecorded {
             launches.extend(lost.map(|call| timeline.marks[call.end]));
             launches.sort_unstable();
         }
-        Unrecorded { launches }
+        LostWork { launches }
     }
 
     /// Whether a launch was lost between those of two activities, the first of which may be of the step before.

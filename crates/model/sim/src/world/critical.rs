@@ -49,7 +49,7 @@ pub fn path(graphs: &[&StepGraph], job: &Job, world: &WorldTimeline) -> Vec<Pass
                     let (meeting, members) = (&world.rendezvous[at], &job.rendezvous[at].members);
                     let place = members.iter().position(|member| member.rank == rank).unwrap_or(0);
                     let late = members[meeting.held_by(place)];
-                    (meeting.let_go(place), late.rank, late.activity)
+                    (meeting.release_time(place), late.rank, late.activity)
                 }
                 None => (world.ranks[rank].starts[activity] + world.offsets[rank], rank, activity),
             };

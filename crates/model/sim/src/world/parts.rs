@@ -88,7 +88,7 @@ impl Parts {
     pub fn measure(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
         let timeline = &world.ranks[rank];
         let begin = timeline.starts.iter().copied().min().unwrap_or(Nanos::ZERO);
-        let meets = let_go(world, job, rank, graph);
+        let meets = release_times(world, job, rank, graph);
         let spans = timeline.starts.keys().flat_map(|at| {
             let (start, end) = (timeline.starts[at], timeline.ends[at]);
             split(start, meets[at], end)
@@ -117,7 +117,7 @@ pub fn split(start: Nanos, last: Option<Nanos>, end: Nanos) -> impl Iterator<Ite
 }
 
 /// Returns for each activity that meets others the time of its release, relative to the rank's own first mark.
-fn let_go(
+fn release_times(
     world: &WorldTimeline,
     job: &Job,
     rank: usize,
@@ -125,7 +125,7 @@ fn let_go(
 ) -> TiVec<ActivityId, Option<Nanos>> {
     let let_go = |at: steptime_graph::RendezvousId| {
         let place = job.rendezvous[at].members.iter().position(|member| member.rank == rank)?;
-        Some(world.rendezvous[at].let_go(place) - world.offsets[rank])
+        Some(world.rendezvous[at].release_time(place) - world.offsets[rank])
     };
     job.rendezvous_of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
 }

@@ -25,7 +25,10 @@ pub fn replay_recorded(priced: &[PricedGraph<'_>], job: &Job) -> Result<Option<R
         let borrowed: Vec<Times<'_>> =
             times.iter().map(|(gaps, durations)| Times { gaps, durations }).collect();
         let moving = |at: RendezvousId| {
-            job.met(at, &graphs, step).map(|met| met.moving).or(typical[usize::from(at)]).unwrap_or_default()
+            job.rendezvous_times(at, &graphs, step)
+                .map(|met| met.moving)
+                .or(typical[usize::from(at)])
+                .unwrap_or_default()
         };
         let moving: TiVec<RendezvousId, Nanos> = job.rendezvous.keys().map(moving).collect();
         world.step(&borrowed, &moving)?;

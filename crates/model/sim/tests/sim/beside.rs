@@ -11,7 +11,7 @@ use steptime_sim::sharing::beside;
 use steptime_trace::LaunchShape;
 
 #[derive(Deserialize)]
-struct Measured {
+struct Measurement {
     sms: u32,
     kernels: Vec<Kernel>,
 }
@@ -58,7 +58,7 @@ fn error(kernels: &[&Kernel], times: impl Fn(&Kernel) -> f64) -> f64 {
 #[test]
 fn kernels_take_as_much_longer_as_measured() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../benches/results/beside.json");
-    let measured: Measured = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let measured: Measurement = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let times = |kernel: &Kernel| beside(&kernel.launch.demand(), [&kernel.beside.demand()], measured.sms);
     for kernel in &measured.kernels {
         let (us, simulated) = (kernel.us, times(kernel));

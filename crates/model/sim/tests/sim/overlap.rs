@@ -12,7 +12,7 @@ use steptime_sim::sharing::RunningKernels;
 use steptime_trace::{LaunchShape, Nanos};
 
 #[derive(Deserialize)]
-struct Measured {
+struct Measurement {
     gpu: Gpu,
     pairs: Vec<Pair>,
 }
@@ -105,7 +105,7 @@ fn side_by_side(branches: [(Vec<(Nanos, Demand)>, Nanos); 2], multiprocessors: u
 #[test]
 fn pairs_of_branches_take_as_long_as_measured() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../benches/results/overlap.json");
-    let measured: Measured = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let measured: Measurement = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     println!("{:44} {:>7} {:>7} {:>8} {:>9} {:>7}", "ms", "alone", "alone", "together", "simulated", "error");
     let (mut fitted, mut held) = (Vec::new(), Vec::new());
     for pair in &measured.pairs {

@@ -51,7 +51,7 @@ fn an_exchange_beside_the_dense_part_costs_nothing() {
     // whose dense part begins 38 + 2 after its launch at 138 by then.
     assert_eq!(world.period, us(100.0));
     let met = &world.rendezvous[RendezvousId(0)];
-    assert_eq!((met.arrivals.clone(), met.let_go(0)), (vec![us(32.0), us(62.0)], us(62.0)));
+    assert_eq!((met.arrivals.clone(), met.release_time(0)), (vec![us(32.0), us(62.0)], us(62.0)));
     assert_eq!(world.ranks[0].ends[EXCHANGE], us(112.0));
     assert_eq!((world.ranks[0].starts[DENSE], world.ranks[1].starts[DENSE]), (us(40.0), us(70.0)));
     let parts = Parts::measure(&world, &job, 0, &early);

@@ -74,7 +74,7 @@ fn exercise_with(json: &[u8], profile: &HostProfile) {
     let Ok(graph) = StepGraph::build(&trace, &Options::default()) else { return };
     let _ = graph.coverage.attributed_share() + graph.coverage.linked_share();
     for host in [
-        HostCosts::own(&graph, &ProfilerCost::PROFILED, &Coupling::default()),
+        HostCosts::from_own_samples(&graph, &ProfilerCost::PROFILED, &Coupling::default()),
         HostCosts::from_profile(&graph, profile, Process::Profiled),
         HostCosts::from_profile(&graph, profile, Process::Fresh),
     ] {

@@ -45,7 +45,7 @@ fn the_last_rank_decides_and_the_others_wait() {
     let met = &world.rendezvous[RendezvousId(0)];
     assert_eq!(met.arrivals, [us(52.0), us(112.0)]);
     assert_eq!((met.last(), met.waited(0), met.waited(1)), (1, us(60.0), Nanos::ZERO));
-    assert_eq!(met.let_go(0) + met.moving, us(132.0));
+    assert_eq!(met.release_time(0) + met.moving, us(132.0));
     for rank in &world.ranks {
         assert_eq!(rank.ends.raw[1], us(132.0), "all leave together");
     }
@@ -62,7 +62,7 @@ fn what_moves_is_the_shortest_part() {
     let job = Job::from_ranks(&[(0, &early), (1, &late)]).expect("a job");
     let steps = Job::common_steps(&graphs);
     assert_eq!(steps.len(), 3);
-    let met = job.met(RendezvousId(0), &graphs, &steps[0]).expect("recorded");
+    let met = job.rendezvous_times(RendezvousId(0), &graphs, &steps[0]).expect("recorded");
     assert_eq!((met.moving, met.last()), (us(20.0), 1));
     assert_eq!(met.arrivals[0].waited, us(60.0));
 }
@@ -72,7 +72,7 @@ fn a_rank_that_waits_for_its_device_waits_for_the_others() {
     let (early, late) = (rank(50.0, 80.0), rank(110.0, 20.0));
     let ranks = [priced(&early), priced(&late)];
     let (job, world) = simulate(&ranks).expect("no hang");
-    assert_eq!(world.rendezvous[RendezvousId(0)].let_go(1), us(112.0));
+    assert_eq!(world.rendezvous[RendezvousId(0)].release_time(1), us(112.0));
     let own = Timeline::simulate(&ranks[1]);
     assert_eq!(world.period, own.period, "the late rank waits for nobody");
     let passages = path(&[&early, &late], &job, &world);

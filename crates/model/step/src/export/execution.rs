@@ -56,7 +56,7 @@ const USER: u8 = 7;
 /// Where the trace is not the one that the step was made with.
 pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     let begins = order::begins(export);
-    let ends = Ends::find(export.step, &begins);
+    let ends = OpEnds::find(export.step, &begins);
     let values = Values::new(export);
     let identities = Identities::assign(export, &values, &begins, &ends);
     let ids = NodeIds::assign(export, &begins, identities.first_free());
@@ -79,21 +79,21 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
 }
 
 /// Ops that end once an op has begun: the op itself where it has no ops inside, and those around it of which it is the last.
-struct Ends<'s> {
+struct OpEnds<'s> {
     step: &'s Step,
     /// For each op, the last to begin inside it.
     last: TiVec<OpId, Option<OpId>>,
 }
 
-impl<'s> Ends<'s> {
-    fn find(step: &'s Step, begins: &[OpId]) -> Ends<'s> {
+impl<'s> OpEnds<'s> {
+    fn find(step: &'s Step, begins: &[OpId]) -> OpEnds<'s> {
         let mut last: TiVec<OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for &op in begins {
             for around in step.around(op) {
                 last[around] = Some(op);
             }
         }
-        Ends { step, last }
+        OpEnds { step, last }
     }
 
     fn after(&self, begun: OpId) -> impl Iterator<Item = OpId> {
@@ -114,7 +114,7 @@ impl NodeIds {
     fn assign(export: &Export<'_>, begins: &[OpId], free: u64) -> NodeIds {
         let step = export.step;
         let tids = tids(export);
-        let kept = export.trace.and_then(|trace| Some((trace, kept(trace, step, begins, &tids)?)));
+        let kept = export.trace.and_then(|trace| Some((trace, recorded_ids(trace, step, begins, &tids)?)));
         let (of_op, of_thread): (FxHashMap<OpId, u64>, TiVec<HostThreadId, u64>) = match kept {
             Some((trace, threads)) => {
                 let id = |op: OpId| Some((op, trace.nodes.id[step.ops[op].node?.index()]));
@@ -142,7 +142,7 @@ impl NodeIds {
 }
 
 /// The ids of the threads, where all nodes can keep theirs: each was recorded, and they increase in the order of begins.
-fn kept(
+fn recorded_ids(
     trace: &ExecutionGraph,
     step: &Step,
     begins: &[OpId],
@@ -224,7 +224,7 @@ impl File<'_> {
             kernel_backend: name(|noted| noted.kernel_backend).to_owned(),
             kernel_file: name(|noted| noted.kernel_file).to_owned(),
         };
-        let [inputs, outputs] = self.values.of_op(op);
+        let [inputs, outputs] = self.values.op(op);
         Node {
             id: self.ids.of_op.get(&op).map_or(0, |id| *id),
             name: &row.name,

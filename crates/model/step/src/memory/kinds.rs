@@ -78,7 +78,7 @@ pub(super) fn find(
                 gone[piece] |= reducing && name == PUT && at + 1 < call.takes().count();
             }
         }
-        let kept = if adding { kept(step, op) } else { Vec::new() };
+        let kept = if adding { stored_gradient(step, op) } else { Vec::new() };
         for piece in kept.into_iter().flat_map(|tensor| pieces.all(tensor)) {
             gradient[piece] = true;
         }
@@ -99,7 +99,7 @@ pub(super) fn find(
 
 /// The gradient stored by an op within a function that accumulates one: its results, which are the incoming gradient, a copy of it, or the sum of old
 /// and new. A function without ops stores its arguments.
-fn kept(step: &Step, op: OpId) -> Vec<TensorId> {
+fn stored_gradient(step: &Step, op: OpId) -> Vec<TensorId> {
     let row = &step.ops[op];
     let Some(call) = &row.call else { return Vec::new() };
     match (step.event(op).is_accumulation(), row.children.is_empty()) {

@@ -64,7 +64,7 @@ impl Peak {
 
     /// Bytes of one kind at the peak.
     #[must_use]
-    pub fn of_kind(&self, kind: Kind) -> u64 {
+    pub fn bytes_of(&self, kind: Kind) -> u64 {
         self.bytes[kind as usize]
     }
 }

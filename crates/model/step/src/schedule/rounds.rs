@@ -82,7 +82,7 @@ fn begin_of(round: &FxHashMap<MarkId, MarkId>, graph: &StepGraph, thread: HostTh
 }
 
 /// The wait of a repeated call: for its own activity, where it waited for that.
-pub(super) fn own(source: &Call, first: ActivityId) -> Blocking {
+pub(super) fn own_wait(source: &Call, first: ActivityId) -> Blocking {
     match source.blocking {
         Blocking::Activity(was) if source.activities().any(|own| own == was) => {
             Blocking::Activity(ActivityId(first.0 + (was.0 - source.first_activity.0)))

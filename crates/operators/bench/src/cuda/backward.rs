@@ -52,7 +52,7 @@ fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Dra
         let verified =
             context.verify(TOLERANCE, |stream| verify(stream, (shape, &batches), tables, &gradient, rule))?;
         let payload = Payload::needed(tables, false);
-        let mut grouping = Grouping::new(&stream, tables, sizes, shape.of_table(), payload)?;
+        let mut grouping = Grouping::new(&stream, tables, sizes, shape.table_lookups(), payload)?;
         let settings = RowSettings::new(rule, RATE);
         let mut optimizer = RowOptimizer::new(&stream, tables, &grouping, sizes, settings)?;
         let mut geometry = grouping.geometry()?;
@@ -91,7 +91,7 @@ fn verify(
     let (lookups, columns) = (batches.lookups()?[0], tables.columns());
     let sizes = Sizes::from_lookups(&lookups, columns);
     let payload = Payload::needed(tables, false);
-    let mut grouping = Grouping::new(stream, tables, sizes, shape.of_table(), payload)?;
+    let mut grouping = Grouping::new(stream, tables, sizes, shape.table_lookups(), payload)?;
     let settings = RowSettings::new(rule, VERIFIED_RATE);
     let mut optimizer = RowOptimizer::new(stream, tables, &grouping, sizes, settings)?;
     let excerpt = Excerpt::new(shape, &batches.first)?;

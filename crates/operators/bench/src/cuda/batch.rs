@@ -118,7 +118,7 @@ impl Shape {
     }
 
     /// Lookups of one table.
-    pub fn of_table(&self) -> usize {
+    pub fn table_lookups(&self) -> usize {
         self.bags * self.lookups
     }
 
@@ -128,7 +128,7 @@ impl Shape {
         let set = |set: usize| -> Vec<Vec<i64>> {
             let one = |(at, &rows): (usize, &usize)| {
                 let mut random = Random::new((1000 * set + at) as u64);
-                (0..self.of_table()).map(|_| draw.index(&mut random, rows)).collect()
+                (0..self.table_lookups()).map(|_| draw.index(&mut random, rows)).collect()
             };
             self.rows.par_iter().enumerate().map(one).collect()
         };

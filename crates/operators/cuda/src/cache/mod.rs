@@ -271,7 +271,7 @@ impl RowCache {
     /// # Panics
     ///
     /// The table does not exist.
-    pub fn held(&self, table: usize) -> Result<Vec<Option<u32>>, Error> {
+    pub fn cached_rows(&self, table: usize) -> Result<Vec<Option<u32>>, Error> {
         let before: usize = self.sets[..table].iter().map(|sets| sets.slots()).sum();
         let mut rows = vec![0; self.sets[table].slots()];
         self.rows.as_ref().slice(before..before + rows.len()).read(&self.stream, &mut rows)?;

@@ -131,7 +131,7 @@ fn compare(stream: &Stream, case: &Case) {
             assert_eq!(outcome.overflows, 0);
             let all = [outcome.wanted, outcome.hits, outcome.evicted.len() as u64, outcome.written];
             sums.iter_mut().zip(all).for_each(|(sum, one)| *sum += one);
-            assert_eq!(cache.held(table).unwrap(), simulation.rows(), "batch {at}, table {table}");
+            assert_eq!(cache.cached_rows(table).unwrap(), simulation.rows(), "batch {at}, table {table}");
         }
         let found = cache.statistics();
         assert_eq!([found.wanted, found.hits, found.evicted, found.written], sums, "batch {at}");
@@ -240,7 +240,7 @@ fn what_does_not_fit_is_said_and_loses_nothing() {
     for row in 0..1000 {
         assert_eq!(host.row(row), tables.table(0).row(row));
     }
-    assert!(cache.held(0).unwrap().iter().all(Option::is_none));
+    assert!(cache.cached_rows(0).unwrap().iter().all(Option::is_none));
     for geometry in cache.geometry().unwrap() {
         println!("{geometry}");
     }

@@ -3,7 +3,7 @@
 use super::{Convolution, ConvolutionError, Layout};
 use crate::Cpu;
 use crate::cpu::share;
-use crate::gemm::{Loop, lend, widen};
+use crate::gemm::{Loop, widen, with_buffer};
 use crate::shared::Shared;
 
 /// Number of concurrent sums, so that they do not wait for each other.
@@ -34,7 +34,7 @@ impl Convolution {
             return Ok(());
         }
         let stretches = pixels.div_ceil(PIXELS).clamp(1, STRETCHES);
-        lend(stretches * channels, |sums| {
+        with_buffer(stretches * channels, |sums| {
             let shared = Shared::new(sums);
             cpu.run(stretches, |part| {
                 // SAFETY: `run` does each part once, and each has its own sums.

@@ -7,7 +7,7 @@ use super::reorder::turn;
 use super::weights::Weights;
 use super::{Convolution, ConvolutionError, Layout};
 use crate::Cpu;
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 
 impl Convolution {
     /// Computes `y = x * weight + bias`. `x` is `[N, C, H, W]`, `weight` is `[O, C / groups, KH, KW]`, `y` is `[N, O,
@@ -31,11 +31,11 @@ impl Convolution {
         let sizes = self.sizes();
         if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
-            return lend(x.len(), |turned| {
+            return with_buffer(x.len(), |turned| {
                 turn(cpu, image, x, turned);
-                lend(weight.len(), |turned_weight| {
+                with_buffer(weight.len(), |turned_weight| {
                     turn(cpu, kernel, weight, turned_weight);
-                    lend(y.len(), |turned_y| {
+                    with_buffer(y.len(), |turned_y| {
                         other.forward(cpu, turned, turned_weight, bias, turned_y)?;
                         turn(cpu, [output[0], output[2], output[1]], turned_y, y);
                         Ok(())

@@ -11,7 +11,7 @@ use super::reorder::turn;
 use super::weights::Weights;
 use super::{Convolution, ConvolutionError, Layout};
 use crate::Cpu;
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 
 impl Convolution {
     /// Computes the gradient `dx` of the input, from that of the output, `dy`; shapes are as for
@@ -32,11 +32,11 @@ impl Convolution {
         self.check_input("the gradient of the input", dx)?;
         if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
-            return lend(dy.len(), |turned| {
+            return with_buffer(dy.len(), |turned| {
                 turn(cpu, output, dy, turned);
-                lend(weight.len(), |turned_weight| {
+                with_buffer(weight.len(), |turned_weight| {
                     turn(cpu, kernel, weight, turned_weight);
-                    lend(dx.len(), |turned_dx| {
+                    with_buffer(dx.len(), |turned_dx| {
                         other.input_gradient(cpu, turned, turned_weight, turned_dx)?;
                         turn(cpu, [image[0], image[2], image[1]], turned_dx, dx);
                         Ok(())

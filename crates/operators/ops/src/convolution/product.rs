@@ -16,7 +16,7 @@ use super::patches::Patches;
 use super::pixels::Places;
 use super::weights::{Panels, Weights};
 use crate::Cpu;
-use crate::gemm::{MatMut, Store, Strip, Window, lend, tile};
+use crate::gemm::{MatMut, Store, Strip, Window, tile, with_buffer};
 use crate::shared::Shared;
 
 /// Elements of the largest register tile.
@@ -60,7 +60,7 @@ impl Product<'_> {
         let panels = Panels { width: cut.lane_tile, depth: cut.depth, terms, lanes };
         let counts = [pixels.div_ceil(cut.pixels), weights.lanes.div_ceil(cut.lanes)];
         let y = Shared::new(y);
-        lend(panels.len(weights.groups), |packed| {
+        with_buffer(panels.len(weights.groups), |packed| {
             let packed = Shared::new(packed);
             let parts = Parts { product: self, cpu, cut, panels, packed, y };
             let stages = [panels.parts(weights.groups), weights.groups * counts[0] * counts[1]];
@@ -93,7 +93,7 @@ impl Parts<'_, '_> {
         let (cut, patches) = (&self.cut, &self.product.patches);
         let rows = |terms: usize| if patches.last { (pixels.len(), terms) } else { (terms, pixels.len()) };
         let (most, longest) = rows(cut.depth);
-        lend(most * pitch(longest), |block| {
+        with_buffer(most * pitch(longest), |block| {
             for terms in self.panels.blocks() {
                 let (count, row) = rows(terms.len());
                 let pitch = pitch(row);

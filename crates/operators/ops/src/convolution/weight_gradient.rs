@@ -13,7 +13,7 @@ use super::{Convolution, ConvolutionError, Layout, depthwise};
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::gemm::{
-    Across, Machine, Store, Strip, Window, copy_lanes, lend, tile, tile_cols, tile_rows, transpose,
+    Across, Machine, Store, Strip, Window, copy_lanes, tile, tile_cols, tile_rows, transpose, with_buffer,
 };
 use crate::shared::Shared;
 
@@ -51,11 +51,11 @@ impl Convolution {
         self.check_weight("the gradient of the weights", dweight)?;
         if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
-            return lend(x.len(), |turned| {
+            return with_buffer(x.len(), |turned| {
                 turn(cpu, image, x, turned);
-                lend(dy.len(), |turned_dy| {
+                with_buffer(dy.len(), |turned_dy| {
                     turn(cpu, output, dy, turned_dy);
-                    lend(dweight.len(), |turned_dweight| {
+                    with_buffer(dweight.len(), |turned_dweight| {
                         other.weight_gradient(cpu, turned, turned_dy, turned_dweight)?;
                         turn(cpu, [kernel[0], kernel[2], kernel[1]], turned_dweight, dweight);
                         Ok(())
@@ -88,7 +88,7 @@ impl Convolution {
         let width = even(terms, most.clamp(TERMS, 2 * TERMS));
         let pieces = terms.div_ceil(width);
         let strips = outputs.div_ceil(CHANNELS);
-        lend(stretches * all, |sums| {
+        with_buffer(stretches * all, |sums| {
             let sums = Shared::new(sums);
             let dweight = Shared::new(dweight);
             let stages = [groups * stretches * pieces, groups * strips];
@@ -140,8 +140,8 @@ impl Stretches<'_, '_> {
         let rows = |pixels: usize| if patches.last { (pixels, terms.len()) } else { (terms.len(), pixels) };
         let (most, longest) = rows(self.depth);
         let start = (group * self.stretches + at) * patches.terms() * outputs;
-        lend(outputs.next_multiple_of(width) * self.depth, |panels| {
-            lend(most * pitch(longest), |block| {
+        with_buffer(outputs.next_multiple_of(width) * self.depth, |panels| {
+            with_buffer(most * pitch(longest), |block| {
                 for from in pixels.clone().step_by(self.depth) {
                     let steps = from..(from + self.depth).min(pixels.end);
                     let (count, row) = rows(steps.len());

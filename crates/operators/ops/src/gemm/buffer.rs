@@ -56,7 +56,7 @@ impl Buffer {
 }
 
 /// Calls the work with a buffer of this thread, of `len` floats with arbitrary values.
-pub(crate) fn lend<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+pub(crate) fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut kept = KEPT.take();
     let mut buffer = kept.pop().unwrap_or_default();
     KEPT.set(kept);

@@ -62,7 +62,7 @@ pub use register::gemm_register;
 pub use vectorized::gemm_vectorized;
 
 // Building blocks of convolutions.
-pub(crate) use buffer::lend;
+pub(crate) use buffer::with_buffer;
 pub(crate) use kernel::{
     Across, Loop, Store, Strip, Window, copy_lanes, multiply_add, tile, tile_cols, tile_rows, transpose,
     widen,

@@ -92,7 +92,7 @@ impl<'a, T: Element> Source<'a, T> {
         if let (Some(data), None) = (T::as_f32(self.view.tail(lanes.start, steps.start)), self.gate) {
             return transpose(arch, data, self.view.row_stride(), lanes.len(), steps.len(), width, out);
         }
-        super::buffer::lend(width * STAGE, |stage| {
+        super::buffer::with_buffer(width * STAGE, |stage| {
             for from in steps.clone().step_by(STAGE) {
                 let count = (steps.end - from).min(STAGE);
                 widen(arch, Convert { source: self, lanes: lanes.clone(), from, count, stage });

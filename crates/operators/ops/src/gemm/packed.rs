@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 
-use super::buffer::{LINE, lend};
+use super::buffer::{LINE, with_buffer};
 use super::chains::Chains;
 use super::kernel::Window;
 use super::operands::Panels;
@@ -67,7 +67,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                 for from in (0..n).step_by(plan.n_c) {
                     let cols = from..(from + plan.n_c).min(n);
                     let columns = columns(cols.clone());
-                    lend(cols.len().next_multiple_of(plan.n_r) * k, |panels| {
+                    with_buffer(cols.len().next_multiple_of(plan.n_r) * k, |panels| {
                         let steps = (k, plan.k_c);
                         let packing = Packing::new(
                             cpu.arch(),
@@ -93,7 +93,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         if along == 1 {
             return self.stages(panels, packing, None);
         }
-        lend(Chains::len(along, rows, self.cols.len()), |slabs| {
+        with_buffer(Chains::len(along, rows, self.cols.len()), |slabs| {
             self.stages(panels, packing, Some(Chains::new(slabs, along, rows, self.cols.len())));
         });
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::buffer::{LINE, lend};
+use super::buffer::{LINE, with_buffer};
 use super::kernel::{FEW_STEPS, PrefetchRegions, Region, Store, Strip, Sweep, Window, sweep};
 use super::operands::{Block, Panels, keeps_apart};
 use super::problem::Columns;
@@ -46,7 +46,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         let Range { start: first, end } = self.terms;
         let whole = self.terms == (0..k);
         let chain_from = |from: usize| from..(from + chain).min(end);
-        lend(m_c * chain.min(k), |packed| {
+        with_buffer(m_c * chain.min(k), |packed| {
             for row in rows.clone().step_by(m_c) {
                 let block = row..(row + m_c).min(rows.end);
                 for from in (first..end.max(first + 1)).step_by(chain) {
@@ -127,7 +127,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         let rows = stage.block.len();
         // One cache line more, so that rows do not compete for the same lines.
         let stride = self.cols.len().next_multiple_of(LINE) + LINE;
-        lend(rows * stride, |buffer| {
+        with_buffer(rows * stride, |buffer| {
             let mut buffer = MatMut::with_strides(buffer, rows, self.cols.len(), stride, 1)
                 .expect("a buffer of as many rows, which do not meet");
             let buffer = Window::new(&mut buffer);

@@ -4,7 +4,7 @@ use super::category::Category;
 use super::event::{Event, Number};
 use super::flows::{self, FlowEnd};
 use super::overlaps;
-use super::uncategorized::Uncategorized;
+use super::uncategorized::UncategorizedEvent;
 use super::{
     Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
     StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,
@@ -30,7 +30,7 @@ pub(crate) struct Builder {
     /// Process names from metadata events.
     pub(super) process_names: Vec<(i64, String)>,
     /// Events without a category: their kind is determined once all names are known.
-    pub(super) uncategorized: Vec<Uncategorized>,
+    pub(super) uncategorized: Vec<UncategorizedEvent>,
     /// Ends of flow arrows; none are stored once activities have correlation ids.
     pub(super) flows: Vec<FlowEnd>,
 }
@@ -181,7 +181,7 @@ impl Builder {
         let &CompleteEvent { name, start, dur, at, .. } = seen;
         let (pid, tid) = (seen.pid.value(), seen.tid.value());
         let (correlation, graph_node, step) = (args.correlation, args.graph_node, args.step);
-        self.uncategorized.push(Uncategorized {
+        self.uncategorized.push(UncategorizedEvent {
             pid,
             tid,
             name,

@@ -1,6 +1,6 @@
 //! Joins the columns of two pieces of one file, as if they had been read in one go.
 
-use super::uncategorized::Uncategorized;
+use super::uncategorized::UncategorizedEvent;
 use super::{
     Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, StreamId, SyncEvent, Thread, ThreadId,
 };
@@ -67,7 +67,7 @@ impl Builder {
         self.thread_names.extend(other.thread_names);
         self.flows.extend(other.flows);
         self.process_names.extend(other.process_names);
-        self.uncategorized.extend(other.uncategorized.into_iter().map(|event| Uncategorized {
+        self.uncategorized.extend(other.uncategorized.into_iter().map(|event| UncategorizedEvent {
             name: name(event.name),
             details: event.details.map(name),
             ..event

@@ -7,7 +7,7 @@
 use super::Builder;
 use crate::feed::Feed;
 use crate::list::{End, find_item, read_list};
-use crate::whole::Whole;
+use crate::whole::CompleteBytes;
 use crate::window::Window;
 use std::io;
 
@@ -37,7 +37,7 @@ pub(crate) fn read_events<F: Feed>(
 }
 
 /// Returns the likely starts of `count` pieces of about the same size; `None` if there are fewer than two.
-pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>> {
+pub(crate) fn split(whole: CompleteBytes<'_>, from: u64, count: u64) -> Option<Vec<u64>> {
     let size = whole.length().saturating_sub(from) / count.max(1);
     let mut starts = vec![from];
     for piece in 1..count {
@@ -50,7 +50,7 @@ pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>>
 }
 
 /// Returns the offset of the first likely event from an offset on; `None` if a window contains none.
-fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
+fn first_event(whole: CompleteBytes<'_>, from: u64) -> Option<u64> {
     let begin = from.saturating_sub(BEFORE);
     let mut window = Window::new(whole, begin);
     window.more(0).ok()?;
@@ -59,7 +59,11 @@ fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
 }
 
 /// Reads the pieces that begin at `starts` and joins them in order.
-pub(crate) fn read_pieces(whole: Whole<'_>, starts: &[u64], builder: &mut Builder) -> io::Result<End> {
+pub(crate) fn read_pieces(
+    whole: CompleteBytes<'_>,
+    starts: &[u64],
+    builder: &mut Builder,
+) -> io::Result<End> {
     let read =
         |start: u64, stop: u64, into: &mut Builder| read_list(&mut Window::new(whole, start), 0, stop, into);
     let stop = |piece: usize| starts.get(piece + 1).copied().unwrap_or(u64::MAX);

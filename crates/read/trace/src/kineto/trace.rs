@@ -2,7 +2,7 @@
 
 use super::{Activities, Calls, DeviceProperties, GpuAnnotations, HostIntervals, HostOps, OpInputs, Syncs};
 use crate::collective::Collective;
-use crate::distributed::Distributed;
+use crate::distributed::DistributedRun;
 use crate::foreign::Origin;
 use crate::notes::Notes;
 use crate::strings::{NameId, Strings};
@@ -44,7 +44,7 @@ pub struct Trace {
     /// Devices of the host.
     pub devices: Vec<DeviceProperties>,
     /// Rank and process groups in a distributed run.
-    pub distributed: Option<Distributed>,
+    pub distributed: Option<DistributedRun>,
     /// Reference of all times: nanoseconds since 1970, or zero if times are absolute.
     pub base_time: Nanos,
     /// Ops and annotations on the host.

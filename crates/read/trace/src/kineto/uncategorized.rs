@@ -5,7 +5,7 @@ use crate::units::Nanos;
 
 /// Complete event without a category.
 #[derive(Clone, Copy)]
-pub(super) struct Uncategorized {
+pub(super) struct UncategorizedEvent {
     pub(super) pid: i64,
     pub(super) tid: i64,
     pub(super) name: NameId,

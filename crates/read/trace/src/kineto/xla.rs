@@ -3,7 +3,7 @@
 //! The kind of an event follows from its process and thread: streams of a GPU, `Stream #13(Compute)` of
 //! `/device:GPU:0`, or threads of the host. Other lines of a GPU, such as `XLA Ops` and `Steps`, repeat the events of its streams.
 
-use super::uncategorized::Uncategorized;
+use super::uncategorized::UncategorizedEvent;
 use super::{
     Activity, ActivityKind, Api, Builder, Call, HostKind, HostOp, LaunchShape, Origin, Stream, Thread,
     ThreadId,
@@ -42,7 +42,7 @@ impl Builder {
         }
     }
 
-    fn place_on_host(&mut self, event: &Uncategorized) {
+    fn place_on_host(&mut self, event: &UncategorizedEvent) {
         let name = self.trace.names.get(event.name);
         if name.starts_with('$') {
             return self.trace.notes.add(Note::PythonFunctions, event.at);
@@ -53,12 +53,12 @@ impl Builder {
         match Api::from_function(&function) {
             Some(api) => {
                 let name = self.trace.names.intern(&function);
-                self.place_call(&Uncategorized { name, ..*event }, api, thread);
+                self.place_call(&UncategorizedEvent { name, ..*event }, api, thread);
             }
             None => {
                 let kind = if mark.is_some() { HostKind::Annotation } else { HostKind::Op };
                 let name = mark.map_or(event.name, |mark| self.trace.names.intern(&mark));
-                let &Uncategorized { start, dur, .. } = event;
+                let &UncategorizedEvent { start, dur, .. } = event;
                 self.trace.ops.push(HostOp {
                     kind,
                     name,
@@ -74,12 +74,12 @@ impl Builder {
         }
     }
 
-    fn place_call(&mut self, event: &Uncategorized, api: Api, thread: ThreadId) {
-        let &Uncategorized { name, start, dur, correlation, .. } = event;
+    fn place_call(&mut self, event: &UncategorizedEvent, api: Api, thread: ThreadId) {
+        let &UncategorizedEvent { name, start, dur, correlation, .. } = event;
         self.trace.calls.push(Call { api, name, thread, start, dur, correlation, external_id: 0 });
     }
 
-    fn place_on_device(&mut self, event: &Uncategorized, stream: Stream) {
+    fn place_on_device(&mut self, event: &UncategorizedEvent, stream: Stream) {
         let text = self.trace.names.get(event.name);
         let details = event.details.map_or("", |details| self.trace.names.get(details));
         let (copy, bytes, shape) = (

@@ -93,7 +93,7 @@ impl CorrectionEntry {
 
 /// Families measured on the profile's own GPU.
 fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
-    match &profile.lent {
+    match &profile.transferred {
         Some(lent) => &lent.layer.families,
         None => profile.families(),
     }
@@ -232,7 +232,7 @@ impl DeviceReport {
                 profile.families().iter().map(family).collect()
             },
             models_of: models_of(profile),
-            wider: profile.lent.as_ref().map(|lent| lent.wider.own.hypot(lent.wider.shared)),
+            wider: profile.transferred.as_ref().map(|lent| lent.wider.own.hypot(lent.wider.shared)),
             corrected: corrected(profile),
         }
     }
@@ -240,12 +240,12 @@ impl DeviceReport {
 
 /// Name of the profile whose models are transferred to this one, or corrected by its stages.
 fn models_of(profile: &DeviceProfile) -> Option<String> {
-    profile.lent.as_ref().map(|lent| lent.from.clone()).or_else(|| profile.onto.clone())
+    profile.transferred.as_ref().map(|lent| lent.from.clone()).or_else(|| profile.onto.clone())
 }
 
 /// Corrections of transferred models: from other GPUs, then from this one.
 fn corrected(profile: &DeviceProfile) -> Vec<CorrectionEntry> {
-    let Some(lent) = &profile.lent else {
+    let Some(lent) = &profile.transferred else {
         let own = if profile.onto.is_some() { profile.families() } else { &[] };
         return CorrectionEntry::all(own, "this GPU").collect();
     };

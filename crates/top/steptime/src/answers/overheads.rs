@@ -39,7 +39,7 @@ pub fn measure(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadEntry>
     let overheads = Overheads::measured(graph, profiler);
     let mut rows = Vec::new();
     for (kind, key, _) in KINDS {
-        rows.extend(row(key, None, overheads.of_kind(kind)));
+        rows.extend(row(key, None, overheads.samples_of_kind(kind)));
         if kind == Overhead::T1 {
             continue;
         }

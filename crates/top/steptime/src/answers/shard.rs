@@ -1,7 +1,7 @@
 //! Placement of a model's tables, and the step time of its job.
 
 use serde::Serialize;
-use steptime_eager::{Cutting, Home, Model};
+use steptime_eager::{Home, Model, Sharding};
 
 use super::job::JobPredictionReport;
 use super::shared::{SCHEMA, ms};
@@ -164,11 +164,11 @@ fn tables(placement: &Placement) -> Vec<TablePlacement> {
     let all = placement.model.tables().into_iter().zip(placement.model.homes()).enumerate();
     all.map(|(table, (size, home))| {
         let cut = match home.cutting(placement.model.gpus()) {
-            Cutting::Copies => "copies",
-            Cutting::Whole => "whole",
-            Cutting::Columns => "columns",
-            Cutting::Rows => "rows",
-            Cutting::Grid => "grid",
+            Sharding::Copies => "copies",
+            Sharding::Whole => "whole",
+            Sharding::Columns => "columns",
+            Sharding::Rows => "rows",
+            Sharding::Grid => "grid",
         };
         let gpus = match &home {
             Home::Everywhere => Vec::new(),

@@ -28,7 +28,7 @@ pub struct PeakMemory {
 impl PeakMemory {
     pub(super) fn new(peak: &Peak) -> PeakMemory {
         let mb = |bytes: u64| bytes as f64 / 1e6;
-        let kinds = MemoryKind::ALL.into_iter().map(|kind| (kind.name(), mb(peak.of_kind(kind))));
+        let kinds = MemoryKind::ALL.into_iter().map(|kind| (kind.name(), mb(peak.bytes_of(kind))));
         PeakMemory { parts: std::iter::once(("total", mb(peak.total()))).chain(kinds).collect() }
     }
 

@@ -48,7 +48,7 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
     };
     let lender = self::own(&from)?;
     let spec = lender.spec.clone();
-    Ok(lender.lend(own, Transfer { from, ..worth }, corrections).bounded(spec, layers()?))
+    Ok(lender.transfer(own, Transfer { from, ..worth }, corrections).bounded(spec, layers()?))
 }
 
 /// The shipped profiles of GPUs that were measured as corrections to the models of another.
@@ -72,7 +72,7 @@ fn corrections_in(name: &str) -> Result<Option<DeviceProfile>, Error> {
 pub fn transferred(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<DeviceProfile, Error> {
     let mut to = own(to)?;
     to.onto = None;
-    Ok(own(from)?.lend(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
+    Ok(own(from)?.transfer(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
 }
 
 /// Name of the profile whose models are transferred to all others.

@@ -26,7 +26,7 @@ pub(super) struct Meetings {
 impl Meetings {
     pub(super) fn find(crew: &JobGraphs<'_>, common: &[Vec<StepId>]) -> Meetings {
         let of_step = |step: &Vec<StepId>| {
-            crew.job.rendezvous.keys().map(|at| crew.job.met(at, &crew.graphs, step)).collect()
+            crew.job.rendezvous.keys().map(|at| crew.job.rendezvous_times(at, &crew.graphs, step)).collect()
         };
         Meetings { of: common.iter().map(of_step).collect() }
     }

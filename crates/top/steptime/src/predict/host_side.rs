@@ -37,7 +37,9 @@ pub(crate) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (
 fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     let (profiler, coupling) = own_constants(process);
-    let Ok(profile) = default_host() else { return (HostCosts::own(graph, &profiler, &coupling), None) };
+    let Ok(profile) = default_host() else {
+        return (HostCosts::from_own_samples(graph, &profiler, &coupling), None);
+    };
     let usual = UsualGaps::find(graph, profile);
     let elasticity = &profile.elasticity;
     let slowness = Slowness::while_profiled(graph, profile, &usual);
@@ -45,7 +47,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
         recorded.meta.as_ref().and_then(|meta| Speed::from_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
-    let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
+    let mut costs = HostCosts::from_own_samples_at(graph, &profiler, &coupling, &speed, elasticity);
     profile.captured.take_off(graph, &mut costs.gaps, &mut costs.captured);
     costs.spread = match process {
         Process::Profiled => costs.spread,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
+use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
 
 /// TorchRec's name for rows in the host's memory with a cache on the GPU.
 const CACHED: &str = "fused_uvm_caching";
@@ -85,11 +85,11 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
         return json!({ "sharding_type": "data_parallel", "compute_kernel": "dense", "ranks": ranks, "shards": null });
     };
     let kind = match home.cutting(gpus) {
-        Cutting::Rows => "row_wise",
-        Cutting::Grid if parts.iter().all(|part| part.size[1] == size.columns) => "table_row_wise",
-        Cutting::Grid => "grid_shard",
-        Cutting::Columns => "column_wise",
-        Cutting::Whole | Cutting::Copies => "table_wise",
+        Sharding::Rows => "row_wise",
+        Sharding::Grid if parts.iter().all(|part| part.size[1] == size.columns) => "table_row_wise",
+        Sharding::Grid => "grid_shard",
+        Sharding::Columns => "column_wise",
+        Sharding::Whole | Sharding::Copies => "table_wise",
     };
     // GPUs are numbered from 0 in each node.
     let node = model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use steptime_cost::network::{CollectiveCall, Topology};
-use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
+use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
 use steptime_graph::CollectiveKind;
 use steptime_shard::{Load, Problem, Table};
 use steptime_trace::{Bytes, Nanos};
@@ -157,9 +157,9 @@ fn base_load<A: QueryFor>(
         let key = |columns: i64, beside| loads.get(&((size.rows, columns, size.lookups), beside, None));
         let of_first = |parts: &[Part]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);
         let own = match (home, home.cutting(wanted.gpus)) {
-            (_, Cutting::Copies) => key(size.columns, TableWay::Copies),
-            (_, Cutting::Rows) => key(size.columns, TableWay::Rows),
-            (Home::Parts(parts), Cutting::Grid) => {
+            (_, Sharding::Copies) => key(size.columns, TableWay::Copies),
+            (_, Sharding::Rows) => key(size.columns, TableWay::Rows),
+            (Home::Parts(parts), Sharding::Grid) => {
                 of_first(parts).and_then(|width| key(width, TableWay::Node))
             }
             (Home::Parts(parts), _) => of_first(parts).and_then(|width| key(width, TableWay::Whole)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use steptime_eager::{Home, Model};
-use steptime_shard::{Plan, Problem, near};
+use steptime_shard::{Plan, Problem, neighbours};
 use steptime_trace::Nanos;
 
 use super::{SearchConstraints, homes, on};
@@ -49,7 +49,7 @@ pub(super) fn refine<A: QueryFor>(
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
     let mut steps = vec![(plan.clone(), best.step)];
     let mut changes = 0;
-    let mut left = near(problem, &plan, &best.alone, ENOUGH).into_iter();
+    let mut left = neighbours(problem, &plan, &best.alone, ENOUGH).into_iter();
     while steps.len() <= MOST {
         let next: Vec<Plan> = left
             .by_ref()
@@ -67,7 +67,7 @@ pub(super) fn refine<A: QueryFor>(
         if let Some((job, shorter)) = first.filter(|(job, _)| job.step < best.step) {
             (best, plan) = (job, shorter);
             changes += 1;
-            left = near(problem, &plan, &best.alone, ENOUGH).into_iter();
+            left = neighbours(problem, &plan, &best.alone, ENOUGH).into_iter();
         }
     }
     Ok(Refinement { homes: placed(&plan), steps, changes })

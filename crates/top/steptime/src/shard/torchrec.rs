@@ -7,7 +7,7 @@
 //! and a row is read from memory for each lookup. Constants are the defaults, which are those of a V100; the planner lets users of other GPUs
 //! set them.
 
-use steptime_eager::{Cutting, Home, Model, Part, TableSize};
+use steptime_eager::{Home, Model, Part, Sharding, TableSize};
 
 /// Bytes per millisecond of 1 GB/s, as these constants count.
 const GB: f64 = 1024.0 * 1024.0 * 1024.0 / 1000.0;
@@ -80,8 +80,8 @@ pub fn planned(model: &Model) -> Vec<TorchRecCost> {
             Home::Parts(parts) => {
                 for part in parts {
                     ranks[part.gpu as usize].add(match home.cutting(gpus) {
-                        Cutting::Rows => job.rows(size, part),
-                        Cutting::Grid => job.grid(size, part),
+                        Sharding::Rows => job.rows(size, part),
+                        Sharding::Grid => job.grid(size, part),
                         _ => job.columns(size, part),
                     });
                 }

@@ -1,6 +1,6 @@
 //! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
-use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, Unchanged};
+use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, UnchangedStep};
 use steptime_step::{self as edit, ReusedRows, ScheduledStep};
 
 use super::{Base, settings};
@@ -43,7 +43,7 @@ impl ModifiedStep {
         rules: &[&dyn Rule],
         kernels: &Kernels<'_>,
     ) -> Result<ModifiedStep, Error> {
-        let unchanged = Some(Unchanged { step: &base.step, known: &base.known });
+        let unchanged = Some(UnchangedStep { step: &base.step, known: &base.known });
         let modules = Some(&base.modules);
         let facts = Facts { ops: &recorded.ops, batch: recorded.batch(), unchanged, modules };
         let before = &base.step;

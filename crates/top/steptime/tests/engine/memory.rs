@@ -59,7 +59,7 @@ impl RecordedMemory {
     /// Compares memory by kind with arithmetic. At the peak, not all gradients may exist.
     fn check(&self, peak: &Peak, fused: bool) {
         let states = self.states + if fused { self.counts * BLOCK } else { 0 };
-        let of = |kind| peak.of_kind(kind);
+        let of = |kind| peak.bytes_of(kind);
         let kept = [of(MemoryKind::Parameters), of(MemoryKind::Optimizer)];
         assert_eq!(kept, [self.parameters, states], "{}", self.name);
         assert!(of(MemoryKind::Gradients) <= self.gradients, "{}: {peak:?}", self.name);

@@ -67,7 +67,7 @@ pub(super) fn on_tensor_cores(precision: Precision, spec: &DeviceSpec) -> bool {
 }
 
 /// Ratio of a multiprocessor's work per cycle to that of the one with a known feed rate: faster units have faster feeds.
-fn grown(precision: Precision, known: f64, spec: &DeviceSpec) -> f64 {
+fn feed_ratio(precision: Precision, known: f64, spec: &DeviceSpec) -> f64 {
     let peak = &spec.peak;
     let rate = match precision {
         Precision::F32 => peak.f32_tflop_s,
@@ -90,7 +90,7 @@ pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
         (true, Precision::Tf32 | Precision::F64) => &spec.constants.tiles_tensor_wide,
         (true, _) => &spec.constants.tiles_tensor_narrow,
     };
-    let feed_rate = kind.feed * grown(shape.precision, kind.per_cycle, spec) * spec.clock_mhz;
+    let feed_rate = kind.feed * feed_ratio(shape.precision, kind.per_cycle, spec) * spec.clock_mhz;
     let rate = spec.matrix_tflop_s(shape.precision) * 1e6 / processors;
     let (m, n, k) = (shape.m.max(1.0), shape.n.max(1.0), shape.k.max(1.0));
     let mut least: Option<(f64, Cut)> = None;

@@ -65,9 +65,11 @@ pub fn fit_onto(
         1 + (1..).take_while(|at| sweep.keys().any(|key| key.starts_with(&format!("later{at}_")))).count();
     sweep.extend(later.into_iter().map(|(key, value)| (format!("later{number}_{key}"), value)));
     let (device, unfitted) = (spec, profile.unfitted.clone());
-    let onto = profile.lent.as_ref().map(|lent| lent.from.clone());
-    let mut families: BTreeMap<String, _> =
-        kept(profile).into_iter().map(|(header, models)| (header.name.clone(), (header, models))).collect();
+    let onto = profile.transferred.as_ref().map(|transferred| transferred.from.clone());
+    let mut families: BTreeMap<String, _> = own_parts(profile)
+        .into_iter()
+        .map(|(header, models)| (header.name.clone(), (header, models)))
+        .collect();
     for fitted in fitted {
         match fitted {
             Fit::Family(fitted) => {
@@ -93,11 +95,11 @@ pub fn fit_onto(
 }
 
 /// A profile's own parts: all of it; for transferred models, their headers, and the stages of this GPU's own sweeps.
-fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
-    let Some(lent) = profile.lent.clone() else { return profile.into_families() };
+fn own_parts(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
+    let Some(transferred) = profile.transferred.clone() else { return profile.into_families() };
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
-        let told = lent.layer.families.iter().find(|told| told.name == header.name);
-        let stages = lent.layer.family(&header.name).to_vec();
+        let told = transferred.layer.families.iter().find(|told| told.name == header.name);
+        let stages = transferred.layer.family(&header.name).to_vec();
         told.map(|told| (told.clone(), FamilyModels { stages, ..FamilyModels::default() })).unwrap_or_else(
             || {
                 let header =

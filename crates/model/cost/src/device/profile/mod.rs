@@ -40,7 +40,7 @@ pub struct DeviceProfile {
     /// Profile whose models its stages correct, if it has no models of its own.
     pub onto: Option<String>,
     /// Data of models transferred from another GPU, with their accuracy on this one.
-    pub lent: Option<Box<TransferredModels>>,
+    pub transferred: Option<Box<TransferredModels>>,
     families: Vec<FamilyHeader>,
     models: Vec<FamilyModels>,
     place: FxHashMap<String, usize>,
@@ -85,7 +85,7 @@ impl DeviceProfile {
         }
         let Header { version: _, name, device: spec, unfitted, sweep, onto, families } = header;
         let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
-        Ok(DeviceProfile { name, spec, unfitted, sweep, onto, lent: None, families, models, place })
+        Ok(DeviceProfile { name, spec, unfitted, sweep, onto, transferred: None, families, models, place })
     }
 
     /// Returns this profile's specification with other models, which are consistent with each other.

@@ -12,7 +12,7 @@ use steptime_step::Step;
 use steptime_trace::Meta;
 
 /// A step, with further facts about it.
-pub struct Recorded {
+pub struct RecordedStep {
     pub step: Step,
     pub ops: OpSet,
     pub graph: StepGraph,
@@ -21,9 +21,9 @@ pub struct Recorded {
     modules: Modules,
 }
 
-impl Recorded {
+impl RecordedStep {
     /// The step of a folder in `tests/data/`.
-    pub fn open(name: &str) -> Recorded {
+    pub fn open(name: &str) -> RecordedStep {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
         let mut opened = steptime_trace::open(&folder).expect("a recording");
         let recording = opened.recordings.remove(0);
@@ -38,7 +38,7 @@ impl Recorded {
         let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let sequence = |op| Some(execution.nodes.noted[of_op(op).origin?.index()].sequence);
         let modules = Modules::build(&derived.graph, sequence, &meta.modules);
-        Recorded { step, ops, graph: derived.graph, execution, meta, modules }
+        RecordedStep { step, ops, graph: derived.graph, execution, meta, modules }
     }
 
     /// The step after rules.

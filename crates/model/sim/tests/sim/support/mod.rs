@@ -132,7 +132,7 @@ impl Step {
 
 /// The graph with its own times, the profiler's cost left in, and the delays above.
 pub fn priced(graph: &StepGraph) -> PricedGraph<'_> {
-    let mut host = HostCosts::own(graph, &ProfilerCost::NONE, &DELAYS);
+    let mut host = HostCosts::from_own_samples(graph, &ProfilerCost::NONE, &DELAYS);
     host.coupling = DELAYS;
     PricedGraph::measured(graph, host)
 }

@@ -7,7 +7,7 @@ use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
 use super::values::{Object, TensorRef, ValueText, Values};
-use super::{Ends, free};
+use super::{OpEnds, free};
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -83,7 +83,12 @@ impl<T: Copy + Eq + Hash> Lives<T> {
 }
 
 impl Identities {
-    pub fn assign(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
+    pub fn assign(
+        export: &Export<'_>,
+        values: &Values<'_>,
+        begins: &[OpId],
+        ends: &OpEnds<'_>,
+    ) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |object: Object| Some(trace?.tensors.get(object.recorded?).raw_id);
         let known = RecordedStorages::from_step(step);
@@ -110,8 +115,8 @@ impl Identities {
             }
         };
         for &begun in begins {
-            see(&values.of_op(begun)[0]);
-            ends.after(begun).for_each(|ended| see(&values.of_op(ended)[1]));
+            see(&values.op(begun)[0]);
+            ends.after(begun).for_each(|ended| see(&values.op(ended)[1]));
         }
         let wanted = objects.new.len() + storages.new.len() + step.threads.len() + begins.len();
         let mut free = first_free(trace, wanted as u64);
@@ -136,7 +141,7 @@ impl Identities {
     }
 
     /// The numbers of a tensor and of its storage.
-    pub fn of_object(&self, export: &Export<'_>, object: Object) -> [u64; 2] {
+    pub fn object(&self, export: &Export<'_>, object: Object) -> [u64; 2] {
         let memory = self.known.memory(export.step, object.tensor);
         let [own, storage] = [self.objects.get(&object), self.storages.get(&memory)];
         [own, storage].map(|number| number.copied().unwrap_or(0))

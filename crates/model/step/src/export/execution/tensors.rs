@@ -76,7 +76,7 @@ fn tensor(export: &Export<'_>, identities: &Identities, which: TensorRef) -> Ite
         }
         (TensorRef::Step(object), trace) => {
             let row = &export.step.tensors[object.tensor];
-            let numbers = identities.of_object(export, object);
+            let numbers = identities.object(export, object);
             let was = trace.zip(object.recorded);
             match was {
                 Some((trace, id)) if from_execution::tensor(trace, id).as_ref() == Some(&row.value) => {

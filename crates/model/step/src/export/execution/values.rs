@@ -64,7 +64,7 @@ impl<'s> Values<'s> {
     }
 
     /// Inputs and outputs of an op.
-    pub fn of_op(&self, op: OpId) -> [Vec<ValueText>; 2] {
+    pub fn op(&self, op: OpId) -> [Vec<ValueText>; 2] {
         let row = &self.step.ops[op];
         // A repetition has other tensors, and the other arguments as recorded.
         let node = self.trace.zip(super::order::node(self.step, op));
@@ -85,7 +85,7 @@ impl<'s> Values<'s> {
         let onto_itself =
             matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
         let each = args.iter().enumerate().map(|(at, arg)| match recorded.get(at) {
-            Some(&was) if self.is_kept(arg, was) => self.kept(arg, was),
+            Some(&was) if self.is_kept(arg, was) => self.recorded_value(arg, was),
             // A copy of a tensor onto itself does not take its source.
             Some(&was) if onto_itself && at == 1 && *arg == Arg::None => self.recorded(was),
             _ => self.changed(arg),
@@ -106,7 +106,7 @@ impl<'s> Values<'s> {
     }
 
     /// An argument in its recorded form, with its current tensors.
-    fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> ValueText {
+    fn recorded_value(&self, arg: &Arg<TensorId>, was: Recorded) -> ValueText {
         match (arg, was) {
             (Arg::Tensor(tensor), Recorded::Tensor(id)) => self.object(*tensor, Some(id)),
             (Arg::Tensor(tensor), _) => self.object(*tensor, None),

@@ -4,7 +4,7 @@ use super::plane::Shape;
 use crate::Cpu;
 use crate::convolution::product::Product;
 use crate::convolution::vector::{Kernel, Vector, vectorize};
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 use crate::shared::Shared;
 
 /// Number of vectors that are added at the same time.
@@ -26,7 +26,7 @@ pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
     cpu.run(images * pieces * bands, |part| {
         let (image, piece, band) = (part / (pieces * bands), part / bands % pieces, part % bands);
         for channel in piece * together..((piece + 1) * together).min(channels) {
-            lend(shape.len(), |plane| {
+            with_buffer(shape.len(), |plane| {
                 vectorize(cpu.arch(), Band { of, shape: &shape, image, channel, band, plane, y });
             });
         }
@@ -74,7 +74,7 @@ impl Kernel for Band<'_, '_> {
                 if strides.col == 1 {
                     line.run::<V>(y);
                 } else {
-                    lend(cols, |sums| {
+                    with_buffer(cols, |sums| {
                         line.run::<V>(sums);
                         y.iter_mut().step_by(strides.col).zip(&*sums).for_each(|(y, &sum)| *y = sum);
                     });

@@ -6,7 +6,7 @@ use crate::Cpu;
 use crate::convolution::layout::Strides;
 use crate::convolution::patches::Patches;
 use crate::convolution::vector::{Kernel, Vector, vectorize};
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 use crate::shared::Shared;
 
 /// Number of taps that are summed at the same time.
@@ -28,7 +28,7 @@ pub(super) fn weight_gradient(
     cpu.run(channels, |channel| {
         // SAFETY: `run` does each part once, and each has a channel.
         let sums = unsafe { dweight.range(channel * taps, taps) };
-        lend(shape.len(), |plane| {
+        with_buffer(shape.len(), |plane| {
             vectorize(cpu.arch(), Channel { patches, shape: &shape, dy, strides, channel, plane, sums });
         });
     });

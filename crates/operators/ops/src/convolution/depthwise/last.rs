@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::Cpu;
 use crate::convolution::product::Product;
 use crate::convolution::vector::{Kernel, Vector, vectorize};
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 use crate::shared::Shared;
 
 /// Number of pixels that are summed at the same time.
@@ -18,7 +18,7 @@ pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
     let [images, rows, cols] = patches.grid.size;
     assert!(patches.holds(channels) && of.bias.is_none_or(|bias| bias.len() == channels));
     let y = Shared::new(y);
-    lend(taps * channels, |kernel| {
+    with_buffer(taps * channels, |kernel| {
         for (term, at) in weights.terms.iter().enumerate() {
             for group in 0..channels {
                 kernel[term * channels + group] = weights.data[group * weights.group_stride + at];
@@ -34,7 +34,7 @@ pub(super) fn product(of: &Product<'_>, cpu: &Cpu, y: &mut [f32]) {
             let y = unsafe { y.range(place, (cols - 1) * strides.col + channels) };
             let seen: Vec<_> = (0..patches.taps[0].len())
                 .filter_map(|tap| {
-                    let line = patches.seen(row, tap)?;
+                    let line = patches.image_row(row, tap)?;
                     let start = image * patches.strides.outer + line * patches.strides.row;
                     Some((start, tap * patches.taps[1].len() * channels))
                 })

@@ -8,7 +8,7 @@ use crate::convolution::layout::Strides;
 use crate::convolution::patches::Patches;
 use crate::convolution::vector::{Kernel, Vector, vectorize};
 use crate::cpu::share;
-use crate::gemm::lend;
+use crate::gemm::with_buffer;
 use crate::shared::Shared;
 
 /// Number of taps that are summed at the same time.
@@ -31,7 +31,7 @@ pub(super) fn weight_gradient(
     let [images, rows, cols] = patches.grid.size;
     let stretches = (images * rows).min(STRETCHES);
     let all = taps * channels;
-    lend(stretches * all, |sums| {
+    with_buffer(stretches * all, |sums| {
         let shared = Shared::new(sums);
         cpu.run(stretches, |part| {
             // SAFETY: `run` does each part once, and each has its own sums.
@@ -42,7 +42,7 @@ pub(super) fn weight_gradient(
                 let (image, row) = (line / rows, line % rows);
                 seen.clear();
                 seen.extend((0..taps).filter_map(|term| {
-                    let line = patches.seen(row, term / across)?;
+                    let line = patches.image_row(row, term / across)?;
                     Some(Tap { term, line: image * patches.strides.outer + line * patches.strides.row })
                 }));
                 let dy =

@@ -6,7 +6,7 @@ use crate::convolution::patches::Patches;
 
 impl Patches<'_> {
     /// Returns the row of the image under a row of taps, for a row of the grid.
-    pub(super) fn seen(&self, row: usize, tap: usize) -> Option<usize> {
+    pub(super) fn image_row(&self, row: usize, tap: usize) -> Option<usize> {
         let seen = (row * self.step[0]) as isize + self.taps[0][tap];
         usize::try_from(seen).ok().filter(|&seen| seen < self.image[0])
     }

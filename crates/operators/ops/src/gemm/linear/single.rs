@@ -1,7 +1,7 @@
 //! A layer with one output, such as the last of a click model: a dot product for each row, gradients of rank one. Its
 //! time is that of reading the inputs once.
 
-use super::super::buffer::lend;
+use super::super::buffer::with_buffer;
 use super::super::kernel::{Loop, Window, multiply_add, widen};
 use super::super::{Activation, MatMut, MatRef};
 use super::Gradients;
@@ -97,7 +97,7 @@ pub(super) fn backward(cpu: &Cpu, dz: Slopes<'_>, x: MatRef<'_>, weight: &[f32],
     let parts = batch.div_ceil(PART);
     let windows = dx.as_mut().map(Window::new);
     let wants_weight = dw.is_some();
-    lend(if wants_weight { parts * inputs } else { 0 }, |sums| {
+    with_buffer(if wants_weight { parts * inputs } else { 0 }, |sums| {
         let shared = Shared::new(sums);
         cpu.run(parts, |part| {
             let (first, count) = (part * PART, PART.min(batch - part * PART));

@@ -1,7 +1,7 @@
 //! `steptime predict --world N`: a job made from one rank's step, and a described job whose ranks are changed.
 
 use steptime::aten::Dtype;
-use steptime::eager::Cutting;
+use steptime::eager::Sharding;
 use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
 use steptime::shard::read_plan_of;
 use steptime::{Error, Home, KeptState, Model, Spread, TableSize, WhatIfs, World};
@@ -130,9 +130,9 @@ fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Fai
 fn home(home: &Home, ranks: u32) -> Option<TableHome> {
     let Home::Parts(parts) = home else { return Some(TableHome::Everywhere) };
     match home.cutting(ranks) {
-        Cutting::Grid => None,
-        Cutting::Rows => Some(TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())),
-        Cutting::Copies | Cutting::Whole | Cutting::Columns => {
+        Sharding::Grid => None,
+        Sharding::Rows => Some(TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())),
+        Sharding::Copies | Sharding::Whole | Sharding::Columns => {
             Some(TableHome::Columns(parts.iter().map(|part| (part.gpu, part.size[1])).collect()))
         }
     }
