@@ -1,4 +1,4 @@
-//! Host profiles: each is read, written and read again, with the same result.
+//! Host profiles: the text written of one is read back with the same result. Writing rounds the times of gaps.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     limited(bytes, |_| {
         let Ok(profile) = HostProfile::parse(text) else { return };
-        let again = HostProfile::parse(&profile.to_text()).expect("what was written can be read");
-        assert_eq!(again, profile);
+        let read = |text: &str| HostProfile::parse(text).expect("the text of a profile can be read");
+        let written = read(&profile.to_text());
+        assert_eq!(read(&written.to_text()), written);
     });
 });
