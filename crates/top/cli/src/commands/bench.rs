@@ -23,7 +23,8 @@ fn start(arguments: &[OsString]) -> Result<(), Failure> {
     if !program.is_file() {
         let typed = arguments.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let words = format!(
-            "operators are measured by a program of their own: cargo run --release -p steptime-bench-cli -- {typed}"
+            "steptime-bench, which measures operators, is not installed next to this program: in the repository, \
+             cargo run --release -p steptime-bench-cli -- {typed}"
         );
         return Err(words.into());
     }
