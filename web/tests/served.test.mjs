@@ -83,7 +83,7 @@ test("selected ops are left out, moved and resized, and nothing else", async () 
 });
 
 test("a module is selected as one", async () => {
-  const transformer = ["crates/top/steptime/tests/data/tiny_transformer", "--device", "h200"];
+  const transformer = ["crates/model/predict/tests/data/tiny_transformer", "--device", "h200"];
   const other = await serve(...transformer);
   try {
     const { page: tab, errors } = await open(browser.context, other.address, "ops");

@@ -12,7 +12,7 @@ const INPUTS = [
   ["examples/operators/dlrm_8192"],
   ["examples/dlrm_default_2048/et.json.gz", "--device", "h200"],
   ["crates/model/aten/tests/data/dlrm_cpu.json.gz", "--device", "h200"],
-  ["crates/top/steptime/tests/data/tiny_transformer", "--device", "h200"],
+  ["crates/model/predict/tests/data/tiny_transformer", "--device", "h200"],
   ["examples/dlrm_default_2048/kineto.json.gz"],
   ["examples/dlrm_default_2048", "--against", "examples/dlrm_default_fused_2048"],
 ];
@@ -113,7 +113,7 @@ test("a table is sorted and filtered; a name leads to the timeline; keys move it
 });
 
 test("the graph of the step that is compared with is there too", async () => {
-  const path = page("examples/dlrm_default_2048", "--against", "crates/top/steptime/tests/data/tiny_transformer", "--device", "h200");
+  const path = page("examples/dlrm_default_2048", "--against", "crates/model/predict/tests/data/tiny_transformer", "--device", "h200");
   const { page: tab, errors } = await open(browsers.light.context, `file://${path}`, "graph");
   const tree = () => tab.textContent('#view-graph [role="tree"]');
   const first = await tree();
@@ -129,7 +129,7 @@ test("the graph of the step that is compared with is there too", async () => {
 });
 
 test("ops stand in the modules that ran them, and a module is found by its name", async () => {
-  const path = page("crates/top/steptime/tests/data/tiny_transformer", "--device", "h200");
+  const path = page("crates/model/predict/tests/data/tiny_transformer", "--device", "h200");
   const { head } = data(path);
   const { page: tab, errors } = await open(browsers.light.context, `file://${path}`, "ops");
   await tab.click('#view-ops table button:text("Tiny.blocks.1.mlp.0")');

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use steptime::trace::Want;
-use steptime::{Choice, Step};
+use steptime_predict::{Choice, Step};
+use steptime_trace::Want;
 
 use crate::cli::Form;
 use crate::opened::CachedInput;
@@ -53,7 +53,7 @@ impl<'a> Console<'a> {
         path: &Path,
         choice: &Choice,
         want: Want,
-    ) -> Option<Result<Arc<Step>, steptime::Error>> {
+    ) -> Option<Result<Arc<Step>, steptime_predict::Error>> {
         self.opened.iter().find_map(|opened| opened.get(path, choice, want))
     }
 

@@ -31,9 +31,9 @@ impl Refusal {
             return Refusal::Usage(first.trim_start_matches("error: ").trim_end().to_owned());
         }
         let words = output::words(&**failure);
-        match failure.downcast_ref::<steptime::Error>() {
-            Some(steptime::Error::NoSuchDevice { .. }) => Refusal::Usage(words),
-            Some(steptime::Error::Rewrite { .. }) => Refusal::NotApplicable(words),
+        match failure.downcast_ref::<steptime_predict::Error>() {
+            Some(steptime_predict::Error::NoSuchDevice { .. }) => Refusal::Usage(words),
+            Some(steptime_predict::Error::Rewrite { .. }) => Refusal::NotApplicable(words),
             _ if is_not_found(&**failure) => Refusal::NotFound(words),
             _ => Refusal::Input(words),
         }

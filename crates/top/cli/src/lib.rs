@@ -60,7 +60,7 @@ pub fn ask(
 
 /// Returns the causes of device idle time: the key in an answer, and the printed name.
 pub fn idle_causes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    steptime::sim::IdleCause::ALL.into_iter().map(|cause| (cause.key(), cause.name()))
+    steptime_sim::IdleCause::ALL.into_iter().map(|cause| (cause.key(), cause.name()))
 }
 
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Failure> {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use steptime::trace::Want;
-use steptime::{Choice, Error, Step};
+use steptime_predict::{Choice, Error, Step};
+use steptime_trace::Want;
 
 use crate::failure::Refusal;
 
@@ -57,7 +57,7 @@ impl CachedInput {
         if let Some(step) = kept.get() {
             return Some(Ok(Arc::clone(step)));
         }
-        let options = steptime::trace::Options { want, ..Default::default() };
+        let options = steptime_trace::Options { want, ..Default::default() };
         let opened = Step::open_with(path, choice, &options).map(Arc::new);
         Some(opened.map(|step| Arc::clone(kept.get_or_init(|| step))))
     }

@@ -1,8 +1,8 @@
 //! Predicts single kernels on a GPU from a description of the call.
 
-use steptime::aten::OpSet;
-use steptime::aten::from_query::Query;
-use steptime::cost::device::{Context, ModelChoice};
+use steptime_aten::OpSet;
+use steptime_aten::from_query::Query;
+use steptime_cost::device::{Context, ModelChoice};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let h200 = steptime::device("h200")?;

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use steptime::aten::operands::{output_bytes, read};
-use steptime::aten::work::work;
-use steptime::aten::{BoundCall, Kernel, Lowering, OpDef, OpSet};
 use steptime::{Choice, Step};
+use steptime_aten::operands::{output_bytes, read};
+use steptime_aten::work::work;
+use steptime_aten::{BoundCall, Kernel, Lowering, OpDef, OpSet};
 
 /// Reads all parts, and writes half as many bytes. Arguments are accessed by the names of the op's schema; for an op that
 /// PyTorch does not have, [`OpDef::arguments`] gives them.

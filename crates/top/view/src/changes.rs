@@ -1,7 +1,7 @@
 //! Changes by a rule: removed, inserted and changed ops.
 
 use serde::Serialize;
-use steptime::edit::{self, Change, Diff};
+use steptime_step::{self, Change, Diff};
 
 use crate::columns::{Column, Columns};
 
@@ -26,8 +26,8 @@ pub(crate) struct Changes {
 pub(crate) fn collect(
     rule: &str,
     diff: &Diff,
-    before: &edit::Step,
-    after: &edit::Step,
+    before: &steptime_step::Step,
+    after: &steptime_step::Step,
     columns: &mut Columns,
 ) -> Changes {
     let mut rows: Vec<(u8, u32, u32, u32)> = Vec::with_capacity(diff.changes.len());

@@ -1,13 +1,13 @@
 //! The graph of a step: ops within ops, and the tensors from one to the next.
 
 use serde::Serialize;
-use steptime::Prediction;
-use steptime::aten::Arg;
-use steptime::edit::{self, Origin, TensorId, Uses};
-use steptime::graph::{Modules, OpId, StepGraph, TiVec};
-use steptime::rewrite::sized;
-use steptime::sim::critical::op_of;
-use steptime::trace::Nanos;
+use steptime_aten::Arg;
+use steptime_graph::{Modules, OpId, StepGraph, TiVec};
+use steptime_predict::Prediction;
+use steptime_rewrite::sized;
+use steptime_sim::critical::op_of;
+use steptime_step::{self, Origin, TensorId, Uses};
+use steptime_trace::Nanos;
 
 use crate::columns::{Column, Columns};
 use crate::timeline::phase;
@@ -60,15 +60,15 @@ pub(crate) struct Edges {
 /// The ops and tensors of a graph with known arguments of ops.
 pub(crate) struct DescribedGraph<'s> {
     /// Ops and tensors.
-    pub step: &'s edit::Step,
+    pub step: &'s steptime_step::Step,
     /// Op of the step for each op of the graph.
-    pub of: TiVec<OpId, Option<edit::OpId>>,
+    pub of: TiVec<OpId, Option<steptime_step::OpId>>,
 }
 
 impl<'s> DescribedGraph<'s> {
     /// Describes a step without changes by rules.
-    pub(crate) fn recorded(step: &'s edit::Step, graph: &StepGraph) -> DescribedGraph<'s> {
-        let mut of: TiVec<OpId, Option<edit::OpId>> = vec![None; graph.ops.len()].into();
+    pub(crate) fn recorded(step: &'s steptime_step::Step, graph: &StepGraph) -> DescribedGraph<'s> {
+        let mut of: TiVec<OpId, Option<steptime_step::OpId>> = vec![None; graph.ops.len()].into();
         for op in step.running() {
             if let Some(at) = step.ops[op].origin.recorded() {
                 of[at] = Some(op);
@@ -111,7 +111,7 @@ pub(crate) fn build(
         Some(Origin::Inserted(_)) => 2,
     };
     let names: Vec<u32> = graph.ops.keys().map(|op| columns.text(graph.op_name(op))).collect();
-    let mut texts = |of: fn(&edit::Call) -> &[Arg<TensorId>]| -> Vec<u32> {
+    let mut texts = |of: fn(&steptime_step::Call) -> &[Arg<TensorId>]| -> Vec<u32> {
         let text = |op: OpId| Some(arguments(described?.step, of(called(op)?.arguments()?)));
         graph.ops.keys().map(|op| text(op).map_or(0, |text| 1 + columns.text(&text))).collect()
     };
@@ -148,7 +148,7 @@ fn module(op: OpId, described: Option<&DescribedGraph<'_>>, modules: &Modules) -
 /// Returns for each op one more than the text of the table or layer that it is the first to use; 0 for others.
 fn parts(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mut Columns) -> Vec<u32> {
     let Some(DescribedGraph { step, of }) = described else { return vec![0; graph.ops.len()] };
-    let mut texts: TiVec<edit::OpId, u32> = vec![0; step.ops.len()].into();
+    let mut texts: TiVec<steptime_step::OpId, u32> = vec![0; step.ops.len()].into();
     for (op, path) in sized(step) {
         texts[op] = 1 + columns.text(&path);
     }
@@ -158,13 +158,13 @@ fn parts(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mu
 fn edges(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mut Columns) -> Edges {
     let mut rows: Vec<(u32, u32, u32)> = Vec::new();
     if let Some(DescribedGraph { step, of }) = described {
-        let mut shown: TiVec<edit::OpId, Option<OpId>> = vec![None; step.ops.len()].into();
+        let mut shown: TiVec<steptime_step::OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for op in graph.ops.keys() {
             if let Some(at) = of[op] {
                 shown[at] = Some(op);
             }
         }
-        for edge in edit::export::data(step, &Uses::find(step)) {
+        for edge in steptime_step::export::data(step, &Uses::find(step)) {
             if let (Some(from), Some(to)) = (shown[edge.from], shown[edge.to]) {
                 rows.push((from.0, to.0, columns.text(&tensor(step, edge.tensor))));
             }
@@ -178,13 +178,13 @@ fn edges(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mu
 }
 
 /// Formats a tensor as `float32[2048, 64]`.
-fn tensor(step: &edit::Step, tensor: TensorId) -> String {
+fn tensor(step: &steptime_step::Step, tensor: TensorId) -> String {
     let value = &step.tensors[tensor].value;
     let sides: Vec<String> = value.shape.iter().map(i64::to_string).collect();
     format!("{}[{}]", value.dtype.name(), sides.join(", "))
 }
 
-fn arguments(step: &edit::Step, all: &[Arg<TensorId>]) -> String {
+fn arguments(step: &steptime_step::Step, all: &[Arg<TensorId>]) -> String {
     let numbers =
         |list: &mut dyn Iterator<Item = String>| format!("[{}]", list.collect::<Vec<_>>().join(", "));
     let one = |arg: &Arg<TensorId>| match arg {

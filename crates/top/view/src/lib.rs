@@ -9,7 +9,7 @@
 //! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
 //! use steptime_view::{Mode, Subject, StepViews, page};
 //!
-//! let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
+//! let step = steptime_predict::open(format!("{examples}/dlrm_default_2048"))?;
 //! let question = step.predict();
 //! let viewed = StepViews::build(&Subject { step: &step, question: &question }, None)?;
 //! let html = page(&viewed, Mode::File)?;

@@ -1,8 +1,8 @@
 //! Device memory of the tensors of a step, over time.
 
 use serde::Serialize;
-use steptime::WhatIfs;
-use steptime::edit::{MemoryKind, Moment};
+use steptime_predict::WhatIfs;
+use steptime_step::{MemoryKind, Moment};
 
 use crate::columns::{Column, Columns};
 

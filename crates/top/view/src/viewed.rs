@@ -1,12 +1,12 @@
 //! The data of all views.
 
 use serde::Serialize;
-use steptime::answers::{
+use steptime_answers::{
     Difference, ExplainReport, PredictionReport, RooflineReport, WhatIfReport, explain, path,
 };
-use steptime::graph::{Module, Phase};
-use steptime::sim::IdleCause;
-use steptime::{Change, Error, Prediction, Query, Step, WhatIf, WhatIfs};
+use steptime_graph::{Module, Phase};
+use steptime_predict::{Change, Error, Prediction, Query, Step, WhatIf, WhatIfs};
+use steptime_sim::IdleCause;
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
@@ -158,7 +158,7 @@ impl StepViews {
         let changes = match &explanation {
             Err(_) => Vec::new(),
             Ok((asked, found)) => {
-                let of = |s: &steptime::Suggestion| {
+                let of = |s: &steptime_predict::Suggestion| {
                     changes::collect(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
                 };
                 found.alone.iter().map(of).collect()
@@ -174,12 +174,12 @@ impl StepViews {
                 (Some(difference), Some(ComparedStep::new(other.step, &second, &mut columns)))
             }
         };
-        let predicted = prediction.answer(recorded);
+        let predicted = PredictionReport::from_prediction(&prediction, recorded);
         let head = Head {
-            schema: steptime::answers::SCHEMA,
+            schema: steptime_answers::SCHEMA,
             title: step.title(),
             measured_ms: step.meta.as_ref().and_then(|meta| meta.step_ms).filter(|ms| ms.is_finite()),
-            explained: explanation.map(|(_, found)| found.answer(recorded)),
+            explained: explanation.map(|(_, found)| ExplainReport::from_explanation(&found, recorded)),
             bound: explain::bound(&predicted),
             runs: runs(&predicted),
             causes: IdleCause::ALL.map(|cause| Cause { key: cause.key(), name: cause.name() }).to_vec(),
@@ -239,7 +239,7 @@ fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> ChangeVi
     let described =
         DescribedGraph { step: &found.step, of: found.scheduled.ops.iter().map(|&op| Some(op)).collect() };
     let names: Vec<&str> = found.audits.iter().map(|audit| audit.rule).collect();
-    let answer = found.answer(asked.recorded());
+    let answer = WhatIfReport::from_what_if(found, asked.recorded());
     ChangeView {
         bound: explain::bound_of(graph, &found.after),
         side: timeline::predicted("changed", graph, &found.after, columns),
@@ -276,7 +276,7 @@ fn roofline(subject: &Subject<'_>) -> Result<Roof, Error> {
     let peaks =
         [("fp32", spec.peak.f32_tflop_s), ("TF32", spec.peak.tf32_tflop_s), ("bf16", spec.peak.bf16_tflop_s)];
     Ok(Roof {
-        answer: roofline.answer(subject.step),
+        answer: RooflineReport::from_roofline(&roofline, subject.step),
         memory_gb_s: spec.memory.rate_gb_s,
         l2_gb_s: spec.l2.rate_gb_s,
         peaks: peaks.into_iter().filter(|(_, peak)| *peak > 0.0).collect(),

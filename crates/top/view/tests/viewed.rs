@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use steptime::rewrite::{CudaGraph, ResizeBatch};
-use steptime::sim::Idle;
-use steptime::trace::{Nanos, Options};
-use steptime::{Change, Step};
+use steptime_predict::{Change, Step};
+use steptime_rewrite::{CudaGraph, ResizeBatch};
+use steptime_sim::Idle;
+use steptime_trace::{Nanos, Options};
 use steptime_view::{Mode, StepViews, Subject, page, what_if};
 
 const EXAMPLES: [&str; 3] = ["dlrm_default_2048", "resnet50_32", "operators/dlrm_8192"];
@@ -33,7 +33,8 @@ fn every_op_call_and_activity_is_a_slice_of_both_steps() {
 
 #[test]
 fn a_step_read_without_arguments_has_the_same_page() {
-    let (whole, timing) = (open(EXAMPLES[0]), steptime::open(example(EXAMPLES[0])).expect("an example"));
+    let (whole, timing) =
+        (open(EXAMPLES[0]), steptime_predict::open(example(EXAMPLES[0])).expect("an example"));
     let page = |step: &Step| {
         let viewed = StepViews::build(&Subject { step, question: &step.predict() }, None).expect("views");
         page(&viewed, Mode::File).expect("a page")
@@ -79,7 +80,7 @@ fn an_answer_to_a_change_says_its_length() {
     let step = open(EXAMPLES[0]);
     let question = step.predict();
     let asked = question.what_ifs().expect("arguments");
-    let rules: [&dyn steptime::rewrite::Rule; 2] = [&ResizeBatch::to(4096), &CudaGraph];
+    let rules: [&dyn steptime_rewrite::Rule; 2] = [&ResizeBatch::to(4096), &CudaGraph];
     let change = Change { rules: &rules, host_times: None };
     let bytes = what_if(&asked, &change).expect("an answer");
     let (length, rest) = bytes.split_at(4);

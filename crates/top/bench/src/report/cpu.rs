@@ -1,10 +1,10 @@
 //! The answer of `bench cpu`, as JSON and as a table.
 
 use serde::Serialize;
-use steptime::answers::SCHEMA;
-use steptime::words::percent;
+use steptime_answers::SCHEMA;
 use steptime_bench::cpu::{Limits, RandomRows, Report};
 use steptime_cli::Columns;
+use steptime_predict::words::percent;
 
 /// Answer of `bench cpu`.
 #[derive(Debug, Serialize)]

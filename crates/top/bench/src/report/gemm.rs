@@ -1,7 +1,7 @@
 //! The answer of `gemm plan`.
 
 use serde::Serialize;
-use steptime::answers::SCHEMA;
+use steptime_answers::SCHEMA;
 use steptime_ops::Isa;
 use steptime_ops::gemm::{LevelCost, Plan};
 

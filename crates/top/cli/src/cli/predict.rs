@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use steptime::rewrite::Blocks;
+use steptime_rewrite::Blocks;
 
 use super::{
     Form, HostChoice, Method, OutputFile, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long,

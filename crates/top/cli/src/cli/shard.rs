@@ -1,6 +1,6 @@
 //! Parts of the work, for several machines.
 
-pub use steptime::fleet::Shard;
+pub use steptime_fleet::Shard;
 
 /// Reads `2/4`.
 pub(super) fn shard(text: &str) -> Result<Shard, String> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use steptime::rewrite::{Blocks, Selection, SetSize};
+use steptime_rewrite::{Blocks, Selection, SetSize};
 
 use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, times_as_long};
 
@@ -124,7 +124,7 @@ fn samples(text: &str) -> Result<u64, String> {
 /// Reads a size of the model and its new value.
 pub fn size(text: &str) -> Result<SetSize, String> {
     let (path, value) = text.split_once('=').ok_or("it takes PATH=VALUE, as tables[0].rows=1000000")?;
-    let path = path.trim().parse().map_err(|error: steptime::rewrite::Error| error.to_string())?;
+    let path = path.trim().parse().map_err(|error: steptime_rewrite::Error| error.to_string())?;
     let number = value.trim().replace('_', "").parse();
     let to = number.map_err(|_| format!("{value} is not a size: give a whole number, 1 or more"))?;
     Ok(SetSize { path, to })
@@ -132,7 +132,7 @@ pub fn size(text: &str) -> Result<SetSize, String> {
 
 /// Reads a selection of ops.
 pub fn selection(text: &str) -> Result<Selection, String> {
-    text.parse().map_err(|error: steptime::rewrite::Error| error.to_string())
+    text.parse().map_err(|error: steptime_rewrite::Error| error.to_string())
 }
 
 /// Reads the number of batches per update.
@@ -181,32 +181,32 @@ pub enum Precision {
     Fp16,
 }
 
-impl From<Fuse> for steptime::Fuse {
-    fn from(fuse: Fuse) -> steptime::Fuse {
+impl From<Fuse> for steptime_predict::Fuse {
+    fn from(fuse: Fuse) -> steptime_predict::Fuse {
         match fuse {
-            Fuse::EmbeddingBags => steptime::Fuse::EmbeddingBags,
-            Fuse::Optimizer => steptime::Fuse::Optimizer,
-            Fuse::Elementwise => steptime::Fuse::Elementwise,
-            Fuse::Linear => steptime::Fuse::Linear,
+            Fuse::EmbeddingBags => steptime_predict::Fuse::EmbeddingBags,
+            Fuse::Optimizer => steptime_predict::Fuse::Optimizer,
+            Fuse::Elementwise => steptime_predict::Fuse::Elementwise,
+            Fuse::Linear => steptime_predict::Fuse::Linear,
         }
     }
 }
 
-impl From<Operators> for steptime::OperatorLibrary {
-    fn from(operators: Operators) -> steptime::OperatorLibrary {
+impl From<Operators> for steptime_predict::OperatorLibrary {
+    fn from(operators: Operators) -> steptime_predict::OperatorLibrary {
         match operators {
-            Operators::Steptime => steptime::OperatorLibrary::Steptime,
-            Operators::Fbgemm => steptime::OperatorLibrary::Fbgemm,
+            Operators::Steptime => steptime_predict::OperatorLibrary::Steptime,
+            Operators::Fbgemm => steptime_predict::OperatorLibrary::Fbgemm,
         }
     }
 }
 
-impl From<Precision> for steptime::Precision {
-    fn from(precision: Precision) -> steptime::Precision {
+impl From<Precision> for steptime_predict::Precision {
+    fn from(precision: Precision) -> steptime_predict::Precision {
         match precision {
-            Precision::Tf32 => steptime::Precision::Tf32,
-            Precision::Bf16 => steptime::Precision::Bf16,
-            Precision::Fp16 => steptime::Precision::Fp16,
+            Precision::Tf32 => steptime_predict::Precision::Tf32,
+            Precision::Bf16 => steptime_predict::Precision::Bf16,
+            Precision::Fp16 => steptime_predict::Precision::Fp16,
         }
     }
 }

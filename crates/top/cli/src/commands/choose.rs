@@ -1,7 +1,8 @@
 //! `steptime choose`.
 
-use steptime::trace::Want;
-use steptime::{Choice, Prices};
+use steptime_answers::ChooseReport;
+use steptime_predict::{Choice, Prices};
+use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::{Choose, usage};
@@ -31,7 +32,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     let step = load::step(console, &args.input, &choice, Want::ALL)?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
-    let answer = found.answer(&step, &prices);
+    let answer = ChooseReport::from_choice(&found, &step, &prices);
     Ok(console.print_answer(args.form, &answer, report::choose::text, csv::chosen)?)
 }
 
@@ -41,7 +42,7 @@ fn devices(args: &Choose) -> Result<Vec<&str>, Failure> {
         args.device.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
     match named[..] {
         [] => Err(usage("choose", "--device names no GPU").into()),
-        [ALL] => Ok(steptime::devices().collect()),
+        [ALL] => Ok(steptime_predict::devices().collect()),
         _ if named.contains(&ALL) => {
             Err(usage("choose", "--device all includes every shipped GPU: leave out the others").into())
         }

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use steptime::answers::CollectivesReport;
-use steptime::answers::collectives::MeasuredCollective;
-use steptime::cost::network::{CollectiveCall, Topology};
-use steptime::graph::CollectiveKind;
-use steptime::trace::Bytes;
+use steptime_answers::{CollectivesReport, collectives::MeasuredCollective};
+use steptime_cost::network::{CollectiveCall, Topology};
+use steptime_graph::CollectiveKind;
+use steptime_trace::Bytes;
 
 use super::Failure;
 use crate::cli::{Collectives, usage};
@@ -65,8 +64,8 @@ const LONGEST: u64 = 256 << 20;
 /// Reads the rows of a sweep.
 fn read_sweep(path: &Path) -> Result<Vec<MeasuredCollective>, Failure> {
     let place = path.display();
-    let bytes = steptime::trace::read_bytes(path, LONGEST)
-        .map_err(|error| format!("cannot read {place}: {error}"))?;
+    let bytes =
+        steptime_trace::read_bytes(path, LONGEST).map_err(|error| format!("cannot read {place}: {error}"))?;
     let mut reader = csv::Reader::from_reader(&bytes[..]);
     let heads = reader.headers().map_err(|error| format!("{place}: {error}"))?.clone();
     let column = |names: &[&str]| heads.iter().position(|head| names.contains(&head));

@@ -1,6 +1,6 @@
 //! `steptime compare`.
 
-use steptime::answers::Difference;
+use steptime_answers::Difference;
 
 use super::{Failure, what_if};
 use crate::cli::Compare;
@@ -11,8 +11,9 @@ use crate::report::{self, csv};
 pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
     let (a, b) = (what_if::open(console, &args.a, &args.whom)?, what_if::open(console, &args.b, &args.whom)?);
     let (of_a, of_b) = (what_if::question(&a, &args.whom)?, what_if::question(&b, &args.whom)?);
-    let found =
-        progress::spin("simulating", || Ok::<_, steptime::Error>((of_a.simulate()?, of_b.simulate()?)))?;
+    let found = progress::spin("simulating", || {
+        Ok::<_, steptime_predict::Error>((of_a.simulate()?, of_b.simulate()?))
+    })?;
     let answer = Difference::between((&a, &found.0), (&b, &found.1));
     console.print_answer(args.form, &answer, report::difference::text, csv::differing)?;
     match args.fail_above {

@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use steptime::Step;
-use steptime::answers::{DeviceEntry, DeviceReport, TableScoreEntry};
-use steptime::aten::OpSet;
-use steptime::cost::device::fit::without;
-use steptime::cost::device::{
+use steptime_answers::{DeviceEntry, DeviceReport, TableScoreEntry};
+use steptime_aten::OpSet;
+use steptime_cost::device::fit::without;
+use steptime_cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
 };
-use steptime::device::tables;
-use steptime::sweep::{self, Sweep};
-use steptime::trace::Want;
+use steptime_predict::{Step, device::tables};
+use steptime_sweep::{self, Sweep};
+use steptime_trace::Want;
 
 mod transfer;
 
@@ -69,9 +68,9 @@ fn fit_profile(
     for file in ["profile.toml", "models.bin.zst"] {
         output::separate(&place.join(file), read.iter().copied())?;
     }
-    let onto = from.onto.map(steptime::device).transpose()?;
-    let sweeps = sweep::read_all(from.sweeps)?;
-    let mut observed = sweep::observe(&sweeps, &OpSet::standard());
+    let onto = from.onto.map(steptime_predict::device).transpose()?;
+    let sweeps = steptime_sweep::read_all(from.sweeps)?;
+    let mut observed = steptime_sweep::observe(&sweeps, &OpSet::standard());
     for (op, count) in &observed.unknown {
         output::warn(&format!("{op} is not known: its {count} rows count by their bytes"));
     }
@@ -84,7 +83,7 @@ fn fit_profile(
     let spec = match (&onto, from.spec, sweeps.first()) {
         (Some(profile), _, Some(first)) => same_device(profile, first)?,
         (None, Some(path), _) => read_spec(path)?,
-        (None, None, Some(first)) => sweep::spec(first, &observed)?,
+        (None, None, Some(first)) => steptime_sweep::spec(first, &observed)?,
         (_, _, None) => return Err("give at least one sweep".into()),
     };
     let mut words = measured(&sweeps);
@@ -142,7 +141,7 @@ fn only(
 /// Returns the specification of a profile, if the sweep is of the same device.
 fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
     match sweep.meta.get("device") {
-        Some(device) if !steptime::device::is_named(device, &profile.spec.name) => {
+        Some(device) if !steptime_predict::device::is_named(device, &profile.spec.name) => {
             Err(format!("the profile is of {}, and the sweep of {device}", profile.spec.name).into())
         }
         _ => Ok(profile.spec.clone()),
@@ -160,7 +159,7 @@ fn leave_out(
     }
     let want = Want { execution: true, ..Want::TIMING };
     let recordings: Vec<Step> = load::recordings(recordings, want)?;
-    let scored = steptime::observations(&recordings, &Indices::Unknown, 0);
+    let scored = steptime_predict::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
     words.insert(
@@ -190,7 +189,7 @@ fn observe_steps(
         }
     }
     let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
-    Ok(steptime::observations(&recordings, &Indices::Unknown, first))
+    Ok(steptime_predict::observations(&recordings, &Indices::Unknown, first))
 }
 
 /// Returns the device, versions and time of the measurements.
@@ -209,7 +208,7 @@ fn measured(sweeps: &[Sweep]) -> BTreeMap<String, String> {
 }
 
 fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
-    let text = steptime::trace::read_text(path, 64 << 20)
+    let text = steptime_trace::read_text(path, 64 << 20)
         .map_err(|source| format!("{}: {source}", path.display()))?;
     let spec: DeviceSpec = toml::from_str(&text).map_err(|source| format!("{}: {source}", path.display()))?;
     spec.check().map_err(|what| format!("{}: {what}", path.display()))?;
@@ -220,8 +219,8 @@ fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
 fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
     let mut sweeps: Vec<Sweep> = Vec::new();
     for path in paths {
-        for sweep in sweep::read_table(path)? {
-            if let Some(why) = sweep.meta.get(sweep::LEFT_OUT) {
+        for sweep in steptime_sweep::read_table(path)? {
+            if let Some(why) = sweep.meta.get(steptime_sweep::LEFT_OUT) {
                 let device = sweep.meta.get("device").unwrap_or_default();
                 output::warn(&format!("{}, {device}: left out are {why}", path.display()));
             }
@@ -234,10 +233,12 @@ fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
 /// Returns a profile, with its own models or transferred ones.
 fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
     Ok(match lent {
-        Some(from) => {
-            steptime::device::transferred(from, name, corrections.map(DeviceProfile::read).transpose()?)?
-        }
-        None => steptime::device(name)?,
+        Some(from) => steptime_predict::device::transferred(
+            from,
+            name,
+            corrections.map(DeviceProfile::read).transpose()?,
+        )?,
+        None => steptime_predict::device(name)?,
     })
 }
 
@@ -271,15 +272,15 @@ fn score(
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
-    let lender = steptime::device::transfer_source()?;
-    let listed = steptime::devices()
-        .map(|name| Ok(DeviceEntry::new(name, &steptime::device::own(name)?, &lender)))
+    let lender = steptime_predict::device::transfer_source()?;
+    let listed = steptime_predict::devices()
+        .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::device::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
     Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
-    let shown = DeviceReport::new(&steptime::device(name)?);
+    let shown = DeviceReport::new(&steptime_predict::device(name)?);
     if json {
         console.print_json(&shown)?
     } else {

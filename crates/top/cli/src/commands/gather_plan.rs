@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use steptime::launch::gather_plan::Problem;
-use steptime::launch::{Indices, Popularity};
+use steptime_launch::gather_plan::Problem;
+use steptime_launch::{Indices, Popularity};
 
 use super::{Failure, pricing};
 use crate::cli::GatherPlan;
@@ -15,7 +15,7 @@ use crate::report::width::{reflowed, width};
 const SEED: [u64; 3] = [8192, 4096, 16384];
 
 pub fn run(args: &GatherPlan, console: &Console<'_>) -> Result<(), Failure> {
-    let profile = steptime::device(&args.device)?;
+    let profile = steptime_predict::device(&args.device)?;
     let [rows, dim, lookups] = [args.rows, args.dim, args.lookups];
     let [rows, dim, lookups] = [rows.unwrap_or(SEED[0]), dim.unwrap_or(SEED[1]), lookups.unwrap_or(SEED[2])];
     let (indices, words) = match (args.zipf, &args.indices) {

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steptime::cost::HostProfile;
-use steptime::trace::Want;
-use steptime::{Step, fit_host_profile};
+use steptime_cost::HostProfile;
+use steptime_predict::{Step, fit_host_profile};
+use steptime_trace::Want;
 
 use super::{Failure, load, source};
 use crate::cli::Host;

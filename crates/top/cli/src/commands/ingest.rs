@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use steptime::answers::IngestReport;
-use steptime::fleet::{self, Shard};
+use steptime_answers::IngestReport;
+use steptime_fleet::{self, Shard};
 
 use super::Failure;
 use crate::cli::Ingest;
@@ -13,14 +13,14 @@ use crate::report;
 
 pub fn run(args: &Ingest, console: &Console<'_>) -> Result<(), Failure> {
     let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let what = fleet::Ingest {
+    let what = steptime_fleet::Ingest {
         runs: &args.runs,
         name: args.run.as_deref(),
         workers: args.workers.map_or_else(processors, NonZeroUsize::get),
         shard: args.shard.unwrap_or(Shard::WHOLE),
     };
     let progress = Progress::bytes();
-    let report = fleet::ingest(&what, &args.output, &|done, total| progress.report(done, total))?;
+    let report = steptime_fleet::ingest(&what, &args.output, &|done, total| progress.report(done, total))?;
     drop(progress);
     let answer = IngestReport::new(&args.output, &report);
     Ok(console.print_answer(args.form, &answer, report::ingest::text, report::ingest::csv)?)

@@ -1,7 +1,7 @@
 //! `steptime inspect`.
 
-use steptime::Choice;
-use steptime::answers::InspectReport;
+use steptime_answers::InspectReport;
+use steptime_predict::Choice;
 
 use super::{Failure, load};
 use crate::cli::Inspect;

@@ -5,12 +5,11 @@ use std::io::{BufRead, Read, stdin};
 
 use serde::Deserialize;
 use serde_json::Value;
-use steptime::answers::KernelsReport;
-use steptime::answers::kernels::Kernel;
-use steptime::aten::from_query::Query;
-use steptime::aten::{KernelCall, Leaf, OpCall, OpSet, fits};
-use steptime::cost::device::{Context, Estimate};
-use steptime::launch::{Indices, IndicesError};
+use steptime_answers::{KernelsReport, kernels::Kernel};
+use steptime_aten::from_query::Query;
+use steptime_aten::{KernelCall, Leaf, OpCall, OpSet, fits};
+use steptime_cost::device::{Context, Estimate};
+use steptime_launch::{Indices, IndicesError};
 
 use super::pricing::DevicePricing;
 use super::{Failure, pricing};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use steptime::trace::{Input, Options, Want};
-use steptime::{Choice, Model, Step, open_input};
+use steptime_eager::Model;
+use steptime_predict::{Choice, Step, open_input};
+use steptime_trace::{Input, Options, Want};
 
 use super::Failure;
 use crate::console::Console;
@@ -29,7 +30,7 @@ pub fn may_hold_ranks(path: &Path) -> bool {
 /// Reads the description of a model, for a command that takes no other input.
 pub fn model(path: &Path) -> Result<Model, Failure> {
     if is_description(path) {
-        return Ok(Model::read(path).map_err(steptime::Error::from)?);
+        return Ok(Model::read(path).map_err(steptime_predict::Error::from)?);
     }
     let place = path.display();
     Err(format!("{place}: not the description of a model, which is a file that ends in .toml; docs/src/models.md has its keys").into())
@@ -51,7 +52,7 @@ pub fn timed(path: &Path) -> Result<Input, Failure> {
 /// for fewer than two ranks.
 pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
     let times = timed(path)?;
-    let timed = times.recordings.iter().filter(|recording| steptime::is_timed(recording)).count();
+    let timed = times.recordings.iter().filter(|recording| steptime_predict::is_timed(recording)).count();
     if timed > 0 {
         return Ok((timed > 1).then_some(times));
     }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use steptime::Model;
-use steptime::answers::PlannerReport;
-use steptime::answers::job::PlannerRow;
-use steptime::shard::{self, RecordedJob};
+use steptime_answers::{PlannerReport, job::PlannerRow};
+use steptime_eager::Model;
+use steptime_predict::shard::{self, RecordedJob};
 
 use super::pricing::QueryOptions;
 use super::{Failure, load};

@@ -5,10 +5,10 @@ mod world;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use steptime::QueryFor;
-use steptime::answers::{CompareReport, JobPredictionReport, PredictionReport, chrome};
-use steptime::trace::Want;
-use steptime::{Baseline, Choice, Error, Model, Query, RankSet, Step};
+use steptime_answers::{CompareReport, JobPredictionReport, PredictionReport, chrome};
+use steptime_eager::Model;
+use steptime_predict::{Baseline, Choice, Error, Query, QueryFor, RankSet, Step};
+use steptime_trace::Want;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load, pricing, source};
@@ -150,12 +150,13 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &RankSet) -> Result<()
 /// Answers a question, and writes the timeline if `--timeline` is given.
 fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Query<'_>) -> Result<(), Failure> {
     let answer = match &args.timeline {
-        None => progress::spin("simulating", || question.answer()).map_err(|error| in_flags(args, error))?,
+        None => progress::spin("simulating", || PredictionReport::from_query(question))
+            .map_err(|error| in_flags(args, error))?,
         Some(path) => {
             let prediction = progress::spin("simulating", || question.simulate())
                 .map_err(|error| in_flags(args, error))?;
             output::write_file(path, |out| chrome::write(out, &step.graph, &prediction.timeline))?;
-            prediction.answer(step)
+            PredictionReport::from_prediction(&prediction, step)
         }
     };
     Ok(console.print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
@@ -163,7 +164,7 @@ fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Query<'_>)
 
 /// Answers the same question about several GPUs.
 fn several(args: &Predict, console: &Console<'_>, questions: &[Query<'_>]) -> Result<(), Failure> {
-    let all = || questions.par_iter().map(Query::answer).collect();
+    let all = || questions.par_iter().map(PredictionReport::from_query).collect();
     let answers: Result<Vec<PredictionReport>, Error> = progress::spin("simulating", all);
     let answer = CompareReport::new(answers.map_err(|error| in_flags(args, error))?);
     Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steptime::QueryFor;
-use steptime::aten::Settings;
-use steptime::cost::HostProfile;
-use steptime::cost::device::{DeviceProfile, ModelChoice};
-use steptime::launch::{Indices, IndicesError};
-use steptime::{Kernels, Query, Step};
+use steptime_aten::Settings;
+use steptime_cost::HostProfile;
+use steptime_cost::device::{DeviceProfile, ModelChoice};
+use steptime_launch::{Indices, IndicesError};
+use steptime_predict::{Kernels, Query, QueryFor, Step};
 
 use super::Failure;
 use crate::cli::{HostChoice, Models, Pricing};
@@ -28,7 +27,7 @@ impl DevicePricing {
     /// Looks up a device by name or folder.
     pub fn find(name: &str, pricing: &Pricing) -> Result<DevicePricing, Failure> {
         Ok(DevicePricing {
-            profile: steptime::device(name)?,
+            profile: steptime_predict::device(name)?,
             models: models(pricing.models),
             indices: pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?,
             settings: settings(pricing),
@@ -69,11 +68,13 @@ impl<'a> QueryOptions<'a> {
     ) -> Result<QueryOptions<'a>, Failure> {
         let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
         let read = match host {
-            Some(HostChoice::File(path)) => Some((steptime::read_host(path)?, path.display().to_string())),
+            Some(HostChoice::File(path)) => {
+                Some((steptime_predict::read_host(path)?, path.display().to_string()))
+            }
             _ => None,
         };
         let device = match device {
-            Some(name) => Some((name, Arc::new(steptime::device(name)?))),
+            Some(name) => Some((name, Arc::new(steptime_predict::device(name)?))),
             None => None,
         };
         Ok(QueryOptions { device, pricing, indices, host, read })
@@ -139,7 +140,7 @@ const LONGEST: u64 = 512 << 20;
 /// Counts the lookups of each row in a file with one index below `rows` per line.
 pub fn counted(path: &Path, rows: u64) -> Result<Indices, Failure> {
     let place = path.display();
-    let text = steptime::trace::read_text(path, LONGEST).map_err(|source| {
+    let text = steptime_trace::read_text(path, LONGEST).map_err(|source| {
         format!("{place}: {source}; --indices takes uniform, zipf:A, folded-zipf:A, or a file with one index per line")
     })?;
     Indices::counted(&text, rows).map_err(|error| format!("{place}: {error}").into())

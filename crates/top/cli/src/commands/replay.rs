@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use steptime::answers::ReplayReport;
-use steptime::answers::replay::Row;
-use steptime::trace::Want;
-use steptime::{Choice, Step};
+use steptime_answers::{ReplayReport, replay::Row};
+use steptime_predict::{Choice, Step};
+use steptime_trace::Want;
 
 use super::{Failure, load};
 use crate::cli::Form;

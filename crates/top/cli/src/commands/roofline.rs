@@ -1,7 +1,8 @@
 //! `steptime roofline`.
 
-use steptime::trace::Want;
-use steptime::{Choice, Error};
+use steptime_answers::RooflineReport;
+use steptime_predict::{Choice, Error};
+use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
@@ -24,12 +25,12 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
                 let place = args.input.display();
                 return Err(format!("{place}: --plot draws kernels by their arithmetic, and without arguments of ops it is not known: leave --plot out for their times by name, or profile with record_shapes=True").into());
             }
-            let answer = question.kernels_by_name()?.answer(&step);
+            let answer = RooflineReport::from_named_kernels(&question.kernels_by_name()?, &step);
             return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
         }
         roofline => roofline?,
     };
-    let answer = roofline.answer(&step);
+    let answer = RooflineReport::from_roofline(&roofline, &step);
     if let Some(path) = &args.plot {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;

@@ -1,8 +1,9 @@
 //! `steptime scale`.
 
-use steptime::answers::ScaleReport;
-use steptime::trace::Want;
-use steptime::{Choice, GpuCount, Model, shard};
+use steptime_answers::ScaleReport;
+use steptime_eager::Model;
+use steptime_predict::{Choice, GpuCount, shard};
+use steptime_trace::Want;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load, pricing};

@@ -1,8 +1,8 @@
 //! `steptime shard`.
 
-use steptime::answers::PlacementReport;
-use steptime::shard::{self, Format, SearchConstraints};
-use steptime::trace::Bytes;
+use steptime_answers::PlacementReport;
+use steptime_predict::shard::{self, Format, SearchConstraints};
+use steptime_trace::Bytes;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load};
@@ -16,7 +16,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     let indices = ask.indices().clone();
     let (placed, answer) = match &args.evaluate {
         Some(plan) => {
-            let (named, homes) = shard::read_plan(plan, &model).map_err(steptime::Error::from)?;
+            let (named, homes) = shard::read_plan(plan, &model).map_err(steptime_predict::Error::from)?;
             if args.gpus.is_some_and(|gpus| gpus < named) {
                 let words = format!("--gpus is less than the {named} GPUs that {} names", plan.display());
                 return Err(usage("shard", &words).into());
@@ -58,7 +58,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
             PlanFormat::Torchrec => Format::TorchRec,
             PlanFormat::Hugectr => Format::HugeCtr,
         };
-        let plan = shard::write_plan(&placed, format, &args.module).map_err(steptime::Error::from)?;
+        let plan = shard::write_plan(&placed, format, &args.module).map_err(steptime_predict::Error::from)?;
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         output::write_file(path, |out| writeln!(out, "{text}"))?;
     }
@@ -67,7 +67,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
 
 /// Returns the GPU's name, and the memory that a job may use on it.
 fn memory(args: &ShardTables) -> Result<(String, Bytes), Failure> {
-    let spec = steptime::device(&args.device)?.spec;
+    let spec = steptime_predict::device(&args.device)?.spec;
     let memory = args.memory.map(gib).unwrap_or_else(|| shard::usable(Bytes(spec.memory.bytes)));
     Ok((spec.name, memory))
 }

@@ -1,7 +1,8 @@
 //! Sources of host times from command-line options.
 
-use steptime::cost::HostProfile;
-use steptime::{HostMode, Process, default_host, read_host};
+use steptime_cost::HostProfile;
+use steptime_cost::Process;
+use steptime_predict::{HostMode, default_host, read_host};
 
 use super::Failure;
 use crate::cli::{HostChoice, ProcessChoice};

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use steptime::answers::{GridReport, GridRow};
-use steptime::rewrite::Rule;
-use steptime::{Error, GridPoint, Query, Step, WhatIfs};
+use steptime_answers::{GridReport, GridRow};
+use steptime_predict::{Error, GridPoint, Query, Step, WhatIfs};
+use steptime_rewrite::Rule;
 
 use self::grid::Grid;
 use self::points::Metadata;
@@ -84,7 +84,7 @@ fn answer(
     let before = rows.len() as u64;
     let total = before + left.len() as u64;
     let state = Mutex::new((rows, Instant::now(), None::<Error>));
-    steptime::grid(&asked, &plan.changes, &plan.points, |at, answer| {
+    steptime_predict::grid(&asked, &plan.changes, &plan.points, |at, answer| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (rows, written, failed) = &mut *state;
         let row = GridRow::new(left[at], &answer, plan.samples(at, step.batch()));

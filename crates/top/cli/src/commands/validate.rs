@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use rayon::prelude::*;
-use steptime::answers::JobValidationReport;
-use steptime::answers::job::JobRow;
-use steptime::answers::validate::ValidationSettings;
-use steptime::trace::Want;
-use steptime::{Basis, Kernels, RankSet, validate};
+use steptime_answers::{JobValidationReport, ValidationReport, job::JobRow, validate::ValidationSettings};
+use steptime_predict::{Basis, Kernels, RankSet, validate};
+use steptime_trace::Want;
 
 use super::pricing::DevicePricing;
 use super::{Failure, load, planner, replay, source};
@@ -48,7 +46,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let validation = progress::spin("simulating", || validate(&recordings, basis, &mode, &kernels))?;
     let asked =
         ValidationSettings { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
-    let answer = validation.answer(asked);
+    let answer = ValidationReport::from_validation(&validation, asked);
     Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
 }
 
@@ -60,7 +58,7 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
     }
     let row = |path: &PathBuf| JobRow::predict(&RankSet::open(path)?);
-    let rows: Result<Vec<JobRow>, steptime::Error> =
+    let rows: Result<Vec<JobRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)

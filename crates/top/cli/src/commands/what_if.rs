@@ -5,10 +5,10 @@ pub(super) mod plan;
 
 use std::sync::Arc;
 
-use steptime::answers::chrome;
-use steptime::rewrite::{BatchDims, Checkpoint, ResizeBatch, Rule};
-use steptime::trace::Want;
-use steptime::{Change, Choice, Query, Step};
+use steptime_answers::{ExplainReport, WhatIfReport, chrome};
+use steptime_predict::{Change, Choice, Query, Step};
+use steptime_rewrite::{BatchDims, Checkpoint, ResizeBatch, Rule};
+use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::{Changes, Explain, Fuse, Target, WhatIf, usage};
@@ -39,7 +39,12 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     if let (Some(path), Some(format)) = (&args.graph, graph) {
         format.write(path, &found.export(&step))?;
     }
-    Ok(console.print_answer(args.form, &found.answer(&step), report::what_if::text, csv::changed)?)
+    Ok(console.print_answer(
+        args.form,
+        &WhatIfReport::from_what_if(&found, &step),
+        report::what_if::text,
+        csv::changed,
+    )?)
 }
 
 /// Runs `explain`.
@@ -47,7 +52,12 @@ pub fn explain(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
     let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
     let found = progress::spin("simulating", || question.explain())?;
-    Ok(console.print_answer(args.form, &found.answer(&step), report::explain::text, csv::explained)?)
+    Ok(console.print_answer(
+        args.form,
+        &ExplainReport::from_explanation(&found, &step),
+        report::explain::text,
+        csv::explained,
+    )?)
 }
 
 pub(super) fn open(
@@ -86,7 +96,7 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
         segments: Some(segments).filter(|&segments| segments > 0),
         blocks: changes.blocks.clone().unwrap_or_default(),
     });
-    let changes = steptime::Changes {
+    let changes = steptime_predict::Changes {
         remove: changes.remove.clone(),
         batch,
         sizes: changes.set.clone(),

@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use steptime::Error;
+use steptime_predict::Error;
 
 use super::temporary::Temporary;
 

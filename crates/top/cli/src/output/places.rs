@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
-use steptime::Error;
+use steptime_predict::Error;
 
 use super::file::{folder_of, is_special, target};
 use crate::cli::OutputFile;

@@ -1,7 +1,9 @@
 //! A step on several GPUs.
 
-use steptime::answers::ChooseReport;
-use steptime::answers::choose::{GpuReport, PointEntry, RatioEntry};
+use steptime_answers::{
+    ChooseReport,
+    choose::{GpuReport, PointEntry, RatioEntry},
+};
 
 use super::doubts;
 use super::format::{grouped, ms, percent};

@@ -1,6 +1,6 @@
 //! Collectives as a table.
 
-use steptime::answers::CollectivesReport;
+use steptime_answers::CollectivesReport;
 
 use super::format::{grouped, percent};
 use super::table::Columns;

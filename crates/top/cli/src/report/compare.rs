@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::{CompareReport, PredictionReport};
+use steptime_answers::{CompareReport, PredictionReport};
 
 use super::format::{ms, percent};
 use super::table::Columns;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime::answers::{CorrectionEntry, DeviceEntry, DeviceReport, TableScoreEntry};
+use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceReport, TableScoreEntry};
 
 use super::format::{factor, percent};
 use super::table::Columns;

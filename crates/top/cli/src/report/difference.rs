@@ -1,7 +1,9 @@
 //! Two recordings on one screen.
 
-use steptime::answers::Difference;
-use steptime::answers::difference::{ComparedStep, KernelPair, OpPair};
+use steptime_answers::{
+    Difference,
+    difference::{ComparedStep, KernelPair, OpPair},
+};
 
 use super::format::{self, ms, percent};
 use super::table::Columns;

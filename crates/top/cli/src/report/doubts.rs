@@ -1,6 +1,6 @@
 //! Doubts of an answer: its assumptions and the evidence against it, one paragraph each.
 
-use steptime::answers::DoubtEntry;
+use steptime_answers::DoubtEntry;
 
 use super::width::{prose, wrapped};
 

@@ -1,8 +1,6 @@
 //! The bound of a step, and the changes that shorten it.
 
-use steptime::answers::ExplainReport;
-use steptime::answers::choose::RemedyEntry;
-use steptime::answers::what_if::Side;
+use steptime_answers::{ExplainReport, choose::RemedyEntry, what_if::Side};
 
 use super::doubts;
 use super::format::{grouped, ms, percent};

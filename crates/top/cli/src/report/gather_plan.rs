@@ -1,12 +1,12 @@
 //! The answer of `gather-plan`, as JSON, as a table, and as an explanation.
 
 use serde::Serialize;
-use steptime::cost::device::DeviceSpec;
-use steptime::launch::gather_plan::{GatherPrediction, Launch, Problem};
+use steptime_answers::SCHEMA;
+use steptime_cost::device::DeviceSpec;
+use steptime_launch::gather_plan::{GatherPrediction, Launch, Problem};
 
 use super::format::percent;
 use super::table::Columns;
-use steptime::answers::SCHEMA;
 
 /// Device-memory reads of each launch order.
 #[derive(Debug, Serialize)]

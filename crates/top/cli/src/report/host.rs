@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use steptime::cost::HostProfile;
-use steptime::cost::host::profile::RecordingSpeed;
-use steptime::trace::Bytes;
+use steptime_cost::HostProfile;
+use steptime_cost::host::profile::RecordingSpeed;
+use steptime_trace::Bytes;
 
 use super::format::{counted, grouped, times, us};
 use super::table::Columns;

@@ -1,7 +1,9 @@
 //! Results of an ingest into a lake.
 
-use steptime::answers::IngestReport;
-use steptime::answers::ingest::{IngestedRun, SkippedFile};
+use steptime_answers::{
+    IngestReport,
+    ingest::{IngestedRun, SkippedFile},
+};
 
 use super::csv::Table;
 use super::format::{counted, grouped};

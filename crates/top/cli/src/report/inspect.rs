@@ -1,8 +1,6 @@
 //! The contents of an input, as tables.
 
-use steptime::answers::InspectReport;
-use steptime::answers::coverage::GraphCoverage;
-use steptime::answers::inspect::Rank;
+use steptime_answers::{InspectReport, coverage::GraphCoverage, inspect::Rank};
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;

@@ -1,6 +1,6 @@
 //! An execution trace, as text.
 
-use steptime::answers::execution::{ExecutionReport, LinkedWork, OpCount};
+use steptime_answers::execution::{ExecutionReport, LinkedWork, OpCount};
 
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};

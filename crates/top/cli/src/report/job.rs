@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry};
-use steptime::answers::validate::Errors;
-use steptime::answers::{JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerReport};
+use steptime_answers::{
+    JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerReport,
+    job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry},
+    validate::Errors,
+};
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;

@@ -1,6 +1,6 @@
 //! The kernels of one query as lines.
 
-use steptime::answers::KernelsReport;
+use steptime_answers::KernelsReport;
 
 use super::format::us;
 use super::width::{prose, shorten, text_width, width, wrapped};

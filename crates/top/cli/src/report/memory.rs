@@ -1,6 +1,6 @@
 //! Peak device memory of a step, in one line.
 
-use steptime::answers::PeakMemory;
+use steptime_answers::PeakMemory;
 
 use super::format::grouped;
 

@@ -1,6 +1,6 @@
 //! The overheads of the paper, as a table.
 
-use steptime::answers::overheads::{KINDS, OverheadEntry};
+use steptime_answers::overheads::{KINDS, OverheadEntry};
 
 use super::format::{self, grouped, us};
 use super::table::Columns;

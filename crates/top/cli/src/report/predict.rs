@@ -1,11 +1,13 @@
 //! A prediction on one screen.
 
-use steptime::answers::PredictionReport;
-use steptime::answers::coverage::GraphCoverage;
-use steptime::answers::path::{Run, condensed, runs};
-use steptime::answers::predict::Piece;
-use steptime::answers::shares::FamilyTime;
-use steptime::sim::IdleCause;
+use steptime_answers::{
+    PredictionReport,
+    coverage::GraphCoverage,
+    path::{Run, condensed, runs},
+    predict::Piece,
+    shares::FamilyTime,
+};
+use steptime_sim::IdleCause;
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;

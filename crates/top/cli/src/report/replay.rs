@@ -1,6 +1,6 @@
 //! Recordings replayed with the profiler's cost, as a table.
 
-use steptime::answers::ReplayReport;
+use steptime_answers::ReplayReport;
 
 use super::format::{counted, ms, percent};
 use super::table::Columns;

@@ -5,8 +5,8 @@ use kuva::plot::scatter::ScatterPlot;
 use kuva::render::annotations::TextAnnotation;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use steptime::answers::RooflineReport;
-use steptime::cost::device::DeviceSpec;
+use steptime_answers::RooflineReport;
+use steptime_cost::device::DeviceSpec;
 
 use super::figure::scale::{Scale, number};
 use super::figure::{COLOURS, QUIET, svg};

@@ -4,8 +4,7 @@ use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use steptime::answers::ScaleReport;
-use steptime::answers::scale::ScaleRow;
+use steptime_answers::{ScaleReport, scale::ScaleRow};
 
 use super::figure::scale::Scale;
 use super::figure::{COLOURS, QUIET, svg};

@@ -1,7 +1,9 @@
 //! The placement of tables, with a bar of each GPU's load.
 
-use steptime::answers::PlacementReport;
-use steptime::answers::shard::{CachedTable, GpuContents};
+use steptime_answers::{
+    PlacementReport,
+    shard::{CachedTable, GpuContents},
+};
 
 use super::format::{counted, grouped, ms, percent};
 use super::job;

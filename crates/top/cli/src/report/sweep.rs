@@ -2,8 +2,7 @@
 
 pub mod plot;
 
-use steptime::answers::GridReport;
-use steptime::answers::grid::GridBest;
+use steptime_answers::{GridReport, grid::GridBest};
 
 use super::format::{grouped, ms};
 use super::table::Columns;

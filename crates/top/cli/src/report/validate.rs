@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use steptime::answers::ValidationReport;
-use steptime::answers::validate::{Errors, FamilyErrors, Recording};
+use steptime_answers::{
+    ValidationReport,
+    validate::{Errors, FamilyErrors, Recording},
+};
 
 use super::format::{counted, ms, percent};
 use super::table::Columns;

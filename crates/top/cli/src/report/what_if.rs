@@ -1,7 +1,6 @@
 //! A step before and after a change.
 
-use steptime::answers::WhatIfReport;
-use steptime::answers::what_if::Side;
+use steptime_answers::{WhatIfReport, what_if::Side};
 
 use super::format::{grouped, ms, percent};
 use super::predict::cause_name;

@@ -1,6 +1,6 @@
 //! Arranges slices in rows: a slice inside another is a row lower, and slices in a row do not overlap.
 
-use steptime::graph::Phase;
+use steptime_graph::Phase;
 
 use super::Row;
 use crate::columns::Columns;

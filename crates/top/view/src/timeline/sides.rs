@@ -1,11 +1,11 @@
 //! A step in time, from a graph and the times of its marks and activities.
 
 use rustc_hash::FxHashMap;
-use steptime::Prediction;
-use steptime::graph::{ActivityId, MarkId, Phase, Role, StepGraph, StepId};
-use steptime::sim::critical::{Place, Stretch};
-use steptime::sim::{Idle, IdleCause};
-use steptime::trace::{ActivityKind, Nanos};
+use steptime_graph::{ActivityId, MarkId, Phase, Role, StepGraph, StepId};
+use steptime_predict::Prediction;
+use steptime_sim::critical::{Place, Stretch};
+use steptime_sim::{Idle, IdleCause};
+use steptime_trace::{ActivityKind, Nanos};
 
 use super::lanes::{self, Slice};
 use super::{Lane, Path, Side, Waits};

@@ -1,10 +1,10 @@
 //! `steptime predict --world N`: a job made from one rank's step, and a described job whose ranks are changed.
 
-use steptime::aten::Dtype;
-use steptime::eager::Sharding;
-use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
-use steptime::shard::read_plan_of;
-use steptime::{Error, Home, KeptState, Model, Spread, TableSize, WhatIfs, World};
+use steptime_aten::Dtype;
+use steptime_eager::Sharding;
+use steptime_eager::{Home, Model, TableSize};
+use steptime_predict::{Error, KeptState, Spread, WhatIfs, World, shard::read_plan_of};
+use steptime_rewrite::{DataParallel, Rule, TableHome, tables};
 
 use super::super::{Failure, what_if};
 use crate::cli::{Parallel, SendAs, World as Typed, usage};
@@ -93,7 +93,7 @@ fn keeps(typed: &Typed) -> Result<KeptState, Failure> {
 /// Reads the placement of the step's tables from a plan.
 fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let found = tables(asked.unchanged());
-    let size = |table: &steptime::rewrite::PlacedTable| TableSize {
+    let size = |table: &steptime_rewrite::PlacedTable| TableSize {
         rows: table.rows,
         columns: table.columns,
         lookups: 1,

@@ -30,7 +30,7 @@ impl Grid {
     /// Reads a grid; a shard is limited to the points of one output file.
     pub fn read(path: &Path, shard: Option<Shard>) -> Result<Grid, Failure> {
         let place = path.display();
-        let text = steptime::trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
+        let text = steptime_trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
         let table: Table = text.parse().map_err(|error| format!("{place}: {error}"))?;
         Grid::from_table(&table, shard).map_err(|error| format!("{place}: {error}").into())
     }

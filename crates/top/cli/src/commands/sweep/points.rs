@@ -15,7 +15,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use steptime::answers::GridRow;
+use steptime_answers::GridRow;
 use toml::Value;
 
 use super::grid::{Grid, value_text};
@@ -101,7 +101,7 @@ pub fn read(path: &Path, about: &Metadata) -> Result<BTreeMap<u64, GridRow>, Fai
     let other = |what: &str| -> Failure {
         format!("{place} exists already, and {what}: give another name with -o, or remove it").into()
     };
-    let read = steptime::sweep::guarded(|| rows(path, about));
+    let read = steptime_sweep::guarded(|| rows(path, about));
     match read {
         Ok(Ok(Ok(rows))) => Ok(rows),
         Ok(Ok(Err(differs))) => Err(other(&format!("holds the points of another {differs}"))),

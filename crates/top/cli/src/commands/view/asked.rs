@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steptime::{Error, Query, Step};
+use steptime_predict::{Error, Query, Step};
 use steptime_view::{StepViews, Subject};
 
 use super::super::{Failure, pricing};
@@ -28,9 +28,9 @@ impl<'s> Subjects<'s> {
     /// Returns the same questions on the GPU of this name.
     ///
     /// # Errors
-    /// As [`steptime::device`].
+    /// As [`steptime_predict::device`].
     pub fn on(&self, name: &str) -> Result<Subjects<'s>, Error> {
-        let profile = Arc::new(steptime::device(name)?);
+        let profile = Arc::new(steptime_predict::device(name)?);
         let on = |&(step, ref question): &(&'s Step, Query<'s>)| {
             (step, question.clone().on_read(name, Arc::clone(&profile)))
         };

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value};
-use steptime::rewrite::Rule;
-use steptime::{Change, WhatIfs};
+use steptime_predict::{Change, WhatIfs};
+use steptime_rewrite::Rule;
 use steptime_view::{Answers, Devices, StepViews};
 
 use super::super::what_if::{plan, rules, validate};
@@ -19,9 +19,9 @@ pub type OnFirstUse<T> = OnceLock<Result<T, String>>;
 /// `named` is the initial one of the page.
 pub fn devices(recorded: &Subjects<'_>, named: Option<&str>) -> Devices {
     let is_named = |shipped: &&str| named.is_some_and(|named| named.eq_ignore_ascii_case(shipped));
-    let own = named.filter(|_| !steptime::devices().any(|shipped| is_named(&shipped)));
+    let own = named.filter(|_| !steptime_predict::devices().any(|shipped| is_named(&shipped)));
     // A name keeps its letters as typed: answers show it.
-    let shipped = steptime::devices().map(|name| named.filter(|_| is_named(&name)).unwrap_or(name));
+    let shipped = steptime_predict::devices().map(|name| named.filter(|_| is_named(&name)).unwrap_or(name));
     let names = own.into_iter().chain(shipped).map(|name| Some(name.to_owned()));
     let all: Vec<_> = recorded.is_timed().then_some(None).into_iter().chain(names).collect();
     let chosen = all.iter().position(|device| device.as_deref() == named).unwrap_or_default();

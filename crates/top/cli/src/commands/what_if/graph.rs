@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use steptime::edit::export::{Export, dot, execution, json};
+use steptime_step::export::{Export, dot, execution, json};
 
 use super::Failure;
 use crate::output;

@@ -38,7 +38,7 @@ const KEYS: [&str; 21] = [
 /// Reads a plan.
 pub fn read(path: &Path) -> Result<Changes, Failure> {
     let place = path.display();
-    let text = steptime::trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
+    let text = steptime_trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
     let table: Table = text.parse().map_err(|error| format!("{place}: {error}"))?;
     parse(&table).map_err(|error| format!("{place}: {error}").into())
 }

@@ -1,6 +1,6 @@
 //! Jobs: ranks, collectives, placements.
 
-use steptime::answers::{
+use steptime_answers::{
     CollectivesReport, JobPredictionReport, JobValidationReport, PlacementReport, PlannerReport, ScaleReport,
 };
 

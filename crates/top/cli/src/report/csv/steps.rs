@@ -1,10 +1,8 @@
 //! Steps: predicted, changed, compared, measured.
 
-use steptime::answers::inspect::InspectReport;
-use steptime::answers::what_if::Side;
-use steptime::answers::{
+use steptime_answers::{
     ChooseReport, CompareReport, Difference, ExplainReport, GridReport, PeakMemory, PredictionReport,
-    ReplayReport, RooflineReport, ValidationReport, WhatIfReport,
+    ReplayReport, RooflineReport, ValidationReport, WhatIfReport, inspect::InspectReport, what_if::Side,
 };
 
 use super::Table;
@@ -234,7 +232,7 @@ pub fn replayed(answer: &ReplayReport) -> Table {
     let mut table = Table::new(&names);
     for row in &answer.rows {
         let replay = row.replay.as_ref();
-        let of = |value: fn(&steptime::answers::replay::ReplayEntry) -> f64| replay.map(value);
+        let of = |value: fn(&steptime_answers::replay::ReplayEntry) -> f64| replay.map(value);
         let step = (of(|r| r.recorded_ms), of(|r| r.typical_ms), of(|r| r.error), of(|r| r.each_error));
         let active = (of(|r| r.active_recorded_ms), of(|r| r.active_typical_ms), of(|r| r.active_error));
         let single = replay.map(|replay| replay.single_step);

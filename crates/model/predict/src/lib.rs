@@ -1,0 +1,64 @@
+//! Predictions of training steps: how long a step takes, why, and what would make it shorter.
+//!
+//! ```text
+//! recording ──steptime_trace──> columns ──steptime_graph──> StepGraph ──steptime_aten──> kernel calls
+//!     ──steptime_cost──> PricedGraph ──steptime_sim──> Timeline ──> Prediction
+//! ```
+//!
+//! [`open`] reads an input, [`Step::predict`] makes a [`Query`] of it. `whatif` changes a step by rules, `choose` searches batches and
+//! GPUs, `job` simulates several ranks, `shard` places tables on GPUs. The crate prints nothing: `steptime-answers` makes plain
+//! data of its results, and the crate `steptime` is the public library.
+#![forbid(unsafe_code)]
+
+mod architecture;
+mod choose;
+pub mod device;
+mod doubt;
+mod echo;
+mod error;
+mod explain;
+mod fingerprint;
+mod fit;
+mod grid;
+mod input;
+pub mod job;
+mod memory;
+mod possible;
+mod predict;
+mod query;
+mod replay;
+mod scale;
+mod score;
+pub mod shard;
+mod shipped_host;
+mod sources;
+pub mod step;
+mod validate;
+mod whatif;
+pub mod words;
+
+pub use architecture::architectures;
+pub use choose::{Fit, GpuChoice, GpuPoints, LargestBatch, Limit, OperatingPoint, Prices, Ratio, Remedy};
+pub use device::{PricedLaunches, device, devices};
+pub use doubt::{Doubt, REPLAY_SAID, replay_doubt, without_model};
+pub use echo::{DeviceEcho, HostSlowdown, QueryEcho};
+pub use error::Error;
+pub use explain::{Explanation, Suggestion};
+pub use fingerprint::Fingerprint;
+pub use fit::{HostFit, fit_host_profile};
+pub use grid::{GridAnswer, GridPoint, grid};
+pub use input::open_input;
+pub use job::{
+    CollectiveMeeting, HostTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
+    RankPrediction, RankRecording, RankSet, Reason, SlowestHost, Spread, Straggler, World,
+};
+pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
+pub use query::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
+pub use replay::SelfCheck;
+pub use scale::{GpuCount, StepOnGpus};
+pub use score::Score;
+pub use shipped_host::{default_host, own_constants};
+pub use sources::{Host, Kernels};
+pub use step::{Choice, Step, is_timed, observations, one_job, timing};
+pub use validate::{Basis, HostMode, Row, Validation, validate};
+pub use whatif::{Change, Changes, Fuse, ModifiedStep, OperatorLibrary, Outcome, Precision, WhatIf};

@@ -1,0 +1,308 @@
+//! Queries of step times: builder and execution.
+
+mod by_name;
+mod host;
+mod roofline;
+mod settings;
+mod what_if;
+
+pub use by_name::{NamedKernel, NamedKernels};
+pub use host::read_host;
+pub use roofline::{KernelRoof, Roofline};
+pub use what_if::WhatIfs;
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use steptime_aten::Settings;
+use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime_cost::{Demands, HostCosts, Process};
+use steptime_graph::{ActivityId, TiVec};
+use steptime_step::Peak;
+use steptime_trace::{Nanos, Origin};
+
+use self::host::{ChosenHost, Times};
+use crate::device::beside_collectives;
+use crate::doubt::{self, Doubt};
+use crate::echo::{DeviceEcho, QueryEcho};
+use crate::error::Error;
+use crate::memory;
+use crate::possible::{check_sizes, check_time};
+use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
+use crate::sources::{Host, Kernels};
+use crate::step::{Choice, Step};
+
+/// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an
+/// archive of traces. Of several ranks it selects the lowest; [`Step::open`] selects another.
+///
+/// # Errors
+/// Fails where the input cannot be read, has no step, or has several recordings that are not the ranks of one job.
+pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
+    Step::open(path.as_ref(), &Choice::default())
+}
+
+/// A query about a step, made by [`Step::predict`]. The defaults come from the recording: its own kernel
+/// times, and its own host, the profiler's cost taken off.
+///
+/// ```
+/// # fn main() -> Result<(), steptime_predict::Error> {
+/// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+/// let step = steptime_predict::open(format!("{examples}/dlrm_default_2048"))?;
+/// let p = step.predict().on("h200")?.run()?;
+/// println!("{} in {:?}; idle {}", p.step, p.interval, p.idle);
+/// # assert!(p.interval[0] < p.step && p.step < p.interval[1] && p.active + p.idle == p.step);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a question is answered by `run`"]
+pub struct Query<'s> {
+    step: &'s Step,
+    device: Option<Device>,
+    models: ModelChoice,
+    indices: Indices,
+    settings: Settings,
+    host: Times<'s>,
+    slower: Option<f64>,
+    process: Process,
+    way: Option<Baseline>,
+}
+
+/// The query of each step: GPU and host.
+pub trait QueryFor: Sync {
+    /// Error of a query.
+    type Error: From<Error> + Send;
+
+    /// Makes the query of a step.
+    ///
+    /// # Errors
+    /// Fails where the query cannot be made.
+    fn query<'s>(&self, step: &'s Step) -> Result<Query<'s>, Self::Error>;
+}
+
+/// A GPU, as given.
+#[derive(Debug, Clone)]
+struct Device {
+    name: String,
+    profile: Arc<DeviceProfile>,
+}
+
+/// The queried step, or the same step read again with the arguments of its ops.
+pub(crate) enum StepSource<'s> {
+    Given(&'s Step),
+    Whole(Box<Step>),
+}
+
+impl Deref for StepSource<'_> {
+    type Target = Step;
+
+    fn deref(&self) -> &Step {
+        match self {
+            StepSource::Given(step) => step,
+            StepSource::Whole(step) => step,
+        }
+    }
+}
+
+/// Device side and host side of a step, priced.
+pub(crate) struct Sides {
+    /// The time of each device activity.
+    pub durations: TiVec<ActivityId, Nanos>,
+    /// Half-width of all device time together.
+    pub spread: f64,
+    /// Multiprocessor demand of kernels beside collectives; `None` where their times were measured beside collectives.
+    pub demands: Option<Demands>,
+    /// The host's times.
+    pub host: HostCosts,
+    /// The recording's own host gaps relative to those used here.
+    pub slowness: Option<f64>,
+    /// Doubt about kernels without a price.
+    pub unpriced: Option<Doubt>,
+    /// Peak device memory of the step's tensors; `None` where unknown.
+    pub peak: Option<Peak>,
+    /// Doubt where the GPU has less memory than the peak.
+    pub too_large: Option<Doubt>,
+    /// Settings of the query.
+    pub asked: QueryEcho,
+}
+
+impl Step {
+    /// Starts a query of the step's time.
+    pub fn predict(&self) -> Query<'_> {
+        Query {
+            step: self,
+            device: None,
+            models: ModelChoice::default(),
+            indices: Indices::default(),
+            settings: Settings::default(),
+            // The host cost of other profilers is unknown and stays in.
+            host: if self.origin == Origin::Kineto { Times::Best } else { Times::Profiled },
+            slower: None,
+            process: self.process,
+            way: None,
+        }
+    }
+}
+
+impl<'s> Query<'s> {
+    /// Simulates the step.
+    ///
+    /// # Errors
+    /// Fails where the input lacks data that the query needs: times of a GPU where no GPU is given; any device activity;
+    /// arguments of its ops, where a GPU is given and the one recorded on is unknown too; host times of its own,
+    /// where these are used; durations.
+    pub fn run(&self) -> Result<Prediction, Error> {
+        let prediction = self.simulate()?;
+        // From a known GPU, measured times of kernels carry over: then there is an answer.
+        let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
+        if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
+            return Err(Error::NoArguments { path: self.step.path.clone() });
+        }
+        Ok(prediction)
+    }
+
+    /// Like [`Query::run`], but also answers for a step with too little known for a time; a doubt then says so
+    /// ([`no_estimate`](crate::Doubt::no_estimate)).
+    ///
+    /// # Errors
+    /// As [`Query::run`], except for missing arguments.
+    pub fn simulate(&self) -> Result<Prediction, Error> {
+        let step = self.shaped(self.device.is_some())?;
+        let chosen = self.chosen(&step)?;
+        let kernels = self.kernels();
+        let spec = memory::spec(&step, &kernels);
+        // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
+        let peak = memory::peak_of_recorded(&step, &kernels);
+        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
+        if let Some(device) = &prediction.device {
+            check_sizes(&step.path, &step.graph, &device.launches)?;
+        }
+        check_time(&step, prediction.step)?;
+        prediction.asked = self.asked(&chosen);
+        Ok(prediction.with_peak(peak, spec.as_ref()))
+    }
+
+    /// Computes the step time by a baseline method, for comparison.
+    ///
+    /// # Errors
+    /// As [`Query::simulate`].
+    pub fn baseline(&self, way: Baseline) -> Result<Nanos, Error> {
+        let step = self.shaped(self.device.is_some())?;
+        self.chosen(&step)?;
+        let time = baseline_in(&step, self.process, &self.kernels(), way);
+        check_time(&step, time)?;
+        Ok(time)
+    }
+
+    /// The step, as given.
+    pub fn step(&self) -> &'s Step {
+        self.step
+    }
+
+    /// The method given with [`Query::by`].
+    pub fn way(&self) -> Option<Baseline> {
+        self.way
+    }
+
+    /// The settings of the query as they take effect on its step.
+    ///
+    /// # Errors
+    /// Fails where the step lacks host times that the query needs.
+    pub fn settings_in_effect(&self) -> Result<QueryEcho, Error> {
+        Ok(self.asked(&self.chosen(self.step)?))
+    }
+
+    /// Prices both sides of the step without simulating it.
+    pub(crate) fn sides(&self) -> Result<Sides, Error> {
+        let step = self.shaped(self.device.is_some())?;
+        if self.lacks_arguments(&step) {
+            return Err(Error::NoArguments { path: self.step.path.clone() });
+        }
+        let chosen = self.chosen(&step)?;
+        let kernels = self.kernels();
+        let (durations, spread, device) = device_times(&step, &kernels);
+        if let Some(device) = &device {
+            check_sizes(&step.path, &step.graph, &device.launches)?;
+        }
+        let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
+        let unpriced = doubt::price_doubt(&step, &kernels, device.as_ref());
+        let demands = match (&kernels, &device) {
+            (Kernels::Device { profile, .. }, Some(device)) => {
+                beside_collectives(&step.graph, &device.launches, &profile.spec)
+            }
+            _ => None,
+        };
+        let peak = memory::peak_of_recorded(&step, &kernels);
+        let spec = memory::spec(&step, &kernels);
+        let too_large =
+            peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
+        let asked = self.asked(&chosen);
+        Ok(Sides { durations, spread, demands, host, slowness, unpriced, peak, too_large, asked })
+    }
+
+    /// The step, read again with the arguments of its ops where these are needed and were not read.
+    fn shaped(&self, needed: bool) -> Result<StepSource<'s>, Error> {
+        // A profiled step of a CPU can be replayed too, but not predicted.
+        if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
+            self.step.on_a_device()?;
+        }
+        if self.step.arguments.is_derived() {
+            return match self.device {
+                None => Err(Error::NoTiming { path: self.step.path.clone() }),
+                Some(_) => Ok(StepSource::Given(self.step)),
+            };
+        }
+        if !needed || self.step.arguments.known() > 0 || self.step.all_read {
+            return Ok(StepSource::Given(self.step));
+        }
+        let whole = self.step.with_arguments()?;
+        Ok(if whole.arguments.known() > 0 {
+            StepSource::Whole(Box::new(whole))
+        } else {
+            StepSource::Given(self.step)
+        })
+    }
+
+    /// Whether a GPU is given, but no arguments of ops were recorded to price it with.
+    fn lacks_arguments(&self, step: &Step) -> bool {
+        self.device.is_some() && !step.arguments.is_derived() && step.arguments.known() == 0
+    }
+
+    fn chosen(&self, step: &Step) -> Result<ChosenHost<'_>, Error> {
+        self.host.chosen(self.slower, step)
+    }
+
+    fn host_of<'c>(&self, chosen: &'c ChosenHost<'_>) -> Host<'c> {
+        match &chosen.profile {
+            Some(profile) => Host::Profile(profile),
+            None if self.host.is_profiled() => Host::Profiled,
+            None => Host::Own,
+        }
+    }
+
+    fn asked(&self, chosen: &ChosenHost<'_>) -> QueryEcho {
+        let device = self.device.as_ref();
+        QueryEcho {
+            host: chosen.name.clone(),
+            host_slower_than: chosen.slower_than.clone(),
+            host_assumed: chosen.assumed,
+            host_half_width: chosen.profile.as_ref().map(|profile| profile.spread),
+            kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
+            device: device.map(|device| DeviceEcho::from_profile(&device.profile)),
+            process: self.process,
+        }
+    }
+
+    fn kernels(&self) -> Kernels<'_> {
+        match &self.device {
+            None => Kernels::Measured,
+            Some(device) => Kernels::Device {
+                profile: &device.profile,
+                models: self.models,
+                indices: self.indices.clone(),
+                settings: self.settings,
+            },
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Answers: everything that a report prints or writes, as plain data. One file per answer.
+//!
+//! Each implements [`serde::Serialize`]; `--json` prints the answer and nothing else. Field names of times give their unit
+//! (`_ms`, `_us`), shares and errors are fractions, sizes are bytes.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+//! let step = steptime_predict::open(format!("{examples}/dlrm_default_2048"))?;
+//! let answer = step.predict().on("h200")?.answer()?;
+//! let json = serde_json::to_string(&answer)?;
+//! # assert!(json.starts_with(r#"{"schema":1,"command":"predict""#));
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod choose;
+pub mod chrome;
+pub mod collectives;
+pub mod compare;
+pub mod coverage;
+pub mod device;
+pub mod difference;
+pub mod doubts;
+pub mod execution;
+pub mod explain;
+pub mod grid;
+pub mod ingest;
+pub mod inspect;
+pub mod job;
+pub mod kernels;
+pub mod overheads;
+pub mod path;
+mod place;
+pub mod predict;
+pub mod replay;
+pub mod roofline;
+pub mod scale;
+pub mod shard;
+mod shared;
+pub mod shares;
+mod slack;
+pub mod validate;
+pub mod what_if;
+
+pub use choose::ChooseReport;
+pub use collectives::CollectivesReport;
+pub use compare::CompareReport;
+pub use device::{CorrectionEntry, DeviceEntry, DeviceReport, TableScoreEntry};
+pub use difference::Difference;
+pub use doubts::DoubtEntry;
+pub use explain::ExplainReport;
+pub use grid::{GridReport, GridRow};
+pub use ingest::IngestReport;
+pub use inspect::InspectReport;
+pub use job::{JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerReport};
+pub use kernels::KernelsReport;
+pub use predict::PredictionReport;
+pub use replay::ReplayReport;
+pub use roofline::RooflineReport;
+pub use scale::ScaleReport;
+pub use shard::PlacementReport;
+pub use shared::{KernelTime, PeakMemory, SCHEMA, Steps};
+pub use validate::ValidationReport;
+pub use what_if::WhatIfReport;
