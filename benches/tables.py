@@ -95,7 +95,7 @@ def summary(run: Steptime) -> str:
     if run.away:
         lone = (*h200, "--host", "default", "--lone")
         asked.append(("recording of other models, another host, kernels measured", run.validate("--host", "own", at=run.away)))
-        asked.append(("execution trace of these, nothing measured", run.validate(*lone, at=run.away)))
+        asked.append(("execution trace of these models, nothing measured", run.validate(*lone, at=run.away)))
     lone = (*h200, "--host", "leave-one-out", "--lone")
     asked.append(("execution trace, architecture new to the host profile", run.validate(*lone)))
     rows = []

@@ -8,19 +8,18 @@ use smallvec::{SmallVec, smallvec};
 use crate::kernel::KernelCall;
 use crate::place::Place;
 
-/// Reuse distance of each operand of a call: the bytes that kernels accessed from the beginning of the op that accessed it last
-/// to the beginning of this one; `None` if it was never accessed.
+/// Reuse distance of each operand of a call: bytes that kernels accessed since the start of the kernel that last accessed the operand, its own
+/// included; `None` if none did.
 pub type Reuse = SmallVec<[Option<u64>; 4]>;
 
 /// Number of accesses to one address that are remembered.
 const REMEMBERED: usize = 8;
 
 /// Returns the reuse distance of each operand. `launches` has the device ops of a step in the order in which
-/// they run, with the places of their operands. The step before is assumed to have been the same, and to have accessed
-/// the parameters.
+/// they run, with the places of their operands. The previous step is assumed to be the same, so its accesses count, such as those to the parameters.
 ///
-/// An operand is identified by the memory of its storage, so an output matches the block that the allocator used before.
-/// If earlier ops accessed parts of it, they are counted backwards until half of its bytes are covered.
+/// An operand is identified by the memory of its storage, so an output in a reused block counts as accessed when the block was.
+/// If ops accessed parts of an operand, its last access is the latest from which on the accesses cover half of its bytes.
 #[must_use]
 pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
     let mut touched = AccessLog::default();
@@ -30,7 +29,7 @@ pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
 
 #[derive(Clone, Copy)]
 struct Access {
-    /// Bytes accessed before.
+    /// Bytes that all kernels accessed before this access.
     clock: u64,
     bytes: u64,
 }
@@ -74,7 +73,7 @@ impl AccessLog {
 
     fn touch(&mut self, place: NonZeroU64, bytes: u64) {
         let touches = self.places.entry(place).or_insert_with(|| smallvec![]);
-        // An access to as many or more bytes hides earlier ones.
+        // An access hides earlier ones to at most as many bytes.
         touches.retain(|touch| touch.bytes > bytes);
         if touches.len() == REMEMBERED {
             touches.remove(0);

@@ -4,12 +4,13 @@ use similar::{Algorithm, DiffOp};
 
 use crate::marks::Label;
 
-/// Maximum number of pairs of differing marks for a full match; above it only the common beginning and end are matched.
+/// Limit of a full match: the product of the two numbers of marks between the common beginning and end. Above it only
+/// the beginning and end are matched.
 const LARGEST_TABLE: usize = 400_000_000;
 
-/// The marks of a step that are those of the template.
+/// Positions of the template's marks in a step.
 pub(crate) enum Matches {
-    /// All, in order.
+    /// The step has exactly the template's marks: their number.
     All(usize),
     /// For each mark of the template, its position in the step, or `None` where the step lacks it.
     Some(Vec<Option<u32>>),

@@ -42,8 +42,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
     Step::open(path.as_ref(), &Choice::default())
 }
 
-/// A query about a step, made by [`Step::predict`]. The defaults come from the recording: its own kernel
-/// times, and its own host, the profiler's cost taken off.
+/// A query about a step, made by [`Step::predict`]. The defaults come from the recording: its kernel times, and its
+/// host times without the profiler's cost.
 ///
 /// ```
 /// # fn main() -> Result<(), steptime_predict::Error> {
@@ -56,7 +56,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-#[must_use = "a question is answered by `run`"]
+#[must_use = "a query does nothing until `run`"]
 pub struct Query<'s> {
     step: &'s Step,
     device: Option<Device>,
@@ -69,7 +69,7 @@ pub struct Query<'s> {
     way: Option<Baseline>,
 }
 
-/// The query of each step: GPU and host.
+/// Constructor of the query (GPU and host) for each step of a job.
 pub trait QueryFor: Sync {
     /// Error of a query.
     type Error: From<Error> + Send;
@@ -81,7 +81,7 @@ pub trait QueryFor: Sync {
     fn query<'s>(&self, step: &'s Step) -> Result<Query<'s>, Self::Error>;
 }
 
-/// A GPU, as given.
+/// The GPU of a query: its name as given, and its profile.
 #[derive(Debug, Clone)]
 struct Device {
     name: String,
@@ -109,13 +109,13 @@ impl Deref for StepSource<'_> {
 pub(crate) struct Sides {
     /// The time of each device activity.
     pub durations: TiVec<ActivityId, Nanos>,
-    /// Half-width of all device time together.
+    /// Relative half-width of the 90 % interval of the total device time.
     pub spread: f64,
     /// Multiprocessor demand of kernels beside collectives; `None` where their times were measured beside collectives.
     pub demands: Option<Demands>,
     /// The host's times.
     pub host: HostCosts,
-    /// The recording's own host gaps relative to those used here.
+    /// Ratio of the recording's host gaps to those of this prediction.
     pub slowness: Option<f64>,
     /// Doubt about kernels without a price.
     pub unpriced: Option<Doubt>,
@@ -136,7 +136,7 @@ impl Step {
             models: ModelChoice::default(),
             indices: Indices::default(),
             settings: Settings::default(),
-            // The host cost of other profilers is unknown and stays in.
+            // The host cost of profilers other than Kineto is unknown, so it is not subtracted.
             host: if self.origin == Origin::Kineto { Times::Best } else { Times::Profiled },
             slower: None,
             process: self.process,
@@ -149,12 +149,12 @@ impl<'s> Query<'s> {
     /// Simulates the step.
     ///
     /// # Errors
-    /// Fails where the input lacks data that the query needs: times of a GPU where no GPU is given; any device activity;
-    /// arguments of its ops, where a GPU is given and the one recorded on is unknown too; host times of its own,
-    /// where these are used; durations.
+    /// Fails if the input has no device activity or no duration, if no GPU is given and it has no kernel times, if a
+    /// GPU is given and neither the arguments of its ops nor the recorded GPU is known, or if its own host times are
+    /// needed and missing. Also fails if a step is implausibly long or a tensor too large for any GPU.
     pub fn run(&self) -> Result<Prediction, Error> {
         let prediction = self.simulate()?;
-        // From a known GPU, measured times of kernels carry over: then there is an answer.
+        // If the recorded GPU is known, its measured kernel times are transferred: then there is an estimate.
         let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
         if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
             return Err(Error::NoArguments { path: self.step.path.clone() });
@@ -162,7 +162,7 @@ impl<'s> Query<'s> {
         Ok(prediction)
     }
 
-    /// Like [`Query::run`], but also answers for a step with too little known for a time; a doubt then says so
+    /// Like [`Query::run`], but does not fail if too little is known to estimate a time: a doubt then says so
     /// ([`no_estimate`](crate::Doubt::no_estimate)).
     ///
     /// # Errors
@@ -172,7 +172,8 @@ impl<'s> Query<'s> {
         let chosen = self.chosen(&step)?;
         let kernels = self.kernels();
         let spec = memory::spec(&step, &kernels);
-        // Before the simulation: the editable step that it needs is as large as all that a prediction keeps.
+        // Computed before the simulation, to limit memory: it makes an editable step, as large as all that a prediction
+        // keeps.
         let peak = memory::peak_of_recorded(&step, &kernels);
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
         if let Some(device) = &prediction.device {
@@ -243,7 +244,7 @@ impl<'s> Query<'s> {
 
     /// The step, read again with the arguments of its ops where these are needed and were not read.
     fn shaped(&self, needed: bool) -> Result<StepSource<'s>, Error> {
-        // A profiled step of a CPU can be replayed too, but not predicted.
+        // A step without an accelerator can be replayed as profiled, but not predicted.
         if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
             self.step.on_a_device()?;
         }

@@ -1,7 +1,7 @@
 //! The discrete-event engine: host threads and device streams, one step after the other.
 //!
-//! A mark (the beginning or end of an op or call) on a host thread is passed one gap of host time after the mark that
-//! it waits for. Launches and waits happen at marks and couple threads to streams. Each computed time keeps its
+//! Each mark (the beginning or end of an op or call on a host thread) waits for one earlier mark: its time is that
+//! mark's time plus a gap, the host's own time between the two. Launches and waits happen at marks and couple threads to streams. Each computed time keeps its
 //! *cause*, the last thing it waited for. The causes form the critical path.
 
 mod calls;
@@ -21,7 +21,7 @@ use crate::delays::{Delays, dense};
 use crate::device::Device;
 use crate::stream::{NEVER, Stream, UNKNOWN};
 
-/// Longer delays between queued activities are waits for unrecorded events, not overhead.
+/// Longest delay between queued activities that counts as overhead; a longer one is a wait for an unrecorded event.
 const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
 
 /// State of the engine between two steps.
@@ -30,7 +30,7 @@ pub struct Engine<'g> {
     graph: &'g StepGraph,
     delays: Delays,
     streams: TiVec<StreamId, Stream>,
-    /// Times of this step and of the step before.
+    /// Time of each mark in this step, [`NEVER`] until it is passed; `before` has those of the previous step.
     pub(crate) marks: TiVec<MarkId, Nanos>,
     before: TiVec<MarkId, Nanos>,
     pub(crate) starts: TiVec<ActivityId, Nanos>,
@@ -38,20 +38,21 @@ pub struct Engine<'g> {
     ends_before: TiVec<ActivityId, Nanos>,
     pub(crate) mark_causes: TiVec<MarkId, MarkCause>,
     pub(crate) activity_causes: TiVec<ActivityId, ActivityCause>,
-    /// Earliest return of each call that waits.
+    /// For each call that waits for the device: the earliest time at which it can return, and the cause of that time.
     returns: TiVec<CallId, (Nanos, MarkCause)>,
     /// For calls whose activities start before the call ends: the earliest start, relative to the beginning of the call.
     leads: TiVec<CallId, Option<Nanos>>,
     /// Delay of an activity of a captured graph after its stream is free.
     between: TiVec<ActivityId, Option<Nanos>>,
-    /// Launched activities that have not ended, if kernels share the device or wait for other ranks.
+    /// The shared device with its launched activities; `None` if kernels neither share it nor wait for other ranks.
     device: Option<Device<'g>>,
     next: TiVec<HostThreadId, MarkId>,
-    /// For each thread in a call that waits for other ranks: since when it waits, and the cause of that time.
+    /// For each thread that waits for other ranks inside a call: the time at which the wait began, and the cause of
+    /// that time.
     held: TiVec<HostThreadId, Option<(Nanos, MarkCause)>>,
 }
 
-/// How far a rank came without other ranks.
+/// Progress of a rank until it needs other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RankProgress {
     /// All threads have finished the step.
@@ -101,8 +102,8 @@ impl<'g> Engine<'g> {
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
-    /// Creates an engine of one rank of several, which meet at `meets`. The engine does not model the room that
-    /// collectives take from kernels.
+    /// Creates the engine of one rank of a job; `meets` has the rendezvous of each collective activity. The engine does
+    /// not model the multiprocessors that collectives take from kernels.
     pub(crate) fn among(
         priced: &'g PricedGraph<'_>,
         meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
@@ -133,8 +134,8 @@ impl<'g> Engine<'g> {
         self.next = self.graph.threads.iter().map(|thread| thread.first_mark).collect();
     }
 
-    /// Continues the step until its end, or until other ranks are needed. If `all` is set, threads that wait for
-    /// no other rank continue even if another thread does.
+    /// Continues the step until its end, or until other ranks are needed. If `all` is set, a thread that waits for
+    /// other ranks does not stop the remaining threads.
     pub(crate) fn go_on(
         &mut self,
         gaps: &TiSlice<MarkId, Nanos>,
@@ -166,8 +167,8 @@ impl<'g> Engine<'g> {
         if self.graph.threads.keys().all(through) { RankProgress::End } else { RankProgress::Others }
     }
 
-    /// Runs a thread until it launches or waits, or until its next mark waits for another thread. `again` is set if it
-    /// was held at its next mark.
+    /// Runs a thread until it launches or waits, or until its next mark waits for another thread. `again` is set if the
+    /// thread stopped at this mark before, to wait for other ranks.
     fn run(
         &mut self,
         thread: HostThreadId,
@@ -232,7 +233,7 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Passes a mark, at its [`Engine::candidate`] unless the device delays it. `again` is set if it was held before.
+    /// Passes a mark at the time of [`Engine::candidate`], or later if the device delays it. `again` is set if it was held before.
     fn pass(
         &mut self,
         mark: MarkId,
@@ -261,7 +262,7 @@ impl<'g> Engine<'g> {
                     return PassEffect::Held;
                 }
                 let (back, why) = self.returns[call];
-                // The host's own work in such a call comes after the device is done.
+                // In a call that waits, the host's own work begins after the wait.
                 let back = if back == NEVER { back } else { back + gaps[mark] };
                 if back > time {
                     (time, cause) = (back, why);
@@ -343,7 +344,7 @@ impl<'g> Engine<'g> {
         self.marks.first().copied().unwrap_or(Nanos::ZERO)
     }
 
-    /// Returns the progress of every thread and stream. The difference over a step shows the slowest one.
+    /// Returns the time that every thread and stream has reached. Over a step, the slowest one advances the most.
     pub(crate) fn progress(&self) -> Vec<Nanos> {
         let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
         let hosts = threads.map(|t| self.marks[t.end_mark.previous()]);

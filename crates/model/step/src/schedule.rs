@@ -44,7 +44,7 @@ struct Builder<'s> {
     ops: TiVec<steptime_graph::OpId, OpId>,
     carried: ReusedRows,
     rounds: Rounds,
-    /// Recorded marks of ops that are recorded but count as inserted: they keep the waits of these marks.
+    /// New marks of recorded ops that are scheduled as if inserted, by recorded mark: hand-offs between threads move to them.
     stands: FxHashMap<MarkId, MarkId>,
     /// The stream of new launches.
     stream: StreamId,
@@ -133,7 +133,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Adds the content of an op, or of a thread: the ops inside, and between them the calls that were recorded there or that its kernels need.
+    /// Adds everything inside an op or thread: the inner ops, and between them the recorded calls, or the calls that the op's kernels need.
     fn inside(&mut self, around: Option<(OpId, steptime_graph::OpId)>, thread: HostThreadId) {
         let step = self.step;
         let at = around.map(|(_, at)| at);
@@ -158,7 +158,7 @@ impl<'s> Builder<'s> {
             _ => Vec::new(),
         }
         .into_iter();
-        // Calls before the first op stay there, also where the ops changed.
+        // Calls before the first inner op stay first, even if the inner ops changed.
         let mut next = recorded.iter().take_while(|item| matches!(item, marks::Item::Call(_))).count();
         self.recorded_calls(&recorded[..next], &mut calls, at);
         for &child in children {
@@ -289,7 +289,7 @@ impl<'s> Builder<'s> {
         self.carried.calls.push(None);
     }
 
-    /// The stream to which a rule moved an op; `None` for others.
+    /// The stream to which a rule moved an op; `None` if none did.
     fn moved(&self, op: Option<steptime_graph::OpId>) -> Option<StreamId> {
         self.others.stream_of(&self.step.ops[self.ops[op?]])
     }
@@ -305,7 +305,7 @@ impl<'s> Builder<'s> {
         let again = row.and_then(|row| row.again);
         let (was, like) = if again.is_some() { (None, recorded) } else { (recorded, None) };
         let at = marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like);
-        // A repeated op may itself repeat another: the recording has no hand-offs of that.
+        // Only a repetition of an original op belongs to a round: of a repetition of a repetition the recording has no hand-offs.
         let repeats = again.filter(|&again| self.step.ops[again].again.is_none());
         if let (Some(was), Some(row), Some(_)) = (recorded, row, repeats) {
             self.rounds.add(was, row.round, at);

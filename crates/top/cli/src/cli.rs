@@ -225,8 +225,8 @@ pub struct Pricing {
     /// The profile's models to use
     #[arg(long, value_enum, default_value_t = Models::Best)]
     pub models: Models,
-    /// Distribution of the indices of embedding lookups: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's, modulo the rows), or a file of
-    /// indices, one per line (`file:PATH` if its name is one of these) [default: as noted in the recording, else uniform]
+    /// Distribution of the indices of embedding lookups: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's zipf modulo the number of rows), or a
+    /// file of indices, one per line (`file:PATH` for a file with such a name) [default: as noted in the recording, else uniform]
     #[arg(long, value_name = "uniform|zipf:A|folded-zipf:A|FILE")]
     pub indices: Option<String>,
     /// Multiply matrices in TF32, as after torch.backends.cuda.matmul.allow_tf32 = True
@@ -239,12 +239,12 @@ pub struct Pricing {
 pub enum Models {
     /// The best of each family by cross-validation
     Best,
-    /// The published method: its formulas for embeddings, concatenations and copies; networks like its own, less
+    /// The method of arXiv 2201.07821: its formulas for embeddings, concatenations and copies; networks like its own, less
     /// well trained, for matrix products and convolutions; the roofline for all other kernels
     Paper,
     /// Formulas of the device's specification
     Analytic,
-    /// Trained on the sweep
+    /// Trained on the measured kernels of the profile's sweep
     Learnt,
 }
 
@@ -264,7 +264,7 @@ pub enum ProcessChoice {
 pub enum Method {
     /// Replay threads, streams and waits in simulated time
     Simulate,
-    /// The published Algorithm 1 with the measured cost of the profiler, for comparison
+    /// Algorithm 1 of arXiv 2201.07821 with the measured cost of the profiler, for comparison
     Paper,
     /// The same with the published cost of the profiler: 2 us per host event, 4 us per device event
     PaperPublished,

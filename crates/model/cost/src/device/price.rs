@@ -27,7 +27,7 @@ use super::variant::variant;
 /// Least half-width of an unknown op's interval: its bytes predict its duration poorly.
 const FALLBACK: f64 = 1.1;
 
-/// Number of distinct calls from which on several threads are worth starting.
+/// Least number of distinct calls that are priced on several threads.
 const MANY: usize = 64;
 
 /// Models to price with.
@@ -36,11 +36,11 @@ pub enum ModelChoice {
     /// For each family the best one on held-out rows.
     #[default]
     Best,
-    /// The published ones; calls that they do not cover are priced by steptime's.
+    /// Published models; calls that they do not cover are priced by steptime's formulas.
     Paper,
     /// Steptime's formulas with fitted factors.
     Analytic,
-    /// Trees; families without any are priced by formula.
+    /// Boosted trees; families without trees are priced by formula.
     Learnt,
 }
 
@@ -56,7 +56,7 @@ impl ModelChoice {
     }
 }
 
-/// A call in its context, compared bit by bit.
+/// A call in its context, compared by value: the key of equal calls.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a>(pub(super) &'a KernelCall, pub(super) &'a Context);
 
@@ -108,9 +108,9 @@ impl DeviceProfile {
         self.price_all(&[(call, ctx)], choice)[0]
     }
 
-    /// Returns the durations of many calls, in their order. Calls of a family are priced together, and equal ones only
-    /// once: the results are the same as one by one, many times faster. A call of several parts costs the sum of their
-    /// durations.
+    /// Returns the durations of many calls, in their order. Calls of a family are priced together, and equal calls only
+    /// once: many times faster than one by one, with the same results. The duration of a call with several parts is
+    /// the sum of theirs.
     #[must_use]
     pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let split: Vec<Option<[(KernelCall, Context); 2]>> =

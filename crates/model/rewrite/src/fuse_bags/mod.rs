@@ -1,4 +1,4 @@
-//! One embedding bag on one table in place of several.
+//! Fusion of several embedding bags into one bag on one concatenated table.
 
 mod aligned;
 mod bags;
@@ -17,7 +17,8 @@ use crate::stage::Stage;
 
 /// Concatenates the tables of all embedding bags of the same width, mode and type, and looks up all of them at once.
 ///
-/// The first bag's ops stay, from the copies of its indices to its table's update, with the sizes of all bags; `view` and `unbind` split the result.
+/// The ops of the first bag remain, from the copies of its indices to the update of its table, with sizes summed over all bags; `view` and `unbind`
+/// split the result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FuseEmbeddingBags;
 
@@ -31,7 +32,7 @@ impl Rule for FuseEmbeddingBags {
     }
 
     fn effort(&self) -> &'static str {
-        "medium: one table with an offset a feature, one copy of all indices"
+        "medium: one table with an offset per feature, one copy of all indices"
     }
 
     fn risk(&self) -> &'static str {

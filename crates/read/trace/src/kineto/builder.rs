@@ -31,11 +31,11 @@ pub(crate) struct Builder {
     pub(super) process_names: Vec<(i64, String)>,
     /// Events without a category: their kind is determined once all names are known.
     pub(super) uncategorized: Vec<UncategorizedEvent>,
-    /// Ends of flow arrows; none are stored once activities have correlation ids.
+    /// Both ends of flow arrows; none are stored once activities have correlation ids.
     pub(super) flows: Vec<FlowEnd>,
 }
 
-/// Complete event that has all required fields.
+/// Event of phase `X` (Chrome's "complete" event) that has all required fields.
 struct CompleteEvent<'e, 'a> {
     event: &'e Event<'a>,
     at: u64,
@@ -81,7 +81,7 @@ impl Builder {
     pub(crate) fn finish(mut self) -> Trace {
         self.place_uncategorized();
         flows::link(&std::mem::take(&mut self.flows), &mut self.trace, &self.thread_ids, &self.stream_ids);
-        // Streams of several processes may share a number: the processes are separated first.
+        // Streams of several processes may share a number: then overlaps are cut after the processes are separated.
         if self.trace.stepping_processes().len() < 2 {
             overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
         }
@@ -330,7 +330,7 @@ impl Builder {
         ThreadId(id)
     }
 
-    /// Returns the id of a stream, from the arguments, otherwise from the track.
+    /// Returns the id of a stream: from the event's arguments, or else from its track (`pid` and `tid`).
     fn stream(&mut self, seen: &CompleteEvent<'_, '_>) -> StreamId {
         let device = seen.event.args.device.unwrap_or_else(|| seen.pid.value());
         let stream = seen.event.args.stream.unwrap_or_else(|| seen.tid.value());

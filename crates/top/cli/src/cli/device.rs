@@ -44,7 +44,7 @@ pub enum Device {
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
-    /// Predict the kernels of tables, and report the errors: sweeps, NeuSight's CSV, aiconfigurator's Parquet
+    /// Predict the kernels in tables of measured times (sweeps, NeuSight's CSV, aiconfigurator's Parquet), and report the errors
     #[command(after_help = "EXAMPLE
     steptime device score bmm.csv gemm_perf.parquet        # each GPU by the profile of its name
     steptime device score sweep.parquet --device h100 --lent h200    # by the models of another GPU")]

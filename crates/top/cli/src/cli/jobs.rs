@@ -33,7 +33,7 @@ pub struct ShardTables {
     /// Memory that the job may use on each GPU, in GiB [default: nine tenths of the GPU's memory]
     #[arg(long, value_name = "GIB", value_parser = positive)]
     pub memory: Option<f64>,
-    /// Host memory per node that the tables of all its GPUs may take together, in GiB; tables in host memory have a cache of rows on
+    /// Host memory of a node, in GiB, for the tables of all GPUs of the node together; tables in host memory have a cache of rows on
     /// their GPU [default: none]
     #[arg(long, value_name = "GIB", value_parser = positive)]
     pub host_memory: Option<f64>,

@@ -22,7 +22,7 @@ pub struct Predict {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
     /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
-    /// [default: own; default for a lone execution trace, which has no times]
+    /// [default: `own`; for a lone execution trace, which has no times, `default`]
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Factor on all host times of the profile: 1.7 for a host 1.7 times as slow
@@ -60,7 +60,7 @@ pub struct Predict {
 
 /// Job in which every rank runs the step of one.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "A job of one rank's step")]
+#[command(next_help_heading = "A job on several GPUs, from the step of one rank")]
 pub struct World {
     /// Number of GPUs, one rank on each: all run this step, gradients are averaged as by DistributedDataParallel, and embedding tables
     /// with sparse gradients are placed on the ranks in turn
@@ -76,12 +76,12 @@ pub struct World {
     /// of their first lookup
     #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
-    /// Parameters, gradients and optimizer states that a rank keeps: `ddp` all; `zero1` all but the states of parameters that others
-    /// update; `zero2` a part of each, with parameters whole from the forward to the backward pass; `fsdp` a part of each
+    /// Parameters, gradients and optimizer states that a rank keeps: `ddp` all; `zero1` all, except states of parameters that other
+    /// ranks update; `zero2` a part of each, but parameters stay whole from the forward to the backward pass; `fsdp` a part of each
     #[arg(long, value_enum, requires = "ranks", default_value_t = Parallel::Ddp)]
     pub parallel: Parallel,
-    /// Blocks that `fsdp` and `zero2` gather one by one: modules by path, `module:Net.down.*,module:Net.up.*`, all modules at a depth,
-    /// `depth:2`, or the whole model, `whole` [default: modules of the class with the most calls, else repeated stretches]
+    /// Blocks that `fsdp` and `zero2` gather one by one: modules by path (`module:Net.down.*,module:Net.up.*`), all modules at a depth
+    /// (`depth:2`), or the whole model (`whole`) [default: modules of the class with the most calls, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole", requires = "ranks")]
     pub blocks: Option<Blocks>,
     /// Data type in which gradients are sent
@@ -94,7 +94,7 @@ pub struct World {
     #[arg(long)]
     pub copies_apart: bool,
     /// Changes to apply to every rank's part of the job: a plan as for `whatif --plan`. Without --world, they apply to
-    /// the ranks of a described job
+    /// the ranks of a job described in TOML
     #[arg(long, value_name = "PLAN.toml")]
     pub changes: Option<PathBuf>,
     /// Size of a full bucket of gradients, in MiB (bucket_cap_mb) [default: 1 for the first, then 25]

@@ -81,12 +81,12 @@ pub struct Changes {
     /// Do not copy scalars such as the loss back from the device
     #[arg(long)]
     pub no_sync: bool,
-    /// Recompute the activations of blocks in the backward pass: each block by itself, or a row of equal blocks in N
-    /// segments
+    /// Recompute the activations of blocks in the backward pass: each block by itself, or each series of
+    /// equal blocks in SEGMENTS segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
-    /// Blocks that --checkpoint recomputes: modules by path, `module:Net.down.*,module:Net.up.*`, all modules at a depth, `depth:2`,
-    /// or the whole model, `whole` [default: modules of one class in a row, else repeated stretches]
+    /// Blocks that --checkpoint recomputes: modules by path (`module:Net.down.*,module:Net.up.*`), all modules at a depth (`depth:2`),
+    /// or the whole model (`whole`) [default: modules of one class in a row, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole")]
     pub blocks: Option<Blocks>,
     /// Remove ops and their gradient ops: by name, such as aten::dropout or aten::*norm*, by number, such as ops[17],

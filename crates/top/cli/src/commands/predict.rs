@@ -27,7 +27,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         return match model.filter(|model| model.gpus() > 1) {
             Some(model) => in_world(args, console, Some(&model)),
             None => Err(format!(
-                "{}: --changes applies to every rank of a job: give --world RANKS, or a described job; `whatif --plan {}` changes one step",
+                "{}: --changes applies to every rank of a job: give --world RANKS, or the description of a job on several GPUs; to change one step, use `whatif --plan {}`",
                 args.input.display(),
                 path.display()
             )
@@ -42,7 +42,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         return together(args, console, &ranks);
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    // The memory of a step's tensors is in its execution trace; another GPU needs the shapes of every op too.
+    // Peak memory needs the execution trace; a prediction for another GPU also needs the shapes of every op.
     let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
     let step = load::step(console, &args.input, &choice, want)?;
     // A file may hold the traces of several processes, which is known only after reading it.
@@ -58,7 +58,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Returns an option that was given and needs a job.
+/// Returns the first given option that needs `--world`.
 fn job_only_option(world: &World) -> Option<&'static str> {
     let said = [
         (world.nodes.is_some(), "--nodes"),
@@ -72,7 +72,7 @@ fn job_only_option(world: &World) -> Option<&'static str> {
     said.into_iter().find(|(said, _)| *said).map(|(_, option)| option)
 }
 
-/// Returns the ranks of a job, if the input holds several that meet and no single one was chosen.
+/// Returns the ranks of a job, if the input has several that share collectives and no rank or step was chosen.
 fn job(args: &Predict) -> Result<Option<RankSet>, Failure> {
     let one = args.part.rank.is_some() || args.part.step.is_some() || !load::may_hold_ranks(&args.input);
     if one {
@@ -86,7 +86,7 @@ fn job(args: &Predict) -> Result<Option<RankSet>, Failure> {
     recorded_ranks(args)
 }
 
-/// Returns the ranks of a recorded job, if they meet.
+/// Returns the ranks of a recorded job, if they share collectives.
 fn recorded_ranks(args: &Predict) -> Result<Option<RankSet>, Failure> {
     let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
     Ok(Some(progress::spin("matching ranks", || RankSet::from_input(input))?)
@@ -202,7 +202,7 @@ fn in_flags(args: &Predict, error: Error) -> Failure {
                 .into()
         }
         Error::FactorOfNoProfile => {
-            "--host-speed needs a profile: also give --host default, or a file".into()
+            "--host-speed needs a host profile: add --host default or --host FILE".into()
         }
         error => error.into(),
     }
@@ -218,17 +218,17 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
-/// Checks arguments that exclude one another's values, which clap cannot express.
+/// Refuses conflicts between values of options, which clap cannot express.
 fn check(args: &Predict) -> Result<(), Failure> {
     let conflict = |words: &str| Err(usage("predict", words).into());
     if args.timeline.is_some() && args.method != Method::Simulate {
         return conflict("--timeline needs --method simulate: the other methods have no timeline");
     }
     if args.timeline.is_some() && args.device.len() > 1 {
-        return conflict("--timeline is of one device: name one with --device");
+        return conflict("--timeline shows one device: give a single --device");
     }
     if args.keep_profiler && args.host.as_ref().is_some_and(|host| *host != HostChoice::Own) {
-        return conflict("--keep-profiler needs --host own: a profile's times have no profiler in them");
+        return conflict("--keep-profiler needs --host own: the times of a host profile do not include the profiler's cost");
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::{Ints, Lookups};
 
-/// Positions of the bits of a key.
+/// Bits of a sort key, from the highest: row, position, bag.
 pub(super) struct Layout {
     /// Number of rows, E.
     pub(super) rows: usize,
@@ -23,7 +23,7 @@ impl Layout {
     #[inline(always)]
     pub(super) fn key(&self, position: usize, bag: usize, row: usize) -> u64 {
         let bag = if self.bag_bits == 0 { 0 } else { bag as u64 };
-        // Two shifts, since together they may be as many as all bits.
+        // Two shifts, since a single shift by all 64 bits would overflow.
         (row as u64) << self.position_bits << self.bag_bits | (position as u64) << self.bag_bits | bag
     }
 }
@@ -36,18 +36,18 @@ pub(super) struct Scratch {
     pub(super) kept: SortScratch,
 }
 
-/// Memory that a sort on all threads keeps.
+/// Reused buffers of a sort on all threads.
 #[derive(Debug, Default)]
 pub(super) struct SortScratch {
-    /// The first row of each range but the first.
+    /// First row of each range, except of the first range.
     pub(super) splitters: Vec<u64>,
     /// The range of each position.
     pub(super) ranges: Vec<u8>,
-    /// Lookups of each chunk in each range, then their destinations.
+    /// Number of lookups per chunk and range; in a later stage, their destinations.
     pub(super) counts: Vec<u32>,
     /// The beginning of each range, and the end of the last.
     pub(super) bounds: Vec<u32>,
-    /// Distinct rows of each range, then the destinations of their starts.
+    /// Number of distinct rows per range; in a later stage, the destinations of their starts.
     pub(super) distinct: Vec<u32>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         self.indices.len()
     }
 
-    /// The row of the lookup at a position; negative ones are far out of range.
+    /// The row of the lookup at a position; a negative row wraps to a number far out of range.
     pub(super) fn row(&self, position: usize) -> u64 {
         self.indices.at(position) as u64
     }
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         low
     }
 
-    /// Calls `work` with position, bag and row of each lookup of these bags that is in range.
+    /// Calls `work` with position, bag and row of each lookup of these bags whose row is below `rows`.
     #[inline(always)]
     pub(super) fn each(&self, rows: usize, bags: Range<usize>, mut work: impl FnMut(usize, usize, usize)) {
         let mut visit = |bag: usize, position: usize, row: u64| {
@@ -132,8 +132,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Number of bits of a digit with which a sort of this many keys costs the least: each pass moves all keys, and visits
-/// all its counts.
+/// Digit width at which a sort of this many keys costs least: each pass moves all keys and visits one count per digit
+/// value.
 fn digit_bits(row_bits: u32, keys: usize) -> u32 {
     let cost = |bits: &u32| row_bits.div_ceil(*bits) as usize * (keys + (1usize << bits));
     (4..=11).min_by_key(cost).unwrap_or(8).min(row_bits.max(1))
@@ -217,14 +217,14 @@ pub(super) fn sort(source: &Source<'_>, layout: &Layout, keys: &mut Vec<u64>, sc
     keys.truncate(total);
 }
 
-/// Fills `starts` with the first place of each row among sorted keys, then their number.
+/// Fills `starts` with the first place of each row among sorted keys, followed by the number of keys.
 pub(super) fn starts(keys: &[u64], shift: u32, starts: &mut Vec<u32>) {
     starts.resize(keys.len() + 1, 0);
     let mut found = 0;
     let mut before = None;
     for (at, key) in keys.iter().enumerate() {
         let row = key.checked_shr(shift).unwrap_or(0);
-        // Always written, and kept where the row is new: rows change too irregularly for a branch.
+        // Written every time and kept only if the row is new: a branch would often be mispredicted.
         starts[found] = at as u32;
         found += usize::from(before != Some(row));
         before = Some(row);
