@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Lists every public item of the facade and of the operators, one per line: python .ci/public_api.py [--write]
+"""Lists every public item of the library and of the operators, one per line: python .ci/public_api.py [--write]
 
-The crates below the facade are used by name and may change: they are not listed.
+An item that the library takes from a crate below is listed with its fields and functions. A whole crate that it takes is one line:
+the crates below are used by name and may change.
 
 Makes rustdoc's JSON of all crates (warnings are errors, so this also checks the documentation) and compares the listing
 with docs/public-api/CRATE.txt; --write updates these files. Exit code 1 if they differ.
@@ -25,11 +26,11 @@ def main():
     folder = made()
     stale = 0
     for name in names:
-        crate = json.loads((folder / f"{name}.json").read_text())
+        crate = read(folder, name)
         if crate["format_version"] != FORMAT:
             print(f"rustdoc writes format {crate['format_version']}, {FORMAT} is read here: the public API is not compared")
             return 0
-        text = "".join(f"{line}\n" for line in Listing(crate).lines())
+        text = "".join(f"{line}\n" for line in Listing(crate, folder).lines())
         path = LISTINGS / f"{name}.txt"
         if "--write" in sys.argv[1:]:
             LISTINGS.mkdir(exist_ok=True)
@@ -54,11 +55,16 @@ def made():
     return target / "doc"
 
 
+def read(folder, name):
+    """The JSON of one crate."""
+    return json.loads((folder / f"{name}.json").read_text())
+
+
 class Listing:
     """The public items of one crate."""
 
-    def __init__(self, crate):
-        self.index, self.root = crate["index"], str(crate["root"])
+    def __init__(self, crate, folder):
+        self.index, self.root, self.folder = crate["index"], str(crate["root"]), folder
         self.out, self.traits = set(), {}
 
     def lines(self):
@@ -107,12 +113,41 @@ class Listing:
     def use(self, use, path, seen):
         target = self.index.get(str(use["id"]))
         if target is None:
-            return self.put("use", [*path, use["name"]], f" = {use['source']}")
+            return self.foreign(use, path)
         if use["is_glob"]:
             return self.module(target, path, seen) if "module" in target["inner"] else None
         key = (tuple(path), use["name"], use["id"])
         if key not in seen:
             self.item({**target, "name": use["name"]}, path, seen | {key})
+
+    def foreign(self, use, path):
+        """An item of another crate of ours, or a whole crate."""
+        crate, _, inner = use["source"].partition("::")
+        if not inner or not (self.folder / f"{crate}.json").exists():
+            return self.put("use", [*path, use["name"]], f" = {use['source']}")
+        other = Listing(read(self.folder, crate), self.folder)
+        found = other.named(inner.split("::"))
+        if found is None:
+            return self.put("use", [*path, use["name"]], f" = {use['source']}")
+        other.item({**found, "name": use["name"]}, path, set())
+        self.out |= other.out
+        self.traits |= other.traits
+
+    def named(self, path):
+        """The item of a path from the root of the crate; `None` where it is of another crate."""
+        item = self.index[self.root]
+        for name in path:
+            children = [self.index.get(str(each)) for each in item["inner"]["module"]["items"]]
+            for child in filter(None, children):
+                use = child["inner"].get("use")
+                if (use["name"] if use else child["name"]) == name:
+                    item = self.index.get(str(use["id"])) if use else child
+                    break
+            else:
+                return None
+            if item is None:
+                return None
+        return item
 
     def fields(self, kind, path):
         plain = kind.get("plain", kind) if isinstance(kind, dict) else {}

@@ -1,7 +1,7 @@
 //! Search for changes that make a step shorter: every applicable rule is tried, alone and in combination.
 
 use steptime_rewrite::{self as rewrite, Rule};
-use steptime_step::{self as edit, Diff};
+use steptime_step::Diff;
 use steptime_trace::Nanos;
 
 use crate::choose::{Remedy, remedy};
@@ -47,7 +47,7 @@ pub struct Suggestion {
     /// Ops in which the two steps differ: removed ones are of the step before, all others of `step`.
     pub diff: Diff,
     /// Ops and tensors of the changed step.
-    pub step: edit::Step,
+    pub step: steptime_step::StepIr,
 }
 
 impl Suggestion {

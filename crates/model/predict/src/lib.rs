@@ -12,7 +12,6 @@
 
 mod architecture;
 mod choose;
-pub mod device;
 mod doubt;
 mod echo;
 mod error;
@@ -25,6 +24,7 @@ pub mod job;
 mod memory;
 mod possible;
 mod predict;
+pub mod pricing;
 mod query;
 mod replay;
 mod scale;
@@ -39,7 +39,6 @@ pub mod words;
 
 pub use architecture::architectures;
 pub use choose::{Fit, GpuChoice, GpuPoints, LargestBatch, Limit, OperatingPoint, Prices, Ratio, Remedy};
-pub use device::{PricedLaunches, device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, replay_doubt, without_model};
 pub use echo::{DeviceEcho, HostSlowdown, QueryEcho};
 pub use error::Error;
@@ -53,6 +52,7 @@ pub use job::{
     RankPrediction, RankRecording, RankSet, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
+pub use pricing::{PricedLaunches, device, devices};
 pub use query::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
 pub use replay::SelfCheck;
 pub use scale::{GpuCount, StepOnGpus};

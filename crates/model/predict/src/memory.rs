@@ -2,10 +2,10 @@
 
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::ApiKind;
-use steptime_step::{self as edit, Peak, ScheduledStep};
+use steptime_step::{Peak, ScheduledStep};
 use steptime_trace::Bytes;
 
-use crate::device::catalog::shipped_spec;
+use crate::pricing::catalog::shipped_spec;
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -18,7 +18,7 @@ pub(crate) fn peak_of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option
         return None;
     }
     let step = recorded.arguments.editable(&recorded.graph);
-    let scheduled = edit::schedule(&step, &step, &recorded.graph, &recorded.ops);
+    let scheduled = steptime_step::schedule(&step, &step, &recorded.graph, &recorded.ops);
     peak_of_changed(recorded, spec(recorded, kernels).as_ref(), &step, &scheduled)
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn peak_of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option
 pub(crate) fn peak_of_changed(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
-    step: &edit::Step,
+    step: &steptime_step::StepIr,
     scheduled: &ScheduledStep,
 ) -> Option<Peak> {
     let capability = spec.map(|spec| u32::from(spec.compute_capability[0]));
@@ -37,13 +37,13 @@ pub(crate) fn peak_of_changed(
 pub(crate) fn over_recorded(
     recorded: &Step,
     spec: Option<&DeviceSpec>,
-    step: &edit::Step,
-) -> Vec<edit::Moment> {
+    step: &steptime_step::StepIr,
+) -> Vec<steptime_step::Moment> {
     if !is_seen(recorded) {
         return Vec::new();
     }
-    let scheduled = edit::schedule(step, step, &recorded.graph, &recorded.ops);
-    edit::memory_over(step, &scheduled, spec.map(|spec| u32::from(spec.compute_capability[0])))
+    let scheduled = steptime_step::schedule(step, step, &recorded.graph, &recorded.ops);
+    steptime_step::memory_over(step, &scheduled, spec.map(|spec| u32::from(spec.compute_capability[0])))
 }
 
 /// Whether tensors can be distinguished: there is an execution trace, and no CUDA graph runs ops that the trace does not show.

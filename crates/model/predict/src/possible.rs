@@ -5,8 +5,8 @@ use std::path::Path;
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
-use crate::device::Launch;
 use crate::error::Error;
+use crate::pricing::Launch;
 use crate::step::Step;
 
 /// The longest accepted step, a month: times beyond it saturate, so that their differences have no meaning.

@@ -16,10 +16,10 @@ use steptime_trace::Nanos;
 pub use self::host_side::host_costs;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
 pub(crate) use self::waits::unprofiled;
-use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
 use crate::echo::QueryEcho;
 use crate::memory;
+use crate::pricing::{self, PricedLaunches};
 use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
 use crate::sources::{Host, Kernels};
@@ -118,8 +118,8 @@ pub(crate) fn device_times(
         Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),
         Kernels::Device { profile, models, indices, settings } => {
             let launches = recorded.launches(indices, *settings);
-            let mut prices = device::price(graph, &launches, profile, *models);
-            device::price_alone(graph, &profile.spec.name, &mut prices.durations);
+            let mut prices = pricing::price(graph, &launches, profile, *models);
+            pricing::price_alone(graph, &profile.spec.name, &mut prices.durations);
             (prices.durations.clone(), prices.spread, Some(PricedLaunches { launches, prices }))
         }
     }

@@ -23,13 +23,13 @@ use steptime_step::Peak;
 use steptime_trace::{Nanos, Origin};
 
 use self::host::{ChosenHost, Times};
-use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
 use crate::echo::{DeviceEcho, QueryEcho};
 use crate::error::Error;
 use crate::memory;
 use crate::possible::{check_sizes, check_time};
 use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
+use crate::pricing::beside_collectives;
 use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
 

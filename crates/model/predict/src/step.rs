@@ -17,10 +17,10 @@ pub use self::choice::{Choice, is_timed, one_job, timing};
 pub use self::choice::{listed, title};
 pub use self::observations::observations;
 use self::parts::Parts;
-use crate::device::{Arguments, Launch, Lookups};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::input::open_input;
+use crate::pricing::{Arguments, Launch, Lookups};
 
 /// A recording, or one rank of several, ready to be predicted.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use steptime_sim::{Replay, Timeline, replay_recorded};
 use steptime_trace::Nanos;
 
 use crate::architecture::architectures;
-use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
 use crate::possible::check_time;
 use crate::predict::{Baseline, baseline, host_costs, predict};
+use crate::pricing::{self, FamilyScore, ModelCoverage, OpError};
 use crate::score::Score;
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
@@ -184,7 +184,7 @@ impl Validation {
                 replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0),
             ),
             inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
-            families: device::families(&ops),
+            families: pricing::families(&ops),
             ops,
             rows,
             warnings,

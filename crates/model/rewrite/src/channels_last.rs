@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use steptime_aten::{Tensor, channels_last};
-use steptime_step::{OpId, Patch, Step, TensorId};
+use steptime_step::{OpId, Patch, StepIr, TensorId};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -37,7 +37,7 @@ impl Rule for ChannelsLast {
         ))
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let images = images(step);
         let mut patch = Patch::new(self.name());
         for (id, tensor) in step.tensors.iter_enumerated() {
@@ -65,7 +65,7 @@ impl Rule for ChannelsLast {
 }
 
 /// Four-dimensional tensors that are inputs or outputs of image ops, and all that share an elementwise op with one.
-fn images(step: &Step) -> BTreeSet<TensorId> {
+fn images(step: &StepIr) -> BTreeSet<TensorId> {
     let shape = |tensor: TensorId| &step.tensors[tensor].value.shape[..];
     let of_images = |op: OpId| {
         let call = step.ops[op].call.as_deref()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_aten::{Arg, Device, OpCall, Tensor};
-use steptime_step::{OpId, Patch, Step};
+use steptime_step::{OpId, Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -44,7 +44,7 @@ impl Rule for CudaGraph {
         "shapes must not change; random numbers and learning rates need care"
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         let mut kept: BTreeMap<&'static str, usize> = BTreeMap::new();
         for op in units(step) {
@@ -75,7 +75,7 @@ impl Rule for CudaGraph {
 }
 
 /// The outermost ops, including those within annotations.
-fn units(step: &Step) -> Vec<OpId> {
+fn units(step: &StepIr) -> Vec<OpId> {
     let outermost = |&op: &OpId| {
         let row = &step.ops[op];
         !row.annotation && step.outermost(op) == op && !row.captured

@@ -1,6 +1,6 @@
 //! Derivation of every op from its arguments, as if it had not been recorded: the prediction without measured calls and times.
 
-use steptime_step::{OpId, Patch, Step};
+use steptime_step::{OpId, Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -24,7 +24,7 @@ impl Rule for Derive {
         "none: it is the same step"
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         // Functions of the engine take and give tensors too, and launch nothing.
         let is_op = |op: &OpId| step.ops[*op].arguments().is_some() && !step.event(*op).is_backward();

@@ -3,7 +3,7 @@
 use steptime_aten::derive::exchange::{NOTE, names};
 use steptime_aten::{Arg, Dtype};
 use steptime_graph::CollectiveKind;
-use steptime_step::{Call, Exchange, NewOp, Step, StreamWait, TensorId};
+use steptime_step::{Call, Exchange, NewOp, StepIr, StreamWait, TensorId};
 
 /// A collective to insert.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub(crate) fn wait(stream: u32) -> NewOp {
 }
 
 /// First stream that no op of a step uses.
-pub(crate) fn free_stream(step: &Step) -> u32 {
+pub(crate) fn free_stream(step: &StepIr) -> u32 {
     1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0)
 }
 

@@ -1,6 +1,6 @@
 //! Fusions of chosen ops only.
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::fuse_bags::FuseEmbeddingBags;
@@ -62,7 +62,7 @@ impl Rule for FuseAmong {
         self.rule().doubt()
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let among = Among::chosen(&self.ops, step, facts)?;
         match self.what {
             Fusion::EmbeddingBags => FuseEmbeddingBags.among(step, facts, &among),

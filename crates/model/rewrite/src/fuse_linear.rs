@@ -3,7 +3,7 @@
 use steptime_aten::Arg;
 use steptime_aten::kernel::{Epilogue, Kernel};
 use steptime_graph::HostThreadId;
-use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -40,14 +40,14 @@ impl Rule for FuseLinear {
         "none of the numbers; torch._addmm_activation is not a public name"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         self.among(step, facts, &Among::ALL)
     }
 }
 
 impl FuseLinear {
     /// Fuses chosen layers only.
-    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
+    pub(crate) fn among(&self, step: &StepIr, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut layers, mut others) = (0, 0);
@@ -80,7 +80,7 @@ impl FuseLinear {
 }
 
 /// The product with a bias, where it is the only computation of an op.
-fn product(step: &Step, op: OpId, facts: &Facts<'_>) -> Option<OpId> {
+fn product(step: &StepIr, op: OpId, facts: &Facts<'_>) -> Option<OpId> {
     let mut found = step.subtree(op).into_iter().filter_map(|op| {
         let lowered = step.lower(op, facts.ops)?;
         let kernel = &lowered.kernel()?.kernel;
@@ -102,7 +102,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn find(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
+    fn find(step: &StepIr, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
         let between = step.ops[linear].call.as_deref()?.gives().next()?;
         let mut after =
             uses.consumers(between).iter().map(|&op| step.outermost(op)).filter(|&op| op != linear);
@@ -115,7 +115,7 @@ impl Layer {
         (is_relu && alone && same).then_some(Layer { linear, product, relu, between, result })
     }
 
-    fn fuse(&self, step: &Step, patch: &mut Patch) {
+    fn fuse(&self, step: &StepIr, patch: &mut Patch) {
         let mut tensor = |id| if id == self.between { self.result } else { id };
         let again = NewOp::repeat(step, self.linear, &mut tensor);
         // The function calls the ops that the layer called.

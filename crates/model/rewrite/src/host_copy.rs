@@ -2,7 +2,7 @@
 
 use steptime_aten::kernel::{Direction, Kernel};
 use steptime_aten::{Lowering, OpSet};
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 /// Index of the `non_blocking` argument of `aten::copy_`.
 pub(crate) const NON_BLOCKING: usize = 2;
@@ -19,7 +19,7 @@ pub(crate) struct HostCopy {
 
 impl HostCopy {
     /// The copy that an op performs; `None` for other ops.
-    pub fn find(step: &Step, op: OpId, ops: &OpSet) -> Option<HostCopy> {
+    pub fn find(step: &StepIr, op: OpId, ops: &OpSet) -> Option<HostCopy> {
         let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
         let lowered = step.lower(op, ops)?;
         let Lowering::Kernel(kernel) = &*lowered else { return None };

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use steptime_aten::OpSet;
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 use crate::resize::dims::BatchDims;
 use crate::resize::followed::BatchPropagation;
@@ -12,7 +12,7 @@ use crate::resize::followed::BatchPropagation;
 #[derive(Debug, Clone, Copy)]
 pub struct UnchangedStep<'a> {
     /// The step. Findings are used only for this very object.
-    pub step: &'a Step,
+    pub step: &'a StepIr,
     /// Findings about this step only.
     pub known: &'a FindingsCache,
 }

@@ -1,7 +1,7 @@
 //! Changes of a training step, one rule per file.
 //!
 //! ```text
-//! Step ──rule: Rule──> Patch ──Step::apply──> Step, and an Audit of the changes with their reasons
+//! StepIr ──rule: Rule──> Patch ──StepIr::apply──> StepIr, and an Audit of the changes with their reasons
 //! ```
 //!
 //! Rules compose: [`apply`] applies them in the order of their [`Stage`]s, each to the result of the previous one.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Device};
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 /// Memory location of a tensor: views that begin at the same address are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ enum Place {
 }
 
 impl Place {
-    fn from_tensor(step: &Step, tensor: TensorId) -> Place {
+    fn from_tensor(step: &StepIr, tensor: TensorId) -> Place {
         let row = &step.tensors[tensor];
         // Sparse and empty tensors have no memory of their own.
         let own = row.storage.filter(|_| !row.value.is_sparse() && row.value.numel() > 0);
@@ -31,7 +31,7 @@ pub(crate) struct TensorGroups {
 
 impl TensorGroups {
     /// Groups of the tensors of ops that update parameters. Scalars and host tensors belong to no parameter.
-    pub fn find(step: &Step, ops: &[OpId]) -> TensorGroups {
+    pub fn find(step: &StepIr, ops: &[OpId]) -> TensorGroups {
         let mut linked = TensorGroups::default();
         for call in ops.iter().filter_map(|&op| step.ops[op].call.as_deref()) {
             let is_number = |tensor: TensorId| {
@@ -52,7 +52,7 @@ impl TensorGroups {
         linked
     }
 
-    fn join(&mut self, step: &Step, tensors: impl Iterator<Item = TensorId>) {
+    fn join(&mut self, step: &StepIr, tensors: impl Iterator<Item = TensorId>) {
         let mut first = None;
         for tensor in tensors {
             let next = self.above.len();
@@ -75,7 +75,7 @@ impl TensorGroups {
     }
 
     /// The group of a tensor; `None` where no op takes or returns it.
-    pub fn set(&self, step: &Step, tensor: TensorId) -> Option<usize> {
+    pub fn set(&self, step: &StepIr, tensor: TensorId) -> Option<usize> {
         self.numbers.get(&Place::from_tensor(step, tensor)).map(|&number| self.root(number))
     }
 }

@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 /// The tensors of ops that run again.
 pub(crate) struct Names<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     /// Memory that is computed again.
     remade: FxHashSet<StorageId>,
     /// Outputs of the ops.
@@ -18,18 +18,23 @@ pub(crate) struct Names<'s> {
 }
 
 /// Calls of an op and of the ops inside it.
-pub(crate) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
+pub(crate) fn calls(step: &StepIr, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
     step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_deref())
 }
 
 /// First storage id that no tensor of a step has.
-pub(crate) fn free_storage(step: &Step) -> u32 {
+pub(crate) fn free_storage(step: &StepIr) -> u32 {
     step.tensors.iter().filter_map(|row| row.storage).map(|storage| storage.0 + 1).max().unwrap_or(0)
 }
 
 impl<'s> Names<'s> {
     /// Tensors of ops that run again, and of the memory that they write.
-    pub fn new(step: &'s Step, roots: &[OpId], remade: FxHashSet<StorageId>, next_storage: u32) -> Names<'s> {
+    pub fn new(
+        step: &'s StepIr,
+        roots: &[OpId],
+        remade: FxHashSet<StorageId>,
+        next_storage: u32,
+    ) -> Names<'s> {
         let mut given = FxHashSet::default();
         for call in roots.iter().flat_map(|&root| calls(step, root)) {
             given.extend(call.gives().filter(|made| !call.takes().any(|taken| taken == *made)));

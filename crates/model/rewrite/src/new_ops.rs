@@ -2,7 +2,7 @@
 
 use steptime_aten::Arg;
 use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
-use steptime_step::{Call, NewOp, OpId, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, StepIr, TensorId};
 
 /// An op with one output tensor.
 pub(crate) fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> NewOp {
@@ -22,7 +22,7 @@ pub(crate) fn ints(sizes: &[i64]) -> Arg<TensorId> {
 }
 
 /// The op that accumulates the gradient computed by a function into that of its parameter; it directly follows the function.
-pub(crate) fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
+pub(crate) fn accumulates(step: &StepIr, function: OpId) -> Option<OpId> {
     let row = &step.ops[function];
     let siblings = match row.parent {
         Some(parent) => &step.ops[parent].children,

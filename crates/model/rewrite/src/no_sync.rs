@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steptime_aten::Device;
 use steptime_graph::names::EventName;
-use steptime_step::{OpId, Patch, Step, Uses};
+use steptime_step::{OpId, Patch, StepIr, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -38,7 +38,7 @@ impl Rule for NoSync {
         "a number that decides what the script does next must be read"
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut from, mut kept) = (BTreeMap::<String, usize>::new(), BTreeMap::<&str, usize>::new());
@@ -67,7 +67,7 @@ impl Rule for NoSync {
 }
 
 /// Ops that read a number from the device.
-fn reads(step: &Step) -> impl Iterator<Item = OpId> + use<'_> {
+fn reads(step: &StepIr) -> impl Iterator<Item = OpId> + use<'_> {
     let on_device = |op: OpId| {
         let mut takes = step.ops[op].call.iter().flat_map(|call| call.takes());
         takes.any(|tensor| step.tensors[tensor].value.device == Device::Cuda)
@@ -76,7 +76,7 @@ fn reads(step: &Step) -> impl Iterator<Item = OpId> + use<'_> {
 }
 
 /// Reason why a number must be read, in the plural; `None` where no known op needs it.
-fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
+fn needs(step: &StepIr, uses: &Uses, op: OpId) -> Option<&'static str> {
     let tensors = || step.ops[op].call.iter().flat_map(|call| call.takes());
     let mut touched = tensors()
         .flat_map(|tensor| uses.producer(tensor).into_iter().chain(uses.consumers(tensor).iter().copied()));
@@ -92,7 +92,7 @@ fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
 }
 
 /// Name of the op that computes a number.
-fn maker(step: &Step, uses: &Uses, op: OpId) -> String {
+fn maker(step: &StepIr, uses: &Uses, op: OpId) -> String {
     let tensor = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     let maker = tensor.and_then(|tensor| uses.producer(tensor));
     maker.map_or_else(

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
 use steptime_graph::execution::NodeId;
 use steptime_graph::names::EventName;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::names::calls;
 
@@ -21,7 +21,7 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    pub fn find(step: &Step) -> Passes {
+    pub fn find(step: &StepIr) -> Passes {
         let (mut script, mut backward) = (Vec::new(), Vec::new());
         let mut before_update = None;
         for op in step.running() {
@@ -46,12 +46,12 @@ impl Passes {
     }
 
     /// Index of the last batch whose gradients a rule accumulates; 0 where there is one batch.
-    pub fn last_round(&self, step: &Step) -> u32 {
+    pub fn last_round(&self, step: &StepIr) -> u32 {
         self.backward.iter().map(|&function| step.ops[function].round).max().unwrap_or(0)
     }
 
     /// Whether gradients are computed in several passes: a function runs again, or a sequence number exceeds the first one.
-    pub fn are_several(&self, step: &Step) -> bool {
+    pub fn are_several(&self, step: &StepIr) -> bool {
         if self.backward.iter().any(|&function| step.ops[function].again.is_some()) {
             return true;
         }
@@ -64,7 +64,7 @@ impl Passes {
 
 /// Ops of the script that take no gradient and no tensor computed from one. No op recorded before the first backward function takes one, even where a
 /// later tensor has the same address.
-fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId> {
+fn before_gradients(step: &StepIr, script: &[OpId], backward: &[OpId]) -> Vec<OpId> {
     let begins = backward.iter().filter_map(|&op| node(step, op)).min();
     let is_before = |op: &&OpId| node(step, **op).zip(begins).is_some_and(|(own, begins)| own < begins);
     let before = script.iter().rposition(|op| is_before(&op)).map_or(0, |last| last + 1);
@@ -84,16 +84,16 @@ fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId
 }
 
 /// The execution-trace node of an op, or of the first op inside it that has one.
-fn node(step: &Step, op: OpId) -> Option<NodeId> {
+fn node(step: &StepIr, op: OpId) -> Option<NodeId> {
     step.subtree(op).into_iter().find_map(|op| step.ops[op].node)
 }
 
 /// Input tensors of an op and of the ops inside it, in order.
-pub(crate) fn takes(step: &Step, op: OpId) -> Vec<TensorId> {
+pub(crate) fn takes(step: &StepIr, op: OpId) -> Vec<TensorId> {
     calls(step, op).flat_map(|call| call.takes()).collect()
 }
 
 /// Output tensors of an op and of the ops inside it, in order.
-pub(crate) fn gives(step: &Step, op: OpId) -> Vec<TensorId> {
+pub(crate) fn gives(step: &StepIr, op: OpId) -> Vec<TensorId> {
     calls(step, op).flat_map(|call| call.gives()).collect()
 }

@@ -1,7 +1,7 @@
 //! Copies of the next batch from pinned memory, on a separate stream, during the previous step.
 
 use steptime_aten::{Arg, Device};
-use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
+use steptime_step::{Call, NewOp, Patch, Place, StepIr, Uses};
 
 use crate::error::Error;
 use crate::host_copy::{HostCopy, NON_BLOCKING};
@@ -29,7 +29,7 @@ impl Rule for PrefetchInputs {
         "a batch must not be written while it is copied; the device holds two"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let uses = Uses::find(step);
         let mut patch = Patch::new(self.name());
         let (mut bytes, mut asynchronous, mut made) = (0, 0, 0);
@@ -72,7 +72,7 @@ fn reason(asynchronous: usize, made: usize) -> String {
 }
 
 /// Moves a copy ahead, from pinned memory, for the next step.
-fn ahead(copy: &HostCopy, step: &Step, patch: &mut Patch) {
+fn ahead(copy: &HostCopy, step: &StepIr, patch: &mut Patch) {
     let Some(mut call) = step.ops[copy.op].call.as_deref().cloned() else { return };
     let pinned = steptime_aten::Tensor { device: Device::Pinned, ..step.tensors[copy.from].value.clone() };
     if !patch.reshape.iter().any(|(tensor, _)| *tensor == copy.from) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use crate::error::Error;
 use crate::names::calls;
@@ -41,7 +41,7 @@ impl Rule for Remove {
         "the model is another one; it shows what the ops cost"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let chosen = Selection::find(&self.ops, step, facts)?;
         let mut patch = Patch::new(self.name());
         let gone = RemovedOps::find(step, &chosen);
@@ -74,7 +74,7 @@ struct RemovedOps {
 
 impl RemovedOps {
     /// Chosen ops, the backward functions that differentiate them, and the functions that accumulate the gradients of these.
-    fn find(step: &Step, chosen: &[OpId]) -> RemovedOps {
+    fn find(step: &StepIr, chosen: &[OpId]) -> RemovedOps {
         let mut gone = RemovedOps { roots: Vec::new(), ops: FxHashSet::default() };
         chosen.iter().for_each(|&op| gone.add(step, op));
         let passes = Passes::find(step);
@@ -101,7 +101,7 @@ impl RemovedOps {
         gone
     }
 
-    fn add(&mut self, step: &Step, root: OpId) {
+    fn add(&mut self, step: &StepIr, root: OpId) {
         if !self.ops.contains(&root) {
             self.roots.push(root);
             self.ops.extend(step.subtree(root));
@@ -109,13 +109,13 @@ impl RemovedOps {
     }
 
     /// Whether a removed op computes a tensor that is not among its inputs.
-    fn makes(&self, step: &Step, tensor: TensorId) -> bool {
+    fn makes(&self, step: &StepIr, tensor: TensorId) -> bool {
         let makes = |call: &Call| new_outputs(call).any(|given| given == tensor);
         self.ops.iter().any(|&op| step.ops[op].call.as_deref().is_some_and(makes))
     }
 
     /// The replacement of each tensor that is still taken and no longer computed.
-    fn replaced(&self, step: &Step, patch: &mut Patch) -> FxHashMap<TensorId, TensorId> {
+    fn replaced(&self, step: &StepIr, patch: &mut Patch) -> FxHashMap<TensorId, TensorId> {
         let mut taken: FxHashSet<TensorId> = FxHashSet::default();
         let mut still: FxHashSet<TensorId> = FxHashSet::default();
         let kept = step.running().into_iter().filter(|op| !self.ops.contains(op));
@@ -163,7 +163,7 @@ fn new_outputs(call: &Call) -> impl Iterator<Item = TensorId> {
     call.gives().filter(|given| !call.takes().any(|taken| taken == *given))
 }
 
-fn why(step: &Step, chosen: &[OpId], gone: &RemovedOps) -> String {
+fn why(step: &StepIr, chosen: &[OpId], gone: &RemovedOps) -> String {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for &op in chosen {
         *names.entry(&step.ops[op].name).or_default() += 1;

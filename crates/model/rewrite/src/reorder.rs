@@ -1,7 +1,7 @@
 //! Independent ops in another order: a copy of an input moves to right before its first consumer.
 
 use steptime_aten::OpSet;
-use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use crate::error::Error;
 use crate::host_copy::HostCopy;
@@ -31,7 +31,7 @@ impl Rule for Reorder {
         "the batch on the host must not be written before the last copy"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let uses = Uses::find(step);
         let forward = Passes::find(step).forward;
         let copies: Vec<bool> = forward.iter().map(|&op| is_copy(step, &uses, op, facts.ops)).collect();
@@ -64,7 +64,7 @@ impl Rule for Reorder {
 }
 
 /// Whether an op copies a tensor from before the step to the device while the host waits.
-fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
+fn is_copy(step: &StepIr, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
     let inside = step.subtree(op);
     let made = gives(step, op);
     let is_old = |id| uses.producer(id).is_none() || made.contains(&id);
@@ -74,7 +74,7 @@ fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
 }
 
 /// Position of the first op after position `at` that takes an output of the op at `at`, or writes one of its inputs.
-fn first_use(step: &Step, forward: &[OpId], at: usize) -> Option<usize> {
+fn first_use(step: &StepIr, forward: &[OpId], at: usize) -> Option<usize> {
     let storage = |id: TensorId| step.tensors[id].storage;
     let (given, taken) = (gives(step, forward[at]), takes(step, forward[at]));
     let same = |id: TensorId, others: &[TensorId]| {

@@ -1,6 +1,6 @@
 //! The rule of another batch size.
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::resize::dims::BatchDims;
@@ -49,7 +49,7 @@ impl Rule for ResizeBatch {
         Some(self.to)
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let from = self.from.or(facts.batch).ok_or(Error::NoBatch)?;
         if self.to == 0 || from == 0 {
             return Err(Error::Batch(self.to));

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use steptime_aten::OpSet;
 use steptime_graph::Modules;
-use steptime_step::{Diff, Patch, Step};
+use steptime_step::{Diff, Patch, StepIr};
 
 use crate::error::{Error, RuleError};
 use crate::known::{FindingsCache, UnchangedStep};
@@ -32,7 +32,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Cached findings, where `step` is the unchanged one.
-    pub(crate) fn known(&self, step: &Step) -> Option<&'a FindingsCache> {
+    pub(crate) fn known(&self, step: &StepIr) -> Option<&'a FindingsCache> {
         self.unchanged.filter(|unchanged| std::ptr::eq(unchanged.step, step)).map(|unchanged| unchanged.known)
     }
 }
@@ -70,7 +70,7 @@ pub trait Rule: Debug + Send + Sync {
     ///
     /// # Errors
     /// Where the rule does not apply: something is missing, or prevents it.
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error>;
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error>;
 }
 
 /// Changes made by a rule.
@@ -90,7 +90,7 @@ pub struct Audit {
 ///
 /// # Errors
 /// Where a rule does not apply, or the patched step is invalid.
-pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, RuleError> {
+pub fn apply(step: &mut StepIr, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, RuleError> {
     let (changed, audits) = applied(step, rules, facts)?;
     *step = changed;
     Ok(audits)
@@ -102,7 +102,11 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
 ///
 /// # Errors
 /// As [`apply`].
-pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(Step, Vec<Audit>), RuleError> {
+pub fn applied(
+    step: &StepIr,
+    rules: &[&dyn Rule],
+    facts: &Facts<'_>,
+) -> Result<(StepIr, Vec<Audit>), RuleError> {
     let mut rules = rules.to_vec();
     rules.sort_by_key(|rule| (rule.stage(), rule.name()));
     let mut now = Cow::Borrowed(step);
@@ -138,7 +142,7 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
 
 /// The rule that left nothing to do for one that applies to the original step, in words; `None` where there is none.
 fn done_before(
-    step: &Step,
+    step: &StepIr,
     before: &[&dyn Rule],
     rule: &dyn Rule,
     reason: &Error,

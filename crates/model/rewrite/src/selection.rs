@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use rustc_hash::FxHashSet;
 use steptime_graph::ModuleId;
-use steptime_step::{OpId, Step};
+use steptime_step::{OpId, StepIr};
 
 use crate::error::Error;
 use crate::passes::Passes;
@@ -60,7 +60,7 @@ impl Selection {
     ///
     /// # Errors
     /// Where a selection matches no op.
-    pub(crate) fn find(all: &[Selection], step: &Step, facts: &Facts<'_>) -> Result<Vec<OpId>, Error> {
+    pub(crate) fn find(all: &[Selection], step: &StepIr, facts: &Facts<'_>) -> Result<Vec<OpId>, Error> {
         let running = step.running();
         let mut chosen = FxHashSet::default();
         for selection in all {
@@ -79,7 +79,7 @@ impl Selection {
         Ok(running.into_iter().filter(|op| chosen.contains(op)).filter(outermost).collect())
     }
 
-    fn names(&self, step: &Step, op: OpId) -> bool {
+    fn names(&self, step: &StepIr, op: OpId) -> bool {
         match self {
             Selection::Named(pattern) => matches(pattern, &step.ops[op].name),
             Selection::Numbered(number) => usize::from(op) == *number as usize,
@@ -115,19 +115,19 @@ impl Among {
     ///
     /// # Errors
     /// As [`Selection::find`].
-    pub(crate) fn chosen(all: &[Selection], step: &Step, facts: &Facts<'_>) -> Result<Among, Error> {
+    pub(crate) fn chosen(all: &[Selection], step: &StepIr, facts: &Facts<'_>) -> Result<Among, Error> {
         Ok(Among(Some(Selection::find(all, step, facts)?)))
     }
 
     /// Whether an op is a chosen one, is inside one, or has one inside it.
-    pub(crate) fn has(&self, step: &Step, op: OpId) -> bool {
+    pub(crate) fn has(&self, step: &StepIr, op: OpId) -> bool {
         let Among(Some(chosen)) = self else { return true };
         chosen.iter().any(|&one| step.is_within(one, op) || step.is_within(op, one))
     }
 }
 
 /// The outermost ops of the forward pass that modules ran.
-fn in_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
+fn in_modules(pattern: &str, step: &StepIr, facts: &Facts<'_>) -> Vec<OpId> {
     let Some(modules) = facts.modules else { return Vec::new() };
     let chosen = |module: ModuleId| {
         let mut around = std::iter::successors(Some(module), |&at| modules.list[at].parent);

@@ -2,7 +2,7 @@
 
 use steptime_aten::kernel::{Kernel, Precision};
 use steptime_aten::{Lowering, Settings};
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -29,7 +29,7 @@ impl Rule for Tf32 {
         "products have 10 bits of mantissa: check that the loss still falls"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         for op in step.running() {
             let Some(lowered) = step.lower(op, facts.ops) else { continue };

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use crate::linked::{TensorGroups, lists, longest};
 
@@ -17,7 +17,7 @@ pub(crate) struct Updates {
 
 impl Updates {
     /// The optimizer that updates a table: the annotation around its step.
-    pub fn owner(&self, step: &Step, table: usize) -> Option<OpId> {
+    pub fn owner(&self, step: &StepIr, table: usize) -> Option<OpId> {
         let listed = self.lists.iter().filter(|(_, places)| places.get(table).is_some_and(Option::is_some));
         let mut ops = self.alone.get(table)?.iter().copied().chain(listed.map(|(op, _)| *op));
         owner(step, ops.next()?)
@@ -25,7 +25,7 @@ impl Updates {
 }
 
 /// Finds the updates; `tensors` holds each table and the tensors computed from its gradient.
-pub(crate) fn find(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
+pub(crate) fn find(step: &StepIr, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     let mut updates = Updates { alone: vec![Vec::new(); tensors.len()], lists: Vec::new() };
     let outermost = outermost(step);
     let mut owners = Owners::find(step, &outermost, &tensors);
@@ -60,7 +60,7 @@ struct Owners {
 }
 
 impl Owners {
-    fn find(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
+    fn find(step: &StepIr, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
         let linked = TensorGroups::find(step, ops);
         let mut owners = Owners {
             linked,
@@ -85,13 +85,13 @@ impl Owners {
     }
 
     /// The table of a tensor: by derivation from its gradient first, then by the groups of optimizer tensors.
-    fn table(&self, step: &Step, tensor: TensorId) -> Option<usize> {
+    fn table(&self, step: &StepIr, tensor: TensorId) -> Option<usize> {
         let known = self.of_tensor.get(&tensor).copied();
         known.or_else(|| *self.of_set.get(&self.linked.set(step, tensor)?)?)
     }
 
     /// Positions of the tables' tensors in the lists of an op; `None` where there are none.
-    fn listed(&self, step: &Step, op: OpId) -> Option<Vec<Option<usize>>> {
+    fn listed(&self, step: &StepIr, op: OpId) -> Option<Vec<Option<usize>>> {
         let call = step.ops[op].call.as_deref()?;
         let length = longest(call);
         let mut places = vec![None; self.tables];
@@ -107,7 +107,7 @@ impl Owners {
 
     /// The same for the op at a position. Unknown positions are taken from the preceding op of the same optimizer with lists of the same length; for
     /// step counts, from the following op.
-    fn places(&self, step: &Step, ops: &[OpId], at: usize) -> Option<Vec<Option<usize>>> {
+    fn places(&self, step: &StepIr, ops: &[OpId], at: usize) -> Option<Vec<Option<usize>>> {
         let own = self.listed(step, ops[at]);
         if own.as_ref().is_some_and(|places| places.iter().all(Option::is_some)) {
             return own;
@@ -131,12 +131,12 @@ impl Owners {
 }
 
 /// The annotation of the optimizer step around an op.
-pub(crate) fn owner(step: &Step, op: OpId) -> Option<OpId> {
+pub(crate) fn owner(step: &StepIr, op: OpId) -> Option<OpId> {
     step.around(op).skip(1).find(|&op| step.event(op).is_optimizer_step())
 }
 
 /// Outermost ops within optimizer steps.
-fn outermost(step: &Step) -> Vec<OpId> {
+fn outermost(step: &StepIr) -> Vec<OpId> {
     let running = step.running().into_iter();
     let updates = |op: OpId| owner(step, op).is_some();
     running.filter(|&op| !step.ops[op].annotation && step.outermost(op) == op && updates(op)).collect()

@@ -7,7 +7,7 @@ use steptime_graph::{
 };
 
 use crate::schedule::{ReusedRows, ScheduledStep, marks};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// The call that launches a captured graph.
 const LAUNCH: &str = "cudaGraphLaunch";
@@ -18,7 +18,7 @@ const REPLAY: &str = "CUDA graph";
 ///
 /// A stretch ends where an uncaptured op launches work, or waits.
 #[must_use]
-pub fn captured(step: &Step, scheduled: &ScheduledStep) -> ScheduledStep {
+pub fn captured(step: &StepIr, scheduled: &ScheduledStep) -> ScheduledStep {
     let from = &scheduled.graph;
     let is_captured = captured_ops(step, scheduled);
     let stretches = stretches(from, &is_captured);
@@ -52,7 +52,7 @@ pub fn captured(step: &Step, scheduled: &ScheduledStep) -> ScheduledStep {
 }
 
 /// For each op of a graph, whether a CUDA graph launches its kernels.
-fn captured_ops(step: &Step, scheduled: &ScheduledStep) -> TiVec<OpId, bool> {
+fn captured_ops(step: &StepIr, scheduled: &ScheduledStep) -> TiVec<OpId, bool> {
     let mut captured: TiVec<OpId, bool> = TiVec::with_capacity(scheduled.graph.ops.len());
     for (at, row) in scheduled.graph.ops.iter_enumerated() {
         let around = row.parent.is_some_and(|parent| captured[parent]);

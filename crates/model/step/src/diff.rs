@@ -3,7 +3,7 @@
 use steptime_graph::TiVec;
 
 use crate::ids::OpId;
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 
 /// Kind of change of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub struct Diff {
 impl Diff {
     /// Differences between a step and an earlier version of it.
     #[must_use]
-    pub fn between(before: &Step, after: &Step) -> Diff {
+    pub fn between(before: &StepIr, after: &StepIr) -> Diff {
         let now = after.running();
         let mut runs: TiVec<OpId, bool> = vec![false; after.ops.len()].into();
         now.iter().for_each(|&op| runs[op] = true);

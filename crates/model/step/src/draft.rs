@@ -6,14 +6,14 @@ use steptime_graph::TiVec;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
-use crate::step::Step;
+use crate::step::StepIr;
 use crate::uses::{Uses, new_outputs};
 
 /// A copy of a step that patches change, with the producers and consumers of its tensors. The time of a patch depends on its own ops and tensors, not
-/// on those of the step. Nothing is checked: [`Step::applied_in_turn`] checks all patches together.
+/// on those of the step. Nothing is checked: [`StepIr::applied_in_turn`] checks all patches together.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    step: Step,
+    step: StepIr,
     uses: Uses,
     /// All ops that make each tensor, in the order in which they begin.
     makers: TiVec<TensorId, Vec<OpId>>,
@@ -24,13 +24,13 @@ pub struct Draft {
 impl Draft {
     /// A draft of a step, unchanged.
     #[must_use]
-    pub fn from_step(step: &Step) -> Draft {
+    pub fn from_step(step: &StepIr) -> Draft {
         Draft { uses: Uses::find(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
     }
 
     /// The step after the patches so far.
     #[must_use]
-    pub fn step(&self) -> &Step {
+    pub fn step(&self) -> &StepIr {
         &self.step
     }
 
@@ -111,7 +111,7 @@ impl Draft {
     }
 }
 
-fn makers(step: &Step) -> TiVec<TensorId, Vec<OpId>> {
+fn makers(step: &StepIr) -> TiVec<TensorId, Vec<OpId>> {
     let mut makers: TiVec<TensorId, Vec<OpId>> = vec![Vec::new(); step.tensors.len()].into();
     for op in step.running() {
         let call = step.ops[op].call.as_deref();

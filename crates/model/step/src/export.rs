@@ -11,7 +11,7 @@ pub use self::edges::{Data, data};
 use steptime_graph::execution::ExecutionGraph;
 
 use crate::schedule::ScheduledStep;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// A step, with further data for exports.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Export<'s> {
     /// Name of the step.
     pub name: &'s str,
     /// The step itself.
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     /// Its schedule, before any of it is captured as a CUDA graph.
     pub scheduled: &'s ScheduledStep,
     /// The execution trace of its tensors and nodes.

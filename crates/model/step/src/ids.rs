@@ -3,8 +3,8 @@
 use steptime_trace::ids;
 
 ids! {
-    /// An op: a row of [`Step::ops`](crate::Step::ops).
+    /// An op: a row of [`StepIr::ops`](crate::StepIr::ops).
     OpId;
-    /// A tensor: a row of [`Step::tensors`](crate::Step::tensors).
+    /// A tensor: a row of [`StepIr::tensors`](crate::StepIr::tensors).
     TensorId;
 }

@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::called::SharedCall;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Op, Origin, Step, StreamWait};
+use crate::step::{Op, Origin, StepIr, StreamWait};
 
 /// An op to insert, with the ops inside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ impl NewOp {
     }
 
     /// A repetition of an op of the step, with all ops inside it; `tensor` maps its tensors to the new ones.
-    pub fn repeat(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
+    pub fn repeat(step: &StepIr, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
         let row = &step.ops[op];
         let call = row.call.as_deref().map(|call| call.with(tensor));
         let children = row.children.iter().map(|&child| NewOp::repeat(step, child, tensor)).collect();
@@ -102,7 +102,7 @@ impl NewOp {
     }
 
     /// Adds the op, and those inside it, to a step, without inserting it into a list.
-    pub(crate) fn add(&self, step: &mut Step, like: &Op, parent: Option<OpId>, rule: &'static str) -> OpId {
+    pub(crate) fn add(&self, step: &mut StepIr, like: &Op, parent: Option<OpId>, rule: &'static str) -> OpId {
         let at = step.ops.push_and_get_key(Op {
             name: self.name.clone(),
             annotation: self.again.is_some_and(|again| step.ops[again].annotation),

@@ -1,10 +1,10 @@
 //! One training step as a graph that can be changed.
 //!
 //! ```text
-//! StepGraph + calls of its ops + execution trace ──Step::from_graph──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
+//! StepGraph + calls of its ops + execution trace ──StepIr::from_graph──> StepIr ──apply(Patch)──> StepIr ──schedule──> StepGraph + Carried
 //! ```
 //!
-//! A [`Step`] has nested [`Op`]s, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the result. [`schedule()`]
+//! A [`StepIr`] has nested [`Op`]s, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`StepIr::apply`] checks the result. [`schedule()`]
 //! converts it back to marks, calls and activities: recorded and unchanged rows carry over, the others are derived from the launches of ops.
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,6 @@ pub use insert::NewOp;
 pub use memory::{Kind as MemoryKind, Moment, Peak, over as memory_over};
 pub use patch::{Patch, Place};
 pub use schedule::{ReusedRows, ScheduledStep, schedule};
-pub use step::{Op, Origin, Step, StreamWait};
+pub use step::{Op, Origin, StepIr, StreamWait};
 pub use tensors::{LifetimeEnd, Tensor};
 pub use uses::Uses;

@@ -10,7 +10,7 @@ use crate::called::SharedCall;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 use crate::tensors::{LifetimeEnd, Tensor};
 
 /// A change of a step by a rule: removals, insertions and changes, with the reason.
@@ -88,7 +88,7 @@ impl Patch {
     }
 
     /// Whether any producer or consumer of a tensor changes.
-    pub(crate) fn moves_tensors(&self, step: &Step) -> bool {
+    pub(crate) fn moves_tensors(&self, step: &StepIr) -> bool {
         let same = |(op, now): &(OpId, Call)| {
             let was = step.ops[*op].call.as_deref();
             was.is_some_and(|was| was.takes().eq(now.takes()) && was.gives().eq(now.gives()))
@@ -98,14 +98,14 @@ impl Patch {
     }
 
     /// A new tensor, for ops that the patch inserts or changes. `step` is the one that the patch will be applied to.
-    pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
+    pub fn tensor(&mut self, step: &StepIr, value: steptime_aten::Tensor) -> TensorId {
         self.tensor_in(step, value, None)
     }
 
     /// A new tensor in a storage that other tensors share.
     pub fn tensor_in(
         &mut self,
-        step: &Step,
+        step: &StepIr,
         value: steptime_aten::Tensor,
         storage: Option<StorageId>,
     ) -> TensorId {
@@ -121,12 +121,12 @@ impl Patch {
 
     /// The storage of a tensor that the patch added.
     #[must_use]
-    pub fn added_storage(&self, step: &Step, tensor: TensorId) -> Option<StorageId> {
+    pub fn added_storage(&self, step: &StepIr, tensor: TensorId) -> Option<StorageId> {
         self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.storage
     }
 
     /// An op made from a call with descriptions of tensors: each description becomes a new tensor.
-    pub fn described(&mut self, step: &Step, call: &OpCall) -> NewOp {
+    pub fn described(&mut self, step: &StepIr, call: &OpCall) -> NewOp {
         let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
             args.iter().map(|arg| arg.map(|tensor| self.tensor(step, tensor.clone()))).collect()
         };
@@ -136,12 +136,12 @@ impl Patch {
 
     /// A tensor that the patch added.
     #[must_use]
-    pub fn added(&self, step: &Step, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
+    pub fn added(&self, step: &StepIr, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
         Some(&self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.value)
     }
 }
 
-impl Step {
+impl StepIr {
     /// Applies a patch and checks the result.
     ///
     /// # Errors
@@ -155,16 +155,16 @@ impl Step {
     /// The step with a patch, checked.
     ///
     /// # Errors
-    /// As [`Step::apply`].
-    pub fn applied(&self, patch: &Patch, ops: &OpSet) -> Result<Step, Error> {
+    /// As [`StepIr::apply`].
+    pub fn applied(&self, patch: &Patch, ops: &OpSet) -> Result<StepIr, Error> {
         self.applied_in_turn(std::slice::from_ref(patch), ops)
     }
 
     /// The step with patches, each made for the result of the previous ones. The final result is checked, once.
     ///
     /// # Errors
-    /// As [`Step::apply`].
-    pub fn applied_in_turn(&self, patches: &[Patch], ops: &OpSet) -> Result<Step, Error> {
+    /// As [`StepIr::apply`].
+    pub fn applied_in_turn(&self, patches: &[Patch], ops: &OpSet) -> Result<StepIr, Error> {
         let mut changed = self.clone();
         let mut moves = false;
         for patch in patches {
@@ -180,14 +180,14 @@ impl Step {
     ///
     /// # Errors
     /// If the patch names an unknown op.
-    pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
+    pub fn patched(&self, patch: &Patch) -> Result<StepIr, Error> {
         let mut changed = self.clone();
         changed.patch(patch)?;
         changed.touch(std::slice::from_ref(patch));
         Ok(changed)
     }
 
-    /// Changes the step by a patch without checks. On an error, the step is partly changed. [`Step::touch`] must be called afterwards.
+    /// Changes the step by a patch without checks. On an error, the step is partly changed. [`StepIr::touch`] must be called afterwards.
     pub(crate) fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
         self.knows(patch)?;
         self.tensors.extend(patch.tensors.iter().cloned());

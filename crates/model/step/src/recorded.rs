@@ -10,7 +10,7 @@ use steptime_trace::ActivityKind;
 
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Op, Origin, Step};
+use crate::step::{Op, Origin, StepIr};
 use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Tensors by their ids in the execution trace. One that is copied to the device has a row on either side.
@@ -38,7 +38,7 @@ impl Memory {
     }
 }
 
-impl Step {
+impl StepIr {
     /// The step of a graph. `call` returns the call of an op, and `node` its node in the execution trace; tensors of ops without a node are
     /// identified by memory location and description, or have their own identity.
     #[must_use]
@@ -47,7 +47,7 @@ impl Step {
         trace: Option<&ExecutionGraph>,
         call: impl Fn(graph::OpId) -> Option<OpCall>,
         node: impl Fn(graph::OpId) -> Option<NodeId>,
-    ) -> Step {
+    ) -> StepIr {
         let mut table = Table {
             trace,
             rows: TiVec::new(),
@@ -58,7 +58,7 @@ impl Step {
         let threads = vec![Vec::new(); graph.threads.len()].into();
         let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
-        let mut step = Step { threads, streams, ..Step::default() };
+        let mut step = StepIr { threads, streams, ..StepIr::default() };
         // A derived step has the sequence numbers of its trace. Two recordings have different numbers.
         let numbered = graph.ops.iter().any(|row| row.sequence >= 0);
         let noted = |node: Option<NodeId>| Some(trace?.nodes.noted[node?.index()].sequence);

@@ -22,20 +22,20 @@ use self::rounds::Rounds;
 pub use self::scheduled::ScheduledStep;
 use self::streams::ExtraStreams;
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Makes marks, calls and activities of a step. `base` is the graph from which the step was made, and `before` the original step.
 ///
 /// Recorded and unchanged rows carry over: an unchanged step gives `base` again. An inserted op, or an op whose arguments require other launches,
 /// gets the calls that its kernels need.
 #[must_use]
-pub fn schedule(step: &Step, before: &Step, base: &StepGraph, set: &OpSet) -> ScheduledStep {
+pub fn schedule(step: &StepIr, before: &StepIr, base: &StepGraph, set: &OpSet) -> ScheduledStep {
     Builder::new(step, before, base, set).run()
 }
 
 struct Builder<'s> {
-    step: &'s Step,
-    before: &'s Step,
+    step: &'s StepIr,
+    before: &'s StepIr,
     base: &'s StepGraph,
     set: &'s OpSet,
     /// Recorded items inside each op, and outside of all ops.
@@ -53,7 +53,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    fn new(step: &'s Step, before: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
+    fn new(step: &'s StepIr, before: &'s StepIr, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
         let mut graph = StepGraph {
             names: base.names.clone(),
             streams: base.streams.clone(),

@@ -14,10 +14,10 @@ use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
 
-/// One training step, changed only by [`Step::apply`]. The described call of an op and its launches are computed once and shared by all copies of the
-/// step.
+/// Intermediate representation of one training step: a graph that only [`StepIr::apply`] changes. The described call of an op and its
+/// launches are computed once and shared by all copies of the step.
 #[derive(Debug, Clone, Default)]
-pub struct Step {
+pub struct StepIr {
     /// Ops, functions and annotations. A removed one keeps its row, but no list contains it.
     pub ops: TiVec<OpId, Op>,
     /// Tensors.
@@ -114,7 +114,7 @@ impl Op {
     }
 }
 
-impl Step {
+impl StepIr {
     /// The call of an op, with its tensors described.
     #[must_use]
     pub fn call(&self, op: OpId) -> Option<&OpCall> {
@@ -176,7 +176,7 @@ impl Step {
         std::iter::successors(Some(op), |&op| self.ops[op].parent)
     }
 
-    /// The order of two running ops in [`Step::running`].
+    /// The order of two running ops in [`StepIr::running`].
     #[must_use]
     pub fn order(&self, one: OpId, other: OpId) -> Ordering {
         let path = |op: OpId| -> Vec<OpId> {

@@ -5,7 +5,7 @@ use steptime_graph::TiVec;
 
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Producers and consumers of all tensors of a step, at the time of the look-up.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Uses {
 impl Uses {
     /// The producers and consumers in a step.
     #[must_use]
-    pub fn find(step: &Step) -> Uses {
+    pub fn find(step: &StepIr) -> Uses {
         let running = step.running();
         let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_deref()?)));
         let mut producers: TiVec<TensorId, Option<OpId>> = vec![None; step.tensors.len()].into();

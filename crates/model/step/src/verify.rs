@@ -8,17 +8,17 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 use crate::uses::{Uses, new_outputs};
 
 /// Ops that copy from one device to the other.
 const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];
 
-impl Step {
+impl StepIr {
     /// Checks the result of patches on the step `before`; `moves` is set where any producer or consumer of a tensor changes.
     pub(crate) fn verify(
         &self,
-        before: &Step,
+        before: &StepIr,
         patches: &[Patch],
         moves: bool,
         ops: &OpSet,
@@ -56,7 +56,13 @@ impl Step {
     }
 
     /// Checks that tensors that were made by an op before, and are still taken, are still made.
-    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patches: &[Patch]) -> Result<(), Error> {
+    fn nothing_dangles(
+        &self,
+        before: &StepIr,
+        was: &Uses,
+        is: &Uses,
+        patches: &[Patch],
+    ) -> Result<(), Error> {
         // A lifted op writes to memory from before the step.
         let lifted = patches.iter().flat_map(|patch| &patch.lift);
         let lifted = lifted.filter_map(|(inner, _)| self.ops[*inner].call.as_deref());
@@ -106,7 +112,7 @@ impl Step {
     }
 
     /// Checks that the call of an op is consistent, and agrees with its call `before` where it was recorded.
-    fn fits(&self, op: OpId, before: Option<&Step>, ops: &OpSet) -> Result<(), Error> {
+    fn fits(&self, op: OpId, before: Option<&StepIr>, ops: &OpSet) -> Result<(), Error> {
         let Some(call) = self.call(op) else { return Ok(()) };
         devices_agree(call)?;
         shapes_follow(call, || before?.call(op), ops)

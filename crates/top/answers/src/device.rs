@@ -8,7 +8,7 @@ use steptime_cost::device::paper::PaperModel;
 use steptime_cost::device::profile::header::FamilyHeader;
 use steptime_cost::device::{DeviceProfile, DeviceSpec};
 
-use steptime_predict::device::tables::TableScore;
+use steptime_predict::pricing::tables::TableScore;
 
 /// A profile in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use steptime_predict::{PricedLaunches, device::ModelCoverage};
+use steptime_predict::{PricedLaunches, pricing::ModelCoverage};
 
 /// Sources of predicted device time, as shares of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

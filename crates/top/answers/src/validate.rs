@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime_predict::{
     INTERVAL_LEVEL, Row, Score, Validation,
-    device::{self, FamilyScore, ModelCoverage},
+    pricing::{self, FamilyScore, ModelCoverage},
 };
 
 use super::shared::SCHEMA;
@@ -180,7 +180,7 @@ impl ValidationReport {
             },
             coverage: ModelShares::over(validation),
             families: validation.families.iter().map(FamilyErrors::new).collect(),
-            ops: device::by(&validation.ops, |op| &op.op).iter().map(FamilyErrors::new).collect(),
+            ops: pricing::by(&validation.ops, |op| &op.op).iter().map(FamilyErrors::new).collect(),
             warnings: validation.warnings.clone(),
         }
     }

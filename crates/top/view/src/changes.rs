@@ -26,8 +26,8 @@ pub(crate) struct Changes {
 pub(crate) fn collect(
     rule: &str,
     diff: &Diff,
-    before: &steptime_step::Step,
-    after: &steptime_step::Step,
+    before: &steptime_step::StepIr,
+    after: &steptime_step::StepIr,
     columns: &mut Columns,
 ) -> Changes {
     let mut rows: Vec<(u8, u32, u32, u32)> = Vec::with_capacity(diff.changes.len());

@@ -60,14 +60,14 @@ pub(crate) struct Edges {
 /// The ops and tensors of a graph with known arguments of ops.
 pub(crate) struct DescribedGraph<'s> {
     /// Ops and tensors.
-    pub step: &'s steptime_step::Step,
+    pub step: &'s steptime_step::StepIr,
     /// Op of the step for each op of the graph.
     pub of: TiVec<OpId, Option<steptime_step::OpId>>,
 }
 
 impl<'s> DescribedGraph<'s> {
     /// Describes a step without changes by rules.
-    pub(crate) fn recorded(step: &'s steptime_step::Step, graph: &StepGraph) -> DescribedGraph<'s> {
+    pub(crate) fn recorded(step: &'s steptime_step::StepIr, graph: &StepGraph) -> DescribedGraph<'s> {
         let mut of: TiVec<OpId, Option<steptime_step::OpId>> = vec![None; graph.ops.len()].into();
         for op in step.running() {
             if let Some(at) = step.ops[op].origin.recorded() {
@@ -178,13 +178,13 @@ fn edges(graph: &StepGraph, described: Option<&DescribedGraph<'_>>, columns: &mu
 }
 
 /// Formats a tensor as `float32[2048, 64]`.
-fn tensor(step: &steptime_step::Step, tensor: TensorId) -> String {
+fn tensor(step: &steptime_step::StepIr, tensor: TensorId) -> String {
     let value = &step.tensors[tensor].value;
     let sides: Vec<String> = value.shape.iter().map(i64::to_string).collect();
     format!("{}[{}]", value.dtype.name(), sides.join(", "))
 }
 
-fn arguments(step: &steptime_step::Step, all: &[Arg<TensorId>]) -> String {
+fn arguments(step: &steptime_step::StepIr, all: &[Arg<TensorId>]) -> String {
     let numbers =
         |list: &mut dyn Iterator<Item = String>| format!("[{}]", list.collect::<Vec<_>>().join(", "));
     let one = |arg: &Arg<TensorId>| match arg {

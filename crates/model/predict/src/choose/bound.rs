@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
-use crate::device::{Bound, Roof};
+use crate::pricing::{Bound, Roof};
 use crate::whatif::ModifiedStep;
 
 /// Bottleneck of a step.
@@ -41,7 +41,7 @@ impl Limit {
 pub(super) fn device_limit(
     edited: &ModifiedStep,
     spec: &DeviceSpec,
-    time: impl Fn(&crate::device::Launch) -> Nanos,
+    time: impl Fn(&crate::pricing::Launch) -> Nanos,
 ) -> Limit {
     let mut times: BTreeMap<Limit, Nanos> = BTreeMap::new();
     for launch in &edited.launches {

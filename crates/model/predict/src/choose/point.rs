@@ -57,7 +57,7 @@ impl OperatingPoint {
         let [host, device] = [priced.host.spread, costed.device_spread()];
         let saved_by_gpu = 1.0 - of_step(1.0, 0.5);
         let saved_by_host = 1.0 - of_step(0.5, 1.0);
-        let times = |launch: &crate::device::Launch| -> Nanos {
+        let times = |launch: &crate::pricing::Launch| -> Nanos {
             launch.activities.iter().map(|&at| priced.durations[at]).sum()
         };
         let limit = match asked.spec() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::device::{devices, nearest};
 use crate::error::Error;
+use crate::pricing::{devices, nearest};
 
 /// Size limit of a price file, in bytes.
 const LONGEST: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
-use crate::device::exchange_call;
+use crate::pricing::exchange_call;
 use crate::sources::Kernels;
 
 /// Share of the step in collectives below which there is no doubt.

@@ -6,7 +6,7 @@ use steptime_aten::Dtype;
 use steptime_aten::kernel::Precision;
 
 use super::Doubt;
-use crate::device::Launch;
+use crate::pricing::Launch;
 use crate::sources::Kernels;
 
 /// The doubt, where products are in bfloat16 and the GPU has no units for it. Only matrix products were measured so; convolutions and attention

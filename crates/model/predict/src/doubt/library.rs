@@ -8,7 +8,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
-use crate::device::{Launch, PricedLaunches, device, is_named, shipped_for};
+use crate::pricing::{Launch, PricedLaunches, device, is_named, shipped_for};
 use crate::sources::Kernels;
 use crate::step::Step;
 use crate::words::kernel_family;

@@ -20,7 +20,7 @@ pub use self::unpriced::without_model;
 use steptime_cost::GuessedCopies;
 use steptime_trace::Nanos;
 
-use crate::device::PricedLaunches;
+use crate::pricing::PricedLaunches;
 use crate::replay::SelfCheck;
 use crate::sources::Kernels;
 use crate::step::Step;

@@ -6,7 +6,7 @@ use steptime_cost::device::Source;
 use steptime_graph::StepGraph;
 
 use super::Doubt;
-use crate::device::PricedLaunches;
+use crate::pricing::PricedLaunches;
 use crate::sources::Kernels;
 use crate::step::Step;
 

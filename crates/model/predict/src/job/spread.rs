@@ -95,7 +95,7 @@ impl World<'_> {
     }
 
     /// Placement of a step's tables; `None` where all are on every rank.
-    fn homes(&self, step: &steptime_step::Step) -> Option<Vec<TableHome>> {
+    fn homes(&self, step: &steptime_step::StepIr) -> Option<Vec<TableHome>> {
         if self.keeps != KeptState::All {
             return None;
         }

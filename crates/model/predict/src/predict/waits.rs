@@ -6,7 +6,7 @@ use steptime_sim::Timeline;
 use steptime_trace::Nanos;
 
 use super::host_side;
-use crate::device::times_alone;
+use crate::pricing::times_alone;
 use crate::shipped_host::own_constants;
 use crate::sources::Host;
 use crate::step::Step;

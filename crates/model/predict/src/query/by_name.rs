@@ -9,9 +9,9 @@ use steptime_trace::{ActivityKind, Nanos};
 
 use super::Query;
 use super::roofline::recorded_on;
-use crate::device::Bound;
 use crate::error::Error;
 use crate::possible::check_time;
+use crate::pricing::Bound;
 
 /// The kernels, copies and fills of a step by name.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
 use super::{Device, Query};
-use crate::device::{self, Roof};
 use crate::error::Error;
 use crate::possible::{check_sizes, check_time};
+use crate::pricing::{self, Roof};
 use crate::step::Step;
 
 /// Assumed device of recordings that do not name theirs.
@@ -63,7 +63,7 @@ impl Query<'_> {
         let graph = &step.graph;
         let launches = step.launches(&self.indices, self.settings);
         check_sizes(&step.path, graph, &launches)?;
-        let prices = device::price(graph, &launches, profile, self.models);
+        let prices = pricing::price(graph, &launches, profile, self.models);
         let kernels = launches.iter().zip(&prices.estimates).filter_map(|(launch, estimate)| {
             let time = if predicted { estimate.time } else { launch.measured(graph)? };
             (time > Nanos::ZERO).then(|| KernelRoof {
@@ -85,7 +85,7 @@ pub(super) fn recorded_on(step: &Step) -> Result<Device, Error> {
     let named = step.meta.as_ref().and_then(|meta| meta.device.clone());
     let name = match named.or_else(|| step.graph.device.clone()) {
         None => UNNAMED,
-        Some(device) => device::shipped_for(&device).ok_or(Error::NoProfileOf { device })?,
+        Some(device) => pricing::shipped_for(&device).ok_or(Error::NoProfileOf { device })?,
     };
-    Ok(Device { name: name.to_owned(), profile: device::device(name)?.into() })
+    Ok(Device { name: name.to_owned(), profile: pricing::device(name)?.into() })
 }

@@ -9,9 +9,9 @@ use steptime_cost::{HostProfile, Probe, Process};
 
 use super::host::{Times, read_host};
 use super::{Device, Query};
-use crate::device;
 use crate::error::Error;
 use crate::predict::Baseline;
+use crate::pricing;
 
 impl<'s> Query<'s> {
     /// Predicts for this GPU: the name of a shipped profile (`h200`, see [`crate::devices`]), or a profile's folder. Every kernel
@@ -20,7 +20,7 @@ impl<'s> Query<'s> {
     /// # Errors
     /// Fails where there is not such a profile.
     pub fn on(self, name: &str) -> Result<Self, Error> {
-        Ok(self.on_read(name, Arc::new(device::device(name)?)))
+        Ok(self.on_read(name, Arc::new(pricing::device(name)?)))
     }
 
     /// Predicts for the GPU of a profile that was read once under a name, for use in many queries.

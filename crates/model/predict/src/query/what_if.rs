@@ -2,7 +2,6 @@
 
 use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::Rule;
-use steptime_step as edit;
 
 use super::host::ChosenHost;
 use super::{Query, StepSource};
@@ -120,14 +119,14 @@ impl WhatIfs<'_> {
 
     /// Ops and tensors before any change.
     #[must_use]
-    pub fn unchanged(&self) -> &edit::Step {
+    pub fn unchanged(&self) -> &steptime_step::StepIr {
         &self.base.step
     }
 
     /// Device memory of the step over time, at each change of it; empty where unknown. Ops are those of
     /// [`WhatIfs::unchanged`].
     #[must_use]
-    pub fn memory(&self) -> Vec<edit::Moment> {
+    pub fn memory(&self) -> Vec<steptime_step::Moment> {
         memory::over_recorded(&self.step, self.base.spec.as_ref(), &self.base.step)
     }
 

@@ -4,7 +4,7 @@ use steptime_aten::{Kernel, Settings};
 use steptime_cost::device::{Indices, Observation};
 
 use super::Step;
-use crate::device::Knowledge;
+use crate::pricing::Knowledge;
 
 /// Returns the ops of recorded steps with their kernel times, to fit a device profile on together with sweeps. Each recording is
 /// one case: its ops are never on both sides of a train/test split. Copies between host and device are left out, because models that

@@ -9,8 +9,8 @@ use steptime_graph::{Options, StepGraph};
 use steptime_trace::{Meta, Note, Notes, Recording, Trace};
 
 use super::choice::{Choice, is_timed, timing};
-use crate::device::Arguments;
 use crate::error::Error;
+use crate::pricing::Arguments;
 
 /// The graph of a step with its other parts.
 pub(super) struct Parts {

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use steptime_cost::HostCosts;
 use steptime_cost::device::{DeviceProfile, DeviceSpec, KnownPrices};
 use steptime_graph::{ActivityId, Modules, TiVec};
-use steptime_step as edit;
+
 use steptime_trace::Nanos;
 
 use super::{Pricing, settings};
-use crate::device::{self, Knowledge, Launch};
 use crate::error::Error;
 use crate::memory;
 use crate::predict::{Prediction, device_times, host_side, unprofiled};
+use crate::pricing::{self, Knowledge, Launch};
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -21,7 +21,7 @@ pub(crate) struct Base {
     /// Its prediction.
     pub before: Prediction,
     /// Ops and tensors before any change.
-    pub step: edit::Step,
+    pub step: steptime_step::StepIr,
     /// Facts that rules found about these.
     pub known: steptime_rewrite::FindingsCache,
     /// Modules that ran its ops.
@@ -92,7 +92,7 @@ impl Base {
         }
         let named = recorded.graph.device.as_deref();
         let none = || Error::NoOwnProfile { path: recorded.path.clone(), device: named.map(str::to_owned) };
-        let profile = device::device(named.and_then(device::shipped_for).ok_or_else(none)?)?;
+        let profile = pricing::device(named.and_then(pricing::shipped_for).ok_or_else(none)?)?;
         Ok(self.own.get_or_init(|| profile))
     }
 }

@@ -5,12 +5,12 @@ use steptime_aten::kernel::{Kernel, KernelCall};
 use steptime_cost::Demands;
 use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
 use steptime_graph::{ActivityId, TiVec};
-use steptime_step::{self as edit, ReusedRows, ScheduledStep};
+use steptime_step::{ReusedRows, ScheduledStep};
 use steptime_trace::Nanos;
 
 use super::{Base, ModifiedStep, Pricing, sharing};
-use crate::device::{self, Launch};
 use crate::error::Error;
+use crate::pricing::{self, Launch};
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -44,7 +44,7 @@ impl DeviceSide {
         let own = recorded.graph.device.as_deref().unwrap_or_default();
         let gpu =
             if let Kernels::Device { profile, .. } = &pricing.kernels { &*profile.spec.name } else { own };
-        device::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
+        pricing::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
         if let Some((demands, spread)) = sharing::demands(base, edited, &flat.durations) {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);
@@ -65,8 +65,8 @@ impl DeviceSide {
         if let Kernels::Device { profile, models, .. } = &pricing.kernels {
             let calls: Vec<_> = now.iter().map(|launch| (&launch.call, &launch.context)).collect();
             let estimates = base.prices.price_all(profile, &calls, *models);
-            let measured = device::MeasuredTimes::carried(&recorded.graph, &scheduled.carried.activities);
-            let prices = device::with_estimates(&scheduled.graph, measured, now, profile, estimates);
+            let measured = pricing::MeasuredTimes::carried(&recorded.graph, &scheduled.carried.activities);
+            let prices = pricing::with_estimates(&scheduled.graph, measured, now, profile, estimates);
             let (own, scaled) = (prices.coverage.measured, prices.coverage.scaled);
             return Ok(DeviceSide {
                 durations: prices.durations,
@@ -109,7 +109,7 @@ struct ChangedLaunch {
 fn changes(
     was: &[Launch],
     now: &[Launch],
-    step: &edit::Step,
+    step: &steptime_step::StepIr,
     scheduled: &ScheduledStep,
 ) -> Vec<ChangedLaunch> {
     let carried = &scheduled.carried;

@@ -1,13 +1,13 @@
 //! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
 use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, UnchangedStep};
-use steptime_step::{self as edit, ReusedRows, ScheduledStep};
+use steptime_step::{ReusedRows, ScheduledStep};
 
 use super::{Base, settings};
-use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::possible::check_sizes;
+use crate::pricing::{self, Launch};
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -16,7 +16,7 @@ pub struct ModifiedStep {
     /// Effects of each rule, with reasons.
     pub audits: Vec<Audit>,
     /// Its ops and tensors.
-    pub(crate) step: edit::Step,
+    pub(crate) step: steptime_step::StepIr,
     /// Schedule of the changed step.
     pub(crate) scheduled: ScheduledStep,
     /// Schedule before capture, and the mapping of its rows to those after; `None` where no CUDA graph launches any of it.
@@ -49,7 +49,7 @@ impl ModifiedStep {
         let before = &base.step;
         let (step, audits) = rewrite::applied(before, rules, &facts)
             .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
-        let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);
+        let flat = steptime_step::schedule(&step, before, &recorded.graph, &recorded.ops);
         if let (Some(op), Some(rule)) = (flat.circle(), rules.last()) {
             let source = steptime_step::Error::Circle { op: op.to_owned() }.into();
             let source = RuleError { rule: rule.name(), source };
@@ -58,7 +58,7 @@ impl ModifiedStep {
         let (indices, set) = settings(kernels);
         let lookups = recorded.arguments.lookups();
         let launches =
-            device::lower_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
+            pricing::lower_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
         check_sizes(&recorded.path, &flat.graph, &launches)?;
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
@@ -72,7 +72,7 @@ impl ModifiedStep {
         });
         let doubts = doubts.collect();
         let (scheduled, captured) = if step.ops.iter().any(|op| op.captured) {
-            let replayed = edit::captured(&step, &flat);
+            let replayed = steptime_step::captured(&step, &flat);
             let carried = replayed.carried.over(&flat.carried);
             let ScheduledStep { graph, ops, carried: through } = replayed;
             (ScheduledStep { graph, ops, carried }, Some((flat, through)))

@@ -16,7 +16,7 @@ use steptime_cost::Process;
 use steptime_cost::device::Indices;
 use steptime_rewrite::{Audit, Rule};
 use steptime_step::export::Export;
-use steptime_step::{self as edit, Diff, ScheduledStep};
+use steptime_step::{Diff, ScheduledStep};
 use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
@@ -41,7 +41,7 @@ pub struct WhatIf {
     /// Ops in which the two steps differ.
     pub diff: Diff,
     /// The step after the change, as a graph.
-    pub step: edit::Step,
+    pub step: steptime_step::StepIr,
     /// Schedule of the changed step.
     pub scheduled: ScheduledStep,
     /// Schedule before a CUDA graph captures some of it; `None` where none does.

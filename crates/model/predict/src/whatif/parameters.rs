@@ -3,7 +3,7 @@
 use steptime_cost::HostCosts;
 use steptime_graph::names::EventName;
 use steptime_graph::{OpId, StepGraph};
-use steptime_step::{ScheduledStep, Step};
+use steptime_step::{ScheduledStep, StepIr};
 use steptime_trace::Nanos;
 
 /// Host time per parameter before the first op of an optimizer's step, relative to that of `zero_grad` for one parameter. Fitted to three
@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 const OF_ZERO_GRAD: f64 = 0.7;
 
 /// Scales the recorded times of optimizers to the current number of parameters.
-pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &ScheduledStep, costs: &mut HostCosts) {
+pub(super) fn scale(recorded: &StepGraph, step: &StepIr, scheduled: &ScheduledStep, costs: &mut HostCosts) {
     // Ops of a further batch accumulate into the same gradients.
     let again = |op: OpId| step.ops[scheduled.ops[op]].again.is_some();
     let [was, now] = [parameters(recorded, |_| false), parameters(&scheduled.graph, again)];

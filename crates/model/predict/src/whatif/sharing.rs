@@ -7,7 +7,7 @@ use steptime_step::Origin;
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::{Base, ModifiedStep};
-use crate::device::{usual, whole};
+use crate::pricing::{usual, whole};
 
 /// Half-width of the time of concurrent branches of kernels with known grids: 17 of 18 measured pairs are within it.
 const OF_MODEL: f64 = 0.08;

@@ -14,7 +14,7 @@ fn folder(name: &str) -> PathBuf {
 /// Number of runs of each op by the shapes of its input and output tensors.
 type Calls = BTreeMap<(String, Vec<Vec<i64>>, Vec<Vec<i64>>), usize>;
 
-fn calls(step: &steptime_step::Step) -> Calls {
+fn calls(step: &steptime_step::StepIr) -> Calls {
     let mut calls = Calls::new();
     let shapes = |args: &[Arg]| -> Vec<Vec<i64>> {
         args.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.to_vec()).collect()

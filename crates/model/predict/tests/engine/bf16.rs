@@ -12,7 +12,7 @@ fn whole(name: &str) -> Step {
     Step::open_with(&path, &Choice::default(), &steptime_trace::Options::default()).expect("an example")
 }
 
-fn changed(recorded: &Step) -> steptime_step::Step {
+fn changed(recorded: &Step) -> steptime_step::StepIr {
     let mut step = recorded.arguments.editable(&recorded.graph);
     let facts = Facts::new(&recorded.ops, None);
     steptime_rewrite::apply(&mut step, &[&Bf16], &facts).expect("it applies");
@@ -87,7 +87,7 @@ fn attention_goes_to_cudnn_both_ways() {
     };
     let recorded =
         Step::open_with(&path, &Choice::default(), &steptime_trace::Options::default()).expect("a recording");
-    let count = |step: &steptime_step::Step, name: &str| {
+    let count = |step: &steptime_step::StepIr, name: &str| {
         step.running().into_iter().filter(|&op| step.ops[op].name == format!("steptime_aten::{name}")).count()
     };
     let before = recorded.arguments.editable(&recorded.graph);

@@ -10,7 +10,7 @@ use steptime_graph::execution::{Arg, ExecutionGraph, NodeId, TensorId};
 use steptime_predict::{Choice, Step, WhatIf};
 use steptime_rewrite::{FuseEmbeddingBags, ResizeBatch, Rule};
 use steptime_step::export::{dot, execution, json};
-use steptime_step::{OpId, Step as ModifiedStep};
+use steptime_step::{OpId, StepIr as ModifiedStep};
 use steptime_trace::{Options, open};
 
 fn example(name: &str) -> PathBuf {

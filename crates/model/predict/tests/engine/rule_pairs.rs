@@ -50,7 +50,7 @@ struct Effect {
 }
 
 impl Effect {
-    fn measure(step: &steptime_step::Step, ops: &steptime_aten::OpSet) -> Effect {
+    fn measure(step: &steptime_step::StepIr, ops: &steptime_aten::OpSet) -> Effect {
         let running = step.running();
         let mut names = BTreeMap::new();
         for &op in &running {
@@ -111,9 +111,9 @@ impl Effect {
 /// The step after some rules, with the effects of each.
 fn after(
     recorded: &Step,
-    base: &steptime_step::Step,
+    base: &steptime_step::StepIr,
     rules: &[&dyn Rule],
-) -> Result<(steptime_step::Step, Vec<Audit>), steptime_rewrite::RuleError> {
+) -> Result<(steptime_step::StepIr, Vec<Audit>), steptime_rewrite::RuleError> {
     let modules = recorded.modules();
     let facts = Facts { modules: Some(&modules), ..Facts::new(&recorded.ops, recorded.batch()) };
     steptime_rewrite::applied(base, rules, &facts)

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Device;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::passes::takes;
 use crate::resize;
@@ -10,7 +10,7 @@ use crate::rule::Facts;
 
 /// Ops of the script that copy a tensor without a batch dimension to the device. Empty where the batch size is unknown, or where no tensor has a
 /// batch dimension.
-pub(super) fn fixed(step: &Step, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId> {
+pub(super) fn fixed(step: &StepIr, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId> {
     let Some(batch) = facts.batch.filter(|&batch| batch > 0) else { return Vec::new() };
     let seeds: FxHashSet<TensorId> =
         resize::find(step, facts.ops, batch).dims.into_iter().map(|(tensor, _)| tensor).collect();
@@ -20,7 +20,7 @@ pub(super) fn fixed(step: &Step, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId
 }
 
 /// Whether an op takes only host tensors, and returns a device tensor.
-fn is_copy(step: &Step, op: OpId) -> bool {
+fn is_copy(step: &StepIr, op: OpId) -> bool {
     let Some(call) = step.ops[op].call.as_deref() else { return false };
     let on_device = |tensor: TensorId| step.tensors[tensor].value.device == Device::Cuda;
     call.takes().next().is_some() && !call.takes().any(on_device) && call.gives().any(on_device)

@@ -1,7 +1,7 @@
 //! Division of the loss by the number of batches, so that accumulated gradients are their mean.
 
 use steptime_aten::{Arg, Device, Tensor};
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use crate::new_ops::op;
 use crate::passes::Passes;
@@ -10,7 +10,7 @@ use crate::passes::Passes;
 const BEGINS: &str = "aten::ones_like";
 
 /// The patch that divides each loss; `None` where no backward pass begins with one.
-pub(super) fn divided(step: &Step, rule: &'static str) -> Option<Patch> {
+pub(super) fn divided(step: &StepIr, rule: &'static str) -> Option<Patch> {
     let uses = Uses::find(step);
     let mut patch = Patch::new(rule);
     for begin in Passes::find(step).script.into_iter().filter(|&op| step.ops[op].name == BEGINS) {
@@ -32,7 +32,7 @@ struct Loss {
 }
 
 impl Loss {
-    fn find(step: &Step, uses: &Uses, begin: OpId) -> Option<Loss> {
+    fn find(step: &StepIr, uses: &Uses, begin: OpId) -> Option<Loss> {
         let call = step.ops[begin].call.as_deref()?;
         let (loss, ones) = (call.takes().next()?, call.gives().next()?);
         let takers = uses.consumers(ones).iter().map(|&op| step.outermost(op));
@@ -40,7 +40,7 @@ impl Loss {
         (step.tensors[loss].value.numel() == 1).then_some(Loss { begin, loss, ones, first })
     }
 
-    fn divide(&self, step: &Step, patch: &mut Patch) {
+    fn divide(&self, step: &StepIr, patch: &mut Patch) {
         let mean = self.quotient(step, patch, self.loss);
         let gradient = self.quotient(step, patch, self.ones);
         let own = |op: &OpId| step.ops[*op].call.is_some();
@@ -66,7 +66,7 @@ impl Loss {
     }
 
     /// A tensor divided by a scalar on the host.
-    fn quotient(&self, step: &Step, patch: &mut Patch, of: TensorId) -> (NewOp, TensorId) {
+    fn quotient(&self, step: &StepIr, patch: &mut Patch, of: TensorId) -> (NewOp, TensorId) {
         let value = step.tensors[of].value.clone();
         let number =
             patch.tensor(step, Tensor { device: Device::Cpu, ..Tensor::contiguous(&[], value.dtype) });

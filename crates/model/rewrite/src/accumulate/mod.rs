@@ -6,7 +6,7 @@ mod pass;
 mod rounds;
 mod rows;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::pass::Pass;
 use self::rounds::Rounds;
@@ -46,7 +46,7 @@ impl Rule for Accumulate {
         before?.checked_mul(u64::from(self.batches))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if !(1..=MOST).contains(&self.batches) {
             return Err(Error::Accumulated { batches: self.batches, most: MOST });
         }
@@ -74,7 +74,7 @@ impl Rule for Accumulate {
 
 impl Accumulate {
     /// The patch that repeats the pass of the first batch for each further one.
-    fn repeat_pass(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
+    fn repeat_pass(self, step: &StepIr, facts: &Facts<'_>) -> Result<Patch, Error> {
         let pass = Pass::find(step, facts)?;
         let mut rounds = Rounds::new(step, self.name());
         // Each copy is inserted right after the first batch: the last inserted one comes first.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
-use steptime_step::{OpId, Step};
+use steptime_step::{OpId, StepIr};
 
 use super::inputs;
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub(super) struct Pass {
 
 impl Pass {
     /// The pass of a step. It ends before ops that take gradients, and before the first update.
-    pub fn find(step: &Step, facts: &Facts<'_>) -> Result<Pass, Error> {
+    pub fn find(step: &StepIr, facts: &Facts<'_>) -> Result<Pass, Error> {
         let Passes { mut script, before_update, forward, backward } = Passes::find(step);
         let is_function = |op: &OpId| step.event(*op).is_engine();
         let mut engine = backward;

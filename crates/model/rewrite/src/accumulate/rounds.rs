@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
 use super::pass::Pass;
 use crate::names::{Names, calls, free_storage};
@@ -13,7 +13,7 @@ const ADD: &str = "aten::add_";
 
 /// The patch under construction, round by round.
 pub(super) struct Rounds<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     pub patch: Patch,
     next_storage: u32,
     /// Number of ops that run again, and number of gradients that are added to earlier ones.
@@ -22,7 +22,7 @@ pub(super) struct Rounds<'s> {
 }
 
 impl<'s> Rounds<'s> {
-    pub fn new(step: &'s Step, rule: &'static str) -> Rounds<'s> {
+    pub fn new(step: &'s StepIr, rule: &'static str) -> Rounds<'s> {
         Rounds { step, patch: Patch::new(rule), next_storage: free_storage(step), ops: 0, adds: 0 }
     }
 
@@ -70,13 +70,13 @@ struct StoredGradient {
 }
 
 /// The functions that accumulate gradients of parameters.
-pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
+pub(super) fn functions(step: &StepIr, roots: &[OpId]) -> Vec<OpId> {
     let within = roots.iter().flat_map(|&root| step.subtree(root));
     within.filter(|&op| step.event(op).is_accumulation()).collect()
 }
 
 /// The gradient stored by each of these functions.
-fn stored_gradients(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
+fn stored_gradients(step: &StepIr, roots: &[OpId]) -> FxHashMap<OpId, StoredGradient> {
     let found = functions(step, roots).into_iter().filter_map(|op| {
         let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
         let comes = calls.clone().next()?.takes().next()?;
@@ -87,7 +87,7 @@ fn stored_gradients(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, StoredGradie
 }
 
 /// Memory that some ops allocate: every round has its own.
-fn allocated(step: &Step, roots: &[OpId]) -> FxHashSet<StorageId> {
+fn allocated(step: &StepIr, roots: &[OpId]) -> FxHashSet<StorageId> {
     let (mut made, mut older) = (FxHashSet::default(), FxHashSet::default());
     for call in roots.iter().flat_map(|&root| calls(step, root)) {
         let storages = |ids: &mut dyn Iterator<Item = TensorId>| -> Vec<StorageId> {

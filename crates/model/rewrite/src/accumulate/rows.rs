@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use steptime_aten::{Arg, Tensor};
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use crate::updates;
 
@@ -24,7 +24,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The gradient stored by a function; `None` where it is dense, or its number of rows is unknown.
-    pub fn find(step: &Step, function: OpId) -> Option<Rows> {
+    pub fn find(step: &StepIr, function: OpId) -> Option<Rows> {
         let calls =
             || step.subtree(function).into_iter().filter_map(|op| Some((op, step.ops[op].call.as_deref()?)));
         let tensors = calls().flat_map(|(_, call)| call.takes().chain(call.gives()).collect::<Vec<_>>());
@@ -50,7 +50,12 @@ impl Rows {
 }
 
 /// The patch that gives the updates of tables the rows of `batches` batches; `None` where all gradients are dense.
-pub(super) fn scale_updates(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'static str) -> Option<Patch> {
+pub(super) fn scale_updates(
+    step: &StepIr,
+    rows: Vec<Rows>,
+    batches: u32,
+    rule: &'static str,
+) -> Option<Patch> {
     let updates = updates::find(step, rows.iter().map(|rows| rows.own.clone()).collect());
     let within: Vec<FxHashSet<OpId>> =
         updates.alone.iter().map(|ops| ops.iter().flat_map(|&op| step.subtree(op)).collect()).collect();
@@ -94,7 +99,7 @@ pub(super) fn scale_updates(step: &Step, rows: Vec<Rows>, batches: u32, rule: &'
 }
 
 /// New values of the sizes in a table's update: the rows of its gradient, and the distinct ones among them.
-fn sizes(step: &Step, rows: &Rows, ops: &FxHashSet<OpId>, batches: u32) -> FxHashMap<i64, i64> {
+fn sizes(step: &StepIr, rows: &Rows, ops: &FxHashSet<OpId>, batches: u32) -> FxHashMap<i64, i64> {
     let mut sizes = FxHashMap::default();
     for &op in ops.iter().filter(|&&op| step.ops[op].name == INDICES) {
         let Some(given) = step.ops[op].call.as_deref().and_then(|call| call.gives().next()) else { continue };

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Dtype, Tensor};
-use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, StepIr, TensorId};
 
 use super::replaced::{op, replace, tensor};
 
@@ -13,13 +13,13 @@ const WIDEST: i64 = 128;
 const ALIGNED: i64 = 8;
 
 /// Whether a step has any attention that may be replaced.
-pub(super) fn is_in(step: &Step) -> bool {
+pub(super) fn is_in(step: &StepIr) -> bool {
     step.running().into_iter().any(|op| [EFFICIENT, EFFICIENT_BACKWARD].contains(&&*step.ops[op].name))
 }
 
 /// The patch that replaces memory-efficient attention by cuDNN's kernels, where it would now run in 16 bits. Empty where there is none. `step` has
 /// its 16-bit types already.
-pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
+pub(super) fn patch(step: &StepIr, rule: &'static str) -> Patch {
     let mut patch = Patch::new(rule);
     let mut sums = FxHashMap::default();
     let calls = |name: &'static str| {
@@ -41,7 +41,7 @@ pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
 type Sums = FxHashMap<TensorId, TensorId>;
 
 /// The replacement of a call with `(query, key, value, bias, log of sums?, dropout, causal, scale)`. Its log of sums is a new tensor.
-fn forward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
+fn forward(step: &StepIr, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 0)?, tensor(call, 1)?);
     let result = call.outputs.first()?.clone();
@@ -62,7 +62,7 @@ fn forward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Opti
 }
 
 /// The replacement of a call with `(gradient, query, key, value, bias, result, log of sums, seed, offset, dropout, mask, causal, scale)`.
-fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
+fn backward(step: &StepIr, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 1)?, tensor(call, 2)?);
     // Where the forward pass is unknown, they are older than the step.
@@ -80,18 +80,18 @@ fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Opt
 }
 
 /// A tensor `[batch, heads, length]`, for queries `[batch, heads, length, dim]`.
-fn log_of_sums(step: &Step, query: TensorId, patch: &mut Patch) -> TensorId {
+fn log_of_sums(step: &StepIr, query: TensorId, patch: &mut Patch) -> TensorId {
     let shape: Vec<i64> = step.tensors[query].value.shape.iter().take(3).copied().collect();
     patch.tensor(step, Tensor::contiguous(&shape, Dtype::F32))
 }
 
 /// The lengths of queries and keys, `[batch, heads, length, dim]`.
-fn lengths(step: &Step, tensors: [TensorId; 2]) -> Vec<Arg<TensorId>> {
+fn lengths(step: &StepIr, tensors: [TensorId; 2]) -> Vec<Arg<TensorId>> {
     tensors.iter().map(|&tensor| Arg::Int(step.tensors[tensor].value.size(2))).collect()
 }
 
 /// Whether cuDNN supports the query at an argument position of a call.
-fn fits(step: &Step, call: &Call, at: usize) -> bool {
+fn fits(step: &StepIr, call: &Call, at: usize) -> bool {
     let Some(query) = tensor(call, at) else { return false };
     let query = &step.tensors[query].value;
     let dim = query.size(-1);

@@ -1,7 +1,7 @@
 //! Batch norm in bfloat16: PyTorch's own kernels, while 32 bits and float16 use cuDNN's.
 
 use steptime_aten::{Arg, Dtype};
-use steptime_step::{Call, Patch, Step, TensorId};
+use steptime_step::{Call, Patch, StepIr, TensorId};
 
 use super::replaced::{op, replace, tensor};
 use crate::new_ops::ints;
@@ -12,12 +12,12 @@ const CUDNN_BACKWARD: &str = "aten::cudnn_batch_norm_backward";
 const RESERVING: usize = 9;
 
 /// Whether a step has any batch norm that may be replaced.
-pub(super) fn is_in(step: &Step) -> bool {
+pub(super) fn is_in(step: &StepIr) -> bool {
     step.running().into_iter().any(|op| [CUDNN, CUDNN_BACKWARD].contains(&&*step.ops[op].name))
 }
 
 /// Replaces cuDNN's kernels by PyTorch's, where they would now run in bfloat16. `step` has its 16-bit types already.
-pub(super) fn patch(step: &Step, patch: &mut Patch) {
+pub(super) fn patch(step: &StepIr, patch: &mut Patch) {
     for id in step.running() {
         let Some(call) = step.ops[id].call.as_deref().filter(|call| is_bf16(step, call)) else { continue };
         let first = |call: &Call| call.outputs.iter().take(3).cloned().collect();
@@ -52,6 +52,6 @@ fn gradient(call: &Call) -> Vec<Arg<TensorId>> {
     inputs
 }
 
-fn is_bf16(step: &Step, call: &Call) -> bool {
+fn is_bf16(step: &StepIr, call: &Call) -> bool {
     tensor(call, 0).is_some_and(|input| step.tensors[input].value.dtype == Dtype::Bf16)
 }

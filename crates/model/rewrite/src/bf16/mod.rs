@@ -17,7 +17,7 @@ mod types;
 use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
 use steptime_graph::HostThreadId;
-use steptime_step::{OpId, Patch, Step, TensorId};
+use steptime_step::{OpId, Patch, StepIr, TensorId};
 
 use self::lists::Kind;
 use self::needs::Function;
@@ -53,7 +53,7 @@ impl Rule for Bf16 {
         Some((text, 0.3))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let types = Types::new(step, self.name(), Dtype::Bf16, false);
         patches(types, facts, "bfloat16")
     }
@@ -85,7 +85,7 @@ impl Rule for Fp16 {
         Bf16.doubt()
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let types = Types::new(step, self.name(), Dtype::F16, true);
         patches(types, facts, "float16")
     }
@@ -152,7 +152,7 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
 }
 
 /// Outermost ops of all threads, thread by thread; annotations other than an optimizer's are replaced by the ops inside.
-fn roots(step: &Step) -> Vec<OpId> {
+fn roots(step: &StepIr) -> Vec<OpId> {
     let mut roots = Vec::new();
     for thread in &step.threads {
         let mut open: Vec<OpId> = thread.iter().rev().copied().collect();
@@ -169,7 +169,7 @@ fn roots(step: &Step) -> Vec<OpId> {
 }
 
 /// Whether a product outputs 16-bit numbers. Tensors that are only sent in 16 bits do not count.
-fn is_narrow(step: &Step) -> bool {
+fn is_narrow(step: &StepIr) -> bool {
     step.running().into_iter().filter(|&op| Kind::from_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
         let call = step.ops[op].call.as_deref();
         let mut gives = call.into_iter().flat_map(|call| call.gives());

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Dtype;
 use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use super::lists::Kind;
 
@@ -29,7 +29,7 @@ pub(super) struct Function {
 impl Function {
     /// The function that an outermost op runs; `None` for other ops. `earlier` holds the outputs of earlier functions: where the arguments of a
     /// function are unknown, its incoming gradients are those of these that it takes.
-    pub fn find(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
+    pub fn find(step: &StepIr, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
@@ -94,7 +94,7 @@ impl Needs {
     /// Determines types from the last function to the first: a function that accepts any type requires that of its output gradients.
     ///
     /// A tensor that a function creates is a different tensor before it, even where it has the same identity.
-    pub fn find(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
+    pub fn find(step: &StepIr, functions: &[Function], narrow: Dtype) -> Needs {
         let (mut needs, mut later) = (Needs::default(), LaterNeeds::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {

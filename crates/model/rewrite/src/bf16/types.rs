@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, Dtype};
-use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use super::lists::Kind;
 use crate::names::free_storage;
@@ -13,7 +13,7 @@ pub(super) type Local = FxHashMap<TensorId, TensorId>;
 
 /// Known types, and the patch under construction.
 pub(super) struct Types<'s> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     pub patch: Patch,
     /// The 16-bit type.
     pub narrow: Dtype,
@@ -39,7 +39,7 @@ pub(super) struct Types<'s> {
 }
 
 impl<'s> Types<'s> {
-    pub fn new(step: &'s Step, rule: &'static str, narrow: Dtype, lookups: bool) -> Types<'s> {
+    pub fn new(step: &'s StepIr, rule: &'static str, narrow: Dtype, lookups: bool) -> Types<'s> {
         Types {
             step,
             patch: Patch::new(rule),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ModuleId, Modules};
-use steptime_step::{OpId, Step};
+use steptime_step::{OpId, StepIr};
 
 /// Assignment of the ops of a forward pass to blocks.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) fn most_called(modules: &Modules) -> Option<String> {
 
 /// The ops run by the outermost modules for which `is` holds. The model itself is not a block.
 pub(super) fn by_modules(
-    step: &Step,
+    step: &StepIr,
     forward: &[OpId],
     modules: &Modules,
     is: &impl Fn(ModuleId) -> bool,

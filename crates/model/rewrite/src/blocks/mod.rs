@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use steptime_graph::ModuleId;
-use steptime_step::{OpId, Step};
+use steptime_step::{OpId, StepIr};
 
 pub(crate) use self::called::BlockAssignment;
 use self::called::{by_modules, by_repeats, most_called};
@@ -78,7 +78,7 @@ impl Blocks {
     /// Where no module matches, or no module of the step is known.
     pub(crate) fn find(
         &self,
-        step: &Step,
+        step: &StepIr,
         forward: &[OpId],
         facts: &Facts<'_>,
         again: impl Fn() -> Vec<Range<usize>>,

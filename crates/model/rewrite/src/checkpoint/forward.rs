@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::names::calls;
 use crate::passes::Passes;
 
 /// The ops of a forward pass, and the memory between them.
 pub(super) struct Forward<'s> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     /// Outermost ops of the script, in order.
     pub roots: Vec<OpId>,
     /// Functions of the backward pass, in order.
@@ -31,7 +31,7 @@ pub(super) struct Forward<'s> {
 }
 
 impl<'s> Forward<'s> {
-    pub fn new(step: &'s Step) -> Forward<'s> {
+    pub fn new(step: &'s StepIr) -> Forward<'s> {
         let Passes { forward: roots, backward: functions, .. } = Passes::find(step);
         let mut forward = Forward {
             step,

@@ -11,7 +11,7 @@ mod same;
 
 use std::ops::Range;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::forward::Forward;
 use self::recompute::Recompute;
@@ -30,7 +30,7 @@ pub struct Checkpoint {
 }
 
 /// The repeated blocks of the forward pass in order, each as the range of its ops.
-pub(crate) fn repeated(step: &Step) -> Vec<Range<usize>> {
+pub(crate) fn repeated(step: &StepIr) -> Vec<Range<usize>> {
     blocks::repeated(&Forward::new(step)).into_iter().flatten().collect()
 }
 
@@ -58,7 +58,7 @@ impl Rule for Checkpoint {
         ))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let forward = Forward::new(step);
         let rows = blocks::find(&forward, &self.blocks, facts)?;
         let mut recompute = Recompute::new(&forward, self.name());

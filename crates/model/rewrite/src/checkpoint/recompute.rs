@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr};
 
 use super::forward::Forward;
 use super::hooks;
@@ -76,7 +76,7 @@ impl<'f> Recompute<'f> {
 }
 
 /// The op of a function before which saved memory is recomputed: the outermost op inside the function itself.
-fn unpacks(step: &Step, function: OpId, own: &FxHashSet<StorageId>) -> Option<OpId> {
+fn unpacks(step: &StepIr, function: OpId, own: &FxHashSet<StorageId>) -> Option<OpId> {
     let takes = |op: &OpId| {
         let call = step.ops[*op].call.as_deref();
         let mut storages = call.into_iter().flat_map(Call::takes).filter_map(|id| step.tensors[id].storage);

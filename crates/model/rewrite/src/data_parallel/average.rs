@@ -3,7 +3,7 @@
 use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
 use super::DataParallel;
 use super::gradients::Gradient;
@@ -13,7 +13,7 @@ use crate::new_ops::{ints, op};
 
 /// Inserts averages into a patch.
 pub(super) struct Averages<'s, 'p> {
-    step: &'s Step,
+    step: &'s StepIr,
     patch: &'p mut Patch,
     of: DataParallel,
     /// Stream of the collectives.
@@ -24,7 +24,7 @@ pub(super) struct Averages<'s, 'p> {
 }
 
 impl<'s, 'p> Averages<'s, 'p> {
-    pub fn new(step: &'s Step, patch: &'p mut Patch, of: DataParallel, stream: u32) -> Averages<'s, 'p> {
+    pub fn new(step: &'s StepIr, patch: &'p mut Patch, of: DataParallel, stream: u32) -> Averages<'s, 'p> {
         Averages { step, patch, of, stream, next_storage: free_storage(step), filled: Vec::new() }
     }
 
@@ -132,7 +132,7 @@ fn copy(to: TensorId, from: TensorId) -> NewOp {
 }
 
 /// The function after which all gradients are ready: the last on the thread of their functions.
-fn last_function(step: &Step, filled: &[(TensorId, Vec<Gradient>)]) -> Option<OpId> {
+fn last_function(step: &StepIr, filled: &[(TensorId, Vec<Gradient>)]) -> Option<OpId> {
     let thread = step.ops[filled.first()?.1.first()?.function].thread;
     let engine = |op: &&OpId| step.event(**op).is_engine();
     let outermost =

@@ -2,7 +2,7 @@
 
 use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
-use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use crate::exchange::{NewCollective, flat, free_stream, wait};
 use crate::new_ops::{ints, op};
@@ -12,7 +12,7 @@ use crate::passes::Passes;
 const STATISTICS: [usize; 2] = [3, 4];
 
 /// Inserts the broadcast of the first rank's buffers before the forward pass (`broadcast_buffers`); returns the number of buffers.
-pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
+pub(super) fn share(step: &StepIr, patch: &mut Patch, ranks: u32) -> usize {
     let uses = Uses::find(step);
     let passes = Passes::find(step);
     let buffers = find(step, &uses, &passes.forward);
@@ -32,7 +32,7 @@ pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
 }
 
 /// Running statistics of norms, and integer tensors on the device from before the step.
-fn find(step: &Step, uses: &Uses, forward: &[OpId]) -> Vec<TensorId> {
+fn find(step: &StepIr, uses: &Uses, forward: &[OpId]) -> Vec<TensorId> {
     let mut found: Vec<TensorId> = Vec::new();
     let from_host = forward.iter().any(|&op| copies_inputs(step, op));
     for op in forward.iter().flat_map(|&op| step.subtree(op)) {
@@ -58,7 +58,7 @@ fn is_number(value: &Tensor) -> bool {
 }
 
 /// Whether an op copies the batch to the device.
-pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
+pub(crate) fn copies_inputs(step: &StepIr, op: OpId) -> bool {
     let on_host = |tensor: TensorId| step.tensors[tensor].value.device != Device::Cuda;
     step.subtree(op)
         .into_iter()
@@ -68,7 +68,7 @@ pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
 
 /// Broadcasts buffers of one type: flattened into one tensor, sent, and copied back.
 fn broadcast(
-    step: &Step,
+    step: &StepIr,
     patch: &mut Patch,
     buffers: &[TensorId],
     (ranks, stream): (u32, u32),

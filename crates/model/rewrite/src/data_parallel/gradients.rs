@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
 use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::error::Error;
 use crate::passes::Passes;
@@ -25,7 +25,7 @@ pub(crate) struct Gradient {
 ///
 /// # Errors
 /// Where there is no gradient, a parameter has several, or one is sparse.
-pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
+pub(crate) fn find(step: &StepIr, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::find(step);
     // Of accumulated batches, the last one averages the sum of all (`no_sync` before it).
     let last = passes.last_round(step);

@@ -10,7 +10,7 @@ mod gradients;
 
 use rustc_hash::FxHashSet;
 use steptime_aten::{Dtype, ddp};
-use steptime_step::{OpId, Patch, Step};
+use steptime_step::{OpId, Patch, StepIr};
 
 use self::average::Averages;
 pub(crate) use self::buffers::copies_inputs;
@@ -56,7 +56,7 @@ impl DataParallel {
     /// The patch without the gradients of the functions `apart`.
     pub(crate) fn patch_without(
         &self,
-        step: &Step,
+        step: &StepIr,
         rule: &'static str,
         apart: &FxHashSet<OpId>,
     ) -> Result<Patch, Error> {
@@ -123,7 +123,7 @@ impl Rule for DataParallel {
         self.hook_doubt()
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         Ok(vec![self.patch_without(step, self.name(), &FxHashSet::default())?])
     }
 }

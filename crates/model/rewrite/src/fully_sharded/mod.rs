@@ -14,7 +14,7 @@ mod units;
 mod updates;
 
 use rustc_hash::FxHashSet;
-use steptime_step::{NewOp, Patch, Step, StreamWait};
+use steptime_step::{NewOp, Patch, StepIr, StreamWait};
 
 use self::placed::PatchBuilder;
 use self::shards::{Memory, Shards};
@@ -84,7 +84,7 @@ impl Rule for FullySharded {
         ))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if self.ranks == 0 {
             return Err(Error::Ranks);
         }
@@ -123,7 +123,7 @@ impl Rule for FullySharded {
 }
 
 /// Checks for parameters that `fully_shard` refuses.
-fn check(step: &Step, units: &[Unit]) -> Result<(), Error> {
+fn check(step: &StepIr, units: &[Unit]) -> Result<(), Error> {
     let parameters = || units.iter().flat_map(|unit| &unit.parameters).map(|&id| &step.tensors[id].value);
     if parameters().next().is_none() {
         return Err(trained::none());
@@ -150,7 +150,7 @@ fn check(step: &Step, units: &[Unit]) -> Result<(), Error> {
     Ok(())
 }
 
-fn why(step: &Step, units: &[(Unit, Shards)], what: &str, rule: &FullySharded) -> String {
+fn why(step: &StepIr, units: &[(Unit, Shards)], what: &str, rule: &FullySharded) -> String {
     let parameters =
         || units.iter().flat_map(|(unit, _)| &unit.parameters).map(|&id| &step.tensors[id].value);
     let bytes: u64 = parameters().map(steptime_aten::Tensor::bytes).sum();

@@ -2,7 +2,7 @@
 
 use steptime_aten::{Dtype, Place, Tensor};
 use steptime_graph::execution::StorageId;
-use steptime_step::{Patch, Step, TensorId};
+use steptime_step::{Patch, StepIr, TensorId};
 
 use super::units::Unit;
 use crate::exchange::flat;
@@ -37,7 +37,7 @@ pub(super) struct Shards {
 
 /// Memory of tensors that a patch adds.
 pub(super) struct Memory<'s, 'p> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     pub patch: &'p mut Patch,
     pub next_storage: u32,
 }

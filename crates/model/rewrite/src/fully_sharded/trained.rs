@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Step, TensorId};
+use steptime_step::{StepIr, TensorId};
 
 use super::units;
 use crate::blocks::BlockAssignment;
@@ -19,7 +19,7 @@ pub(crate) struct TrainedParameter {
 
 impl TrainedParameter {
     /// The parameter and its gradient, both the incoming and the stored one.
-    pub fn tensors(&self, step: &Step) -> FxHashSet<TensorId> {
+    pub fn tensors(&self, step: &StepIr) -> FxHashSet<TensorId> {
         let calls =
             step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
         let given = calls.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
@@ -27,7 +27,7 @@ impl TrainedParameter {
     }
 
     /// Memory of the parameter and of its gradient.
-    pub fn memory(&self, step: &Step) -> FxHashSet<StorageId> {
+    pub fn memory(&self, step: &StepIr) -> FxHashSet<StorageId> {
         let calls =
             step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
         let tensors = calls.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
@@ -39,7 +39,7 @@ impl TrainedParameter {
 ///
 /// # Errors
 /// Where there is none.
-pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<TrainedParameter>, Error> {
+pub(crate) fn trained(step: &StepIr, gradients: &[Gradient]) -> Result<Vec<TrainedParameter>, Error> {
     let whole = units::find(step, &Passes::find(step), &BlockAssignment::default(), gradients).pop();
     let whole = whole.ok_or_else(none)?;
     let of =

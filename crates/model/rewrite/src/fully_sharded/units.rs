@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Device;
 use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::blocks::BlockAssignment;
 use crate::data_parallel::Gradient;
@@ -32,7 +32,7 @@ pub(super) struct Unit {
 
 /// The units of a step: those of the blocks in order, then the rest. Units without parameters are left out.
 pub(super) fn find(
-    step: &Step,
+    step: &StepIr,
     passes: &Passes,
     found: &BlockAssignment,
     gradients: &[Gradient],
@@ -71,7 +71,7 @@ pub(super) fn find(
 }
 
 /// Finds parameters: tensors that an optimizer updates, and that the forward pass takes without making them.
-fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
+fn parameters(step: &StepIr, passes: &Passes, of: &[usize], units: &mut [Unit]) {
     let running = step.running().into_iter();
     let storages =
         |op: OpId| step.ops[op].call.as_deref().into_iter().flat_map(|call| call.takes().collect::<Vec<_>>());
@@ -108,7 +108,7 @@ fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
 
 /// Assigns functions of the backward pass and arriving gradients to units; a function without a known op belongs to the unit of the one before.
 fn functions(
-    step: &Step,
+    step: &StepIr,
     passes: &Passes,
     (of, end, numbers): (&[usize], usize, &FxHashMap<i64, usize>),
     gradients: &[Gradient],
@@ -137,7 +137,7 @@ fn functions(
 
 /// Assigns gradients to the parameters that an optimizer updates with them. Of the others, and of several of one shape, the gradient of the parameter
 /// used first comes last.
-fn pair(step: &Step, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
+fn pair(step: &StepIr, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
     let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
     let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
     let linked = TensorGroups::find(step, &updates);

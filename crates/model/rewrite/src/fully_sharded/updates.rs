@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use steptime_aten::{Arg, Device, Tensor};
 use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::hooks;
 use super::shards::{Shards, part_of};
@@ -34,7 +34,7 @@ struct Cut {
 }
 
 impl Parts {
-    pub fn find(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
+    pub fn find(step: &StepIr, units: &[(Unit, Shards)], ranks: u32) -> Parts {
         let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
         let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
         let mut all = Parts {
@@ -65,7 +65,7 @@ impl Parts {
     }
 
     /// Adds the changes of optimizers, and of other ops of the script on gradients, to a patch.
-    pub fn update(&self, step: &Step, passes: &Passes, patch: &mut Patch) {
+    pub fn update(&self, step: &StepIr, passes: &Passes, patch: &mut Patch) {
         let own = |op: OpId| {
             let memory = takes(step, op).into_iter().filter_map(|id| step.tensors[id].storage);
             memory.into_iter().any(|storage| self.parts.contains_key(&storage))
@@ -110,7 +110,7 @@ impl Parts {
     }
 
     /// The cut of a whole tensor: a parameter, its gradient, or a state of its shape.
-    fn cut(&self, step: &Step, tensor: TensorId) -> Option<&Cut> {
+    fn cut(&self, step: &StepIr, tensor: TensorId) -> Option<&Cut> {
         let shape = &step.tensors[tensor].value.shape;
         let found = match self.linked.set(step, tensor).map(|set| self.cuts.get(&set)) {
             Some(None) => None,
@@ -121,13 +121,13 @@ impl Parts {
     }
 
     /// Number of whole tensors in a list.
-    fn listed(&self, step: &Step, arg: &Arg<TensorId>) -> usize {
+    fn listed(&self, step: &StepIr, arg: &Arg<TensorId>) -> usize {
         let Arg::Tensors(list) = arg else { return 0 };
         list.iter().filter(|&&id| self.cut(step, id).is_some()).count()
     }
 
     /// Collects optimizer states and temporaries with the shapes of parameters.
-    fn reshape(&self, step: &Step, call: &Call, reshaped: &mut FxHashSet<TensorId>) {
+    fn reshape(&self, step: &StepIr, call: &Call, reshaped: &mut FxHashSet<TensorId>) {
         for id in call.takes().chain(call.gives()) {
             let row = &step.tensors[id];
             let other = row.storage.is_none_or(|storage| !self.parts.contains_key(&storage));
@@ -138,7 +138,7 @@ impl Parts {
     }
 
     /// A call with parts in place of parameters and gradients, and sizes of parts; `None` where it has neither.
-    fn changed(&self, step: &Step, call: &Call) -> Option<Call> {
+    fn changed(&self, step: &StepIr, call: &Call) -> Option<Call> {
         let mut now = call.with(&mut |id| {
             let row = &step.tensors[id];
             let part = row.storage.and_then(|storage| self.parts.get(&storage));

@@ -1,7 +1,7 @@
 //! Corresponding ops of several bags.
 
 use rustc_hash::FxHashMap;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::error::Error;
 
@@ -13,7 +13,7 @@ pub(super) struct AlignedOps {
 
 impl AlignedOps {
     /// Adds an op of each bag with all ops inside it.
-    pub fn add(&mut self, step: &Step, roots: &[OpId]) -> Result<(), Error> {
+    pub fn add(&mut self, step: &StepIr, roots: &[OpId]) -> Result<(), Error> {
         let trees: Vec<Vec<OpId>> = roots.iter().map(|&root| step.subtree(root)).collect();
         let Some(first) = trees.first() else { return Ok(()) };
         for tree in &trees {
@@ -27,7 +27,7 @@ impl AlignedOps {
     }
 
     /// For each tensor of the first bag, the corresponding tensor of each bag.
-    pub fn tensors(&self, step: &Step) -> Result<FxHashMap<TensorId, Vec<TensorId>>, Error> {
+    pub fn tensors(&self, step: &StepIr) -> Result<FxHashMap<TensorId, Vec<TensorId>>, Error> {
         let mut all: FxHashMap<TensorId, Vec<TensorId>> = FxHashMap::default();
         for row in &self.rows {
             let each: Vec<Vec<TensorId>> = row

@@ -1,7 +1,7 @@
 //! The embedding bags of a step.
 
 use steptime_aten::{Arg, Dtype};
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 /// An op that looks up rows of one table and pools them.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(super) struct Kind {
 }
 
 /// The bags of a step, in the order of lookup.
-pub(super) fn find(step: &Step) -> Vec<Bag> {
+pub(super) fn find(step: &StepIr) -> Vec<Bag> {
     step.running().into_iter().filter_map(|op| bag(step, op)).collect()
 }
 
@@ -46,7 +46,7 @@ pub(super) fn groups(bags: Vec<Bag>) -> Vec<Vec<Bag>> {
     groups
 }
 
-fn bag(step: &Step, op: OpId) -> Option<Bag> {
+fn bag(step: &StepIr, op: OpId) -> Option<Bag> {
     const NAME: &str = "aten::embedding_bag";
     let row = &step.ops[op];
     let inside = row.parent.is_some_and(|parent| step.ops[parent].name == NAME);

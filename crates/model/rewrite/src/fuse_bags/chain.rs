@@ -1,7 +1,7 @@
 //! Ops that run for one bag: copies of its inputs, the lookup, its gradient, its table's update.
 
 use rustc_hash::FxHashSet;
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::bags::{Bag, one};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// The ops of a bag, except those in the optimizer.
-    pub fn find(step: &Step, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
+    pub fn find(step: &StepIr, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
         let mut chain = Chain::default();
         chain.tensors.insert(bag.table);
         for &input in &bag.inputs {
@@ -48,7 +48,7 @@ impl Chain {
     }
 
     /// Adds the ops that make an input: copies of one tensor, back to one that is older than the step.
-    fn made_of(&mut self, step: &Step, uses: &Uses, input: TensorId) -> Result<(), Error> {
+    fn made_of(&mut self, step: &StepIr, uses: &Uses, input: TensorId) -> Result<(), Error> {
         let mut found = Vec::new();
         let mut tensor = input;
         while let Some(maker) = uses.producer(tensor) {
@@ -77,6 +77,6 @@ impl Chain {
 }
 
 /// The first gradient that a backward op takes.
-fn gradient(step: &Step, op: OpId) -> Option<TensorId> {
+fn gradient(step: &StepIr, op: OpId) -> Option<TensorId> {
     step.ops[op].call.as_deref()?.inputs.first().and_then(one)
 }

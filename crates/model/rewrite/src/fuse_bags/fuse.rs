@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Lowering, OpSet, Tensor};
-use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use super::aligned::AlignedOps;
 use super::bags::Bag;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::updates::{self, Updates};
 
 /// The patch, with a description of its savings.
-pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
+pub(super) fn patch(step: &StepIr, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
     let uses = Uses::find(step);
     let chains: Vec<Chain> =
         bags.iter().map(|bag| Chain::find(step, &uses, bag)).collect::<Result<_, _>>()?;
@@ -29,7 +29,7 @@ pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) 
 }
 
 struct Fuse<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     bags: &'s [Bag],
     grow: Grow,
     patch: Patch,

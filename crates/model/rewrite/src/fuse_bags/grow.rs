@@ -1,7 +1,7 @@
 //! Sizes of tensors that are merged into one.
 
 use steptime_aten::Tensor;
-use steptime_step::{Step, TensorId};
+use steptime_step::{StepIr, TensorId};
 
 use super::bags::Bag;
 
@@ -14,7 +14,7 @@ pub(super) struct Grow {
 
 impl Grow {
     /// The sizes of some bags.
-    pub fn new(step: &Step, bags: &[Bag]) -> Grow {
+    pub fn new(step: &StepIr, bags: &[Bag]) -> Grow {
         let all = |size: &dyn Fn(&Bag) -> i64| bags.iter().map(size).collect::<Vec<_>>();
         let first = |tensor: TensorId| step.tensors[tensor].value.shape.first().copied().unwrap_or(0);
         let sum = |sizes: Vec<i64>| {

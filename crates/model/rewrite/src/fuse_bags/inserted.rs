@@ -1,7 +1,7 @@
 //! The ops that split the fused result into those of the bags, and join their gradients.
 
 use steptime_aten::{Arg, Tensor};
-use steptime_step::{Call, NewOp, Patch, Step, TensorId};
+use steptime_step::{Call, NewOp, Patch, StepIr, TensorId};
 
 use super::bags::Kind;
 use crate::new_ops::{function, ints, op};
@@ -18,13 +18,13 @@ impl Parts<'_> {
         self.results.len() as i64
     }
 
-    fn stacked(&self, step: &Step, patch: &mut Patch) -> TensorId {
+    fn stacked(&self, step: &StepIr, patch: &mut Patch) -> TensorId {
         let shape = [self.count(), self.kind.bags, self.kind.width];
         patch.tensor(step, Tensor::contiguous(&shape, self.kind.dtype))
     }
 
     /// `view` and `unbind`, whose outputs are the results of the bags.
-    pub fn forward(&self, step: &Step, patch: &mut Patch) -> [NewOp; 2] {
+    pub fn forward(&self, step: &StepIr, patch: &mut Patch) -> [NewOp; 2] {
         let (bags, width) = (self.kind.bags, self.kind.width);
         let stacked = self.stacked(step, patch);
         let view = op("aten::view", vec![Arg::Tensor(self.fused), ints(&[self.count(), bags, -1])], stacked);
@@ -49,7 +49,7 @@ impl Parts<'_> {
         &self,
         each: &[TensorId],
         gradient: TensorId,
-        step: &Step,
+        step: &StepIr,
         patch: &mut Patch,
     ) -> [NewOp; 2] {
         let (bags, width) = (self.kind.bags, self.kind.width);

@@ -8,7 +8,7 @@ mod grow;
 mod inserted;
 mod sized;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -39,14 +39,14 @@ impl Rule for FuseEmbeddingBags {
         "tables must agree in width, mode and type"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         self.among(step, facts, &Among::ALL)
     }
 }
 
 impl FuseEmbeddingBags {
     /// Fuses chosen bags only.
-    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
+    pub(crate) fn among(&self, step: &StepIr, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let mut all = bags::find(step);
         all.retain(|bag| among.has(step, bag.op));
         let groups = bags::groups(all);

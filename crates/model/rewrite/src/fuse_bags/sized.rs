@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use super::grow::Grow;
 
 /// The call of the first op in a row with the merged sizes and the replaced tensors; `None` where it does not change.
 pub(super) fn call(
-    step: &Step,
+    step: &StepIr,
     row: &[OpId],
     grow: &Grow,
     one: &FxHashMap<TensorId, TensorId>,

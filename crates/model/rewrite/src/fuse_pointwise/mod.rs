@@ -5,7 +5,7 @@ mod compiled;
 mod groups;
 mod units;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::compiled::ChainPatch;
 use self::units::Units;
@@ -42,14 +42,14 @@ impl Rule for FusePointwise {
         ))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         self.among(step, facts, &Among::ALL)
     }
 }
 
 impl FusePointwise {
     /// Fuses chosen ops of the forward pass only.
-    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
+    pub(crate) fn among(&self, step: &StepIr, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let units = Units::find(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {

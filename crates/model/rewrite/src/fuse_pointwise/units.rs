@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Lowering;
 use steptime_aten::kernel::{Kernel, Work};
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::names::calls;
 use crate::passes::Passes;
@@ -70,7 +70,7 @@ impl Takers {
 
 impl Units {
     /// The units of a step. Ops of the forward pass that are not in `among` are never part of a chain.
-    pub fn find(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
+    pub fn find(step: &StepIr, facts: &Facts<'_>, among: &Among) -> Units {
         let passes = Passes::find(step);
         let unit = |op: OpId| Unit::new(step, op, facts);
         let forward = passes.forward.into_iter().map(|op| match among.has(step, op) {
@@ -108,7 +108,7 @@ impl Units {
 }
 
 impl Unit {
-    fn new(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
+    fn new(step: &StepIr, op: OpId, facts: &Facts<'_>) -> Unit {
         let (mut takes, mut gives) = (Vec::new(), Vec::new());
         let mut made: FxHashSet<TensorId> = FxHashSet::default();
         for call in calls(step, op) {
@@ -126,7 +126,7 @@ impl Unit {
 }
 
 /// Whether kernels of an op write, and none reads.
-fn reads_nothing(step: &Step, op: OpId, facts: &Facts<'_>) -> bool {
+fn reads_nothing(step: &StepIr, op: OpId, facts: &Facts<'_>) -> bool {
     let mut all = step.subtree(op).into_iter().filter_map(|op| step.lower(op, facts.ops));
     let mut writes = false;
     let none = all.all(|lowered| match &*lowered {
@@ -140,7 +140,7 @@ fn reads_nothing(step: &Step, op: OpId, facts: &Facts<'_>) -> bool {
     none && writes
 }
 
-fn device_work(step: &Step, op: OpId, facts: &Facts<'_>) -> DeviceWork {
+fn device_work(step: &StepIr, op: OpId, facts: &Facts<'_>) -> DeviceWork {
     let mut all = DeviceWork::Nothing;
     for op in step.subtree(op) {
         let Some(lowered) = step.lower(op, facts.ops) else { continue };

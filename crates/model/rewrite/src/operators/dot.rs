@@ -1,7 +1,7 @@
 //! Dot interaction by PyTorch's ops: a product of the vectors and their transpose, its triangle, and the first vector.
 
 use steptime_aten::{Arg, Dtype};
-use steptime_step::{Call, OpId, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, StepIr, TensorId, Uses};
 
 use super::lookups::tensor;
 use super::trail::maker;
@@ -22,7 +22,7 @@ pub(super) struct Dot {
 }
 
 /// The interaction whose matrix product is this op.
-pub(super) fn dot(step: &Step, uses: &Uses, product: OpId) -> Option<Dot> {
+pub(super) fn dot(step: &StepIr, uses: &Uses, product: OpId) -> Option<Dot> {
     let call = called(step, product, &["aten::bmm", "aten::matmul"])?;
     let (vectors, turned) = (tensor(&call.inputs, 0)?, tensor(&call.inputs, 1)?);
     let transpose = maker(step, uses, turned)?;
@@ -63,14 +63,14 @@ pub(super) fn dot(step: &Step, uses: &Uses, product: OpId) -> Option<Dot> {
 }
 
 /// The call of an outermost op with one of some names.
-fn called<'s>(step: &'s Step, op: OpId, names: &[&str]) -> Option<&'s Call> {
+fn called<'s>(step: &'s StepIr, op: OpId, names: &[&str]) -> Option<&'s Call> {
     let row = &step.ops[op];
     let own = names.contains(&&*row.name) && step.outermost(op) == op && !row.captured;
     row.call.as_deref().filter(|_| own)
 }
 
 /// The only op of the forward pass that takes a tensor.
-fn only_user(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
+fn only_user(step: &StepIr, uses: &Uses, tensor: TensorId) -> Option<OpId> {
     let mut users: Vec<OpId> = uses.consumers(tensor).iter().map(|&op| step.outermost(op)).collect();
     let maker = maker(step, uses, tensor);
     users.retain(|&op| Some(op) != maker && !step.event(op).is_engine());
@@ -79,7 +79,7 @@ fn only_user(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
 }
 
 /// Whether a tensor is the first of each sample's vectors, selected for this interaction only.
-fn selects(step: &Step, uses: &Uses, first: TensorId, vectors: TensorId, ops: &mut Vec<OpId>) -> bool {
+fn selects(step: &StepIr, uses: &Uses, first: TensorId, vectors: TensorId, ops: &mut Vec<OpId>) -> bool {
     let select = maker(step, uses, first).and_then(|op| Some((op, called(step, op, &["aten::select"])?)));
     let Some((op, call)) = select else { return false };
     let of = tensor(&call.inputs, 0) == Some(vectors);
@@ -92,7 +92,7 @@ fn selects(step: &Step, uses: &Uses, first: TensorId, vectors: TensorId, ops: &m
 }
 
 /// Whether the vectors are views of a `cat` that begins with a tensor.
-fn leads(step: &Step, uses: &Uses, first: TensorId, vectors: TensorId) -> bool {
+fn leads(step: &StepIr, uses: &Uses, first: TensorId, vectors: TensorId) -> bool {
     let views = ["aten::view", "aten::reshape"];
     let joined = maker(step, uses, vectors).and_then(|op| tensor(&called(step, op, &views)?.inputs, 0));
     let list = joined.and_then(|joined| called(step, maker(step, uses, joined)?, &["aten::cat"]));

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::joined::{ResultUse, joined, list};
 use super::lookups::{Lookup, described, find};
@@ -57,7 +57,7 @@ impl Group {
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
 /// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
-pub(super) fn build(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
+pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::find(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
@@ -101,7 +101,7 @@ pub(super) fn build(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) ->
 }
 
 /// Sorts groups by their last lookups.
-fn in_order(step: &Step, groups: &mut [Group]) {
+fn in_order(step: &StepIr, groups: &mut [Group]) {
     let (mut place, mut begins) = (FxHashMap::default(), FxHashMap::default());
     for (at, op) in step.running().into_iter().enumerate() {
         place.insert(op, at);
@@ -121,7 +121,7 @@ fn in_order(step: &Step, groups: &mut [Group]) {
     groups.sort_by_key(|group| place(&group.last));
 }
 
-fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
+fn add(step: &StepIr, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
     let (lookup, joined) = (&member.lookup, member.joined);
     let (op, dims) = match joined {
         ResultUse::Cat(op, _) | ResultUse::Stack(op, _) => {
@@ -138,7 +138,7 @@ fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: O
 }
 
 /// Consecutive lookups of a group, in order. A `stack` needs all of its inputs in the group, or each lookup is alone.
-fn runs(step: &Step, mut group: Group) -> Vec<Group> {
+fn runs(step: &StepIr, mut group: Group) -> Vec<Group> {
     let place = |member: &Member| match member.joined {
         ResultUse::Cat(_, at) | ResultUse::Stack(_, at) => at,
         ResultUse::Alone => 0,

@@ -1,7 +1,7 @@
 //! Dot interaction as one op: the pairwise products of each sample's vectors, behind the first vector.
 
 use steptime_aten::Arg;
-use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
+use steptime_step::{Call, NewOp, Patch, Place, StepIr, Uses};
 
 use super::dot::{Dot, dot};
 use super::interaction_backward::{self, Backward};
@@ -14,14 +14,14 @@ use crate::new_ops::{function, ints, op};
 const PLAN: i64 = 1;
 
 /// A patch for each interaction.
-pub(super) fn patches(step: &Step, rule: &'static str) -> Vec<Patch> {
+pub(super) fn patches(step: &StepIr, rule: &'static str) -> Vec<Patch> {
     let uses = Uses::find(step);
     let found = step.running().into_iter().filter_map(|op| dot(step, &uses, op));
     found.filter_map(|dot| patch(step, &uses, &dot, rule)).collect()
 }
 
 /// The patch; `None` where the gradients take an unknown path.
-fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patch> {
+fn patch(step: &StepIr, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patch> {
     let mut views = Views { step, patch: Patch::new(rule) };
     let join = *dot.ops.last()?;
     let out = tensor(&step.ops[join].call.as_deref()?.outputs, 0)?;

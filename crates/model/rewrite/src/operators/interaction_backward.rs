@@ -1,6 +1,6 @@
 //! The backward functions of a dot interaction by PyTorch's ops.
 
-use steptime_step::{Call, OpId, Patch, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId, Uses};
 
 use super::dot::Dot;
 use super::trail::{self, maker};
@@ -20,19 +20,19 @@ pub(super) struct Backward {
 }
 
 /// The function of the matrix product.
-fn product(step: &Step, uses: &Uses, dot: &Dot) -> Option<OpId> {
+fn product(step: &StepIr, uses: &Uses, dot: &Dot) -> Option<OpId> {
     let takes = uses.consumers(dot.vectors).iter().chain(uses.consumers(dot.turned));
     let mut roots = takes.map(|&op| step.outermost(op));
     roots.find(|&root| step.ops[root].name.ends_with("BmmBackward0"))
 }
 
 /// Whether there is a backward pass.
-pub(super) fn is_trained(step: &Step, uses: &Uses, dot: &Dot) -> bool {
+pub(super) fn is_trained(step: &StepIr, uses: &Uses, dot: &Dot) -> bool {
     product(step, uses, dot).is_some()
 }
 
 /// The functions; `None` where the gradients take an unknown path.
-pub(super) fn find(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
+pub(super) fn find(step: &StepIr, uses: &Uses, dot: &Dot) -> Option<Backward> {
     let mut functions = vec![product(step, uses, dot)?];
     // From the product back to the incoming gradient of the result.
     let comes = loop {
@@ -62,13 +62,13 @@ pub(super) fn find(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
 }
 
 /// Outputs of functions.
-fn outputs(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
+fn outputs(step: &StepIr, functions: &[OpId]) -> Vec<TensorId> {
     let ops = functions.iter().flat_map(|&root| step.subtree(root));
     ops.filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect()
 }
 
 /// Adds the later functions of the transpose and of the first vector.
-fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
+fn onwards(step: &StepIr, uses: &Uses, functions: &mut Vec<OpId>) {
     let known = ["TransposeBackward0", "PermuteBackward0", "SelectBackward0"];
     let given = outputs(step, functions);
     let after = given.iter().flat_map(|&tensor| uses.consumers(tensor)).map(|&op| step.outermost(op));
@@ -81,7 +81,7 @@ fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
 }
 
 /// The gradient of the vectors, and that of the first vector where it is separate.
-fn leaves(step: &Step, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(TensorId, Option<TensorId>)> {
+fn leaves(step: &StepIr, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(TensorId, Option<TensorId>)> {
     let outside = |op: OpId| !functions.iter().any(|&root| step.is_within(op, root));
     let mut leaving: Vec<TensorId> = outputs(step, functions);
     leaving.retain(|&tensor| {
@@ -101,14 +101,14 @@ fn leaves(step: &Step, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(Te
 }
 
 /// The op that adds a gradient to another.
-fn adds(step: &Step, uses: &Uses, gradient: TensorId) -> Option<OpId> {
+fn adds(step: &StepIr, uses: &Uses, gradient: TensorId) -> Option<OpId> {
     let mut users = uses.consumers(gradient).iter().copied();
     users.find(|&op| matches!(&*step.ops[op].name, "aten::add" | "aten::add_"))
 }
 
 impl Backward {
     /// Removes the addition of a separate gradient of the first vector.
-    pub fn bypass(&self, uses: &Uses, patch: &mut Patch, step: &Step) {
+    pub fn bypass(&self, uses: &Uses, patch: &mut Patch, step: &StepIr) {
         let (Some(op), Some(first)) = (self.adds, self.first) else { return };
         let Some(call) = &step.ops[op].call else { return };
         let sum = call.gives().next().or_else(|| call.takes().next());

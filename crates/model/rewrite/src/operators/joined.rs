@@ -1,7 +1,7 @@
 //! Consumers of the results of lookups.
 
 use steptime_aten::Arg;
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::lookups::Lookup;
 use super::trained::LookupBackward;
@@ -19,7 +19,7 @@ pub(super) enum ResultUse {
 
 /// Use of a result: one `cat` or `stack` along the columns takes it, and computes its gradient.
 pub(super) fn joined(
-    step: &Step,
+    step: &StepIr,
     uses: &Uses,
     lookup: &Lookup,
     trained: Option<&LookupBackward>,
@@ -50,7 +50,7 @@ pub(super) fn joined(
 }
 
 /// The list that a `cat` or a `stack` takes.
-pub(super) fn list(step: &Step, op: OpId) -> Option<&[TensorId]> {
+pub(super) fn list(step: &StepIr, op: OpId) -> Option<&[TensorId]> {
     match step.ops[op].call.as_deref()?.inputs.first()? {
         Arg::Tensors(list) => Some(list),
         _ => None,

@@ -1,6 +1,6 @@
 //! Libraries whose operators replace PyTorch's.
 
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 use super::calls::Calls;
 use super::fbgemm::FusedTables;
@@ -39,7 +39,7 @@ impl Library {
     }
 
     /// Reason why the library does not support a lookup.
-    pub fn refuses(self, step: &Step, lookup: &Lookup) -> Option<String> {
+    pub fn refuses(self, step: &StepIr, lookup: &Lookup) -> Option<String> {
         let fits = lookup.width % VECTOR == 0 && lookup.width <= WIDEST;
         let refuses = self == Library::Fbgemm && !fits;
         refuses.then(|| {

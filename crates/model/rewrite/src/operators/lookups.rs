@@ -1,7 +1,7 @@
 //! Lookups in embedding tables: single rows, or pooled rows.
 
 use steptime_aten::{Arg, Device, Dtype};
-use steptime_step::{Call, OpId, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, StepIr, TensorId, Uses};
 
 use super::trail;
 use crate::updates;
@@ -24,7 +24,7 @@ pub(crate) struct Lookup {
 }
 
 /// The lookups in execution order, and the reasons why others stay as they are.
-pub(crate) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
+pub(crate) fn find(step: &StepIr, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for op in step.running() {
         match lookup(step, op).map(|lookup| lookup.and_then(|one| usable(step, uses, one))) {
@@ -37,12 +37,12 @@ pub(crate) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
 }
 
 /// All lookups that operators support, without the checks of types, layouts and consumers.
-pub(crate) fn each(step: &Step) -> Vec<Lookup> {
+pub(crate) fn each(step: &StepIr) -> Vec<Lookup> {
     step.running().into_iter().filter_map(|op| lookup(step, op)?.ok()).collect()
 }
 
 /// The lookup that an op performs; an error where the operators do not support it.
-fn lookup(step: &Step, op: OpId) -> Option<Result<Lookup, String>> {
+fn lookup(step: &StepIr, op: OpId) -> Option<Result<Lookup, String>> {
     let row = &step.ops[op];
     let call = row.call.as_deref().filter(|_| step.outermost(op) == op && !row.captured)?;
     match &*row.name {
@@ -53,7 +53,7 @@ fn lookup(step: &Step, op: OpId) -> Option<Result<Lookup, String>> {
 }
 
 /// `embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)`.
-fn rows(step: &Step, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
+fn rows(step: &StepIr, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
     let [table, indices, result] =
         [tensor(&call.inputs, 0)?, tensor(&call.inputs, 1)?, tensor(&call.outputs, 0)?];
     let bags = step.tensors[indices].value.numel() as i64;
@@ -70,7 +70,7 @@ fn rows(step: &Step, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
 
 /// `embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
 /// padding_idx)`.
-fn bags(step: &Step, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
+fn bags(step: &StepIr, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
     let input = |at| tensor(&call.inputs, at);
     let (table, indices, result) = (input(0)?, input(1)?, tensor(&call.outputs, 0)?);
     let &[bags, width] = &step.tensors[result].value.shape[..] else { return None };
@@ -89,7 +89,7 @@ fn bags(step: &Step, op: OpId, call: &Call) -> Option<Result<Lookup, String>> {
 }
 
 /// Checks that the operators support a lookup's table, indices and offsets.
-fn usable(step: &Step, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
+fn usable(step: &StepIr, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
     let about = |what: String| Err(format!("{} {what}", described(step, lookup.table)));
     let (table, indices) = (&step.tensors[lookup.table].value, &step.tensors[lookup.indices].value);
     if table.device != Device::Cuda || !table.is_contiguous() || table.dtype != Dtype::F32 {
@@ -113,7 +113,7 @@ fn usable(step: &Step, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
 }
 
 /// A description of a table.
-pub(crate) fn described(step: &Step, table: TensorId) -> String {
+pub(crate) fn described(step: &StepIr, table: TensorId) -> String {
     let shape = &step.tensors[table].value.shape;
     let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
     format!("the table of {}", sizes.join(" x "))

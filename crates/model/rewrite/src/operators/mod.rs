@@ -22,7 +22,7 @@ pub(crate) mod trail;
 pub(crate) mod trained;
 mod views;
 
-use steptime_step::{Draft, Patch, Step, Uses};
+use steptime_step::{Draft, Patch, StepIr, Uses};
 
 use self::inputs::InputCache;
 use self::library::Library;
@@ -58,7 +58,7 @@ impl Rule for Operators {
         RISK
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let Lookups { draft, mut patches, left } = lookups(step, Library::Steptime, self.name())?;
         patches.extend(interaction::patches(draft.step(), self.name()));
         named(patches, left, "no embedding table is looked up, and no dot interaction is computed")
@@ -93,7 +93,7 @@ impl Rule for Fbgemm {
         ))
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let Lookups { patches, left, .. } = lookups(step, Library::Fbgemm, self.name())?;
         named(patches, left, "no embedding table is looked up")
     }
@@ -107,7 +107,7 @@ struct Lookups {
     left: Vec<String>,
 }
 
-fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups, Error> {
+fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookups, Error> {
     let uses = Uses::find(step);
     let (mut found, _) = lookups::find(step, &uses);
     found.retain(|lookup| library.refuses(step, lookup).is_none());

@@ -1,6 +1,6 @@
 //! The patch that replaces a group of lookups, their gradients and their tables' updates by one call.
 
-use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, Step, TensorId};
+use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
 use super::groups::Group;
 use super::inputs::{self, InputCache};
@@ -55,7 +55,7 @@ fn takes(op: &NewOp) -> Vec<TensorId> {
 }
 
 /// A description of the change.
-fn why(step: &Step, group: &Group, library: Library, patch: &Patch) -> String {
+fn why(step: &StepIr, group: &Group, library: Library, patch: &Patch) -> String {
     let ops: usize = patch.remove.iter().map(|&op| step.subtree(op).len()).sum();
     let members = group.members.iter().map(|member| &member.lookup);
     let columns: i64 = members.clone().map(|lookup| lookup.width).sum();

@@ -1,7 +1,7 @@
 //! Results of lookups that are stacked with other vectors: converted to a `cat` and a view, so that one call can compute its part.
 
 use steptime_aten::Arg;
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use super::joined::list;
 use super::lookups::{Lookup, tensor};
@@ -10,7 +10,7 @@ use super::views::Views;
 use crate::new_ops::{function, op};
 
 /// The patches of all stacks in which some vectors, but not all, are results of lookups.
-pub(super) fn patches(step: &Step, uses: &Uses, lookups: &[Lookup], rule: &'static str) -> Vec<Patch> {
+pub(super) fn patches(step: &StepIr, uses: &Uses, lookups: &[Lookup], rule: &'static str) -> Vec<Patch> {
     let mut stacks: Vec<OpId> = Vec::new();
     for lookup in lookups {
         let users = uses.consumers(lookup.result).iter().map(|&op| step.outermost(op));
@@ -23,7 +23,7 @@ pub(super) fn patches(step: &Step, uses: &Uses, lookups: &[Lookup], rule: &'stat
 }
 
 /// The patch of one stack; `None` where it does not stack along the columns, or its gradients take an unknown path.
-fn patch(step: &Step, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'static str) -> Option<Patch> {
+fn patch(step: &StepIr, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'static str) -> Option<Patch> {
     let vectors = list(step, stack)?.to_vec();
     let call = step.ops[stack].call.as_deref()?;
     let out = tensor(&call.outputs, 0)?;
@@ -70,7 +70,7 @@ struct Backward {
 
 impl Backward {
     /// The backward of a stack: `Some(None)` without a backward pass, `None` where it has an unknown form.
-    fn find(step: &Step, uses: &Uses, stack: OpId, vectors: &[TensorId]) -> Option<Option<Backward>> {
+    fn find(step: &StepIr, uses: &Uses, stack: OpId, vectors: &[TensorId]) -> Option<Option<Backward>> {
         let number = step.ops[stack].sequence;
         let is_own =
             |op: &OpId| step.ops[*op].name.starts_with("StackBackward") && !step.event(*op).is_engine();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Tensor;
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::groups::Group;
 use super::trained;
@@ -38,7 +38,7 @@ pub(super) struct OptimizerRemoval {
 
 impl OptimizerRemoval {
     /// The optimizers of a step before any table is removed.
-    pub(super) fn find(step: &Step, groups: &[Group]) -> OptimizerRemoval {
+    pub(super) fn find(step: &StepIr, groups: &[Group]) -> OptimizerRemoval {
         let trained = groups.iter().flat_map(Group::trained);
         let updates = updates::find(step, trained.map(|one| one.own.clone()).collect());
         let children = updates.lists.iter().map(|(op, _)| step.ops[*op].children.clone()).collect();
@@ -60,7 +60,7 @@ impl OptimizerRemoval {
     }
 
     /// Removes the tables of a group from their optimizers. An optimizer without any op left is removed.
-    pub(super) fn leave(&mut self, patch: &mut Patch, step: &Step, group: &Group) {
+    pub(super) fn leave(&mut self, patch: &mut Patch, step: &StepIr, group: &Group) {
         let tables = self.next..self.next + group.trained().count();
         patch.remove.extend(self.updates.alone[tables.clone()].iter().flatten());
         self.owners.extend(tables.clone().filter_map(|table| self.updates.owner(step, table)));
@@ -84,7 +84,7 @@ impl OptimizerRemoval {
     }
 
     /// Shortens lists by their removed tensors, and removes optimizers without any op left.
-    pub(super) fn shorten(&mut self, patch: &mut Patch, step: &Step) {
+    pub(super) fn shorten(&mut self, patch: &mut Patch, step: &StepIr) {
         for ((op, _), left) in self.updates.lists.iter().zip(&mut self.left) {
             let left = std::mem::take(left);
             let Some(call) = &step.ops[*op].call else { continue };

@@ -1,6 +1,6 @@
 //! Origin of indices and offsets: views and copies, back to a tensor that is older than the step.
 
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 /// Ops whose output is a view of the input, or a copy on another device.
 const SAME: [&str; 16] = [
@@ -39,7 +39,7 @@ pub(crate) enum Source {
 }
 
 /// The origin of a tensor; `None` where the step computes it.
-pub(crate) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Source> {
+pub(crate) fn source(step: &StepIr, uses: &Uses, tensor: TensorId) -> Option<Source> {
     let mut now = tensor;
     loop {
         let Some(op) = maker(step, uses, now) else { return Some(Source::Older(now)) };
@@ -56,17 +56,17 @@ pub(crate) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Sourc
 }
 
 /// The outermost op that makes a tensor.
-pub(crate) fn maker(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
+pub(crate) fn maker(step: &StepIr, uses: &Uses, tensor: TensorId) -> Option<OpId> {
     uses.producer(tensor).map(|op| step.outermost(op))
 }
 
-fn takes(step: &Step, op: OpId) -> Option<TensorId> {
+fn takes(step: &StepIr, op: OpId) -> Option<TensorId> {
     step.ops[op].call.as_deref()?.takes().next()
 }
 
 /// Ops on the path to some tensors whose outputs have no other consumers; ops in `removed` no longer run.
 pub(crate) fn unused(
-    step: &Step,
+    step: &StepIr,
     uses: &Uses,
     tensors: &[TensorId],
     removed: &[OpId],
@@ -91,7 +91,7 @@ pub(crate) fn unused(
 }
 
 /// The incoming gradient of a backward function: its recorded argument, else the first tensor inside it that another function made.
-pub(crate) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId> {
+pub(crate) fn gradient(step: &StepIr, uses: &Uses, root: OpId) -> Option<TensorId> {
     let own = step.ops[root].children.first()?;
     if let Some(call) = &step.ops[*own].call {
         return call.takes().next();

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_aten::optimizer::Rule as Update;
 use steptime_graph::names::EventName;
-use steptime_step::{Call, OpId, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, StepIr, TensorId, Uses};
 
 use super::lookups::{Lookup, described, tensor};
 use crate::error::Error;
@@ -35,7 +35,7 @@ impl LookupBackward {
 }
 
 /// The backward pass of each lookup, where it has one. Of identical lookups, the last has the first backward op.
-pub(crate) fn find(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<LookupBackward>> {
+pub(crate) fn find(step: &StepIr, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<LookupBackward>> {
     let named = |op: &OpId| {
         let name = &*step.ops[*op].name;
         name == "aten::embedding_backward" || name.starts_with("aten::_embedding_bag_backward")
@@ -57,7 +57,7 @@ pub(crate) fn find(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<L
 }
 
 /// Whether a backward op belongs to a lookup.
-fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
+fn belongs(step: &StepIr, op: OpId, lookup: &Lookup) -> bool {
     let Some(call) = &step.ops[op].call else { return false };
     if let Some(bag_of) = lookup.bag_of {
         return call.takes().any(|taken| taken == bag_of);
@@ -69,7 +69,7 @@ fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
         && gradient == Some(lookup.width)
 }
 
-fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<LookupBackward> {
+fn trained(step: &StepIr, lookup: &Lookup, op: OpId) -> Option<LookupBackward> {
     let gradient = tensor(&step.ops[op].call.as_deref()?.inputs, 0)?;
     let function = step.outermost(op);
     let mut roots = vec![function];
@@ -91,7 +91,7 @@ pub(crate) type Rules = FxHashMap<OpId, Result<(Update, bool), Error>>;
 
 /// The operators' name of the optimizer that updates a table; an error where they do not support it.
 pub(crate) fn optimizer(
-    step: &Step,
+    step: &StepIr,
     annotation: Option<OpId>,
     alone: &[OpId],
     table: TensorId,
@@ -120,7 +120,7 @@ pub(crate) fn optimizer(
 }
 
 /// The `zero_grad` call of an optimizer that corresponds to one of its steps, by the order of calls.
-pub(crate) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
+pub(crate) fn zero_grad(step: &StepIr, annotation: OpId) -> Option<OpId> {
     let label = |op: OpId| &*step.ops[op].name;
     let wanted = EventName::optimizer(EventName::optimizer_class(label(annotation))?, "zero_grad");
     let running = step.running();

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 use steptime_aten::{Arg, Tensor};
-use steptime_step::{NewOp, Patch, Step, TensorId};
+use steptime_step::{NewOp, Patch, StepIr, TensorId};
 
 use crate::new_ops::{ints, op};
 
 /// A patch under construction, and its step.
 pub(super) struct Views<'s> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     pub patch: Patch,
 }
 

@@ -2,11 +2,11 @@
 
 use steptime_aten::optimizer::Form;
 use steptime_aten::{Arg, Device, Dtype, Tensor};
-use steptime_step::{Call, NewOp, Patch, Step, TensorId};
+use steptime_step::{Call, NewOp, Patch, StepIr, TensorId};
 
 /// The step counts of some parameters.
 pub(super) struct Counts<'c> {
-    pub step: &'c Step,
+    pub step: &'c StepIr,
     pub patch: &'c mut Patch,
     pub form: Form,
     pub parameters: usize,

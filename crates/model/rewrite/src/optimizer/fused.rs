@@ -2,7 +2,7 @@
 
 use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule};
 use steptime_aten::{Arg, Dtype, OpCall, Tensor};
-use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, StepIr, TensorId};
 
 use super::lists::{FoundOptimizer, Lists};
 use super::roles::Role;
@@ -18,7 +18,7 @@ fn roles(rule: Rule) -> &'static [Role] {
 }
 
 /// Reads an update in the fused form.
-pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
+pub(super) fn read(step: &StepIr, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
     let rule = rules.first()?;
     let mut groups = Vec::new();
     let mut optimizer = None;
@@ -49,7 +49,7 @@ pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOpt
 }
 
 /// The op, after one that increments step counts on the device.
-pub(super) fn write(step: &Step, patch: &mut Patch, optimizer: &Optimizer, lists: &Lists) -> Vec<NewOp> {
+pub(super) fn write(step: &StepIr, patch: &mut Patch, optimizer: &Optimizer, lists: &Lists) -> Vec<NewOp> {
     let parameters = lists.get(&Role::Parameter).cloned().unwrap_or_default();
     let described = |&tensor: &TensorId| {
         Some(Parameter { tensor: step.tensors.get(tensor)?.value.clone(), gradient: Gradient::Dense })

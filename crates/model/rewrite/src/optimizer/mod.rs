@@ -9,7 +9,7 @@ mod write;
 
 use steptime_aten::Dtype;
 use steptime_aten::optimizer::{Form, Rule as Update};
-use steptime_step::{OpId, Patch, Place, Step};
+use steptime_step::{OpId, Patch, Place, StepIr};
 
 use self::lists::{FoundOptimizer, Lists};
 use self::roles::Role;
@@ -46,7 +46,7 @@ impl Rule for Optimizer {
         "the last bits of the parameters differ"
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let running = step.running().into_iter();
         let steps: Vec<OpId> =
             running.filter(|&op| step.ops[op].annotation && step.event(op).is_optimizer_step()).collect();
@@ -80,7 +80,7 @@ impl Rule for Optimizer {
 
 impl Optimizer {
     /// Replaces the ops inside an annotation by those of the new form; returns a description of the change.
-    fn rewrite(&self, step: &Step, at: OpId, read: &FoundOptimizer, patch: &mut Patch) -> String {
+    fn rewrite(&self, step: &StepIr, at: OpId, read: &FoundOptimizer, patch: &mut Patch) -> String {
         let optimizer = steptime_aten::optimizer::Optimizer { form: self.form, ..read.optimizer };
         let groups = match read.optimizer.form {
             Form::Loop => by_type(step, &read.groups),
@@ -103,7 +103,7 @@ impl Optimizer {
 }
 
 /// Parameters that were updated one by one, grouped into lists of the same type.
-fn by_type(step: &Step, groups: &[Lists]) -> Vec<Lists> {
+fn by_type(step: &StepIr, groups: &[Lists]) -> Vec<Lists> {
     let mut all: Vec<(Option<Dtype>, Lists)> = Vec::new();
     for lists in groups {
         let first = lists.get(&Role::Parameter).and_then(|list| list.first());
@@ -121,6 +121,6 @@ fn by_type(step: &Step, groups: &[Lists]) -> Vec<Lists> {
 }
 
 /// Rule of an optimizer, and whether it decays weights; `annotation` is around its step.
-pub(crate) fn rule_of(step: &Step, annotation: OpId) -> Result<(Update, bool), Error> {
+pub(crate) fn rule_of(step: &StepIr, annotation: OpId) -> Result<(Update, bool), Error> {
     read::read(step, annotation).map(|read| (read.optimizer.rule, read.optimizer.weight_decay))
 }

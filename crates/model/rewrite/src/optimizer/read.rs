@@ -3,7 +3,7 @@
 use steptime_aten::optimizer::{Form, Optimizer, Rule};
 use steptime_aten::{Arg, Device};
 use steptime_graph::names::EventName;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use super::fused;
 use super::lists::{FoundOptimizer, Lists, sequence};
@@ -27,7 +27,7 @@ fn named(name: &str) -> &'static [Rule] {
 }
 
 /// Reads the ops inside an optimizer's annotation.
-pub(super) fn read(step: &Step, annotation: OpId) -> Result<FoundOptimizer, Error> {
+pub(super) fn read(step: &StepIr, annotation: OpId) -> Result<FoundOptimizer, Error> {
     let label = &step.ops[annotation].name;
     let name = EventName::optimizer_class(label).unwrap_or(label).to_owned();
     let rules = named(&name);
@@ -58,13 +58,13 @@ fn even(lists: &Lists) -> bool {
 }
 
 /// Whether an op works on device tensors.
-fn on_device(step: &Step, op: OpId) -> bool {
+fn on_device(step: &StepIr, op: OpId) -> bool {
     let first = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     first.is_some_and(|first| step.tensors[first].value.device != Device::Cpu)
 }
 
 /// Reads a sequence of ops that repeats, once per list or once per parameter.
-fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
+fn in_sequence(step: &StepIr, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimizer> {
     for form in [Form::Foreach, Form::Loop] {
         for (&rule, weight_decay) in rules.iter().flat_map(|rule| [(rule, false), (rule, true)]) {
             let optimizer = Optimizer { rule, weight_decay, form };
@@ -83,7 +83,7 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<FoundOptimiz
 }
 
 /// The tensors of an update by role, in the order of first occurrence.
-fn lists(step: &Step, ops: &[OpId], roles: &[roles::Roles]) -> Lists {
+fn lists(step: &StepIr, ops: &[OpId], roles: &[roles::Roles]) -> Lists {
     let mut lists = Lists::default();
     for (&op, (takes, _)) in ops.iter().zip(roles) {
         let Some(call) = &step.ops[op].call else { continue };

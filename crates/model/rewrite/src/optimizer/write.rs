@@ -2,7 +2,7 @@
 
 use steptime_aten::optimizer::{Form, Optimizer, Rule};
 use steptime_aten::{Arg, Device, OpCall, Tensor};
-use steptime_step::{Call, NewOp, Patch, Step, TensorId};
+use steptime_step::{Call, NewOp, Patch, StepIr, TensorId};
 
 use super::counts::Counts;
 use super::fused;
@@ -11,7 +11,7 @@ use super::roles::{self, Role, Roles};
 
 /// State for writing the ops of an update.
 pub(super) struct Writer<'w> {
-    pub step: &'w Step,
+    pub step: &'w StepIr,
     pub patch: &'w mut Patch,
     pub optimizer: Optimizer,
 }

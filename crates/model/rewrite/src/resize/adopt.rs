@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use steptime_graph::names::EventName;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use super::form::Form;
 use super::forms::Forms;
@@ -31,7 +31,7 @@ pub(super) struct OpIndex {
 }
 
 impl OpIndex {
-    pub fn new(step: &Step, running: Vec<OpId>) -> OpIndex {
+    pub fn new(step: &StepIr, running: Vec<OpId>) -> OpIndex {
         let mut forward = FxHashMap::default();
         for &op in &running {
             let row = &step.ops[op];
@@ -48,7 +48,7 @@ impl OpIndex {
     }
 
     /// The unknown sizes of tensors that follow from tensors of surrounding ops.
-    pub fn adopt(&self, step: &Step, forms: &Forms, how: Similarity) -> Vec<(Dim, Form)> {
+    pub fn adopt(&self, step: &StepIr, forms: &Forms, how: Similarity) -> Vec<(Dim, Form)> {
         let mut found = Vec::new();
         for &op in &self.running {
             let Some(call) = step.ops[op].call.as_deref() else { continue };
@@ -73,7 +73,7 @@ impl OpIndex {
 
     fn one(
         &self,
-        step: &Step,
+        step: &StepIr,
         forms: &Forms,
         how: Similarity,
         tensor: TensorId,
@@ -120,7 +120,7 @@ impl OpIndex {
 
     /// Finds the origin of an input without an identity: the last output of an earlier op inside the same recorded op that has its shape or,
     /// permuted, its sizes and strides.
-    fn sibling(&self, step: &Step, op: OpId, tensor: TensorId) -> Option<TensorId> {
+    fn sibling(&self, step: &StepIr, op: OpId, tensor: TensorId) -> Option<TensorId> {
         let row = &step.tensors[tensor];
         let takes =
             |op: OpId| step.ops[op].call.as_deref().is_some_and(|call| call.takes().any(|t| t == tensor));
@@ -134,7 +134,7 @@ impl OpIndex {
     }
 
     /// Tensors of the surrounding ops, and of the op that a function differentiates.
-    fn around(&self, step: &Step, op: OpId) -> Vec<TensorId> {
+    fn around(&self, step: &StepIr, op: OpId) -> Vec<TensorId> {
         let outer = step.around(op).skip(1).take(AROUND);
         // In some recordings the engine's event has the sequence number, in all of them the function itself.
         let functions = step.around(op).filter(|&op| step.event(op).is_backward());
@@ -146,13 +146,13 @@ impl OpIndex {
 }
 
 /// The sizes of a tensor that is the same as another, possibly permuted.
-fn as_made(step: &Step, forms: &Forms, made: TensorId, tensor: TensorId) -> SmallVec<[Option<Form>; 5]> {
+fn as_made(step: &StepIr, forms: &Forms, made: TensorId, tensor: TensorId) -> SmallVec<[Option<Form>; 5]> {
     turned(step, forms, made, tensor).unwrap_or_default()
 }
 
 /// The sizes of a tensor from those of another, where these are permuted with equal strides.
 fn turned(
-    step: &Step,
+    step: &StepIr,
     forms: &Forms,
     other: TensorId,
     tensor: TensorId,
@@ -162,7 +162,7 @@ fn turned(
 }
 
 /// For each dimension of a tensor, the dimension of another with the same size and stride.
-fn turn(step: &Step, other: TensorId, tensor: TensorId) -> Option<SmallVec<[usize; 5]>> {
+fn turn(step: &StepIr, other: TensorId, tensor: TensorId) -> Option<SmallVec<[usize; 5]>> {
     let (from, to) = (&step.tensors[other].value, &step.tensors[tensor].value);
     if from.shape.len() != to.shape.len() || from.is_sparse() || to.is_sparse() {
         return None;

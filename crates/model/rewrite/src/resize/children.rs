@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, OpCall, OpSet};
-use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{Call, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 /// The patch that removes and inserts inner calls of ops whose calls change after a resize, which changes only shapes and arguments. Empty where no
 /// calls change.
-pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str) -> Patch {
+pub(super) fn patch(step: &StepIr, resize: &Patch, ops: &OpSet, rule: &'static str) -> Patch {
     let resized = ResizedCalls::by(resize);
     let mut patch = Patch::new(rule);
     let mut taken: Option<Uses> = None;
@@ -45,7 +45,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
 }
 
 /// The inner op that ran a call of an op: among ops of its name, the one at the same position.
-fn recorded(step: &Step, op: OpId, calls: &[OpCall], at: usize) -> Option<OpId> {
+fn recorded(step: &StepIr, op: OpId, calls: &[OpCall], at: usize) -> Option<OpId> {
     let name = &calls[at].name;
     let place = calls[..at].iter().filter(|call| call.name == *name).count();
     let children = step.ops[op].children.iter().copied();
@@ -69,7 +69,7 @@ fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<usize>, Vec<OpCall>) {
 
 /// Ops that take an output of removed ops, with that tensor and its replacement: the source of a copy. `None` where an op takes an output without a
 /// replacement.
-fn instead(step: &Step, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpId, TensorId, TensorId)>> {
+fn instead(step: &StepIr, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpId, TensorId, TensorId)>> {
     let around: Vec<TensorId> =
         step.around(op).filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect();
     let is_gone = |op: OpId| step.around(op).any(|op| gone.contains(&op));
@@ -109,7 +109,7 @@ impl<'p> ResizedCalls<'p> {
     }
 
     /// The resized call of an op; `None` where it does not change.
-    fn call(&self, step: &Step, op: OpId) -> Option<OpCall> {
+    fn call(&self, step: &StepIr, op: OpId) -> Option<OpCall> {
         let was = step.ops[op].call.as_deref()?;
         let now = self.calls.get(&op).copied();
         let call = now.unwrap_or(was);

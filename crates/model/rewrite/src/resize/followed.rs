@@ -1,7 +1,7 @@
 //! Propagation of a batch through a step.
 
 use steptime_aten::OpSet;
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 use super::dims::BatchDims;
 use super::forms::Forms;
@@ -25,7 +25,7 @@ impl BatchPropagation {
 
     /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension
     /// contradict.
-    pub(crate) fn build(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> BatchPropagation {
+    pub(crate) fn build(step: &StepIr, ops: &OpSet, batch: u64, dims: &BatchDims) -> BatchPropagation {
         let mut seeds = seeds::find(step, ops, batch, dims);
         let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
         let from = batch / passes;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use steptime_graph::TiVec;
-use steptime_step::{Step, TensorId};
+use steptime_step::{StepIr, TensorId};
 
 use super::form::{Factor, Form, Regroup, Size};
 use super::links::{Dim, Link};
@@ -40,7 +40,7 @@ pub(super) enum Trust {
 
 impl Forms {
     /// Forms without any known size; `from` is the growing size.
-    pub fn new(step: &Step, from: u64) -> Forms {
+    pub fn new(step: &StepIr, from: u64) -> Forms {
         let sizes = step.tensors.iter().map(|tensor| SmallVec::from_elem(None, tensor.value.shape.len()));
         let from = i64::try_from(from).unwrap_or(i64::MAX);
         Forms { sizes: sizes.collect(), from, ..Forms::default() }
@@ -64,7 +64,7 @@ impl Forms {
     /// The forms of another tensor with the same elements, as far as they can be derived.
     pub fn reshaped(
         &self,
-        step: &Step,
+        step: &StepIr,
         from: TensorId,
         to: TensorId,
         open: Option<usize>,
@@ -78,7 +78,7 @@ impl Forms {
     }
 
     /// Sets the forms of growing inputs and of kept tensors.
-    pub fn seed(&mut self, step: &Step, seeds: &Seeds) {
+    pub fn seed(&mut self, step: &StepIr, seeds: &Seeds) {
         for &tensor in &seeds.kept {
             for (form, &size) in self.sizes[tensor].iter_mut().zip(&step.tensors[tensor].value.shape) {
                 *form = Some(Form::constant(size));
@@ -97,7 +97,7 @@ impl Forms {
     }
 
     /// Takes inputs to grow that no op determines and that have a dimension of exactly the batch size. Returns whether there are any.
-    pub fn guess(&mut self, step: &Step, seeds: &Seeds) -> bool {
+    pub fn guess(&mut self, step: &StepIr, seeds: &Seeds) -> bool {
         let known = |tensor: TensorId| self.sizes[tensor].iter().flatten().any(Form::grows);
         let of_its_size = |tensor: TensorId| {
             let sizes = step.tensors[tensor].value.shape.iter().zip(&self.sizes[tensor]);
@@ -115,7 +115,7 @@ impl Forms {
     }
 
     /// Sets forms that follow from a link; returns whether one was unknown before.
-    pub fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
+    pub fn follow(&mut self, step: &StepIr, link: &Link, seeds: &Seeds) -> bool {
         match link {
             Link::Same(a, b) => self.copy(step, *a, *b, seeds) | self.copy(step, *b, *a, seeds),
             Link::Spread(operands, out) => self.spread_one(step, operands, *out, seeds),
@@ -141,17 +141,17 @@ impl Forms {
         }
     }
 
-    fn copy(&mut self, step: &Step, from: Dim, to: Dim, seeds: &Seeds) -> bool {
+    fn copy(&mut self, step: &StepIr, from: Dim, to: Dim, seeds: &Seeds) -> bool {
         let form = self.at(from).cloned();
         self.set(step, to, form, seeds)
     }
 
-    fn fix(&mut self, step: &Step, dim: Dim, seeds: &Seeds) -> bool {
+    fn fix(&mut self, step: &StepIr, dim: Dim, seeds: &Seeds) -> bool {
         self.at(dim).is_none() && self.set(step, dim, Some(Form::constant(size(step, dim))), seeds)
     }
 
     /// A broadcast size of one: it grows where one of the operands does, and one of those where it does.
-    fn spread_one(&mut self, step: &Step, operands: &[Dim], out: Dim, seeds: &Seeds) -> bool {
+    fn spread_one(&mut self, step: &StepIr, operands: &[Dim], out: Dim, seeds: &Seeds) -> bool {
         let grown = operands.iter().find_map(|&dim| self.at(dim).filter(|form| form.grows())).cloned();
         if grown.is_some() {
             return self.set(step, out, grown, seeds);
@@ -184,7 +184,7 @@ impl Forms {
 
     fn reshape(
         &mut self,
-        step: &Step,
+        step: &StepIr,
         from: TensorId,
         to: TensorId,
         open: Option<usize>,
@@ -201,7 +201,7 @@ impl Forms {
         moved
     }
 
-    fn joined(&mut self, step: &Step, parts: &[Dim], whole: Dim, seeds: &Seeds) -> bool {
+    fn joined(&mut self, step: &StepIr, parts: &[Dim], whole: Dim, seeds: &Seeds) -> bool {
         let forms: Vec<Option<&Form>> = parts.iter().map(|&part| self.at(part)).collect();
         if let Some(all) = forms.iter().copied().collect::<Option<Vec<&Form>>>() {
             let sum = if self.at(whole).is_none() { Form::sum(&all) } else { None };
@@ -236,7 +236,7 @@ impl Forms {
         self.set(step, only, left, seeds)
     }
 
-    fn piece(&mut self, step: &Step, whole: Dim, piece: Dim, start: i64, seeds: &Seeds) -> bool {
+    fn piece(&mut self, step: &StepIr, whole: Dim, piece: Dim, start: i64, seeds: &Seeds) -> bool {
         let (all, part) = (size(step, whole), size(step, piece));
         if all == part {
             return self.copy(step, whole, piece, seeds) | self.copy(step, piece, whole, seeds);
@@ -256,12 +256,12 @@ impl Forms {
         self.set(step, piece, form, seeds)
     }
 
-    fn longer(&mut self, step: &Step, from: Dim, to: Dim, seeds: &Seeds) -> bool {
+    fn longer(&mut self, step: &StepIr, from: Dim, to: Dim, seeds: &Seeds) -> bool {
         let form = self.at(from).and_then(|form| form.plus(size(step, to) - size(step, from)));
         self.set(step, to, form, seeds)
     }
 
-    fn share(&mut self, step: &Step, many: Dim, of: Dim, seeds: &Seeds) -> bool {
+    fn share(&mut self, step: &StepIr, many: Dim, of: Dim, seeds: &Seeds) -> bool {
         if self.trust != Trust::Shares || !seeds.samples || self.at(many).is_some() {
             return false;
         }
@@ -271,7 +271,7 @@ impl Forms {
     }
 
     /// Sets an unknown form; returns whether it was unknown. A known one stays: kept tensors do not grow.
-    pub fn set(&mut self, step: &Step, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
+    pub fn set(&mut self, step: &StepIr, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
         let Some(form) = form else { return false };
         let Some(slot) = self.sizes[dim.tensor].get_mut(dim.at) else { return false };
         if let Some(known) = slot {
@@ -289,6 +289,6 @@ impl Forms {
     }
 }
 
-fn size(step: &Step, dim: Dim) -> i64 {
+fn size(step: &StepIr, dim: Dim) -> i64 {
     step.tensors[dim.tensor].value.shape.get(dim.at).copied().unwrap_or(0)
 }

@@ -11,7 +11,7 @@ mod views;
 
 use smallvec::SmallVec;
 use steptime_aten::{BoundCall, Lowering, OpCall, OpSet};
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 use self::sparse::Sparse;
 use self::stacked::Joins;
@@ -58,14 +58,14 @@ pub(super) struct TensorOrigins {
 
 impl TensorOrigins {
     /// The origins in a step.
-    pub fn find(step: &Step) -> TensorOrigins {
+    pub fn find(step: &StepIr) -> TensorOrigins {
         TensorOrigins { sparse: Sparse::find(step), joins: Joins::find(step) }
     }
 }
 
 /// An op with its tensors, by argument.
 struct OpTensors<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     op: OpId,
     ids: &'s Call,
     call: &'s OpCall,
@@ -76,7 +76,7 @@ struct OpTensors<'s> {
 }
 
 /// The links that an op makes between its tensors.
-pub(super) fn find(step: &Step, op: OpId, ops: &OpSet, made_of: &TensorOrigins) -> Vec<Link> {
+pub(super) fn find(step: &StepIr, op: OpId, ops: &OpSet, made_of: &TensorOrigins) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
     // Tensors received from other ranks have the samples of those.
     if is_exchange(step, op) {
@@ -95,7 +95,7 @@ pub(super) fn find(step: &Step, op: OpId, ops: &OpSet, made_of: &TensorOrigins) 
 }
 
 /// Whether an op requests a collective, or is NCCL's label of one.
-pub(super) fn is_exchange(step: &Step, op: OpId) -> bool {
+pub(super) fn is_exchange(step: &StepIr, op: OpId) -> bool {
     let row = &step.ops[op];
     row.exchange.is_some()
         || (row.name.starts_with("c10d::")

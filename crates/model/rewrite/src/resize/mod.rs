@@ -13,7 +13,7 @@ mod sizes;
 mod solve;
 
 use steptime_aten::OpSet;
-use steptime_step::{Patch, Step, TensorId};
+use steptime_step::{Patch, StepIr, TensorId};
 
 pub use self::dims::BatchDims;
 use self::followed::BatchPropagation;
@@ -24,7 +24,7 @@ use crate::error::Error;
 
 /// The patches that change a batch of one size to another, as found to propagate.
 pub(crate) fn resize(
-    step: &Step,
+    step: &StepIr,
     ops: &OpSet,
     rule: &'static str,
     found: &BatchPropagation,
@@ -49,7 +49,7 @@ pub(crate) fn resize(
 }
 
 /// Doubts about the batch: dimensions inferred from sizes alone.
-fn doubts(step: &Step, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
+fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(&(tensor, at)) = seeds.ambiguous.first() {
         let shape = &step.tensors[tensor].value.shape;
@@ -78,13 +78,13 @@ fn doubts(step: &Step, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
 }
 
 /// Inputs of a step that depend on a batch of this number of samples.
-pub(crate) fn find(step: &Step, ops: &OpSet, batch: u64) -> Seeds {
+pub(crate) fn find(step: &StepIr, ops: &OpSet, batch: u64) -> Seeds {
     seeds::find(step, ops, batch, &BatchDims::Inferred)
 }
 
 /// The patches that scale some dimensions, and all that depend on them, from one size to another.
 pub(crate) fn scale(
-    step: &Step,
+    step: &StepIr,
     ops: &OpSet,
     rule: &'static str,
     seeds: &Seeds,
@@ -93,7 +93,13 @@ pub(crate) fn scale(
     scaled(step, ops, rule, &solve(step, ops, seeds, sizes[0]), sizes[1])
 }
 
-fn scaled(step: &Step, ops: &OpSet, rule: &'static str, forms: &Forms, to: u64) -> Result<Vec<Patch>, Error> {
+fn scaled(
+    step: &StepIr,
+    ops: &OpSet,
+    rule: &'static str,
+    forms: &Forms,
+    to: u64,
+) -> Result<Vec<Patch>, Error> {
     let patch = sizes::patch(step, forms, ops, rule, to)?;
     let mut children = children::patch(step, &patch, ops, rule);
     if children.is_empty() {

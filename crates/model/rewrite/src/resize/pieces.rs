@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{Call, OpId, StepIr, TensorId};
 
 /// Ops that take one piece, and whether their last number is its length instead of its end.
 const PIECES: [(&str, bool); 2] = [("aten::slice", false), ("aten::narrow", true)];
@@ -15,7 +15,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub fn find(step: &Step) -> Pieces {
+    pub fn find(step: &StepIr) -> Pieces {
         let mut of: FxHashMap<(TensorId, i64), Vec<(i64, TensorId)>> = FxHashMap::default();
         for piece in step.running().into_iter().filter_map(|op| Piece::find(step, op)) {
             let known = of.entry((piece.whole, piece.dim)).or_default();
@@ -28,7 +28,7 @@ impl Pieces {
 
     /// Adjusts the arguments of an op to the grown pieces. `more` is the growth of a dimension of a tensor. A piece moves by the growth of those
     /// before it.
-    pub fn adjust(&self, step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
+    pub fn adjust(&self, step: &StepIr, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
         if CUTS.contains(&&*step.ops[op].name) {
             return cut(step, op, call, more);
         }
@@ -47,7 +47,7 @@ impl Pieces {
 }
 
 /// The sizes of the pieces of a split tensor.
-fn cut(step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
+fn cut(step: &StepIr, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
     let Some(old) = &step.ops[op].call else { return };
     let pieces: Vec<TensorId> = old.gives().collect();
     let rank = pieces.first().map_or(0, |&piece| step.tensors[piece].value.shape.len() as i64);
@@ -77,7 +77,7 @@ struct Piece {
 }
 
 impl Piece {
-    fn find(step: &Step, op: OpId) -> Option<Piece> {
+    fn find(step: &StepIr, op: OpId) -> Option<Piece> {
         let row = &step.ops[op];
         let (_, is_length) = PIECES.iter().find(|(name, _)| *name == row.name)?;
         let call = row.call.as_deref()?;

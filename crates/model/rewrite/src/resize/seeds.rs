@@ -6,7 +6,7 @@ use steptime_aten::{Device, Dtype, OpSet};
 use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::dims::BatchDims;
 use super::form::Form;
@@ -34,7 +34,7 @@ impl Seeds {
     }
 
     /// The next dimension of the batch size, for inputs with several.
-    pub(super) fn others(&self, step: &Step, batch: u64) -> Seeds {
+    pub(super) fn others(&self, step: &StepIr, batch: u64) -> Seeds {
         let mut others = self.clone();
         for (tensor, at) in others.dims.iter_mut().chain(&mut others.ambiguous) {
             let rest = step.tensors[*tensor].value.shape.iter().enumerate().skip(*at + 1);
@@ -45,7 +45,7 @@ impl Seeds {
     }
 
     /// Number of passes of a batch where no input has its size: the most common first size of the inputs divides it. 1 where none does.
-    pub(super) fn passes(&self, step: &Step, batch: u64, dims: &BatchDims) -> u64 {
+    pub(super) fn passes(&self, step: &StepIr, batch: u64, dims: &BatchDims) -> u64 {
         let first = if let BatchDims::At(dim) = dims { *dim } else { 0 };
         let sizes = self.unsure.iter().filter_map(|&tensor| step.tensors[tensor].value.shape.get(first));
         let parts: Vec<u64> = sizes
@@ -67,7 +67,7 @@ impl Seeds {
 }
 
 /// Shapes in words, with a star before the growing size.
-pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
+pub(super) fn shapes(step: &StepIr, dims: &[(TensorId, usize)]) -> String {
     let mut shapes: Vec<String> = Vec::new();
     for &(tensor, dim) in dims {
         let each = step.tensors[tensor].value.shape.iter().enumerate();
@@ -86,7 +86,7 @@ pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
 
 /// Finds inputs that grow with the batch: tensors from before the step, or created by the script without inputs, that the step does not keep. The
 /// first dimension of the batch size is chosen. Other sizes may follow from these.
-pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
+pub(super) fn find(step: &StepIr, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
     let uses = Uses::find(step);
     let kept = persistent_tensors(step, ops, &uses);
     let samples = i64::try_from(batch).unwrap_or(i64::MAX);
@@ -145,7 +145,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
 }
 
 /// Dimensions of the batch size, or of a multiple of it, where no input has the batch size as its first.
-fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> Vec<(TensorId, usize)> {
+fn by_size(step: &StepIr, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> Vec<(TensorId, usize)> {
     let mut found = Vec::new();
     for &tensor in inputs {
         let shape = &step.tensors[tensor].value.shape;
@@ -165,19 +165,19 @@ fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> 
     found
 }
 
-fn on_host(step: &Step, tensor: TensorId) -> bool {
+fn on_host(step: &StepIr, tensor: TensorId) -> bool {
     step.tensors[tensor].value.device != Device::Cuda
 }
 
 /// Whether an op makes a host tensor without inputs: random numbers, a range.
-fn on_host_alone(step: &Step, op: OpId) -> bool {
+fn on_host_alone(step: &StepIr, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
     let on_host = call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != Device::Cuda);
     on_host && call.input_tensors().next().is_none()
 }
 
 /// Whether the script makes a tensor by an op without inputs: random numbers, a range, zeros.
-fn made_by_script(step: &Step, op: OpId) -> bool {
+fn made_by_script(step: &StepIr, op: OpId) -> bool {
     let of_nothing =
         |op: OpId| step.ops[op].call.as_deref().is_some_and(|call| call.takes().next().is_none());
     let outermost = step.outermost(op);
@@ -191,7 +191,7 @@ fn made_by_script(step: &Step, op: OpId) -> bool {
 /// Tensors that stay from step to step: those that an optimizer takes, weights of layers, and a norm's running statistics. A view that repeats a
 /// parameter along a dimension is excluded, and so is a tensor in memory that the step allocates: a scalar that no op made may be stored in the
 /// former memory of an activation.
-fn persistent_tensors(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
+fn persistent_tensors(step: &StepIr, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
     let allocated = allocated(step);
     let mut storages = FxHashSet::default();
     let mut kept = FxHashSet::default();
@@ -229,7 +229,7 @@ fn persistent_tensors(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<Tensor
 }
 
 /// Weights of a layer among the arguments of an op. Those of a loss are per sample.
-fn weights(step: &Step, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
+fn weights(step: &StepIr, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
     let row = &step.ops[op];
     let loss = row.name.contains("cross_entropy") || row.name.contains("lerp");
     let bound = step.call(op).filter(|_| !loss).and_then(|call| ops.bind(call));
@@ -240,7 +240,7 @@ fn weights(step: &Step, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
 }
 
 /// Memory of outputs that is not memory of inputs of the same op.
-fn allocated(step: &Step) -> FxHashSet<StorageId> {
+fn allocated(step: &StepIr) -> FxHashSet<StorageId> {
     let storage = |tensor: TensorId| step.tensors[tensor].storage;
     let mut found = FxHashSet::default();
     for call in step.ops.iter().filter_map(|op| op.call.as_deref()) {

@@ -1,7 +1,7 @@
 //! Shapes for another batch size.
 
 use steptime_aten::{Arg, OpSet, Tensor};
-use steptime_step::{OpId, Patch, Step, TensorId};
+use steptime_step::{OpId, Patch, StepIr, TensorId};
 
 use super::form::Form;
 use super::forms::Forms;
@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// The patch that sets the new shape of every tensor, and the new numbers of every list of sizes.
 pub(super) fn patch(
-    step: &Step,
+    step: &StepIr,
     forms: &Forms,
     ops: &OpSet,
     rule: &'static str,
@@ -77,21 +77,21 @@ fn is_shape(tensor: &Tensor, sizes: &[i64]) -> bool {
 }
 
 /// Position of the argument with the number of samples, as in group norm.
-fn samples(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
+fn samples(step: &StepIr, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("group_norm").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(call)?;
     bound.has("N").then(|| bound.position("N")).flatten()
 }
 
 /// Position of the argument with the number of rows, in the gradient of a table.
-fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
+fn rows(step: &StepIr, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("embedding").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(call)?;
     bound.has("num_weights").then(|| bound.position("num_weights")).flatten()
 }
 
 /// Name of an op that takes or makes a tensor.
-fn taker(step: &Step, tensor: TensorId) -> String {
+fn taker(step: &StepIr, tensor: TensorId) -> String {
     let names = |op| {
         let row: &steptime_step::Op = &step.ops[op];
         row.call.as_deref().is_some_and(|call| call.takes().chain(call.gives()).any(|other| other == tensor))

@@ -1,7 +1,7 @@
 //! Derivation of all sizes that depend on the growing ones.
 
 use steptime_aten::OpSet;
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 use super::adopt::{OpIndex, Similarity};
 use super::form::Form;
@@ -10,7 +10,7 @@ use super::links::{self, Dim, Link, TensorOrigins};
 use super::seeds::Seeds;
 
 /// Propagates the seeds through all ops; `from` is the recorded growing size.
-pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
+pub(super) fn solve(step: &StepIr, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
     let mut forms = Forms::new(step, from);
     let made = TensorOrigins::find(step);
     let running = step.running();
@@ -32,7 +32,7 @@ pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms
 }
 
 /// Follows links until nothing changes. Ambiguous views are then resolved in the usual way, one at a time.
-fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
+fn follow(forms: &mut Forms, step: &StepIr, links: &[Link], seeds: &Seeds) {
     loop {
         let mut moved = true;
         while moved {
@@ -51,7 +51,7 @@ fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
 }
 
 /// Follows links, and adopts sizes of similar tensors, until nothing changes.
-fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &OpIndex, seeds: &Seeds) {
+fn close(forms: &mut Forms, step: &StepIr, links: &[Link], near: &OpIndex, seeds: &Seeds) {
     loop {
         follow(forms, step, links, seeds);
         forms.usual = true;

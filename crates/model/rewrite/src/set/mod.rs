@@ -3,7 +3,7 @@
 mod parts;
 mod path;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::parts::Target;
 pub use self::parts::sized;
@@ -39,7 +39,7 @@ impl Rule for SetSize {
         "another model: what it learns is another question"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if self.to == 0 {
             return Err(Error::SizeOfNone { path: self.path.to_string() });
         }
@@ -63,7 +63,7 @@ impl Rule for SetSize {
 impl SetSize {
     fn resized(
         &self,
-        step: &Step,
+        step: &StepIr,
         targets: &[&Target],
         from: u64,
         facts: &Facts<'_>,

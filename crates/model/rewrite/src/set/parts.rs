@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use super::path::{Part, Size, SizePath};
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 /// The sizes that a path selects.
-pub(super) fn find(step: &Step, path: &SizePath) -> Result<Vec<Target>, Error> {
+pub(super) fn find(step: &StepIr, path: &SizePath) -> Result<Vec<Target>, Error> {
     let (names, arg, what): (&[&str], usize, &str) = match path.part {
         Part::Table => (&TABLES, 0, "tables"),
         Part::Layer => (&LAYERS, 1, "layers"),
@@ -43,7 +43,7 @@ pub(super) fn find(step: &Step, path: &SizePath) -> Result<Vec<Target>, Error> {
 
 /// The tables and layers of a step by their paths, as `tables[3]` or `layers[0]`, each with the op that first uses it.
 #[must_use]
-pub fn sized(step: &Step) -> Vec<(OpId, String)> {
+pub fn sized(step: &StepIr) -> Vec<(OpId, String)> {
     let tables =
         parts(step, &TABLES, 0).into_iter().enumerate().map(|(at, op)| (op, format!("tables[{at}]")));
     let layers =
@@ -52,7 +52,7 @@ pub fn sized(step: &Step) -> Vec<(OpId, String)> {
 }
 
 /// The outermost ops of the forward pass that first use each weight.
-fn parts(step: &Step, names: &[&str], arg: usize) -> Vec<OpId> {
+fn parts(step: &StepIr, names: &[&str], arg: usize) -> Vec<OpId> {
     let mut seen: FxHashSet<(Option<StorageId>, TensorId)> = FxHashSet::default();
     let is_first = |op: &OpId| {
         let weight =
@@ -67,7 +67,7 @@ fn parts(step: &Step, names: &[&str], arg: usize) -> Vec<OpId> {
     step.running().into_iter().filter(named).filter(forward).filter(is_first).collect()
 }
 
-fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> Result<Target, Error> {
+fn target(step: &StepIr, path: &SizePath, name: String, op: OpId, arg: usize) -> Result<Target, Error> {
     let none = || Error::NoSuchPart {
         path: path.to_string(),
         what: name.clone(),
@@ -99,7 +99,7 @@ fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> R
 }
 
 /// Number of bags of an op.
-fn bags(step: &Step, op: OpId, offsets: TensorId) -> u64 {
+fn bags(step: &StepIr, op: OpId, offsets: TensorId) -> u64 {
     let result = step.ops[op].call.as_deref().and_then(|call| call.gives().next());
     let of = result.and_then(|result| step.tensors[result].value.shape.first().copied());
     of.or_else(|| step.tensors[offsets].value.shape.first().copied())

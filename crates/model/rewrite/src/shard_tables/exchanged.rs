@@ -2,14 +2,14 @@
 
 use steptime_aten::{Arg, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
-use steptime_step::{NewOp, Patch, Step, TensorId};
+use steptime_step::{NewOp, Patch, StepIr, TensorId};
 
 use crate::exchange::{NewCollective, flat};
 use crate::new_ops::{ints, op};
 
 /// Ops that join vectors, exchange them, and split the result.
 pub(super) struct Exchange<'s, 'p> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     pub patch: &'p mut Patch,
     pub ranks: u32,
     /// Samples before any resizing, both of sent and of received tensors.

@@ -1,7 +1,7 @@
 //! Inputs of a step that hold lookups.
 
 use rustc_hash::FxHashSet;
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::tables::Table;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::operators::trail::maker;
 ///
 /// # Errors
 /// Where one of them is also taken by other ops.
-pub(super) fn find(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
+pub(super) fn find(step: &StepIr) -> Result<FxHashSet<TensorId>, Error> {
     let uses = Uses::find(step);
     let tables: Vec<Table> = super::tables::find(step);
     let sent = |table: &&Table| uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op));
@@ -43,11 +43,11 @@ pub(super) fn find(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
     Ok(found)
 }
 
-fn sized(step: &Step, tensor: TensorId) -> bool {
+fn sized(step: &StepIr, tensor: TensorId) -> bool {
     !step.tensors[tensor].value.shape.is_empty()
 }
 
 /// Whether an op sends its inputs to other ranks.
-fn to_others(step: &Step, op: OpId) -> bool {
+fn to_others(step: &StepIr, op: OpId) -> bool {
     step.ops[op].origin == steptime_step::Origin::Inserted("shard-tables")
 }

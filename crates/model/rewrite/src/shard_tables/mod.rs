@@ -9,7 +9,7 @@ mod inputs;
 mod placed;
 mod tables;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::home::RankPart;
 pub use self::home::TableHome;
@@ -52,13 +52,13 @@ pub struct PlacedTable {
 
 /// The looked-up tables of a step that a plan can place, in order.
 #[must_use]
-pub fn tables(step: &Step) -> Vec<PlacedTable> {
+pub fn tables(step: &StepIr) -> Vec<PlacedTable> {
     tables::find(step).iter().map(|table| table.looked_up(step)).collect()
 }
 
 impl ShardTables {
     /// Cuts tables to the sizes of the rank's parts.
-    fn cut(&self, step: &mut Step, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
+    fn cut(&self, step: &mut StepIr, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
         // Tables are counted by their lookups: those of other ranks have none.
         let here =
             self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
@@ -89,7 +89,7 @@ impl ShardTables {
     /// Resizes the step to the rank's share of the samples, and lookups to the samples of all ranks.
     fn resize(
         &self,
-        step: &mut Step,
+        step: &mut StepIr,
         facts: &Facts<'_>,
         from: u64,
         patches: &mut Vec<Patch>,
@@ -138,7 +138,7 @@ impl Rule for ShardTables {
         self.dense.hook_doubt()
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if Passes::find(step).are_several(step) {
             let reason = "gradients are accumulated over several backward passes, and how tables are looked up in each is not known: place the \
                           tables of the step of one batch"

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::CollectiveKind;
-use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use super::ShardTables;
 use super::exchanged::Exchange;
@@ -31,7 +31,7 @@ struct Spread<'t> {
     by_rows: bool,
 }
 
-pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result<TablePatch, Error> {
+pub(super) fn patch(step: &StepIr, rule: &ShardTables, tables: &[Table]) -> Result<TablePatch, Error> {
     let uses = Uses::find(step);
     let spread: Vec<Spread<'_>> = tables
         .iter()
@@ -122,7 +122,7 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
 
 /// Removes ops for tables of other ranks, except those that other ops need.
 fn remove(
-    step: &Step,
+    step: &StepIr,
     uses: &Uses,
     spread: &[Spread<'_>],
     tables: &[Table],
@@ -158,7 +158,7 @@ fn remove(
 
 /// Vectors of every table for this rank's samples.
 fn forward(
-    step: &Step,
+    step: &StepIr,
     patch: &mut Patch,
     rule: &ShardTables,
     spread: &[Spread<'_>],
@@ -188,7 +188,7 @@ fn forward(
 
 /// Gradients of this rank's tables for all samples.
 fn backward(
-    step: &Step,
+    step: &StepIr,
     patch: &mut Patch,
     rule: &ShardTables,
     spread: &[Spread<'_>],
@@ -225,13 +225,13 @@ fn in_order<'a, 't>(rule: &ShardTables, spread: &'a [Spread<'t>], by_rows: bool)
 }
 
 /// Columns per sample of a tensor.
-fn width(step: &Step, tensor: TensorId, samples: i64) -> i64 {
+fn width(step: &StepIr, tensor: TensorId, samples: i64) -> i64 {
     step.tensors[tensor].value.numel() as i64 / samples.max(1)
 }
 
 /// Replaces vectors by received ones in their consumers, and gradients of own tables by received ones.
 fn change(
-    step: &Step,
+    step: &StepIr,
     spread: &[Spread<'_>],
     removed: &FxHashSet<OpId>,
     [replaced, gradients]: [&FxHashMap<TensorId, TensorId>; 2],

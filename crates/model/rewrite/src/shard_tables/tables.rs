@@ -1,6 +1,6 @@
 //! The tables of a step: their lookups, gradients and updates.
 
-use steptime_step::{OpId, Step, TensorId, Uses};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::PlacedTable;
 use crate::operators::lookups::{self, Lookup};
@@ -14,7 +14,7 @@ pub(super) struct Table {
 }
 
 /// The tables of a step, in the order of lookup.
-pub(super) fn find(step: &Step) -> Vec<Table> {
+pub(super) fn find(step: &StepIr) -> Vec<Table> {
     let uses = Uses::find(step);
     let lookups = lookups::each(step);
     let trained = trained::find(step, &uses, &lookups);
@@ -33,7 +33,7 @@ impl Table {
         std::iter::once(self.lookup.op).chain(trained.iter().copied())
     }
 
-    pub fn looked_up(&self, step: &Step) -> PlacedTable {
+    pub fn looked_up(&self, step: &StepIr) -> PlacedTable {
         let table = &step.tensors[self.lookup.table].value;
         let gradient = |trained: &LookupBackward| {
             trained
@@ -51,7 +51,7 @@ impl Table {
 }
 
 /// Lookups per bag in the table with this index.
-pub(super) fn lookups_of_a_bag(step: &Step, at: usize) -> Option<i64> {
+pub(super) fn lookups_of_a_bag(step: &StepIr, at: usize) -> Option<i64> {
     let tables = lookups::each(step);
     let lookup = tables.get(at)?;
     let all = step.tensors[lookup.indices].value.numel() as i64;

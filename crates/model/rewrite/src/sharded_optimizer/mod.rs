@@ -6,7 +6,7 @@ mod share;
 use rustc_hash::FxHashSet;
 use steptime_graph::CollectiveKind;
 use steptime_graph::names::EventName;
-use steptime_step::{Patch, Place, Step, TensorId};
+use steptime_step::{Patch, Place, StepIr, TensorId};
 
 use self::share::Share;
 use crate::data_parallel::{self, DataParallel};
@@ -26,7 +26,7 @@ pub struct ShardedOptimizer {
 
 impl ShardedOptimizer {
     /// Broadcasts each updated parameter from its rank.
-    fn broadcast(self, step: &Step, parameters: &[TensorId]) -> Option<Patch> {
+    fn broadcast(self, step: &StepIr, parameters: &[TensorId]) -> Option<Patch> {
         let mut patch = Patch::new(self.name());
         let update = step.running().into_iter().rfind(|&op| step.event(op).is_optimizer_step())?;
         let stream = free_stream(step);
@@ -69,7 +69,7 @@ impl Rule for ShardedOptimizer {
         ))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if self.dense.ranks == 0 {
             return Err(Error::Ranks);
         }
@@ -89,6 +89,6 @@ impl Rule for ShardedOptimizer {
 }
 
 /// Whether an op is in an optimizer's step.
-fn is_update(step: &Step, op: steptime_step::OpId) -> bool {
+fn is_update(step: &StepIr, op: steptime_step::OpId) -> bool {
     step.is_in(op, EventName::is_optimizer_step)
 }

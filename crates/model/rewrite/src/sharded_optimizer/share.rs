@@ -1,7 +1,7 @@
 //! Parameters that a rank updates, and its optimizer without the others.
 
 use rustc_hash::FxHashSet;
-use steptime_step::{Call, OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::is_update;
 use crate::fully_sharded::TrainedParameter;
@@ -24,7 +24,7 @@ pub(super) struct Share {
 
 impl Share {
     /// Assigns parameters to ranks: the largest first, each to the rank with the fewest bytes so far.
-    pub fn assign(step: &Step, parameters: &[TrainedParameter], ranks: u32) -> Share {
+    pub fn assign(step: &StepIr, parameters: &[TrainedParameter], ranks: u32) -> Share {
         let bytes = |at: usize| step.tensors[parameters[at].parameter].value.bytes();
         let mut order: Vec<usize> = (0..parameters.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(bytes(at)));
@@ -42,7 +42,7 @@ impl Share {
     }
 
     /// The optimizer without the parameters of other ranks.
-    pub fn update(&self, step: &Step, rule: &'static str) -> Patch {
+    pub fn update(&self, step: &StepIr, rule: &'static str) -> Patch {
         let mut patch = Patch::new(rule);
         let updates = updates::find(step, self.memory.clone());
         let mut gone: Vec<OpId> = Vec::new();

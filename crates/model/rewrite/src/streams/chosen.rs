@@ -1,7 +1,7 @@
 //! Chosen ops on a separate stream.
 
 use steptime_step::Patch;
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 use super::units::Units;
 use super::{StreamMoves, moved, nothing, refused};
@@ -35,7 +35,7 @@ impl Rule for SecondStream {
         "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let chosen = Selection::find(&self.ops, step, facts)?;
         let units = Units::find(step, facts.ops);
         refused(&units)?;

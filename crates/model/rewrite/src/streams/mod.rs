@@ -6,7 +6,7 @@ mod chosen;
 mod units;
 mod waits;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, StepIr};
 
 use self::branches::Branch;
 pub use self::chosen::SecondStream;
@@ -44,7 +44,7 @@ impl Rule for Streams {
         "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if !(2..=MOST).contains(&self.count) {
             return Err(Error::Streams { asked: self.count, most: MOST });
         }

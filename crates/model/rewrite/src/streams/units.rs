@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use steptime_aten::{Lowering, OpSet, kernel::Kernel};
 use steptime_graph::execution::StorageId;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::passes::{Passes, takes};
 
@@ -14,7 +14,7 @@ const FLOPS_A_BYTE: f64 = 16.0;
 
 /// Outermost ops.
 pub(super) struct Units<'s> {
-    pub step: &'s Step,
+    pub step: &'s StepIr,
     pub passes: Passes,
     /// For each unit of the forward pass, the places of the units that it depends on.
     pub needs: Vec<Vec<usize>>,
@@ -23,7 +23,7 @@ pub(super) struct Units<'s> {
 }
 
 impl<'s> Units<'s> {
-    pub fn find(step: &'s Step, ops: &OpSet) -> Units<'s> {
+    pub fn find(step: &'s StepIr, ops: &OpSet) -> Units<'s> {
         let passes = Passes::find(step);
         let forward = &passes.forward;
         let mut known = LastWriters::default();
@@ -55,7 +55,7 @@ struct LastWriters {
 
 impl LastWriters {
     /// Earlier units that a unit depends on; records its outputs.
-    fn needs(&mut self, step: &Step, unit: OpId, at: usize) -> Vec<usize> {
+    fn needs(&mut self, step: &StepIr, unit: OpId, at: usize) -> Vec<usize> {
         let mut needs = Vec::new();
         for tensor in takes(step, unit) {
             let storage = step.tensors[tensor].storage;
@@ -80,7 +80,7 @@ impl LastWriters {
 }
 
 /// Estimated duration of a unit; `None` where it copies between host and device.
-fn weight(step: &Step, unit: OpId, ops: &OpSet) -> Option<f64> {
+fn weight(step: &StepIr, unit: OpId, ops: &OpSet) -> Option<f64> {
     let mut weight = 0.0;
     for op in step.subtree(unit) {
         let Some(lowered) = step.lower(op, ops) else { continue };

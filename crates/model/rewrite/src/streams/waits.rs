@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, StreamWait, TensorId, Uses};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, StreamWait, TensorId, Uses};
 
 use super::units::Units;
 use crate::passes::{gives, takes};
@@ -100,7 +100,7 @@ impl<'u, 's> Waits<'u, 's> {
         }
     }
 
-    fn note(&mut self, step: &Step, op: OpId, at: usize) {
+    fn note(&mut self, step: &StepIr, op: OpId, at: usize) {
         let taken: FxHashSet<TensorId> = takes(step, op).into_iter().collect();
         for tensor in gives(step, op) {
             self.made.insert(tensor, at);

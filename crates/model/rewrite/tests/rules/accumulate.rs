@@ -5,7 +5,7 @@ use crate::common;
 use common::{Example, counts, named, open, takes};
 use steptime_graph::HostThreadId;
 use steptime_rewrite::{Accumulate, Error};
-use steptime_step::{Call, NewOp, Patch, Peak, Place, Step, schedule};
+use steptime_step::{Call, NewOp, Patch, Peak, Place, StepIr, schedule};
 
 const THREE: Accumulate = Accumulate { batches: 3 };
 
@@ -56,7 +56,7 @@ fn a_batch_begins_when_the_gradients_of_the_last_are_there() {
 }
 
 /// The same with a last op of the script after the optimizer's step, such as `loss.item()`.
-fn with_last(example: &Example, name: &str, sequence: Option<i64>) -> Step {
+fn with_last(example: &Example, name: &str, sequence: Option<i64>) -> StepIr {
     let mut step = example.step.clone();
     let update = named(&step, "Optimizer.step#SGD.step")[0];
     let mut patch = Patch::new("test");
@@ -119,7 +119,7 @@ fn sparse_gradients_have_the_rows_of_all_batches() {
     let example = open("dlrm_default_2048");
     let step = example.after(&THREE).expect("it applies");
     // SGD adds the looked-up rows to their table.
-    let rows = |step: &Step| -> Vec<i64> {
+    let rows = |step: &StepIr| -> Vec<i64> {
         let added = named(step, "aten::index_add_").into_iter();
         added.map(|op| takes(step, op)[1][0]).collect()
     };

@@ -5,12 +5,12 @@ use crate::common;
 use common::{counts, named, open, takes};
 use steptime_graph::HostThreadId;
 use steptime_rewrite::{Blocks, Checkpoint, Error};
-use steptime_step::{Peak, Step, schedule};
+use steptime_step::{Peak, StepIr, schedule};
 
 const EACH: Checkpoint = Checkpoint { segments: None, blocks: Blocks::Repeated };
 const ONE: Checkpoint = Checkpoint { segments: Some(1), blocks: Blocks::Repeated };
 
-fn convolutions(step: &Step) -> usize {
+fn convolutions(step: &StepIr) -> usize {
     counts(step)["aten::cudnn_convolution"]
 }
 
@@ -25,7 +25,7 @@ fn blocks_run_again_on_the_thread_of_the_backward_pass() {
     assert_eq!(convolutions(&step), convolutions(&example.step) + repeated);
     // Per stage the blocks after the first: 2, 3, 5 and 2, of three convolutions each.
     assert!((30..=53).contains(&repeated), "{repeated}");
-    let backward = |step: &Step| counts(step)["aten::convolution_backward"];
+    let backward = |step: &StepIr| counts(step)["aten::convolution_backward"];
     assert_eq!(backward(&step), backward(&example.step));
     // A gradient takes the recomputed tensor, of the same shape.
     for (before, after) in named(&example.step, "aten::convolution_backward")
@@ -58,7 +58,7 @@ fn what_runs_again_makes_the_same_calls() {
 #[test]
 fn activations_shrink_and_the_model_does_not() {
     let example = open("resnet50_32");
-    let peak = |step: &Step| {
+    let peak = |step: &StepIr| {
         let scheduled = schedule(step, &example.step, &example.graph, &example.ops);
         Peak::find(step, &scheduled, Some(9)).total()
     };

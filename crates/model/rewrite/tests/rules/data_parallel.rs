@@ -6,14 +6,14 @@ use common::{Example, counts, named, open, takes};
 use steptime_aten::Dtype;
 use steptime_graph::{Collective, CollectiveKind, StepGraph};
 use steptime_rewrite::{DataParallel, Error, Facts, Rule, apply};
-use steptime_step::{ScheduledStep, Step, schedule};
+use steptime_step::{ScheduledStep, StepIr, schedule};
 
 /// Recorded elements of each averaged bucket, for torchvision's ResNet-50 with PyTorch 2.11 on an H200.
 const BUCKETS: [u64; 5] = [2_049_000, 7_875_584, 6_563_840, 6_637_568, 2_431_040];
 /// Recorded elements of buffers from the first rank: running statistics, and their numbers of batches.
 const BUFFERS: [u64; 2] = [53_120, 53];
 
-fn scheduled(example: &Example, rule: DataParallel) -> (Step, ScheduledStep) {
+fn scheduled(example: &Example, rule: DataParallel) -> (StepIr, ScheduledStep) {
     let step = example.after(&rule).expect("it applies");
     let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
     assert_eq!(scheduled.circle(), None);

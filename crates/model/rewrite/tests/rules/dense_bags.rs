@@ -3,12 +3,12 @@
 use steptime_aten::{Arg, Dtype, OpSet, Tensor};
 use steptime_graph::{HostThreadId, OpId as Recorded};
 use steptime_rewrite::{Facts, FuseEmbeddingBags, apply};
-use steptime_step::{Call, Op, OpId, Origin, Step, TensorId};
+use steptime_step::{Call, Op, OpId, Origin, StepIr, TensorId};
 
 /// Two tables of 10 and 20 rows of 4 columns, each with 6 lookups in 2 bags, and a weight of 5 elements.
 #[derive(Default)]
 struct Two {
-    step: Step,
+    step: StepIr,
 }
 
 impl Two {
@@ -57,7 +57,7 @@ fn one(tensor: TensorId) -> Arg<TensorId> {
     Arg::Tensor(tensor)
 }
 
-fn two() -> (Step, OpId) {
+fn two() -> (StepIr, OpId) {
     let mut two = Two::default();
     two.step.threads = vec![Vec::new()].into();
     let (weight, of_weight) = (two.tensor(&[5], Dtype::F32), two.tensor(&[5], Dtype::F32));

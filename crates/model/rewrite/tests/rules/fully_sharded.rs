@@ -14,13 +14,13 @@ use steptime_aten::{Arg, OpSet};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{CollectiveKind, Modules, StepGraph};
 use steptime_rewrite::{Accumulate, Blocks, Error, Facts, FullySharded, Rule, apply};
-use steptime_step::{MemoryKind, Origin, Peak, Step, schedule};
+use steptime_step::{MemoryKind, Origin, Peak, StepIr, schedule};
 use steptime_trace::Meta;
 
 /// An execution trace of `tests/data/` as a step, with its modules.
 struct Lone {
     graph: StepGraph,
-    step: Step,
+    step: StepIr,
     modules: Modules,
     ops: OpSet,
 }
@@ -37,21 +37,21 @@ impl Lone {
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = StepIr::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let calls = Meta::read_of(&folder).map(|meta| meta.modules).unwrap_or_default();
         let sequence = |op: steptime_graph::OpId| step.ops[steptime_step::OpId(op.0)].sequence;
         let modules = Modules::build(&derived.graph, sequence, &calls);
         Lone { graph: derived.graph, step, modules, ops }
     }
 
-    fn after(&self, rules: &[&dyn Rule]) -> Result<Step, Error> {
+    fn after(&self, rules: &[&dyn Rule]) -> Result<StepIr, Error> {
         let mut step = self.step.clone();
         let facts = Facts { modules: Some(&self.modules), ..Facts::new(&self.ops, Some(2048)) };
         apply(&mut step, rules, &facts).map_err(|refused| refused.source)?;
         Ok(step)
     }
 
-    fn peak(&self, step: &Step) -> Peak {
+    fn peak(&self, step: &StepIr) -> Peak {
         Peak::find(step, &schedule(step, &self.step, &self.graph, &self.ops), Some(9))
     }
 }
@@ -64,14 +64,14 @@ fn each_block() -> FullySharded {
     FullySharded { blocks: Blocks::Modules(vec!["Sequential.*".to_owned()]), ..FullySharded::new(8) }
 }
 
-fn sharded() -> (Lone, Step) {
+fn sharded() -> (Lone, StepIr) {
     let lone = Lone::open("perceptron");
     let step = lone.after(&[&each_block()]).expect("it applies");
     (lone, step)
 }
 
 /// Events of FSDP in order, thread by thread, each with its depth among them.
-fn called(step: &Step) -> Vec<(usize, String)> {
+fn called(step: &StepIr) -> Vec<(usize, String)> {
     let is = |name: &str| {
         ["FSDP::", "fsdp::", "c10d::", "RegisterPost"].iter().any(|prefix| name.starts_with(prefix))
     };
@@ -98,10 +98,10 @@ fn what_is_put_in_has_the_shapes_that_were_recorded() {
     for name in
         ["fsdp::all_gather_copy_in", "fsdp::split_with_sizes_copy", "fsdp::chunk_cat", "aten::_foreach_copy_"]
     {
-        let called = |step: &Step| -> Vec<_> {
+        let called = |step: &StepIr| -> Vec<_> {
             named(step, name).into_iter().filter(|&op| step.ops[op].arguments().is_some()).collect()
         };
-        let shapes = |step: &Step| called(step).into_iter().map(|op| takes(step, op)).collect::<Vec<_>>();
+        let shapes = |step: &StepIr| called(step).into_iter().map(|op| takes(step, op)).collect::<Vec<_>>();
         assert!(!shapes(&step).is_empty(), "{name}");
         assert_eq!(shapes(&step), shapes(&recorded), "{name}");
     }
@@ -203,7 +203,7 @@ fn blocks_by_depth_and_by_what_is_called_most_often() {
 #[test]
 fn where_it_does_not_apply_it_says_why() {
     let lone = Lone::open("perceptron");
-    let reason = |step: Result<Step, Error>| step.expect_err("it does not apply").to_string();
+    let reason = |step: Result<StepIr, Error>| step.expect_err("it does not apply").to_string();
     assert!(
         reason(Lone::open("perceptron_fsdp").after(&[&FullySharded::new(8)])).contains("sharded already")
     );
@@ -212,7 +212,7 @@ fn where_it_does_not_apply_it_says_why() {
     assert!(reason(lone.after(&[&no_module])).contains("no module matches"));
     assert!(matches!(lone.after(&[&FullySharded::new(0)]), Err(Error::Ranks)));
     // Each batch gathers its parameters, independent of the order of rules.
-    let gathers = |step: &Step| counts(step)["c10d::_allgather_base_"];
+    let gathers = |step: &StepIr| counts(step)["c10d::_allgather_base_"];
     let once = lone.after(&[&each_block()]).expect("it applies");
     let twice = lone.after(&[&Accumulate { batches: 2 }, &each_block()]).expect("it applies");
     assert_eq!(gathers(&twice), 2 * gathers(&once));

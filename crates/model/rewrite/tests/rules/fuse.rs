@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{Example, counts, named, open, takes};
 use steptime_rewrite::{Error, FuseAmong, FuseLinear, FusePointwise, Fusion, Selection};
-use steptime_step::{OpId, Step, schedule};
+use steptime_step::{OpId, StepIr, schedule};
 
 #[test]
 fn a_residual_sum_and_its_relu_become_one_kernel() {
@@ -54,7 +54,7 @@ fn number(op: OpId) -> Selection {
 }
 
 /// The step after a fusion of the first ops of a name.
-fn fused(example: &Example, what: Fusion, name: &str, first: usize) -> Result<Step, Error> {
+fn fused(example: &Example, what: Fusion, name: &str, first: usize) -> Result<StepIr, Error> {
     let ops = named(&example.step, name).into_iter().take(first).map(number).collect();
     example.after(&FuseAmong { what, ops })
 }

@@ -6,7 +6,7 @@ use common::{Example, counts, named, open, takes};
 use steptime_aten::Arg;
 use steptime_graph::{Blocking, StepGraph};
 use steptime_rewrite::{Error, NoSync};
-use steptime_step::{Call, NewOp, Patch, Place, Step, schedule};
+use steptime_step::{Call, NewOp, Patch, Place, StepIr, schedule};
 
 const READ: &str = "aten::_local_scalar_dense";
 
@@ -23,7 +23,7 @@ fn reading(around: &str) -> Example {
     example
 }
 
-fn waits(example: &Example, step: &Step) -> usize {
+fn waits(example: &Example, step: &StepIr) -> usize {
     let waits = |graph: &StepGraph| {
         graph.calls.iter().filter(|call| matches!(call.blocking, Blocking::Streams(_))).count()
     };

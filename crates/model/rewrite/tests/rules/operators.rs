@@ -5,12 +5,12 @@ use crate::common;
 use common::{counts, named, open, takes};
 use steptime_aten::Arg;
 use steptime_rewrite::{Error, Facts, Fbgemm, FuseEmbeddingBags, Operators, Rule};
-use steptime_step::{Draft, OpId, Step, Uses, schedule};
+use steptime_step::{Draft, OpId, StepIr, Uses, schedule};
 
 const BATCH: i64 = 2048;
 
 /// Names of an op and of the ops inside it, each with the sizes of its results, without an optimizer's name.
-fn inside(step: &Step, op: OpId) -> Vec<String> {
+fn inside(step: &StepIr, op: OpId) -> Vec<String> {
     let name = |op: OpId| step.ops[op].name.split("backward_").next().unwrap_or_default().to_owned();
     step.subtree(op).into_iter().map(name).collect()
 }

@@ -11,10 +11,10 @@ use steptime_aten::derive::{self, OpTree, TreeKind};
 use steptime_aten::{Arg, Lowering, OpSet};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_rewrite::{Facts, Fbgemm, Operators, Rule, apply};
-use steptime_step::Step;
+use steptime_step::StepIr;
 
 /// The step of an execution trace in `tests/data/`, without times.
-fn open(name: &str) -> Step {
+fn open(name: &str) -> StepIr {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).with_extension("json.gz");
     let opened = steptime_trace::open(&file).expect("a trace");
     let execution = opened.recordings[0].execution.as_ref().expect("an execution trace");
@@ -23,11 +23,11 @@ fn open(name: &str) -> Step {
     let derived = derive::from_tree(&tree, &OpSet::standard()).expect("ops");
     let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
     let call = |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-    Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
+    StepIr::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin)
 }
 
 /// Number of running ops by name.
-fn counts(step: &Step) -> BTreeMap<&str, usize> {
+fn counts(step: &StepIr) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for op in step.running() {
         *counts.entry(&*step.ops[op].name).or_default() += 1;
@@ -36,7 +36,7 @@ fn counts(step: &Step) -> BTreeMap<&str, usize> {
 }
 
 /// Number of ops by name, sizes of inputs and launches.
-fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
+fn launches(step: &StepIr, ops: &OpSet) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for op in step.running() {
         let Some(call) = step.call(op) else { continue };

@@ -6,17 +6,17 @@ use common::{counts, named, open, takes};
 use steptime_aten::optimizer::Form;
 use steptime_graph::Blocking;
 use steptime_rewrite::{Error, Optimizer, Rule};
-use steptime_step::{OpId, Step, schedule};
+use steptime_step::{OpId, StepIr, schedule};
 
 const PARAMETERS: usize = 161;
 
-fn inside(step: &Step) -> Vec<&str> {
+fn inside(step: &StepIr) -> Vec<&str> {
     let label = step.running().into_iter().find(|&op| step.ops[op].name.starts_with("Optimizer.step#"));
     let children = &step.ops[label.expect("an optimizer")].children;
     children.iter().map(|&op| &*step.ops[op].name).collect()
 }
 
-fn tensors(step: &Step, op: OpId, arg: usize) -> Vec<steptime_step::TensorId> {
+fn tensors(step: &StepIr, op: OpId, arg: usize) -> Vec<steptime_step::TensorId> {
     step.ops[op].call.as_ref().expect("a call").inputs[arg].tensors().to_vec()
 }
 

@@ -7,7 +7,7 @@ use crate::recorded;
 use recorded::{RecordedStep, launches, other};
 use steptime_rewrite::{Accumulate, Checkpoint, DataParallel, Error, Operators, Rule, ShardedOptimizer};
 use steptime_step::export::{self, Export};
-use steptime_step::{Step, TensorId, schedule};
+use steptime_step::{StepIr, TensorId, schedule};
 
 const TWO: Accumulate = Accumulate { batches: 2 };
 
@@ -41,7 +41,7 @@ fn a_checkpointed_step_launches_what_was_recorded_but_for_the_early_stop() {
 fn what_is_the_same_for_every_batch_is_copied_once() {
     let before = RecordedStep::open("words");
     let step = before.after(&[&TWO]).expect("it applies");
-    let copies = |step: &Step| {
+    let copies = |step: &StepIr| {
         let counts = launches(step, &before.ops);
         let to_device = counts.iter().filter(|(name, _)| name.starts_with("aten::copy_ of 68,"));
         to_device.map(|(_, count)| count).sum::<usize>()
@@ -84,7 +84,7 @@ fn one_batch_is_no_change() {
     let before = RecordedStep::open("words");
     let step = before.after(&[&Accumulate { batches: 1 }]).expect("it applies");
     assert_eq!(step.running(), before.step.running());
-    let takes = |step: &Step| -> Vec<TensorId> {
+    let takes = |step: &StepIr| -> Vec<TensorId> {
         step.running()
             .iter()
             .filter_map(|&op| step.ops[op].call.as_deref())
@@ -128,7 +128,7 @@ fn every_changed_step_is_written_in_every_format() {
 #[test]
 fn parameters_of_one_shape_are_shared_out() {
     let before = RecordedStep::open("words");
-    let listed = |step: &Step| {
+    let listed = |step: &StepIr| {
         let lists = step.running().into_iter().filter(|&op| step.ops[op].name == "aten::_foreach_addcdiv_");
         let lengths =
             lists.filter_map(|op| step.ops[op].call.as_deref()).map(|call| call.inputs[0].tensors().len());

@@ -6,9 +6,9 @@ use common::{counts, named, open, takes};
 use steptime_aten::{Device, OpSet};
 use steptime_graph::Blocking;
 use steptime_rewrite::{Error, Facts, PrefetchInputs, Rule};
-use steptime_step::{OpId, Step, schedule};
+use steptime_step::{OpId, StepIr, schedule};
 
-fn ahead(step: &Step) -> Vec<OpId> {
+fn ahead(step: &StepIr) -> Vec<OpId> {
     step.running().into_iter().filter(|&op| step.ops[op].ahead).collect()
 }
 
@@ -59,6 +59,6 @@ fn what_does_not_block_is_left_and_said() {
     };
     assert!(reason.contains("aten::copy_ does not wait"), "{reason}");
     let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None, modules: None };
-    let error = PrefetchInputs.patches(&Step::default(), &empty).expect_err("no copies");
+    let error = PrefetchInputs.patches(&StepIr::default(), &empty).expect_err("no copies");
     assert!(error.to_string().contains("no op copies"), "{error}");
 }

@@ -4,10 +4,10 @@ use crate::common;
 
 use common::{counts, named, open, takes};
 use steptime_rewrite::{Error, Reorder};
-use steptime_step::{OpId, Step, schedule};
+use steptime_step::{OpId, StepIr, schedule};
 
 /// Outermost ops of the script, in order.
-fn script(step: &Step) -> Vec<OpId> {
+fn script(step: &StepIr) -> Vec<OpId> {
     let ops = step.running().into_iter();
     ops.filter(|&op| step.ops[op].thread == steptime_graph::HostThreadId::MAIN && step.outermost(op) == op)
         .filter(|&op| !step.ops[op].annotation)
@@ -31,7 +31,7 @@ fn indices_are_copied_where_they_are_looked_up() {
     let is_linear = |&op: &OpId| example.step.ops[op].name == "aten::linear";
     let first_linear = was.iter().position(is_linear).expect("a layer");
     let copies =
-        |ops: &[OpId], step: &Step| ops.iter().filter(|&&op| step.ops[op].name == "aten::to").count();
+        |ops: &[OpId], step: &StepIr| ops.iter().filter(|&&op| step.ops[op].name == "aten::to").count();
     let linear = names.iter().position(|name| *name == "aten::linear").expect("a layer");
     assert!(copies(&order[..linear], &step) < copies(&was[..first_linear], &example.step));
 }

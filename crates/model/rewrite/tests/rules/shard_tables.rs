@@ -5,7 +5,7 @@ use crate::common;
 use common::{Example, counts, named, open, takes};
 use steptime_graph::{Collective, CollectiveKind};
 use steptime_rewrite::{DataParallel, Error, Facts, ShardTables, TableHome, applied, tables};
-use steptime_step::{ScheduledStep, Step, schedule};
+use steptime_step::{ScheduledStep, StepIr, schedule};
 
 /// Eight tables of 1,000,000 x 64, with ten lookups in each for each of 2,048 samples.
 const BATCH: u64 = 2048;
@@ -25,7 +25,7 @@ fn rule(homes: Vec<TableHome>, rank: u32, ranks: u32, batch: Option<u64>) -> Sha
     ShardTables { homes, rank, dense: DataParallel::new(ranks), batch, copies_apart: false }
 }
 
-fn apply(example: &Example, rule: &ShardTables) -> Result<(Step, ScheduledStep), Error> {
+fn apply(example: &Example, rule: &ShardTables) -> Result<(StepIr, ScheduledStep), Error> {
     let facts = Facts::new(&example.ops, Some(BATCH));
     let (step, _) = applied(&example.step, &[rule], &facts).map_err(|refused| refused.source)?;
     let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
@@ -39,7 +39,7 @@ fn moved(after: &ScheduledStep, kind: CollectiveKind) -> Vec<[u64; 2]> {
     all.filter(|own: &&Collective| own.kind == kind).map(|own| [own.sent.0, own.received.0]).collect()
 }
 
-fn batches(step: &Step) -> Vec<i64> {
+fn batches(step: &StepIr) -> Vec<i64> {
     let mut sizes: Vec<i64> =
         named(step, "aten::linear").into_iter().map(|op| takes(step, op)[0][0]).collect();
     sizes.dedup();

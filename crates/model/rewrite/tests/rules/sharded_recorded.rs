@@ -8,7 +8,7 @@ use crate::recorded;
 use recorded::{RecordedStep, counts, launches, other};
 use steptime_aten::Arg;
 use steptime_rewrite::{Blocks, Checkpoint, Error, FullySharded};
-use steptime_step::{MemoryKind, Peak, Step, schedule};
+use steptime_step::{MemoryKind, Peak, StepIr, schedule};
 
 /// Elements of all parameters, and of the rows of the first rank.
 const ALL: i64 = 50 * 32 + 2 * (3 * 32 + 2 * 96 * 32 + 96) + 11 * 32 + 11;
@@ -18,12 +18,12 @@ fn blocks() -> Blocks {
     "module:Blocks.down.*,module:Blocks.up.*".parse().expect("two paths")
 }
 
-fn peak(of: &RecordedStep, step: &Step) -> Peak {
+fn peak(of: &RecordedStep, step: &StepIr) -> Peak {
     Peak::find(step, &schedule(step, &of.step, &of.graph, &of.ops), Some(9))
 }
 
 /// Elements of the first list of the last update of parameters.
-fn updated(step: &Step) -> i64 {
+fn updated(step: &StepIr) -> i64 {
     let name = "aten::_foreach_addcdiv_";
     let op = step.running().into_iter().rfind(|&op| step.ops[op].name == name).expect("an update");
     let call = step.call(op).expect("a call");
@@ -84,7 +84,7 @@ fn named_blocks_are_computed_again() {
         panic!("none follows another")
     };
     assert!(reason.contains("--blocks"), "{reason}");
-    let gelus = |step: &Step| counts(step)["aten::gelu"];
+    let gelus = |step: &StepIr| counts(step)["aten::gelu"];
     let changed = before.after(&[&rule(blocks())]).expect("it applies");
     assert_eq!((gelus(&before.step), gelus(&changed)), (2, 4));
     let one = before.after(&[&rule("module:Blocks.up.0".parse().expect("a path"))]).expect("it applies");
@@ -100,7 +100,7 @@ fn copies_over_lists_bring_as_many_numbers_as_recorded() {
     let before = RecordedStep::open("blocks");
     let rule = FullySharded { blocks: blocks(), ..FullySharded::new(8) };
     let changed = before.after(&[&rule]).expect("it applies");
-    let listed = |step: &Step| -> i64 {
+    let listed = |step: &StepIr| -> i64 {
         let copies = step.running().into_iter().filter(|&op| step.ops[op].name == "aten::_to_copy");
         let counts = copies.filter_map(|op| match step.call(op)?.inputs.first() {
             Some(Arg::Tensor(host)) if host.device == steptime_aten::Device::Pinned => {

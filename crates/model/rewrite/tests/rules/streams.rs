@@ -6,9 +6,9 @@ use common::{counts, named, open, takes};
 use steptime_aten::OpSet;
 use steptime_graph::{ActivityId, ApiKind, StepGraph, StreamId};
 use steptime_rewrite::{Error, Facts, Rule, Streams};
-use steptime_step::{Step, schedule};
+use steptime_step::{StepIr, schedule};
 
-fn patched(name: &str, count: usize) -> (common::Example, Step, StepGraph) {
+fn patched(name: &str, count: usize) -> (common::Example, StepIr, StepGraph) {
     let example = open(name);
     let step = example.after(&Streams { count }).expect("it applies");
     let graph = schedule(&step, &example.step, &example.graph, &example.ops).graph;
@@ -104,9 +104,9 @@ fn it_says_why_it_does_not_apply() {
         assert!(matches!(error, Error::Streams { .. }), "{error}");
     }
     let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None, modules: None };
-    let error = Streams { count: 2 }.patches(&Step::default(), &empty).expect_err("no tensors");
+    let error = Streams { count: 2 }.patches(&StepIr::default(), &empty).expect_err("no tensors");
     assert!(error.to_string().contains("execution trace"), "{error}");
-    let beside = Step { streams: 2, ..example.step.clone() };
+    let beside = StepIr { streams: 2, ..example.step.clone() };
     let facts = Facts::new(&example.ops, None);
     let error = Streams { count: 2 }.patches(&beside, &facts).expect_err("streams");
     assert!(error.to_string().contains("kernels on 2 streams"), "{error}");

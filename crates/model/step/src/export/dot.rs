@@ -12,7 +12,7 @@ use steptime_graph::{Role, TiVec};
 use super::Export;
 use super::edges::{self, Wait};
 use crate::ids::{OpId, TensorId};
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 use crate::uses::Uses;
 
 /// Colours of rules, in the order of their names.
@@ -60,7 +60,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
 }
 
 /// The rule that inserted or changed an op.
-fn rule(step: &Step, op: OpId) -> Option<&'static str> {
+fn rule(step: &StepIr, op: OpId) -> Option<&'static str> {
     match step.ops[op].origin {
         Origin::Recorded(_) => None,
         Origin::Changed(_, rule) | Origin::Inserted(rule) => Some(rule),
@@ -68,7 +68,7 @@ fn rule(step: &Step, op: OpId) -> Option<&'static str> {
 }
 
 /// Whether an op is drawn as a node: it has arguments, or no ops inside.
-fn is_node(step: &Step, op: OpId) -> bool {
+fn is_node(step: &StepIr, op: OpId) -> bool {
     step.ops[op].arguments().is_some() || step.ops[op].children.is_empty()
 }
 
@@ -188,7 +188,7 @@ impl Picture<'_> {
 }
 
 /// The first node inside a box.
-fn first_node(step: &Step, op: OpId) -> Option<OpId> {
+fn first_node(step: &StepIr, op: OpId) -> Option<OpId> {
     step.subtree(op).into_iter().find(|&op| is_node(step, op))
 }
 

@@ -5,7 +5,7 @@ use steptime_graph::{ActivityId, MarkId};
 
 use super::Export;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 use crate::uses::Uses;
 
 /// A tensor from its producer to one of its consumers.
@@ -30,7 +30,7 @@ pub(super) struct Wait {
 
 /// Tensors from the innermost op that makes them to the innermost ops that take them.
 #[must_use]
-pub fn data(step: &Step, uses: &Uses) -> Vec<Data> {
+pub fn data(step: &StepIr, uses: &Uses) -> Vec<Data> {
     let mut edges = Vec::new();
     for to in step.running() {
         let Some(call) = &step.ops[to].call else { continue };

@@ -23,7 +23,7 @@ use self::node::{Attributes, Node};
 use self::values::Values;
 use super::{Export, order};
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Schema version of the output.
 const SCHEMA: &str = "1.1.1-chakra.0.0.4";
@@ -37,9 +37,9 @@ const USER: u8 = 7;
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// use steptime_graph::StepGraph;
-/// use steptime_step::{Step, export::{Export, execution}, schedule};
+/// use steptime_step::{StepIr, export::{Export, execution}, schedule};
 ///
-/// let (step, base) = (Step::default(), StepGraph::empty());
+/// let (step, base) = (StepIr::default(), StepGraph::empty());
 /// let scheduled = schedule(&step, &step, &base, &steptime_aten::OpSet::standard());
 /// let export = Export { name: "nothing", step: &step, scheduled: &scheduled, trace: None };
 /// let mut out = Vec::new();
@@ -80,13 +80,13 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
 
 /// Ops that end once an op has begun: the op itself where it has no ops inside, and those around it of which it is the last.
 struct OpEnds<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     /// For each op, the last to begin inside it.
     last: TiVec<OpId, Option<OpId>>,
 }
 
 impl<'s> OpEnds<'s> {
-    fn find(step: &'s Step, begins: &[OpId]) -> OpEnds<'s> {
+    fn find(step: &'s StepIr, begins: &[OpId]) -> OpEnds<'s> {
         let mut last: TiVec<OpId, Option<OpId>> = vec![None; step.ops.len()].into();
         for &op in begins {
             for around in step.around(op) {
@@ -144,7 +144,7 @@ impl NodeIds {
 /// The ids of the threads, where all nodes can keep theirs: each was recorded, and they increase in the order of begins.
 fn recorded_ids(
     trace: &ExecutionGraph,
-    step: &Step,
+    step: &StepIr,
     begins: &[OpId],
     tids: &TiVec<HostThreadId, u64>,
 ) -> Option<TiVec<HostThreadId, u64>> {

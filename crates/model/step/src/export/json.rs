@@ -26,7 +26,7 @@ use super::Export;
 use super::edges::{self, Data, Wait};
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 use crate::uses::Uses;
 
 /// The version of the layout.
@@ -114,7 +114,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-fn op(step: &Step, at: OpId) -> Value {
+fn op(step: &StepIr, at: OpId) -> Value {
     let row = &step.ops[at];
     let call = row.arguments();
     let args =
@@ -170,7 +170,7 @@ fn float(value: f64) -> Value {
 }
 
 /// Tensors that running ops take or return, by their ids.
-pub(super) fn used(step: &Step, running: &[OpId]) -> Vec<TensorId> {
+pub(super) fn used(step: &StepIr, running: &[OpId]) -> Vec<TensorId> {
     let mut used: TiVec<TensorId, bool> = vec![false; step.tensors.len()].into();
     for call in running.iter().filter_map(|&op| step.ops[op].call.as_ref()) {
         call.takes().chain(call.gives()).for_each(|tensor| used[tensor] = true);
@@ -178,7 +178,7 @@ pub(super) fn used(step: &Step, running: &[OpId]) -> Vec<TensorId> {
     used.iter_enumerated().filter(|(_, used)| **used).map(|(tensor, _)| tensor).collect()
 }
 
-fn tensor(step: &Step, uses: &Uses, at: TensorId) -> Value {
+fn tensor(step: &StepIr, uses: &Uses, at: TensorId) -> Value {
     let row = &step.tensors[at];
     let device = match row.value.device {
         Device::Cuda => "cuda",

@@ -5,7 +5,7 @@ use steptime_graph::{HostThreadId, MarkId, MarkKind, StepGraph, TiVec};
 
 use super::Export;
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Ops in the order of the recording where both candidates were recorded, and always after the ops that they wait for. Where threads wait for one
 /// another in a cycle, the remaining ops follow thread by thread.
@@ -41,7 +41,7 @@ pub(super) fn begins(export: &Export<'_>) -> Vec<OpId> {
 }
 
 /// The node of an op, or of the op that it repeats.
-pub(super) fn node(step: &Step, op: OpId) -> Option<NodeId> {
+pub(super) fn node(step: &StepIr, op: OpId) -> Option<NodeId> {
     let row = &step.ops[op];
     row.node.or_else(|| node(step, row.again?))
 }

@@ -8,7 +8,7 @@ use super::order::Order;
 use super::pieces::Pieces;
 use super::within::EnclosingFunctions;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// The op that joins gradients of sharded parameters for other ranks, after which they are freed, and the op that splits the sum.
 const PUT: &str = "fsdp::chunk_cat";
@@ -49,7 +49,7 @@ impl Kind {
 
 /// The kind of each piece.
 pub(super) fn find(
-    step: &Step,
+    step: &StepIr,
     order: &Order,
     within: &TiVec<OpId, EnclosingFunctions>,
     pieces: &Pieces,
@@ -99,7 +99,7 @@ pub(super) fn find(
 
 /// The gradient stored by an op within a function that accumulates one: its results, which are the incoming gradient, a copy of it, or the sum of old
 /// and new. A function without ops stores its arguments.
-fn stored_gradient(step: &Step, op: OpId) -> Vec<TensorId> {
+fn stored_gradient(step: &StepIr, op: OpId) -> Vec<TensorId> {
     let row = &step.ops[op];
     let Some(call) = &row.call else { return Vec::new() };
     match (step.event(op).is_accumulation(), row.children.is_empty()) {

@@ -10,7 +10,7 @@ use super::sparse::PARTS;
 use super::within::EnclosingFunctions;
 use crate::call::Call;
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Prefix of the names of PyTorch's own ops.
 const OP: &str = "aten::";
@@ -21,7 +21,7 @@ const COMPILED_KERNEL: &str = "triton_";
 
 /// The lifetime of each piece, from its uses alone; `None` without uses.
 pub(super) fn find(
-    step: &Step,
+    step: &StepIr,
     order: &Order,
     (running, within): (&[OpId], &TiVec<OpId, EnclosingFunctions>),
     pieces: &Pieces,
@@ -79,7 +79,7 @@ pub(super) fn find(
 }
 
 /// Earliest end of use of the results of an op that ends at `end`: the parts of a sparse tensor that an op accesses are used by its own kernels.
-fn used_until(step: &Step, order: &Order, op: OpId, end: usize) -> usize {
+fn used_until(step: &StepIr, order: &Order, op: OpId, end: usize) -> usize {
     let row = &step.ops[op];
     let around = row.parent.filter(|&around| step.ops[around].name.starts_with(OP));
     let by = around.filter(|_| PARTS.contains(&row.name.as_str()));
@@ -87,20 +87,20 @@ fn used_until(step: &Step, order: &Order, op: OpId, end: usize) -> usize {
 }
 
 /// Begins and calls of the ops around an op: an op inside another takes inputs of that, or tensors made within it.
-fn outer<'s>(step: &'s Step, order: &'s Order, op: OpId) -> impl Iterator<Item = (usize, &'s Call)> {
+fn outer<'s>(step: &'s StepIr, order: &'s Order, op: OpId) -> impl Iterator<Item = (usize, &'s Call)> {
     let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_deref()?));
     let around = step.around(op).skip(1);
     around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called)
 }
 
 /// Whether an op is a part of compiled code.
-fn is_compiled(step: &Step, op: OpId) -> bool {
+fn is_compiled(step: &StepIr, op: OpId) -> bool {
     let within = |op: OpId| COMPILED.iter().any(|name| step.ops[op].name.contains(name));
     step.ops[op].name.starts_with(COMPILED_KERNEL) || step.around(op).any(within)
 }
 
 /// The span of the autograd function that each op is in.
-fn functions(step: &Step, order: &Order, running: &[OpId]) -> TiVec<OpId, Option<[usize; 2]>> {
+fn functions(step: &StepIr, order: &Order, running: &[OpId]) -> TiVec<OpId, Option<[usize; 2]>> {
     let mut inside: TiVec<OpId, Option<[usize; 2]>> = vec![None; step.ops.len()].into();
     for &op in running {
         let name = &step.ops[op].name;
@@ -114,7 +114,7 @@ fn functions(step: &Step, order: &Order, running: &[OpId]) -> TiVec<OpId, Option
 }
 
 /// Place where gradients are zeroed, and thereby freed.
-pub(super) fn zeroed(step: &Step, order: &Order) -> Option<usize> {
+pub(super) fn zeroed(step: &StepIr, order: &Order) -> Option<usize> {
     let mut found = order.ended.iter().filter(|&&op| step.event(op) == EventName::ZeroGrad);
     found.next().and_then(|&op| order.spans[op]).map(|[_, end]| end)
 }

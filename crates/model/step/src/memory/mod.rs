@@ -21,10 +21,10 @@ pub use self::over::{Moment, over};
 use self::pieces::Pieces;
 use crate::ids::OpId;
 use crate::schedule::ScheduledStep;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// For each piece, whether it is copied for the next step and therefore exists twice.
-fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
+fn copied_ahead(step: &StepIr, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     let mut ahead = vec![false; pieces.bytes.len()];
     for row in running.iter().map(|&op| &step.ops[op]).filter(|row| row.ahead) {
         let to = row.call.as_deref().and_then(|call| call.inputs.first()?.tensors().first());
@@ -45,7 +45,7 @@ impl Peak {
     /// The peak of a step. `scheduled` is its schedule, before any of it is captured; `capability` is the major version of the GPU's compute
     /// capability, where known.
     #[must_use]
-    pub fn find(step: &Step, scheduled: &ScheduledStep, capability: Option<u32>) -> Peak {
+    pub fn find(step: &StepIr, scheduled: &ScheduledStep, capability: Option<u32>) -> Peak {
         let mut most = Peak::default();
         most.bytes[Kind::Workspace as usize] = workspace::bytes(step, &step.running(), capability);
         for moment in over(step, scheduled, capability) {

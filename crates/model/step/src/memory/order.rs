@@ -4,7 +4,7 @@ use steptime_graph::{MarkKind, TiVec};
 
 use crate::ids::OpId;
 use crate::schedule::ScheduledStep;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Begins and ends of ops, as places in one order of all host events. An op that does not run has none.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(step: &Step, scheduled: &ScheduledStep) -> Order {
+    pub(super) fn new(step: &StepIr, scheduled: &ScheduledStep) -> Order {
         let graph = &scheduled.graph;
         let mut order = Order {
             spans: vec![None; step.ops.len()].into(),

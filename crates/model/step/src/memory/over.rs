@@ -5,7 +5,7 @@ use super::pieces::Pieces;
 use super::{Kind, Peak, copied_ahead, kinds, lives, sharded, within, workspace};
 use crate::ids::OpId;
 use crate::schedule::ScheduledStep;
-use crate::step::Step;
+use crate::step::StepIr;
 use crate::tensors::LifetimeEnd;
 
 /// Memory use of tensors from one moment to the next.
@@ -21,7 +21,7 @@ pub struct Moment {
 
 /// The memory use of a step each time it changes, in the order in which ops begin and end. Arguments are as for [`Peak::find`].
 #[must_use]
-pub fn over(step: &Step, scheduled: &ScheduledStep, capability: Option<u32>) -> Vec<Moment> {
+pub fn over(step: &StepIr, scheduled: &ScheduledStep, capability: Option<u32>) -> Vec<Moment> {
     let order = Order::new(step, scheduled);
     let pieces = Pieces::find(step, &order.ended);
     let running = step.running();

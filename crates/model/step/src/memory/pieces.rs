@@ -8,7 +8,7 @@ use steptime_graph::execution::StorageId;
 
 use super::sparse::Sparse;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 use crate::tensors::{LifetimeEnd, Tensor};
 
 /// Allocation granularity of PyTorch's allocator, bytes.
@@ -36,7 +36,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The pieces of a step; `ended` are its ops, those inside another before it.
-    pub(super) fn find(step: &Step, ended: &[OpId]) -> Pieces {
+    pub(super) fn find(step: &StepIr, ended: &[OpId]) -> Pieces {
         let sparse = Sparse::find(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
         let mut pieces = Pieces {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn views_share_a_piece_as_large_as_the_furthest_of_them_reaches() {
-        let mut step = Step::default();
+        let mut step = StepIr::default();
         step.tensors.push(row(&[1000], &[1], Some(7)));
         step.tensors.push(row(&[10, 100], &[0, 1], Some(7)));
         step.tensors.push(row(&[4], &[1], None));
@@ -144,7 +144,7 @@ mod tests {
     fn sizes_beyond_all_memory_do_not_overflow() {
         let huge = row(&[i64::MAX, i64::MAX], &[i64::MAX, 1], None);
         assert!(extent(&huge.value) > 1 << 60);
-        let mut step = Step::default();
+        let mut step = StepIr::default();
         step.tensors.push(huge);
         assert!(Pieces::find(&step, &[]).bytes[0] > 1 << 60);
     }

@@ -5,7 +5,7 @@ use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Prefix of the names of FSDP's functions, and delimiters of a block's name.
 const FSDP: &str = "FSDP::";
@@ -39,7 +39,7 @@ struct FsdpFunction<'s> {
 
 /// Extends lifetimes to the times when FSDP frees the pieces.
 pub(super) fn keep(
-    step: &Step,
+    step: &StepIr,
     order: &Order,
     running: &[OpId],
     pieces: &Pieces,
@@ -72,7 +72,7 @@ pub(super) fn keep(
     }
 }
 
-fn called<'s>(step: &'s Step, order: &Order, op: OpId) -> Option<FsdpFunction<'s>> {
+fn called<'s>(step: &'s StepIr, order: &Order, op: OpId) -> Option<FsdpFunction<'s>> {
     let row = &step.ops[op];
     let name = row.name.strip_prefix(FSDP)?;
     let [begin, end] = order.spans[op]?;
@@ -83,7 +83,7 @@ fn called<'s>(step: &'s Step, order: &Order, op: OpId) -> Option<FsdpFunction<'s
 }
 
 /// Tensors of an argument of ops of some name inside another op.
-fn taken(step: &Step, within: OpId, name: &str, argument: usize) -> Vec<TensorId> {
+fn taken(step: &StepIr, within: OpId, name: &str, argument: usize) -> Vec<TensorId> {
     let ops = step.subtree(within).into_iter().filter(|&op| step.ops[op].name == name);
     let arguments = ops.filter_map(|op| step.ops[op].call.as_deref()?.inputs.get(argument));
     arguments.flat_map(|argument| argument.tensors().to_vec()).collect()

@@ -6,7 +6,7 @@ use steptime_aten::{Dtype, Tensor as Value};
 
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Ops that make a sparse tensor of indices and values.
 const MADE_OF: [&str; 3] = [
@@ -31,7 +31,7 @@ pub(super) struct Sparse {
 
 impl Sparse {
     /// The sparse tensors of a step; `ended` are its ops, those inside another before it.
-    pub fn find(step: &Step, ended: &[OpId]) -> Sparse {
+    pub fn find(step: &StepIr, ended: &[OpId]) -> Sparse {
         let mut sparse = Sparse::default();
         for &op in ended {
             if let Some(call) = step.ops[op].call.as_deref() {
@@ -41,7 +41,7 @@ impl Sparse {
         sparse
     }
 
-    fn add(&mut self, step: &Step, name: &str, call: &Call) {
+    fn add(&mut self, step: &StepIr, name: &str, call: &Call) {
         let is_sparse = |tensor: &TensorId| step.tensors[*tensor].value.is_sparse();
         let (taken, given) = (|| call.takes().filter(is_sparse), || call.gives().filter(is_sparse));
         let dense = |tensors: &mut dyn Iterator<Item = TensorId>| -> Parts {

@@ -4,7 +4,7 @@ use steptime_graph::TiVec;
 
 use super::order::Order;
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Parts of the names of functions that update the tables of fused bags.
 const FUSED: [&str; 2] = ["_PoolBackward", "CppNode<SplitLookupFunction_"];
@@ -26,7 +26,7 @@ pub(super) struct EnclosingFunctions {
 }
 
 /// The enclosing functions of each op, by one walk from the outermost ops inwards.
-pub(super) fn find(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, EnclosingFunctions> {
+pub(super) fn find(step: &StepIr, running: &[OpId], order: &Order) -> TiVec<OpId, EnclosingFunctions> {
     let mut within: TiVec<OpId, EnclosingFunctions> =
         vec![EnclosingFunctions::default(); step.ops.len()].into();
     let begins = |op: OpId| order.spans[op].map(|[begin, _]| begin);

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::ids::OpId;
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// Ops computed by cuBLAS.
 const BY_CUBLAS: [&str; 6] =
@@ -19,7 +19,7 @@ const ELSEWHERE: u64 = (4096 * 2 + 16 * 8) * 1024;
 const OF_CUBLASLT: u64 = 1024 * 1024;
 
 /// Workspaces of cuBLAS and cuBLASLt, bytes. Those of cuDNN are unknown, and taken to be empty.
-pub(super) fn bytes(step: &Step, running: &[OpId], capability: Option<u32>) -> u64 {
+pub(super) fn bytes(step: &StepIr, running: &[OpId], capability: Option<u32>) -> u64 {
     let threads = |uses: &dyn Fn(OpId) -> bool| {
         let threads: FxHashSet<_> =
             running.iter().filter(|&&op| uses(op)).map(|&op| step.ops[op].thread).collect();
@@ -32,12 +32,12 @@ pub(super) fn bytes(step: &Step, running: &[OpId], capability: Option<u32>) -> u
 }
 
 /// Whether a factor is sparse: cuSPARSE multiplies then, without a workspace.
-fn is_sparse(step: &Step, op: OpId) -> bool {
+fn is_sparse(step: &StepIr, op: OpId) -> bool {
     step.call(op).is_some_and(|call| call.input_tensors().any(|(.., tensor)| tensor.is_sparse()))
 }
 
 /// Whether a product of two matrices, neither of them a vector, has a bias of one row.
-fn has_bias(step: &Step, op: OpId) -> bool {
+fn has_bias(step: &StepIr, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
     let [bias, _, b] = [0, 1, 2].map(|at| call.tensor_at(at));
     bias.zip(b).is_some_and(|(bias, b)| {

@@ -7,7 +7,7 @@ use steptime_graph::{Blocking, StepGraph};
 
 use super::marks::Items;
 use crate::ids::OpId;
-use crate::step::{Origin, Step};
+use crate::step::{Origin, StepIr};
 
 /// The calls of an op itself, without those of the ops inside it.
 pub(super) enum OwnCalls {
@@ -55,8 +55,8 @@ impl From<RuntimeCall> for PlannedCall {
 
 /// The calls of an op itself. `before` is the step of the recording.
 pub(super) fn own_calls(
-    step: &Step,
-    before: &Step,
+    step: &StepIr,
+    before: &StepIr,
     base: &StepGraph,
     items: &Items,
     op: OpId,
@@ -103,7 +103,7 @@ pub(super) fn own_calls(
 }
 
 /// The calls of an op that launches a collective, of the op around it that notes it, or of one that waits for it; `None` for others.
-fn exchanged(step: &Step, op: OpId) -> Option<Vec<RuntimeCall>> {
+fn exchanged(step: &StepIr, op: OpId) -> Option<Vec<RuntimeCall>> {
     let row = &step.ops[op];
     if let Some(of) = row.exchange {
         return Some(exchange::launched(of.kind));
@@ -138,7 +138,7 @@ fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
     changes.then_some(is)
 }
 
-fn plan_call(step: &Step, op: OpId, set: &OpSet) -> Vec<PlannedCall> {
+fn plan_call(step: &StepIr, op: OpId, set: &OpSet) -> Vec<PlannedCall> {
     let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();

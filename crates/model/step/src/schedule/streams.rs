@@ -5,7 +5,7 @@ use steptime_graph::{ActivityId, ApiKind, StepGraph, StreamDependency, StreamId,
 use steptime_trace::Stream;
 
 use crate::ids::OpId;
-use crate::step::{Op, Step};
+use crate::step::{Op, StepIr};
 
 /// Streams in addition to those of the recording.
 pub(super) struct ExtraStreams {
@@ -17,7 +17,7 @@ pub(super) struct ExtraStreams {
 
 impl ExtraStreams {
     /// Adds the streams that a step needs.
-    pub fn add_to(step: &Step, graph: &mut StepGraph) -> ExtraStreams {
+    pub fn add_to(step: &StepIr, graph: &mut StepGraph) -> ExtraStreams {
         let device = graph.streams.first().map_or(0, |stream| stream.device);
         let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
         let mut stream = last;
@@ -46,7 +46,7 @@ impl ExtraStreams {
 /// Adds waits for the events inserted by rules: the next activity of a stream waits for the last earlier activity of the other, or for its last one
 /// of the previous step where it has none yet.
 pub(super) fn wait_for_events(
-    step: &Step,
+    step: &StepIr,
     ops: &TiVec<steptime_graph::OpId, OpId>,
     graph: &mut StepGraph,
     streams: &[StreamId],

@@ -4,7 +4,7 @@ use steptime_aten::kernel::Kernel;
 use steptime_launch::Indices;
 use steptime_predict::{
     Prediction, PricedLaunches, QueryEcho, Step,
-    device::Launch,
+    pricing::Launch,
     words::{counted, grouped, percent, times},
 };
 use steptime_trace::Nanos;

@@ -9,7 +9,7 @@ use steptime_cost::device::fit::without;
 use steptime_cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
 };
-use steptime_predict::{Step, device::tables};
+use steptime_predict::{Step, pricing::tables};
 use steptime_sweep::{self, Sweep};
 use steptime_trace::Want;
 
@@ -141,7 +141,7 @@ fn only(
 /// Returns the specification of a profile, if the sweep is of the same device.
 fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
     match sweep.meta.get("device") {
-        Some(device) if !steptime_predict::device::is_named(device, &profile.spec.name) => {
+        Some(device) if !steptime_predict::pricing::is_named(device, &profile.spec.name) => {
             Err(format!("the profile is of {}, and the sweep of {device}", profile.spec.name).into())
         }
         _ => Ok(profile.spec.clone()),
@@ -233,7 +233,7 @@ fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
 /// Returns a profile, with its own models or transferred ones.
 fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
     Ok(match lent {
-        Some(from) => steptime_predict::device::transferred(
+        Some(from) => steptime_predict::pricing::transferred(
             from,
             name,
             corrections.map(DeviceProfile::read).transpose()?,
@@ -272,9 +272,9 @@ fn score(
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
-    let lender = steptime_predict::device::transfer_source()?;
+    let lender = steptime_predict::pricing::transfer_source()?;
     let listed = steptime_predict::devices()
-        .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::device::own(name)?, &lender)))
+        .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::pricing::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
     Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }

@@ -228,7 +228,9 @@ fn check(args: &Predict) -> Result<(), Failure> {
         return conflict("--timeline shows one device: give a single --device");
     }
     if args.keep_profiler && args.host.as_ref().is_some_and(|host| *host != HostChoice::Own) {
-        return conflict("--keep-profiler needs --host own: the times of a host profile do not include the profiler's cost");
+        return conflict(
+            "--keep-profiler needs --host own: the times of a host profile do not include the profiler's cost",
+        );
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Origins of sparse tensors.
 
 use rustc_hash::FxHashMap;
-use steptime_step::{Step, TensorId};
+use steptime_step::{StepIr, TensorId};
 
 use super::OpTensors;
 
@@ -11,7 +11,7 @@ pub(super) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// The sparse tensors made in a step.
-    pub fn find(step: &Step) -> Sparse {
+    pub fn find(step: &StepIr) -> Sparse {
         let mut made = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];

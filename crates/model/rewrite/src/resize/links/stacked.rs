@@ -1,7 +1,7 @@
 //! Concatenated parts that a view then divides into one row per part.
 
 use rustc_hash::FxHashMap;
-use steptime_step::{Step, TensorId};
+use steptime_step::{StepIr, TensorId};
 
 use super::{Link, OpTensors};
 
@@ -11,7 +11,7 @@ pub(super) struct Joins(FxHashMap<TensorId, Vec<TensorId>>);
 
 impl Joins {
     /// The concatenated tensors of a step.
-    pub fn find(step: &Step) -> Joins {
+    pub fn find(step: &StepIr) -> Joins {
         let mut joined = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];

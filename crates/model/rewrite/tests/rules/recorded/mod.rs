@@ -8,12 +8,12 @@ use steptime_aten::{Arg, Lowering, OpSet, retarget};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Modules, StepGraph};
 use steptime_rewrite::{Error, Facts, Rule, apply};
-use steptime_step::Step;
+use steptime_step::StepIr;
 use steptime_trace::Meta;
 
 /// A step, with further facts about it.
 pub struct RecordedStep {
-    pub step: Step,
+    pub step: StepIr,
     pub ops: OpSet,
     pub graph: StepGraph,
     pub execution: ExecutionGraph,
@@ -35,14 +35,14 @@ impl RecordedStep {
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =
             |op| Some(of_op(op)).filter(|node| node.kind == TreeKind::Op).map(|node| node.call.clone());
-        let step = Step::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
+        let step = StepIr::from_graph(&derived.graph, Some(&execution), call, |op| of_op(op).origin);
         let sequence = |op| Some(execution.nodes.noted[of_op(op).origin?.index()].sequence);
         let modules = Modules::build(&derived.graph, sequence, &meta.modules);
         RecordedStep { step, ops, graph: derived.graph, execution, meta, modules }
     }
 
     /// The step after rules.
-    pub fn after(&self, rules: &[&dyn Rule]) -> Result<Step, Error> {
+    pub fn after(&self, rules: &[&dyn Rule]) -> Result<StepIr, Error> {
         let mut step = self.step.clone();
         let facts = Facts { modules: Some(&self.modules), ..Facts::new(&self.ops, self.meta.batch) };
         apply(&mut step, rules, &facts).map_err(|refused| refused.source)?;
@@ -51,7 +51,7 @@ impl RecordedStep {
 }
 
 /// Number of running ops by name.
-pub fn counts(step: &Step) -> BTreeMap<&str, usize> {
+pub fn counts(step: &StepIr) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for op in step.running() {
         *counts.entry(&*step.ops[op].name).or_default() += 1;
@@ -60,7 +60,7 @@ pub fn counts(step: &Step) -> BTreeMap<&str, usize> {
 }
 
 /// Number of ops by name, sizes of inputs and launches.
-pub fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
+pub fn launches(step: &StepIr, ops: &OpSet) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for op in step.running() {
         let Some(call) = step.call(op) else { continue };

@@ -9,7 +9,7 @@ use super::super::Export;
 use super::values::{Object, TensorRef, ValueText, Values};
 use super::{OpEnds, free};
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// The numbers of tensors and storages of a step.
 pub(super) struct Identities {
@@ -32,12 +32,12 @@ enum Memory {
 struct RecordedStorages(FxHashSet<StorageId>);
 
 impl RecordedStorages {
-    fn from_step(step: &Step) -> RecordedStorages {
+    fn from_step(step: &StepIr) -> RecordedStorages {
         let recorded = step.tensors.iter().filter(|row| row.recorded.is_some());
         RecordedStorages(recorded.filter_map(|row| row.storage).collect())
     }
 
-    fn memory(&self, step: &Step, tensor: TensorId) -> Memory {
+    fn memory(&self, step: &StepIr, tensor: TensorId) -> Memory {
         match step.tensors[tensor].storage {
             Some(storage) if self.0.contains(&storage) => Memory::Recorded(storage),
             Some(storage) => Memory::Made(storage),

@@ -7,7 +7,7 @@ use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId, S
 use super::super::Export;
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::Step;
+use crate::step::StepIr;
 
 /// One argument or result.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub(super) struct Object {
 
 /// The values of all ops.
 pub(super) struct Values<'s> {
-    step: &'s Step,
+    step: &'s StepIr,
     trace: Option<&'s ExecutionGraph>,
     /// The rows of the step by tensors of the trace.
     rows: FxHashMap<(execution::TensorId, Device), TensorId>,

@@ -28,15 +28,15 @@ pub struct TransferOptions<'a> {
 pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Failure> {
     let place = wanted.output;
     let name = place.file_name().ok_or_else(|| format!("{} does not name a folder", place.display()))?;
-    let lender = steptime_predict::device::own(wanted.from)?;
+    let lender = steptime_predict::pricing::own(wanted.from)?;
     for left_out in wanted.without {
-        steptime_predict::device::own(left_out)?;
+        steptime_predict::pricing::own(left_out)?;
     }
     let sweeps = read_tables(wanted.tables)?;
     let mut gpus: BTreeMap<&'static str, Vec<Table>> = BTreeMap::new();
     for sweep in &sweeps {
         let device = sweep.meta.get("device").unwrap_or_default();
-        let Some(shipped) = steptime_predict::device::shipped_for(device) else {
+        let Some(shipped) = steptime_predict::pricing::shipped_for(device) else {
             output::warn(&format!(
                 "{}: no profile is of {device:?}, its rows are left out",
                 sweep.path.display()
@@ -47,8 +47,8 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
             continue;
         }
         let observed = steptime_sweep::observe(std::slice::from_ref(sweep), &OpSet::standard());
-        let spec = steptime_predict::device::own(shipped)?.spec;
-        steptime_predict::device::tables::plausible(sweep, &observed.observations, &spec)?;
+        let spec = steptime_predict::pricing::own(shipped)?.spec;
+        steptime_predict::pricing::tables::plausible(sweep, &observed.observations, &spec)?;
         let of_calls = sweep.meta.get(steptime_sweep::OF_CALLS).is_some();
         gpus.entry(shipped).or_default().push(Table { rows: observed.observations, of_calls });
     }
@@ -65,12 +65,12 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
     for (name, mut tables) in gpus {
         let of_calls = tables.iter_mut().filter(|table| table.of_calls);
         let mut rows: Vec<&mut Observation> = of_calls.flat_map(|table| &mut table.rows).collect();
-        without_host(&mut rows, &steptime_predict::device::own(name)?.spec);
+        without_host(&mut rows, &steptime_predict::pricing::own(name)?.spec);
         let rows = drawn(tables, wanted.most);
         words.insert(format!("rows_{name}"), rows.len().to_string());
         let profile = match name == wanted.from {
-            true => steptime_predict::device::own(name)?,
-            false => steptime_predict::device::transferred(wanted.from, name, None)?,
+            true => steptime_predict::pricing::own(name)?,
+            false => steptime_predict::pricing::transferred(wanted.from, name, None)?,
         };
         profiles.push((profile, rows));
     }

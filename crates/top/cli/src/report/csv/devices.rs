@@ -1,7 +1,7 @@
 //! Devices and the prices of their kernels.
 
 use steptime_answers::{DeviceEntry, KernelsReport, TableScoreEntry};
-use steptime_predict::device::tables::TableRow;
+use steptime_predict::pricing::tables::TableRow;
 
 use super::Table;
 

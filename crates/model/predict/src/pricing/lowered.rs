@@ -16,7 +16,7 @@ use super::named::{KernelNames, NameFacts, is_flat, transposed};
 
 /// Launches of each op of a step changed by rules, in the order of [`Arguments::launches_by_hand_off`].
 pub(crate) fn lower_changed(
-    step: &steptime_step::Step,
+    step: &steptime_step::StepIr,
     scheduled: &steptime_step::ScheduledStep,
     indices: &Indices,
     settings: Settings,

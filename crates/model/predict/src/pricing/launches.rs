@@ -89,10 +89,10 @@ impl Arguments {
 
     /// Converts the step to a graph that can be changed.
     #[must_use]
-    pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
+    pub fn editable(&self, graph: &StepGraph) -> steptime_step::StepIr {
         let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
-        let mut step = steptime_step::Step::from_graph(graph, self.execution.as_ref(), call, node);
+        let mut step = steptime_step::StepIr::from_graph(graph, self.execution.as_ref(), call, node);
         kept::mark(&mut step, graph, &self.kept);
         step
     }

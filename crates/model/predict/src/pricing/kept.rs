@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 use steptime_graph::StepGraph;
-use steptime_step::{LifetimeEnd, OpId, Step, TensorId};
+use steptime_step::{LifetimeEnd, OpId, StepIr, TensorId};
 use steptime_trace::KeptResult;
 
 /// Sets the end of life of each kept tensor. An op is found by its name, the shape of its result and its number among such ops; a step with
 /// more or fewer of them than the recorder saw is left unchanged.
-pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
+pub(super) fn mark(step: &mut StepIr, graph: &StepGraph, kept: &[KeptResult]) {
     if kept.is_empty() {
         return;
     }
