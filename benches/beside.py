@@ -3,7 +3,7 @@
 JOB is a folder with a recording of each rank (`steptime.watch(.., every_rank=True)`). A kernel is identified by its position in the step.
 If it overlapped a collective of another stream in some steps and none in others, the medians of both are compared. All ranks leave a
 collective together: on the rank that arrived last its time is data transfer (`move`); the additional time on other ranks is waiting
-(`wait`). Kernels of one shape are one row; every second one, by time, is held out of the fit of the model in `sim/src/sharing/beside.rs`.
+(`wait`). Kernels of one shape are one row; every second one, by time, is held out of the fit of the model in `sim/src/sharing/collective_slowdown.rs`.
 """
 
 import argparse

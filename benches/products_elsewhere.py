@@ -3,7 +3,7 @@
     git clone https://github.com/ai-dynamo/aiconfigurator
     python benches/products_elsewhere.py --aiconfigurator aiconfigurator          # needs numpy and scipy
 
-The formula is that of `crates/model/cost/src/device/families/cuts.rs`; the output goes into the groups `cuts_ampere`, `cuts_blackwell`
+The formula is that of `crates/model/cost/src/device/families/tile_choice.rs`; the output goes into the groups `cuts_ampere`, `cuts_blackwell`
 and `clusters` of `profiles/constants.toml`. The fit uses some of the rows of vLLM's bf16 products; all are scored: with all GPUs of a
 group in the fit, and with the constants of the other GPU alone. Half-widths are the larger of the two latter ones; a GPU that is alone
 in its group is scored on the rows outside the fit.

@@ -3,7 +3,7 @@
     git clone https://github.com/sitar-lab/NeuSight
     python benches/rows_elsewhere.py --neusight NeuSight          # needs numpy and scipy
 
-The formula is that of `crates/model/cost/src/device/families/read_again.rs`; the output goes into the group `rows` of
+The formula is that of `crates/model/cost/src/device/families/repeated_reads.rs`; the output goes into the group `rows` of
 `profiles/constants.toml`. The fit uses NeuSight's training rows, with the host's part of a time as one more unknown of each GPU and op.
 The test rows are scored: with all GPUs in the fit, and with the scored GPU left out (boards of one chip together).
 

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::Dtype;
 use crate::kernel::{KernelCall, Slot};
-use crate::place::Place;
+use crate::memory_key::Place;
 
 /// Location of a tensor's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -5,8 +5,8 @@ use steptime_graph::execution::{Arg as Recorded, ExecutionGraph, NodeId, Scalar,
 use crate::argument;
 use crate::call::{Arg, OpCall, Settings, Tensor};
 use crate::dtype::Dtype;
+use crate::memory_key::Place;
 use crate::ops::copy;
-use crate::place::Place;
 
 /// Returns the call that a node recorded, with its results. A tensor of unknown type is absent.
 ///

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use smallvec::{SmallVec, smallvec};
 
 use crate::kernel::KernelCall;
-use crate::place::Place;
+use crate::memory_key::Place;
 
 /// Reuse distance of each operand of a call: bytes that kernels accessed since the start of the kernel that last accessed the operand, its own
 /// included; `None` if none did.

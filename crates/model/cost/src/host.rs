@@ -2,21 +2,21 @@
 
 pub mod captured;
 pub mod copies;
-pub mod coupling;
-pub mod edge;
+mod device_sync;
 pub mod error;
 pub mod fit;
+pub mod gap_key;
 pub mod gaps;
-pub mod own;
+pub mod host_device_delays;
 pub mod price;
 pub mod probe;
 pub mod profile;
+pub mod profile_gaps;
 pub mod profiler;
-mod release;
+pub mod recorded_gaps;
 pub mod robust;
 pub mod slowness;
 pub mod speed;
 pub mod stalls;
-pub mod usual;
 mod versions;
 pub mod warmth;

@@ -31,4 +31,4 @@ mod tensor;
 mod world;
 
 pub use error::{Error, Problem};
-pub use model::{Cache, Home, Model, Part, Sharding, TableSize};
+pub use model::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};

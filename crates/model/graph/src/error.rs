@@ -19,7 +19,7 @@ pub enum Error {
     #[error(
         "ops nest {depth} deep, and at most {} are read: the file is damaged, or its step calls `record_function` \
          without leaving it; record the step again",
-        crate::nesting::DEEPEST
+        crate::nesting_limit::DEEPEST
     )]
     TooDeep {
         /// Largest nesting depth of an op, itself included.

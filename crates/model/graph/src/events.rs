@@ -11,7 +11,7 @@ use steptime_trace::{StreamId, SyncKind, Trace};
 use typed_index_collections::TiSlice;
 
 use crate::ids::{ActivityId, CallId};
-use crate::late;
+use crate::inferred_waits;
 use crate::names::ApiKind;
 use crate::samples::{Samples, median};
 use crate::tables::{Activity, Call, StreamDependency};
@@ -88,7 +88,7 @@ pub(crate) fn find(
     for own in all.chunk_by(|&a, &b| calls[a].thread == calls[b].thread) {
         context.thread(own, &mut found);
     }
-    late::infer(calls, activities, samples, &mut found.dependencies);
+    inferred_waits::infer(calls, activities, samples, &mut found.dependencies);
     found.dependencies.sort_by_key(|d| (d.to, d.from, d.wraps));
     found.dependencies.dedup_by_key(|d| (d.to, d.from, d.wraps));
     found

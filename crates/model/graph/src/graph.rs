@@ -6,11 +6,11 @@ use typed_index_collections::{TiSlice, TiVec};
 use crate::collectives::Collective;
 use crate::coverage::Coverage;
 use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, StepId};
+use crate::independent_check::Witness;
 use crate::names::{ApiKind, CopyName, EventName, HostMemory};
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
 use crate::tables::{Activity, Call, Mark, MarkKind, Op, Phase, Role, StreamDependency, Thread};
-use crate::witness::Witness;
 
 /// Step graph of one rank: the events of a step, and the times measured for each of them.
 #[derive(Debug, Clone)]

@@ -12,49 +12,50 @@
 
 mod align;
 mod blocking;
-mod clock;
 mod collectives;
 mod coverage;
+mod device_bound_period;
 mod error;
 mod events;
 pub mod execution;
 mod graph;
 mod handoff;
 mod ids;
+mod independent_check;
+mod inferred_waits;
 mod job;
-mod late;
-mod links;
-mod lost;
+mod launch_links;
+mod lost_kernels;
 mod marks;
 mod medoid;
 mod modules;
 pub mod names;
-mod nesting;
+mod nesting_limit;
 mod order;
 mod phase;
-mod queue;
+mod queue_delay;
 mod rows;
 mod samples;
 mod steps;
 mod tables;
 mod template;
-mod witness;
 
-pub use clock::is_timed_by_device;
 pub use collectives::{Collective, Group};
 pub use coverage::Coverage;
+pub use device_bound_period::is_timed_by_device;
 pub use error::Error;
 pub use graph::{StepGraph, tops};
 pub use ids::{
     ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, RendezvousId, StepId, TraceActivity,
     TraceCall, TraceOp,
 };
+pub use independent_check::Witness;
 pub use job::{Arrival, Job, Member, Mismatch, Rendezvous, RendezvousTimes};
-pub use links::launching_calls;
-pub use lost::{Launch, kernel_launches};
+pub use launch_links::launching_calls;
+pub use lost_kernels::{Launch, kernel_launches};
 pub use modules::{Module, ModuleId, Modules};
 pub use names::{ApiKind, CollectiveKind};
-pub use nesting::{DEEPEST, check_nesting};
+pub use nesting_limit::{DEEPEST, check_nesting};
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow, step_windows};
 pub use steptime_trace::StreamId;
@@ -63,4 +64,3 @@ pub use tables::{
 };
 pub use template::Options;
 pub use typed_index_collections::{TiSlice, TiVec};
-pub use witness::Witness;

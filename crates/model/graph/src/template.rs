@@ -6,27 +6,27 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use crate::align::align;
 use crate::blocking;
-use crate::clock;
 use crate::collectives;
 use crate::coverage::Coverage;
+use crate::device_bound_period;
 use crate::error::Error;
 use crate::events;
 use crate::graph::{self, StepGraph};
 use crate::handoff;
 use crate::ids::{ActivityId, CallId, StepId, TraceCall};
-use crate::late;
-use crate::links::Links;
-use crate::lost::{self, Launch, Launches, kernel_launches};
+use crate::independent_check::Witness;
+use crate::inferred_waits;
+use crate::launch_links::Links;
+use crate::lost_kernels::{self, Launch, Launches, kernel_launches};
 use crate::marks::{self, Label, RawMark, Source, ThreadMarks};
 use crate::medoid;
-use crate::nesting::check_nesting;
+use crate::nesting_limit::check_nesting;
 use crate::phase;
-use crate::queue;
+use crate::queue_delay;
 use crate::rows::Rows;
 use crate::samples::{Samples, union};
 use crate::steps::{self, Steps};
 use crate::tables::Activity;
-use crate::witness::Witness;
 
 /// Options of building the graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -134,7 +134,7 @@ fn leave_out_lost(
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
     // A mark without work is not a step: the profiler opened it and was stopped.
-    let whole: Vec<bool> = lost::complete_steps(&launches)
+    let whole: Vec<bool> = lost_kernels::complete_steps(&launches)
         .into_iter()
         .zip(&parts)
         .map(|(whole, part)| whole && (works(part) || !any))
@@ -193,7 +193,7 @@ fn assemble(
     let mut samples = Samples::new(parts.len(), rows.marks.len(), activities.len());
     samples.set_template(template);
     measure(&mut samples, trace, steps, &parts, &rows, &links, &mut coverage);
-    clock::choose(&mut samples);
+    device_bound_period::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
     let correlation: TiVec<CallId, u64> =
@@ -230,8 +230,8 @@ fn assemble(
         device: trace.devices.iter().map(|d| &d.name).find(|name| !name.is_empty()).cloned(),
     };
     phase::assign(&mut graph);
-    graph.queue_delays = queue::delays(&graph);
-    late::hold_back(&mut graph);
+    graph.queue_delays = queue_delay::delays(&graph);
+    inferred_waits::hold_back(&mut graph);
     graph
 }
 

@@ -16,6 +16,7 @@
 //! No particular GPU appears here: multiprocessors, cache and rates are passed in a [`Gpu`].
 #![forbid(unsafe_code)]
 
+mod bag_distribution;
 pub mod cache;
 mod counts;
 pub mod gather_plan;
@@ -26,11 +27,11 @@ mod popularity;
 pub mod row_cache;
 mod row_sort;
 mod sampler;
-mod slice;
-mod streams;
+mod share_of_rows;
 mod update_lanes;
 mod zipf;
 
+pub use bag_distribution::{BAG_THREADS, Streams, WARPS_WANTED, bag_blocks, bags_of_block};
 pub use counts::{Counts, RowGroup};
 pub use gpu::{GatherRates, Gpu};
 pub use indices::{Indices, IndicesError};
@@ -38,5 +39,4 @@ pub use lanes::{Lanes, MOST_PASSES, RowLayout, WARP};
 pub use popularity::Popularity;
 pub use row_sort::{RowSort, SortWay, WINDOW};
 pub use sampler::Sampler;
-pub use streams::{BAG_THREADS, Streams, WARPS_WANTED, bag_blocks, bags_of_block};
 pub use update_lanes::{SPANS_FROM, UpdateLanes};

@@ -6,8 +6,8 @@ use steptime_trace::Nanos;
 
 use crate::error::Error;
 use crate::predict::predict;
-use crate::sources::{Host, Kernels};
 use crate::step::Step;
+use crate::time_sources::{Host, Kernels};
 
 /// Relative deviation from which a recording's profiled steps disagree with its un-profiled ones.
 const OUT_OF_LINE: f64 = 0.12;

@@ -1,33 +1,33 @@
 //! The ranks of a job, predicted together.
 
-mod assembled;
+mod assembled_job;
 mod doubts;
-mod meetings;
-mod pace;
+mod expand_to_job;
+mod host_pace;
+mod longer_work;
 mod predicted;
 mod recorded;
-mod slowest;
-mod spread;
+mod rendezvous;
+mod slowest_host;
 mod stragglers;
-mod work;
 
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use steptime_aten::OpSet;
 use steptime_cost::network::CollectiveCall;
-use steptime_eager::{Home, Model};
+use steptime_eager::{Model, TableLayout};
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
-pub(crate) use self::assembled::{AssembledJob, PricedRank};
-pub use self::meetings::CollectiveMeeting;
+pub(crate) use self::assembled_job::{AssembledJob, PricedRank};
+pub use self::expand_to_job::{KeptState, Spread, World};
+pub use self::longer_work::{LateCause, Reason};
 pub use self::predicted::{JobPrediction, RankPrediction};
-pub use self::recorded::{JobRecording, RankRecording};
-pub use self::slowest::SlowestHost;
-pub use self::spread::{KeptState, Spread, World};
+pub use self::recorded::{JobRecording, MeasuredRank};
+pub use self::rendezvous::CollectiveMeeting;
+pub use self::slowest_host::SlowestHost;
 pub use self::stragglers::Straggler;
-pub use self::work::{LateCause, Reason};
 use crate::error::Error;
 use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};
@@ -60,7 +60,7 @@ pub struct HostTables {
 
 impl HostTables {
     fn from_model(model: &Model) -> Option<HostTables> {
-        let misses = |home: &Home| -> Option<i64> {
+        let misses = |home: &TableLayout| -> Option<i64> {
             let mut caches = home.caches().peekable();
             caches.peek()?;
             Some(caches.map(|(_, cache)| cache.misses).sum())

@@ -13,34 +13,33 @@
 mod architecture;
 mod choose;
 mod doubt;
-mod echo;
 mod error;
 mod explain;
 mod fingerprint;
 mod fit;
+pub mod format;
 mod grid;
 mod input;
 pub mod job;
 mod memory;
-mod possible;
+mod plausibility;
 mod predict;
 pub mod pricing;
 mod query;
+mod query_echo;
 mod replay;
 mod scale;
 mod score;
 pub mod shard;
 mod shipped_host;
-mod sources;
 pub mod step;
+mod time_sources;
 mod validate;
 mod whatif;
-pub mod words;
 
 pub use architecture::architectures;
 pub use choose::{Fit, GpuChoice, GpuPoints, LargestBatch, Limit, OperatingPoint, Prices, Ratio, Remedy};
 pub use doubt::{Doubt, REPLAY_SAID, replay_doubt, without_model};
-pub use echo::{DeviceEcho, HostSlowdown, QueryEcho};
 pub use error::Error;
 pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
@@ -49,16 +48,17 @@ pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
     CollectiveMeeting, HostTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
-    RankPrediction, RankRecording, RankSet, Reason, SlowestHost, Spread, Straggler, World,
+    MeasuredRank, RankPrediction, RankSet, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use pricing::{PricedLaunches, device, devices};
 pub use query::{KernelRoof, NamedKernel, NamedKernels, Query, QueryFor, Roofline, WhatIfs, open, read_host};
+pub use query_echo::{DeviceEcho, HostSlowdown, QueryEcho};
 pub use replay::SelfCheck;
 pub use scale::{GpuCount, StepOnGpus};
 pub use score::Score;
 pub use shipped_host::{default_host, own_constants};
-pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, observations, one_job, timing};
+pub use time_sources::{Host, Kernels};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
 pub use whatif::{Change, Changes, Fuse, ModifiedStep, OperatorLibrary, Outcome, Precision, WhatIf};

@@ -6,8 +6,8 @@ use steptime_step::{Peak, ScheduledStep};
 use steptime_trace::Bytes;
 
 use crate::pricing::catalog::shipped_spec;
-use crate::sources::Kernels;
 use crate::step::Step;
+use crate::time_sources::Kernels;
 
 /// Share of a GPU's memory that is left to the driver, to NCCL and to the allocator's gaps.
 const KEPT: f64 = 0.1;

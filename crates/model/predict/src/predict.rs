@@ -17,13 +17,13 @@ pub use self::host_side::host_costs;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
 pub(crate) use self::waits::unprofiled;
 use crate::doubt::{self, Doubt, Evidence};
-use crate::echo::QueryEcho;
 use crate::memory;
 use crate::pricing::{self, PricedLaunches};
+use crate::query_echo::QueryEcho;
 use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
-use crate::sources::{Host, Kernels};
 use crate::step::Step;
+use crate::time_sources::{Host, Kernels};
 
 /// A baseline method for the step time, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Queries of step times: builder and execution.
 
-mod by_name;
 mod host;
+mod kernels_by_name;
 mod roofline;
 mod settings;
 mod what_if;
 
-pub use by_name::{NamedKernel, NamedKernels};
 pub use host::read_host;
+pub use kernels_by_name::{NamedKernel, NamedKernels};
 pub use roofline::{KernelRoof, Roofline};
 pub use what_if::WhatIfs;
 
@@ -24,14 +24,14 @@ use steptime_trace::{Nanos, Origin};
 
 use self::host::{ChosenHost, Times};
 use crate::doubt::{self, Doubt};
-use crate::echo::{DeviceEcho, QueryEcho};
 use crate::error::Error;
 use crate::memory;
-use crate::possible::{check_sizes, check_time};
+use crate::plausibility::{check_sizes, check_time};
 use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
 use crate::pricing::beside_collectives;
-use crate::sources::{Host, Kernels};
+use crate::query_echo::{DeviceEcho, QueryEcho};
 use crate::step::{Choice, Step};
+use crate::time_sources::{Host, Kernels};
 
 /// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an
 /// archive of traces. Of several ranks it selects the lowest; [`Step::open`] selects another.

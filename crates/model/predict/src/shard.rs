@@ -9,14 +9,14 @@ mod loads;
 mod recorded;
 mod refine;
 mod regret;
+mod table_ways;
 pub mod torchrec;
-mod ways;
 
 use std::path::Path;
 
 use rayon::prelude::*;
 use steptime_cost::network::Topology;
-use steptime_eager::{Cache, Home, Model, Sharding};
+use steptime_eager::{Cache, Model, Sharding, TableLayout};
 use steptime_launch::Indices;
 use steptime_shard::{Cut, Plan, Problem, TablePlacement, bound, search};
 use steptime_trace::{Bytes, Nanos};
@@ -98,7 +98,7 @@ pub fn shard<A: QueryFor>(
     let wanted = &SearchConstraints { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
     let problem = loads::problem(model, wanted, queries)?;
-    let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
+    let mut plans: Vec<(&'static str, Vec<TableLayout>)> = Vec::new();
     for (how, problem) in objectives(&problem) {
         let plan = search(&problem).map_err(|source| Error::Shard { path: wanted.path.into(), source })?;
         let homes = homes(model, wanted, &problem, &plan);
@@ -106,7 +106,7 @@ pub fn shard<A: QueryFor>(
             plans.push((how, homes));
         }
     }
-    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, queries);
+    let placed = |homes: Vec<TableLayout>| place(on(model, wanted, Some(homes))?, wanted.path, queries);
     let simulate = |(how, homes)| Ok((how, placed(homes)?));
     let found: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
     let mut found = found?;
@@ -162,7 +162,11 @@ pub fn place<A: QueryFor>(model: Model, path: &Path, queries: &A) -> Result<Plac
 }
 
 /// The model on the GPUs of the search, with its tables placed.
-fn on(model: &Model, wanted: &SearchConstraints<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
+fn on(
+    model: &Model,
+    wanted: &SearchConstraints<'_>,
+    homes: Option<Vec<TableLayout>>,
+) -> Result<Model, Error> {
     let placed = match homes {
         Some(homes) => model.on(wanted.gpus, homes),
         None => model.on_gpus(wanted.gpus),
@@ -195,22 +199,22 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
 }
 
 /// Placement of tables by a plan.
-fn homes(model: &Model, wanted: &SearchConstraints<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
+fn homes(model: &Model, wanted: &SearchConstraints<'_>, problem: &Problem, plan: &Plan) -> Vec<TableLayout> {
     let gpus = wanted.gpus;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
     let homes = all.map(|(size, (placed, table))| {
         let way = &table.ways[placed.way];
         let home = match way.cut {
-            Cut::Copies => Home::Everywhere,
-            Cut::Rows => Home::by_rows(gpus, size.rows, size.columns),
+            Cut::Copies => TableLayout::Everywhere,
+            Cut::Rows => TableLayout::by_rows(gpus, size.rows, size.columns),
             Cut::Grid(_) => {
                 let groups: Vec<Vec<u32>> =
                     placed.gpus.chunks(problem.node.max(1) as usize).map(<[u32]>::to_vec).collect();
-                Home::by_grid(&groups, size.rows, size.columns)
+                TableLayout::by_grid(&groups, size.rows, size.columns)
             }
             Cut::Whole | Cut::Columns(_) => match placed.gpus[..] {
-                [gpu] => Home::whole(gpu, size.rows, size.columns),
-                _ => Home::by_columns(&placed.gpus, size.rows, size.columns),
+                [gpu] => TableLayout::whole(gpu, size.rows, size.columns),
+                _ => TableLayout::by_columns(&placed.gpus, size.rows, size.columns),
             },
         };
         let cache = |rows: u64| Cache { rows: i64::try_from(rows).unwrap_or(i64::MAX), misses: 0 };
@@ -220,11 +224,11 @@ fn homes(model: &Model, wanted: &SearchConstraints<'_>, problem: &Problem, plan:
 }
 
 /// The plan that gives this placement; `None` where it has a way that was not priced.
-fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
-    let placed = |(table, home): (&steptime_shard::Table, &Home)| {
+fn plan_of(problem: &Problem, homes: &[TableLayout], gpus: u32) -> Option<Plan> {
+    let placed = |(table, home): (&steptime_shard::Table, &TableLayout)| {
         let on: Vec<u32> = match home {
-            Home::Everywhere => Vec::new(),
-            Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
+            TableLayout::Everywhere => Vec::new(),
+            TableLayout::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
         };
         let cutting = home.cutting(gpus);
         let fits = |cut: Cut| match cut {
@@ -247,7 +251,7 @@ fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
 fn fits(model: &Model, problem: &Problem) -> bool {
     let mut taken = vec![0_u64; model.gpus() as usize];
     for (home, table) in model.homes().iter().zip(&problem.tables) {
-        let Home::Parts(parts) = home else { continue };
+        let TableLayout::Parts(parts) = home else { continue };
         let whole = table.ways.iter().flat_map(|way| &way.parts).map(|part| part.memory.0).max().unwrap_or(0);
         for part in parts {
             taken[part.gpu as usize] += whole / parts.len() as u64;

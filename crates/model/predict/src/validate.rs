@@ -10,12 +10,12 @@ use steptime_trace::Nanos;
 use crate::architecture::architectures;
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::possible::check_time;
+use crate::plausibility::check_time;
 use crate::predict::{Baseline, baseline, host_costs, predict};
 use crate::pricing::{self, FamilyScore, ModelCoverage, OpError};
 use crate::score::Score;
-use crate::sources::{Host, Kernels};
 use crate::step::Step;
+use crate::time_sources::{Host, Kernels};
 
 /// Source of the host's times in a validation.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use steptime_step::{OpId, Patch, StepIr, TensorId};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Channels-last layout of the batch and of the filters.
 #[derive(Debug, Clone, Copy, Default)]

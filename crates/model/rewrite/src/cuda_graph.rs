@@ -7,7 +7,7 @@ use steptime_step::{OpId, Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Ops with data-dependent output shapes: the host waits for them.
 const BY_DATA: [&str; 9] = [

@@ -4,7 +4,7 @@ use steptime_step::{OpId, Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Derives calls, kernels and times of every op with arguments from these arguments alone. It checks the definitions of ops: the derived step should
 /// equal the recorded one.

@@ -7,8 +7,8 @@ use crate::fuse_bags::FuseEmbeddingBags;
 use crate::fuse_linear::FuseLinear;
 use crate::fuse_pointwise::FusePointwise;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::selection::{Among, Selection};
-use crate::stage::Stage;
 
 /// Kind of fusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use steptime_step::{NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::selection::Among;
-use crate::stage::Stage;
 
 /// A product with a bias, without and with an activation.
 const PRODUCT: &str = "aten::addmm";

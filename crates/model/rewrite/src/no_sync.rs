@@ -8,7 +8,7 @@ use steptime_step::{OpId, Patch, StepIr, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// The op that reads a number.
 const READ: &str = "aten::_local_scalar_dense";

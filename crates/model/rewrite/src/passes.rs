@@ -6,7 +6,7 @@ use steptime_graph::execution::NodeId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, StepIr, TensorId};
 
-use crate::names::calls;
+use crate::repeated_tensors::calls;
 
 /// Outermost ops, apart from annotations, divided by pass. Ops of optimizers are in neither pass.
 pub(crate) struct Passes {

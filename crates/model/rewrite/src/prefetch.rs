@@ -6,7 +6,7 @@ use steptime_step::{Call, NewOp, Patch, Place, StepIr, Uses};
 use crate::error::Error;
 use crate::host_copy::{HostCopy, NON_BLOCKING};
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Batches in pinned memory. The next batch is copied while the current one is trained on, and the host waits for none of its copies.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
+use crate::counted::counted;
 use crate::error::Error;
-use crate::names::calls;
 use crate::passes::Passes;
+use crate::repeated_tensors::calls;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::selection::Selection;
-use crate::stage::Stage;
-use crate::words::counted;
 
 /// The function that accumulates a parameter's gradient.
 const ACCUMULATE: &str = "AccumulateGrad";

@@ -3,12 +3,12 @@
 use steptime_aten::OpSet;
 use steptime_step::{NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
+use crate::counted::counted;
 use crate::error::Error;
 use crate::host_copy::HostCopy;
 use crate::passes::{Passes, gives, takes};
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
-use crate::words::counted;
+use crate::rule_order::Stage;
 
 /// Delays copies of a batch to the device until they are needed: the device starts on the first while the host still issues the others.
 #[derive(Debug, Clone, Copy, Default)]

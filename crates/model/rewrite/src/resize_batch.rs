@@ -3,11 +3,11 @@
 use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
+use crate::resize::batch_propagation::BatchPropagation;
 use crate::resize::dims::BatchDims;
-use crate::resize::followed::BatchPropagation;
 use crate::resize::resize;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Changes the batch size.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use steptime_graph::Modules;
 use steptime_step::{Diff, Patch, StepIr};
 
 use crate::error::{Error, RuleError};
-use crate::known::{FindingsCache, UnchangedStep};
-use crate::stage::Stage;
+use crate::findings_cache::{FindingsCache, UnchangedStep};
+use crate::rule_order::Stage;
 
 /// Facts about a step that its ops do not hold.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Runs 32-bit matrix products on tensor cores, with 10 bits of mantissa.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_step::{Call, OpId, StepIr, TensorId};
 
-use crate::linked::{TensorGroups, lists, longest};
+use crate::tensor_groups::{TensorGroups, lists, longest};
 
 /// The optimizer ops that work on tables.
 #[derive(Debug, Clone, Default)]

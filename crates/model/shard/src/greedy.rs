@@ -3,7 +3,7 @@
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::memory::{DoesNotFit, MemoryPlace};
+use crate::memory::{DoesNotFit, ScarceMemory};
 use crate::problem::{Cut, Load, Problem, TablePlacement, Way};
 use crate::state::State;
 
@@ -102,23 +102,23 @@ fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
         let taken = problem.hosts(&state.loads).into_iter().min().unwrap_or_default();
         let left = Bytes(problem.host_memory.0.saturating_sub(taken.0));
         let (cut, needs) = (way.cut.to_string(), host_memory(problem, way));
-        return DoesNotFit { table, cut, on: MemoryPlace::Host, needs, left, of: problem.host_memory };
+        return DoesNotFit { table, cut, on: ScarceMemory::Host, needs, left, of: problem.host_memory };
     }
     let Some(way) = ways.iter().min_by_key(|way| smallest(way)) else {
         let needs = Bytes(0);
         return DoesNotFit {
             table,
             cut: Cut::Whole.to_string(),
-            on: MemoryPlace::Gpu,
+            on: ScarceMemory::Gpu,
             needs,
             left,
             of: problem.memory,
         };
     };
     let on = match way.cached {
-        Some(_) => MemoryPlace::Cache,
-        None if problem.host_memory.0 > 0 => MemoryPlace::Uncached,
-        None => MemoryPlace::Gpu,
+        Some(_) => ScarceMemory::Cache,
+        None if problem.host_memory.0 > 0 => ScarceMemory::Uncached,
+        None => ScarceMemory::Gpu,
     };
     DoesNotFit { table, cut: way.cut.to_string(), on, needs: smallest(way), left, of: problem.memory }
 }

@@ -27,17 +27,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod bound;
 mod greedy;
-mod local;
+mod local_search;
+mod lower_bound;
 mod memory;
-mod near;
+mod neighbours;
 mod problem;
 mod state;
 
-pub use bound::bound;
-pub use memory::{DoesNotFit, MemoryPlace};
-pub use near::neighbours;
+pub use lower_bound::bound;
+pub use memory::{DoesNotFit, ScarceMemory};
+pub use neighbours::neighbours;
 pub use problem::{Cut, Load, Plan, Problem, Table, TablePlacement, Way};
 use state::State;
 
@@ -50,7 +50,7 @@ pub fn search(problem: &Problem) -> Result<Plan, DoesNotFit> {
     let first = greedy::place(problem)?;
     let alike = problem.manners().into_iter().filter_map(|manner| greedy::place_as(problem, manner));
     let improved = std::iter::once(first).chain(alike).map(|mut state| {
-        local::improve(problem, &mut state);
+        local_search::improve(problem, &mut state);
         state
     });
     let best = improved.min_by_key(|state| state.busiest(problem).1);

@@ -13,7 +13,7 @@ pub struct DoesNotFit {
     /// Cut that was tried.
     pub cut: String,
     /// Kind of the memory that is too small.
-    pub on: MemoryPlace,
+    pub on: ScarceMemory,
     /// Memory that its smallest part needs; for the host of a node, the memory that all parts on it need.
     pub needs: Bytes,
     /// Free memory of the emptiest GPU or host.
@@ -24,7 +24,7 @@ pub struct DoesNotFit {
 
 /// Memory that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryPlace {
+pub enum ScarceMemory {
     /// Memory of a GPU.
     Gpu,
     /// Memory of a GPU, for a table that must not be in host memory although others may.
@@ -35,26 +35,26 @@ pub enum MemoryPlace {
     Host,
 }
 
-fn place(on: MemoryPlace) -> &'static str {
+fn place(on: ScarceMemory) -> &'static str {
     match on {
-        MemoryPlace::Gpu | MemoryPlace::Uncached => "on a GPU",
-        MemoryPlace::Cache => "for a cache of its rows on a GPU",
-        MemoryPlace::Host => "in the memory of a host",
+        ScarceMemory::Gpu | ScarceMemory::Uncached => "on a GPU",
+        ScarceMemory::Cache => "for a cache of its rows on a GPU",
+        ScarceMemory::Host => "in the memory of a host",
     }
 }
 
-fn remedy(on: MemoryPlace) -> &'static str {
+fn remedy(on: ScarceMemory) -> &'static str {
     match on {
-        MemoryPlace::Gpu => {
+        ScarceMemory::Gpu => {
             "take more GPUs, or GPUs with more memory, or let tables lie in the hosts' memory"
         }
-        MemoryPlace::Uncached => {
+        ScarceMemory::Uncached => {
             "take more GPUs, or GPUs with more memory; of its rows a cache would have to hold most, so it does not lie in the hosts' memory"
         }
-        MemoryPlace::Cache => {
+        ScarceMemory::Cache => {
             "take more GPUs, or GPUs with more memory, or smaller batches, which want fewer rows at once"
         }
-        MemoryPlace::Host => "allow more of the hosts' memory, or take more nodes or more GPUs",
+        ScarceMemory::Host => "allow more of the hosts' memory, or take more nodes or more GPUs",
     }
 }
 

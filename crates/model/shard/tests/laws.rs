@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use steptime_shard::{
-    Cut, Load, MemoryPlace, Plan, Problem, Table, TablePlacement, Way, bound, neighbours, search,
+    Cut, Load, Plan, Problem, ScarceMemory, Table, TablePlacement, Way, bound, neighbours, search,
 };
 use steptime_trace::{Bytes, Nanos};
 
@@ -243,7 +243,7 @@ fn a_table_too_large_for_all_gpus_lies_in_the_hosts_memory_where_that_is_allowed
     let error = |problem: &Problem| search(problem).expect_err("no room");
     problem.host_memory = Bytes(400 << 20);
     let found = error(&problem);
-    assert_eq!((found.table, found.on), (0, MemoryPlace::Host));
+    assert_eq!((found.table, found.on), (0, ScarceMemory::Host));
     let said = found.to_string();
     assert!(said.contains("table 0 needs 0.44 GiB in 2 groups of columns in the memory of a host"), "{said}");
     assert!(said.contains("0.39 GiB are left of 0.39 GiB: allow more of the hosts' memory"), "{said}");
@@ -253,6 +253,6 @@ fn a_table_too_large_for_all_gpus_lies_in_the_hosts_memory_where_that_is_allowed
     // Without room for caches, more host memory does not help.
     problem.memory = Bytes(10 << 20);
     let found = error(&problem);
-    assert_eq!(found.on, MemoryPlace::Cache);
+    assert_eq!(found.on, ScarceMemory::Cache);
     assert!(found.to_string().contains("for a cache of its rows"), "{found}");
 }

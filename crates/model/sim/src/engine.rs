@@ -5,8 +5,8 @@
 //! *cause*, the last thing it waited for. The causes form the critical path.
 
 mod calls;
+mod lazy_device;
 mod ready;
-mod settle;
 
 use steptime_cost::{HostCosts, PricedGraph};
 use steptime_graph::{

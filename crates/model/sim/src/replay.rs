@@ -1,7 +1,7 @@
 //! Replays the recorded steps with their recorded times: the difference is the simulator's own error.
 
 use steptime_cost::PricedGraph;
-use steptime_cost::host::own::waits_for_device;
+use steptime_cost::host::recorded_gaps::waits_for_device;
 use steptime_graph::{Clock, MarkId, StepGraph, StepId, TiVec, median, union};
 use steptime_trace::Nanos;
 

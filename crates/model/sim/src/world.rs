@@ -1,7 +1,7 @@
 //! A world of ranks: each runs its own step, and none leaves a collective before all have arrived.
 
-mod beside;
 mod critical;
+mod durations_beside_collectives;
 mod parts;
 mod replay;
 
@@ -11,8 +11,8 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{ActivityId, Job, MarkId, Member, RendezvousId, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
-use self::beside::LearntDurations;
 pub use self::critical::{Passage, path};
+use self::durations_beside_collectives::LearntDurations;
 pub use self::parts::{Parts, Runs, Span, split};
 pub use self::replay::replay_recorded;
 use crate::engine::{Engine, RankProgress};

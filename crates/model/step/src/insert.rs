@@ -1,9 +1,9 @@
 //! Ops that a rule inserts.
 
 use crate::call::Call;
-use crate::called::SharedCall;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
+use crate::shared_call::SharedCall;
 use crate::step::{Op, Origin, StepIr, StreamWait};
 
 /// An op to insert, with the ops inside it.

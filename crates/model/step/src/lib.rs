@@ -9,26 +9,25 @@
 #![forbid(unsafe_code)]
 
 mod call;
-mod called;
 mod capture;
 mod diff;
 mod draft;
 mod error;
 mod exchange;
 pub mod export;
+mod from_recording;
 mod ids;
 mod insert;
 mod memory;
 mod patch;
-mod recorded;
 mod schedule;
+mod shared_call;
 mod step;
 mod tensors;
 mod uses;
 mod verify;
 
 pub use call::Call;
-pub use called::SharedCall;
 pub use capture::captured;
 pub use diff::{Change, Diff};
 pub use draft::Draft;
@@ -39,6 +38,7 @@ pub use insert::NewOp;
 pub use memory::{Kind as MemoryKind, Moment, Peak, over as memory_over};
 pub use patch::{Patch, Place};
 pub use schedule::{ReusedRows, ScheduledStep, schedule};
+pub use shared_call::SharedCall;
 pub use step::{Op, Origin, StepIr, StreamWait};
 pub use tensors::{LifetimeEnd, Tensor};
 pub use uses::Uses;

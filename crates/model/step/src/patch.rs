@@ -6,10 +6,10 @@ use steptime_graph::execution::StorageId;
 use steptime_graph::{HostThreadId, TiVec};
 
 use crate::call::Call;
-use crate::called::SharedCall;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
+use crate::shared_call::SharedCall;
 use crate::step::{Origin, StepIr};
 use crate::tensors::{LifetimeEnd, Tensor};
 

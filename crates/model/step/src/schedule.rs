@@ -1,8 +1,8 @@
 //! The schedule of a step: marks, calls and activities, carried over from the recording where nothing changed.
 
-mod carried;
 pub(crate) mod marks;
 mod plan;
+mod reused_rows;
 mod rounds;
 mod scheduled;
 mod streams;
@@ -15,9 +15,9 @@ use steptime_graph::{
 };
 use steptime_trace::Bytes;
 
-pub use self::carried::ReusedRows;
 use self::marks::Items;
 use self::plan::{OwnCalls, PlannedCall};
+pub use self::reused_rows::ReusedRows;
 use self::rounds::Rounds;
 pub use self::scheduled::ScheduledStep;
 use self::streams::ExtraStreams;

@@ -9,9 +9,9 @@ use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
 use crate::call::Call;
-use crate::called::SharedCall;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
+use crate::shared_call::SharedCall;
 use crate::tensors::Tensor;
 
 /// Intermediate representation of one training step: a graph that only [`StepIr::apply`] changes. The described call of an op and its

@@ -7,19 +7,19 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod columns;
+mod catch_panic;
 mod error;
-mod guard;
 mod meta;
 mod observe;
+mod parquet_file;
 mod read;
 mod row;
 mod spec;
 mod tables;
 mod thrift;
 
+pub use catch_panic::guarded;
 pub use error::Error;
-pub use guard::guarded;
 pub use meta::{SweepMeta, VERSION};
 pub use observe::{Observations, observe};
 pub use read::{Sweep, read, read_all};

@@ -8,10 +8,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ProjectionMask;
 use steptime_trace::open_regular;
 
-use crate::columns::{self, Room};
+use crate::catch_panic::guarded;
 use crate::error::Error;
-use crate::guard::guarded;
 use crate::meta::{SweepMeta, VERSION};
+use crate::parquet_file::{self, Room};
 use crate::row::{Row, State};
 
 const COLUMNS: [&str; 16] = [
@@ -47,7 +47,7 @@ pub fn read(path: &Path) -> Result<Sweep, Error> {
 /// Reads a Parquet file.
 fn parquet(path: &Path) -> Result<Sweep, Error> {
     let broken = |what: String| Error::Broken { path: path.to_owned(), what };
-    let (builder, mut room) = columns::open(path, broken)?;
+    let (builder, mut room) = parquet_file::open(path, broken)?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let entries = pairs.into_iter().flatten().filter(|pair| pair.key != "ARROW:schema");
     let meta = SweepMeta {

@@ -1,7 +1,7 @@
 //! Collectives, as NCCL's hooks describe them.
 
 use crate::json::{Cursor, Fault, Text};
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::strings::{NameId, Strings};
 
 /// Record that carries a [`Collective`].

@@ -1,13 +1,13 @@
 //! One trace file: an object around a list of events or nodes, or the bare list.
 
+use crate::byte_source::Feed;
 use crate::distributed::DistributedRun;
 use crate::error::Error;
 use crate::execution::{self, ExecutionTrace, Schema};
-use crate::feed::Feed;
 use crate::json::{Cursor, Fault, Text};
 use crate::kineto::{self, DeviceProperties, Trace};
 use crate::list::{End, read_list};
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::units::Nanos;
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Equality of results for every way in which the bytes are delivered.
 
+use crate::byte_source::{Slice, Stream};
+use crate::complete_bytes::CompleteBytes;
 use crate::document::{self, Document, Kinds, Plan};
-use crate::feed::{Slice, Stream};
 use crate::kineto::{Builder, Trace, read_pieces, split};
 use crate::list::{End, read_list};
 use crate::progress::Progress;
-use crate::whole::CompleteBytes;
-use crate::window::Window;
+use crate::shared_window::Window;
 use proptest::prelude::*;
 use std::path::Path;
 

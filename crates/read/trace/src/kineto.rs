@@ -30,7 +30,7 @@ pub use ops::{HostInterval, HostIntervals, HostKind, HostOp, HostOps};
 pub use syncs::{SyncEvent, SyncKind, Syncs};
 pub use trace::{Stream, Thread, Trace};
 
-pub(crate) use crate::foreign::Origin;
+pub(crate) use crate::other_profilers::Origin;
 pub(crate) use builder::Builder;
 pub(crate) use category::Category;
 pub(crate) use parallel::read_events;

@@ -19,33 +19,33 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod byte_source;
 mod collective;
 mod columns;
+mod complete_bytes;
 mod distributed;
 mod document;
 #[cfg(test)]
 mod equivalence;
 mod error;
 mod execution;
-mod feed;
-mod foreign;
 mod ids;
 mod input;
 mod json;
 mod kineto;
 mod list;
-mod notes;
 mod nsight;
 mod number;
+mod other_profilers;
 mod progress;
 mod read;
-mod sliding;
+mod repairs;
+mod shared_window;
+mod sliding_buffer;
 mod source;
 mod strings;
 mod text;
 mod units;
-mod whole;
-mod window;
 mod workers;
 
 pub use collective::{Carrier, Collective};
@@ -56,7 +56,6 @@ pub use execution::{
     DimRange, ExecutionTrace, LinkedActivity, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange,
     Values,
 };
-pub use foreign::{Origin, STEP_MARK};
 pub use input::{
     ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, Numbers, Options, RecordedLookup,
     Recording, Want, kineto_files, open, open_with,
@@ -66,12 +65,13 @@ pub use kineto::{
     GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,
     Stream, StreamId, SyncEvent, SyncKind, Syncs, Thread, ThreadId, Trace,
 };
-pub use notes::{Note, Notes, Tally};
+pub use other_profilers::{Origin, STEP_MARK};
 pub use progress::Report;
 pub use read::{
     read, read_execution_trace, read_execution_trace_file, read_execution_trace_from, read_file, read_from,
     read_kineto, read_kineto_file, read_kineto_file_windowed, read_kineto_from,
 };
+pub use repairs::{Note, Notes, Tally};
 pub use strings::{NameId, Strings};
 pub use text::{open_regular, read_bytes, read_regular, read_text};
 pub use units::{Bytes, Nanos};

@@ -1,8 +1,8 @@
 //! Reads the items of one long array, even if it is damaged.
 
-use crate::feed::Feed;
+use crate::byte_source::Feed;
 use crate::json::{Cursor, Fault};
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use std::io;
 
 /// Receiver of the items of a list.

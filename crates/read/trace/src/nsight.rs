@@ -4,11 +4,11 @@ mod ranges;
 mod tables;
 
 use crate::error::Error;
-use crate::foreign::{self, Origin};
 use crate::kineto::{
     Activity, ActivityKind, Api, Builder, Call, DeviceProperties, LaunchShape, Stream, Thread, ThreadId,
     Trace,
 };
+use crate::other_profilers::{self, Origin};
 use crate::strings::NameId;
 use crate::units::{Bytes, Nanos};
 use rusqlite::{Connection, OpenFlags};
@@ -75,7 +75,7 @@ impl Reader {
         })?;
         tables.each("CUPTI_ACTIVITY_KIND_MEMSET", |row| {
             if is_own(row) {
-                let name = self.builder.trace.names.intern(foreign::MEMSET);
+                let name = self.builder.trace.names.intern(other_profilers::MEMSET);
                 self.activity(row, ActivityKind::Memset, name);
             }
         })?;
@@ -197,9 +197,9 @@ fn copy(row: &Row<'_>) -> &'static str {
         _ => None,
     };
     match row.number("copyKind") {
-        Some(1) => foreign::to_device(pinned("srcKind")),
-        Some(2) => foreign::to_host(pinned("dstKind")),
-        _ => foreign::WITHIN_DEVICE,
+        Some(1) => other_profilers::to_device(pinned("srcKind")),
+        Some(2) => other_profilers::to_host(pinned("dstKind")),
+        _ => other_profilers::WITHIN_DEVICE,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Reads single traces, from bytes, files and streams.
 
+use crate::byte_source::{Slice, Stream};
 use crate::document::{self, Document, Kinds, Plan};
 use crate::error::Error;
 use crate::execution::ExecutionTrace;
-use crate::feed::{Slice, Stream};
 use crate::kineto::Trace;
 use crate::progress::Progress;
 use crate::source;

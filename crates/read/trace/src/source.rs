@@ -1,13 +1,13 @@
 //! Files, plain or compressed, distinguished by their first bytes.
 
+use crate::byte_source::Stream;
+use crate::complete_bytes::CompleteBytes;
 use crate::document::{self, Document, Plan};
 use crate::error::Error;
-use crate::feed::Stream;
 use crate::kineto::Trace;
 use crate::nsight;
 use crate::progress::Progress;
-use crate::whole::CompleteBytes;
-use crate::window::Window;
+use crate::shared_window::Window;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Comparison of GPUs, and the largest batch that fits each.
 
-mod merged;
-mod says;
+mod conclusions;
+mod merged_doubts;
 
 use serde::Serialize;
 use steptime_predict::{
@@ -165,8 +165,8 @@ impl ChooseReport {
             batch: choice.batch,
             ranked_by: if by_cost { "cost" } else { "samples_per_s" },
             interval_level: INTERVAL_LEVEL,
-            says: says::all(&gpus),
-            doubts: merged::all(&gpus),
+            says: conclusions::all(&gpus),
+            doubts: merged_doubts::all(&gpus),
             gpus,
             title: step.title(),
         }

@@ -17,7 +17,7 @@ const LAUNCH_HIDES: f64 = 0.1;
 
 /// Collectives priced for GPUs of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CollectivesReport {
+pub struct CollectivePricesReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `collectives`.
@@ -92,11 +92,11 @@ pub struct MeasuredCollective {
     pub kernel: bool,
 }
 
-impl CollectivesReport {
+impl CollectivePricesReport {
     /// Prices collectives.
     #[must_use]
-    pub fn price(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesReport {
-        CollectivesReport {
+    pub fn price(topology: &Topology, calls: &[CollectiveCall]) -> CollectivePricesReport {
+        CollectivePricesReport {
             schema: SCHEMA,
             command: "collectives",
             device: topology.name.clone(),
@@ -113,9 +113,9 @@ impl CollectivesReport {
 
     /// Prices the collectives of a sweep and compares them with the measured times.
     #[must_use]
-    pub fn against(topology: &Topology, swept: &[MeasuredCollective]) -> CollectivesReport {
+    pub fn against(topology: &Topology, swept: &[MeasuredCollective]) -> CollectivePricesReport {
         let calls: Vec<CollectiveCall> = swept.iter().map(|row| row.call).collect();
-        let mut answer = CollectivesReport::price(topology, &calls);
+        let mut answer = CollectivePricesReport::price(topology, &calls);
         let mut kinds: Vec<CollectiveKind> = calls.iter().map(|call| call.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steptime_cost::GapSources;
-use steptime_cost::host::edge::LEVEL_NAMES;
+use steptime_cost::host::gap_key::LEVEL_NAMES;
 use steptime_graph::Coverage;
 
 use super::shared::as_object;
@@ -60,12 +60,12 @@ pub struct GraphCoverage {
     pub hand_offs: usize,
     /// Sources of the host gaps' times, where gaps were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub priced: Option<GapPrices>,
+    pub priced: Option<GapPriceCounts>,
 }
 
 /// Number of host gaps by source of their price.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GapPrices {
+pub struct GapPriceCounts {
     /// Priced from the recording itself.
     pub own: usize,
     /// Priced from a profile.
@@ -106,14 +106,14 @@ impl GraphCoverage {
             waits_inferred: coverage.waits_inferred,
             waits_refuted: coverage.waits_refuted,
             hand_offs: coverage.hand_offs,
-            priced: found.map(GapPrices::new),
+            priced: found.map(GapPriceCounts::new),
         }
     }
 }
 
-impl GapPrices {
-    fn new(found: &GapSources) -> GapPrices {
-        GapPrices {
+impl GapPriceCounts {
+    fn new(found: &GapSources) -> GapPriceCounts {
+        GapPriceCounts {
             own: found.own,
             profile: found.profile.iter().sum(),
             profile_by_level: LEVEL_NAMES.into_iter().zip(found.profile).collect(),

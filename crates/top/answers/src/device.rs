@@ -35,7 +35,7 @@ pub struct DeviceEntry {
 
 /// Full contents of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceReport {
+pub struct DeviceProfileReport {
     /// Name to select it by.
     pub name: String,
     /// Its specification.
@@ -194,10 +194,10 @@ impl DeviceEntry {
     }
 }
 
-impl DeviceReport {
+impl DeviceProfileReport {
     /// Describes a profile.
     #[must_use]
-    pub fn new(profile: &DeviceProfile) -> DeviceReport {
+    pub fn new(profile: &DeviceProfile) -> DeviceProfileReport {
         let family = |family: &FamilyHeader| {
             let score = family.scores.get(&family.model);
             let interval = family.intervals.get(&family.model);
@@ -221,7 +221,7 @@ impl DeviceReport {
                     .collect(),
             }
         };
-        DeviceReport {
+        DeviceProfileReport {
             name: profile.name.clone(),
             device: profile.spec.clone(),
             sweep: profile.sweep.clone(),

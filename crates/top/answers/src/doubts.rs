@@ -1,11 +1,11 @@
 //! Assumptions of an answer and doubts about it: one list, worst first.
 
-mod assumed;
+mod assumptions;
 mod notes;
 
 use serde::Serialize;
 
-pub(super) use self::assumed::host_doubt;
+pub(super) use self::assumptions::host_doubt;
 pub(super) use self::notes::graph_notes;
 use steptime_predict::{Doubt, Prediction, QueryEcho, Step};
 
@@ -81,7 +81,7 @@ impl Caveats {
         shown: Option<&Prediction>,
     ) -> Caveats {
         let found = shown.map_or(&[][..], |shown| &shown.doubts);
-        let mut notes = assumed::all(asked, step, priced, shown);
+        let mut notes = assumptions::all(asked, step, priced, shown);
         notes.extend(notes::all(asked, step, priced));
         // Launches without a price are reported once.
         let unpriced = found.iter().any(|doubt| doubt.kind == "unpriced");

@@ -32,7 +32,7 @@ pub struct ExecutionReport {
     pub repairs: usize,
     /// Device activities that a linker wrote among the nodes; not included in the counts above.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub linked: Option<LinkedWork>,
+    pub linked: Option<LinkerActivities>,
     /// Top-level operators by name, most frequent first.
     pub ops: Vec<OpCount>,
     /// Join with a Kineto trace, where there is one.
@@ -45,7 +45,7 @@ pub struct ExecutionReport {
 
 /// Kernels, copies and fills that a linker wrote into an execution trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LinkedWork {
+pub struct LinkerActivities {
     /// Number of activities.
     pub activities: usize,
     /// Number of activities with a time.
@@ -54,11 +54,11 @@ pub struct LinkedWork {
     pub device_ms: f64,
 }
 
-impl LinkedWork {
-    fn from_activities(linked: &[LinkedActivity]) -> Option<LinkedWork> {
+impl LinkerActivities {
+    fn from_activities(linked: &[LinkedActivity]) -> Option<LinkerActivities> {
         let times = || linked.iter().filter_map(|activity| activity.dur);
         let device_ms = times().sum::<Nanos>().as_millis();
-        (!linked.is_empty()).then(|| LinkedWork {
+        (!linked.is_empty()).then(|| LinkerActivities {
             activities: linked.len(),
             timed: times().count(),
             device_ms,
@@ -123,7 +123,7 @@ impl ExecutionReport {
             paired: summary.paired,
             unpaired: summary.unpaired,
             repairs: summary.repairs,
-            linked: LinkedWork::from_activities(&trace.linked),
+            linked: LinkerActivities::from_activities(&trace.linked),
             ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
             lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),

@@ -9,10 +9,14 @@ use serde::Serialize;
 use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
-pub use self::planned::{PlannerReport, PlannerRow, RankingAccuracy};
-pub use self::predicted::{JobPiece, JobPredictionReport, PredictedCollective, PredictedRank, SlowestEntry};
-pub use self::recorded::{JobRecordingReport, ReasonEntry, RecordedCollective, RecordedRank, StragglerEntry};
-pub use self::validated::{JobRow, JobValidationReport};
+pub use self::planned::{PlannerRow, PlannerValidationReport, RankingAccuracy};
+pub use self::predicted::{
+    JobPiece, JobPredictionReport, PredictedCollective, PredictedRank, SlowestHostEntry,
+};
+pub use self::recorded::{
+    JobRecordingReport, MeasuredRankEntry, ReasonEntry, RecordedCollective, StragglerEntry,
+};
+pub use self::validated::{JobValidationReport, JobValidationRow};
 use super::shared::ms;
 
 /// Time of a rank's device in a step by activity, milliseconds; the first four add up to the step.

@@ -13,11 +13,11 @@ use steptime_predict::{Baseline, Error, HostSlowdown, INTERVAL_LEVEL, Prediction
 pub use self::rows::{ModuleTime, Op, Part, Piece};
 use self::rows::{modules, ops};
 use super::coverage::GraphCoverage;
+use super::device_time_sources::{FamilyTime, ModelShares};
 use super::doubts::Caveats;
 pub use super::doubts::DoubtEntry;
 use super::replay::ReplayEntry;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms, samples_per_s};
-use super::shares::{FamilyTime, ModelShares};
 
 /// A predicted step. The baselines predict only its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -51,14 +51,14 @@ pub struct ReplayReport {
     /// `validate`.
     pub command: &'static str,
     /// One row per recording.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReplayRow>,
     /// Scores over all rows.
     pub summary: Summary,
 }
 
 /// A recording with its replay, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct ReplayRow {
     /// The recording: its folder or file.
     pub name: String,
     /// Number of steps.
@@ -75,15 +75,15 @@ pub struct Row {
     pub failed: Option<String>,
 }
 
-impl Row {
+impl ReplayRow {
     /// Makes the row of a recording that was read.
     #[must_use]
-    pub fn new(name: String, step: &Step) -> Row {
+    pub fn new(name: String, step: &Step) -> ReplayRow {
         let graph = &step.graph;
         let steps = Steps::from_graph(graph);
         let check = if step.arguments.is_derived() { None } else { SelfCheck::replay(graph) };
         let doubt = check.as_ref().and_then(|check| replay_doubt(graph, check));
-        Row {
+        ReplayRow {
             name,
             steps: steps.count,
             step_source: steps.source,
@@ -95,8 +95,8 @@ impl Row {
 
     /// Makes the row of a recording that could not be read.
     #[must_use]
-    pub fn failed(name: String, why: String) -> Row {
-        Row { name, steps: 0, step_source: "none", replay: None, doubt: None, failed: Some(why) }
+    pub fn failed(name: String, why: String) -> ReplayRow {
+        ReplayRow { name, steps: 0, step_source: "none", replay: None, doubt: None, failed: Some(why) }
     }
 }
 
@@ -120,12 +120,12 @@ pub struct Summary {
 impl ReplayReport {
     /// Summarises rows.
     #[must_use]
-    pub fn new(rows: Vec<Row>) -> ReplayReport {
-        let several = |row: &&Row| row.replay.as_ref().is_some_and(|r| !r.single_step);
+    pub fn new(rows: Vec<ReplayRow>) -> ReplayReport {
+        let several = |row: &&ReplayRow| row.replay.as_ref().is_some_and(|r| !r.single_step);
         let mut errors: Vec<f64> =
             rows.iter().filter(several).filter_map(|r| Some(r.replay.as_ref()?.error.abs())).collect();
         errors.sort_by(f64::total_cmp);
-        let beyond = |row: &&Row| row.replay.as_ref().is_some_and(|r| r.error.abs() > REPLAY_SAID);
+        let beyond = |row: &&ReplayRow| row.replay.as_ref().is_some_and(|r| r.error.abs() > REPLAY_SAID);
         let summary = Summary {
             recordings: rows.len(),
             several_steps: errors.len(),

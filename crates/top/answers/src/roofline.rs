@@ -29,13 +29,13 @@ pub struct RooflineReport {
     /// Shortest possible device time of all kernels, milliseconds; `None` where kernels are known by name only.
     pub attainable_ms: Option<f64>,
     /// Kernels of one op and shapes, or of one name, most expensive first.
-    pub kernels: Vec<Row>,
+    pub kernels: Vec<RooflineRow>,
 }
 
 /// The kernels of one op, of the same shapes and size. Where the input has no arguments of ops, the kernels of one
 /// name: of these, only copies and fills have known work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct RooflineRow {
     /// The op; empty outside of ops, and for kernels by name.
     pub op: String,
     /// Name of the kernel, copy or fill; only for kernels by name.
@@ -69,11 +69,11 @@ pub struct Row {
     pub attainable_us: f64,
 }
 
-impl Row {
+impl RooflineRow {
     /// Makes the row of one launch.
-    fn new(kernel: &KernelRoof) -> Row {
+    fn new(kernel: &KernelRoof) -> RooflineRow {
         let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
-        Row {
+        RooflineRow {
             op: kernel.op.clone(),
             kernel: None,
             family: kernel.family,
@@ -92,11 +92,11 @@ impl Row {
     }
 
     /// Makes the row of the kernels, copies or fills of one name.
-    fn from_kernel(kernel: &NamedKernel) -> Row {
+    fn from_kernel(kernel: &NamedKernel) -> RooflineRow {
         let time_us = kernel.time.as_micros();
         let attainable_us = kernel.roof.map(|(time, _)| time.as_micros());
         let moves = kernel.kind != ActivityKind::Kernel && kernel.bytes > 0;
-        Row {
+        RooflineRow {
             op: String::new(),
             kernel: Some(kernel.name.clone()),
             family: match kernel.kind {
@@ -118,7 +118,7 @@ impl Row {
         }
     }
 
-    fn merge(&mut self, other: &Row) {
+    fn merge(&mut self, other: &RooflineRow) {
         self.count += other.count;
         self.time_us += other.time_us;
         self.attainable_us += other.attainable_us;
@@ -134,11 +134,11 @@ impl RooflineReport {
     #[must_use]
     pub fn from_roofline(roofline: &Roofline, step: &Step) -> RooflineReport {
         let mut groups = BTreeMap::new();
-        for row in roofline.kernels.iter().map(Row::new) {
+        for row in roofline.kernels.iter().map(RooflineRow::new) {
             let key = (row.op.clone(), row.family, row.shapes.clone(), row.bytes, row.flops, row.bound);
-            groups.entry(key).and_modify(|group: &mut Row| group.merge(&row)).or_insert(row);
+            groups.entry(key).and_modify(|group: &mut RooflineRow| group.merge(&row)).or_insert(row);
         }
-        let mut kernels: Vec<Row> = groups.into_values().collect();
+        let mut kernels: Vec<RooflineRow> = groups.into_values().collect();
         kernels.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));
         RooflineReport {
             schema: SCHEMA,
@@ -158,7 +158,7 @@ impl RooflineReport {
     /// Makes the answer, with kernels, copies and fills of one name merged. `step` is the step that was analysed.
     #[must_use]
     pub fn from_named_kernels(named: &NamedKernels, step: &Step) -> RooflineReport {
-        let kernels: Vec<Row> = named.kernels.iter().map(Row::from_kernel).collect();
+        let kernels: Vec<RooflineRow> = named.kernels.iter().map(RooflineRow::from_kernel).collect();
         RooflineReport {
             schema: SCHEMA,
             command: "roofline",

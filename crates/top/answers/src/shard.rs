@@ -1,7 +1,7 @@
 //! Placement of a model's tables, and the step time of its job.
 
 use serde::Serialize;
-use steptime_eager::{Home, Model, Sharding};
+use steptime_eager::{Model, Sharding, TableLayout};
 use steptime_predict::shard::{Placement, Regret, SPREAD, SPREAD_FROM, ShardingResult};
 
 use super::job::JobPredictionReport;
@@ -32,7 +32,7 @@ pub struct PlacementReport {
     /// Contents of each GPU: one of those with the same work.
     pub gpus: Vec<GpuContents>,
     /// Placement of each table.
-    pub tables: Vec<TablePlacement>,
+    pub tables: Vec<PlacedTableEntry>,
     /// Memory of each node's host that tables use, MB (10^6 bytes); empty where all tables are on GPUs.
     pub hosts_mb: Vec<f64>,
     /// The predicted step.
@@ -82,7 +82,7 @@ pub struct GpuContents {
 
 /// Placement of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TablePlacement {
+pub struct PlacedTableEntry {
     /// Its number.
     pub table: usize,
     /// Its rows.
@@ -160,7 +160,7 @@ impl RegretEntry {
     }
 }
 
-fn tables(placement: &Placement) -> Vec<TablePlacement> {
+fn tables(placement: &Placement) -> Vec<PlacedTableEntry> {
     let all = placement.model.tables().into_iter().zip(placement.model.homes()).enumerate();
     all.map(|(table, (size, home))| {
         let cut = match home.cutting(placement.model.gpus()) {
@@ -171,11 +171,11 @@ fn tables(placement: &Placement) -> Vec<TablePlacement> {
             Sharding::Grid => "grid",
         };
         let gpus = match &home {
-            Home::Everywhere => Vec::new(),
-            Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
+            TableLayout::Everywhere => Vec::new(),
+            TableLayout::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
         };
         let cached = cached(&placement.model, &home);
-        TablePlacement {
+        PlacedTableEntry {
             table,
             rows: size.rows,
             columns: size.columns,
@@ -188,7 +188,7 @@ fn tables(placement: &Placement) -> Vec<TablePlacement> {
     .collect()
 }
 
-fn cached(model: &Model, home: &Home) -> Option<CachedTable> {
+fn cached(model: &Model, home: &TableLayout) -> Option<CachedTable> {
     let all: Vec<_> = home.caches().collect();
     let [own, rows, misses] = all.iter().fold([0; 3], |[own, rows, misses], (part, cache)| {
         [own + part.size[0], rows + cache.rows, misses + cache.misses]
@@ -212,9 +212,9 @@ fn hosts(model: &Model) -> Vec<f64> {
 
 fn gpus(placement: &Placement) -> Vec<GpuContents> {
     let homes = placement.model.homes();
-    let has = |home: &Home, gpu: u32| match home {
-        Home::Everywhere => false,
-        Home::Parts(parts) => parts.iter().any(|part| part.gpu == gpu),
+    let has = |home: &TableLayout, gpu: u32| match home {
+        TableLayout::Everywhere => false,
+        TableLayout::Parts(parts) => parts.iter().any(|part| part.gpu == gpu),
     };
     let ranks = placement.ranks.steps.iter().zip(&placement.ranks.alike).zip(&placement.predicted.ranks);
     ranks

@@ -6,8 +6,8 @@ use steptime_predict::{
     pricing::{self, FamilyScore, ModelCoverage},
 };
 
+use super::device_time_sources::ModelShares;
 use super::shared::SCHEMA;
-use super::shares::ModelShares;
 
 /// Predictions compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]

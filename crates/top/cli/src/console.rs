@@ -10,7 +10,7 @@ use steptime_predict::{Choice, Step};
 use steptime_trace::Want;
 
 use crate::cli::Form;
-use crate::opened::CachedInput;
+use crate::input_cache::CachedInput;
 use crate::output;
 use crate::report::csv::Table;
 

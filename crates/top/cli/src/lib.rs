@@ -6,7 +6,7 @@ mod cli;
 mod commands;
 mod console;
 mod failure;
-mod opened;
+mod input_cache;
 mod output;
 mod progress;
 mod report;
@@ -19,7 +19,7 @@ use crate::cli::Cli;
 use crate::console::Console;
 use crate::failure::Failure;
 pub use crate::failure::Refusal;
-pub use crate::opened::CachedInput;
+pub use crate::input_cache::CachedInput;
 pub use crate::progress::Progress;
 pub use crate::report::table::Columns;
 

@@ -2,7 +2,7 @@
 //! left half written.
 
 mod file;
-mod places;
+mod overwrite_check;
 mod sanitized;
 mod temporary;
 
@@ -10,7 +10,7 @@ use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};
 
 pub use file::write_file;
-pub use places::{separate, separate_typed};
+pub use overwrite_check::{separate, separate_typed};
 pub use sanitized::{json as sanitized_json, lines as sanitized_lines, name};
 pub use temporary::{leave_signals_alone, uninterrupted};
 

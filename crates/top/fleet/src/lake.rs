@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::exchange::{self, Turn};
+use crate::replace_folder::{self, Turn};
 use crate::tables::Table;
 
 /// Version of the format. Lakes of another version are refused.
@@ -100,7 +100,7 @@ impl Lake {
         }
         let own = lake.own();
         fs::create_dir_all(&own).map_err(Error::io(&own))?;
-        exchange::clean_up(&own, |run, rank| lake.rank(run, rank)).map_err(Error::io(&own))?;
+        replace_folder::clean_up(&own, |run, rank| lake.rank(run, rank)).map_err(Error::io(&own))?;
         Ok(lake)
     }
 
@@ -192,16 +192,16 @@ impl Lake {
     }
 
     /// Creates a folder for an unfinished rank; it is removed with the value unless it is [put in place](Lake::place).
-    pub(crate) fn unfinished(&self) -> Result<exchange::UnfinishedFolder, Error> {
+    pub(crate) fn unfinished(&self) -> Result<replace_folder::UnfinishedFolder, Error> {
         let own = self.own();
-        exchange::UnfinishedFolder::new(&own).map_err(Error::io(&own))
+        replace_folder::UnfinishedFolder::new(&own).map_err(Error::io(&own))
     }
 
     /// Flushes a finished folder to disk and moves it to the place of a rank. An old folder stays there until then, and is then
     /// removed whole.
     pub(crate) fn place(
         &self,
-        made: exchange::UnfinishedFolder,
+        made: replace_folder::UnfinishedFolder,
         run: &str,
         rank: u32,
         mut file: RankFile,
@@ -215,7 +215,7 @@ impl Lake {
         let place = self.rank(run, rank);
         let placed = || {
             readable(made.path())?;
-            exchange::synced(made.path())?;
+            replace_folder::synced(made.path())?;
             let _turn = Turn::take(&self.own())?;
             made.place(run, rank, &place)
         };

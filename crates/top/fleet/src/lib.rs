@@ -15,11 +15,11 @@
 #![forbid(unsafe_code)]
 
 mod error;
-mod exchange;
 mod ingest;
 mod lake;
 mod plan;
 mod rank;
+mod replace_folder;
 mod report;
 mod sketch;
 mod tables;

@@ -1,14 +1,14 @@
 //! The rows of one trace, table by table.
 
+mod busy_times;
 mod collectives;
 mod device;
 mod gaps;
 mod nest;
-mod running;
 mod spans;
+mod step_of_time;
 mod steps;
 mod sums;
-mod windows;
 
 use steptime_trace::{OpInputs, Trace};
 
@@ -19,7 +19,7 @@ pub(crate) use sums::{KernelRow, OpRow};
 
 use self::device::Device;
 use self::nest::Nest;
-use self::windows::Windows;
+use self::step_of_time::Windows;
 
 /// A trace with its steps, nested ops and launches. Names in rows are ids of the trace's own table.
 pub struct Rank<'t> {

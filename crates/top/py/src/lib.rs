@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-mod patient;
+mod interruptible;
 mod table;
 
 // Brings the C ABI of the GPU operators into this library, where `steptime.operators` finds it.
@@ -19,7 +19,7 @@ mod _core {
     use pyo3::prelude::*;
     use steptime_cli::Refusal;
 
-    use crate::patient::wait;
+    use crate::interruptible::wait;
     #[pymodule_export]
     use crate::table::arrow_stream;
 

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use steptime::{Choice, Step};
+use steptime_aten::build_lowering::work;
 use steptime_aten::operands::{output_bytes, read};
-use steptime_aten::work::work;
 use steptime_aten::{BoundCall, Kernel, Lowering, OpDef, OpSet};
 
 /// Reads all parts, and writes half as many bytes. Arguments are accessed by the names of the op's schema; for an op that

@@ -27,7 +27,7 @@ pub use steptime_answers as answers;
 pub use steptime_cost::Process;
 #[cfg(feature = "cuda")]
 pub use steptime_cuda as cuda;
-pub use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
+pub use steptime_eager::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};
 #[cfg(feature = "ops")]
 pub use steptime_ops as ops;
 pub use steptime_predict::{

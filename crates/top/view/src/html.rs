@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
 
-use crate::viewed::StepViews;
+use crate::page_data::StepViews;
 
 /// Script, built by `web/check`.
 const SCRIPT: &str = include_str!("../../../../web/dist/viewer.js");

@@ -28,10 +28,10 @@ mod graph;
 mod html;
 mod levels;
 mod memory;
+mod page_data;
 mod server;
 mod timeline;
-mod viewed;
 
 pub use html::{Devices, Mode, data, page};
+pub use page_data::{StepViews, Subject, what_if};
 pub use server::{Answers, ServeError, Server};
-pub use viewed::{StepViews, Subject, what_if};

@@ -2,8 +2,8 @@
 //! body is not read, and it makes room for others.
 
 mod connections;
+mod deadline;
 mod request;
-mod timed;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -11,8 +11,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use self::connections::{Connections, Guest};
+use self::deadline::TimedStream;
 use self::request::{Head, ReadError};
-use self::timed::TimedStream;
 
 /// Time limits of receiving a request's head and body, and of sending an answer.
 const HEAD: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use steptime_trace::{Bytes, NameId, Stream};
 
 use super::OpLaunch;
 use super::calls::{self, RuntimeCall};
-use super::meet;
+use super::exchange_waits;
 use super::threads::{ThreadSwitch, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
@@ -91,7 +91,7 @@ pub(super) fn build(
     graph.held_back = vec![steptime_trace::Nanos::ZERO; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
-    meet::wait(&mut graph, tree, |op| nodes[op] as usize);
+    exchange_waits::wait(&mut graph, tree, |op| nodes[op] as usize);
     (graph, kernels, nodes)
 }
 
@@ -157,7 +157,7 @@ impl Builder<'_> {
             phase: Phase::Other,
         });
         self.ops[at] = op;
-        let planned = match (meet::calls(self.tree, at, self.children), &self.work[at]) {
+        let planned = match (exchange_waits::calls(self.tree, at, self.children), &self.work[at]) {
             (Some(calls), _) => calls,
             (None, None) => Vec::new(),
             (None, Some((call, _))) => {
@@ -200,7 +200,7 @@ impl Builder<'_> {
         let end = self.mark(MarkKind::CallEnd(call), thread);
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
-            let exchange = meet::launched(self.tree, node as usize);
+            let exchange = exchange_waits::launched(self.tree, node as usize);
             let stream = self.stream(match exchange.filter(|exchange| exchange.beside) {
                 Some(exchange) => Lane::Group(exchange.collective.group.name.clone()),
                 None => Lane::Own(work.stream),

@@ -8,9 +8,9 @@
 pub mod calls;
 mod error;
 pub mod exchange;
+mod exchange_waits;
 mod library;
 mod marks;
-mod meet;
 mod threads;
 mod tree;
 
@@ -24,9 +24,9 @@ use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{ActivityId, OpId, StepGraph, TiVec};
 
 use crate::kernel::KernelCall;
+use crate::memory_key::Place;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
-use crate::place::Place;
 
 /// Launches of an op.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ pub fn delegates(op: &str, inside: &str) -> bool {
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     let mut names = inside.iter().map(|child| &*child.call.name);
     if node.kind != TreeKind::Op
-        || meet::is_note(node)
+        || exchange_waits::is_note(node)
         || names.any(|child| delegates(&node.call.name, child))
     {
         return None;

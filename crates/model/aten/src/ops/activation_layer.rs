@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
-use crate::child::{child, like};
+use crate::child_calls::{child, like};
 use crate::op_def::{Lowering, OpDef};
 use crate::ops::gradients;
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     #[test]
     fn a_relu_is_a_bound() {

@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
-use crate::child::{child, like};
+use crate::child_calls::{child, like};
 use crate::op_def::OpDef;
 
 /// Defines a list of aliases: the called op, and the names that call it.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     fn leaves(name: &str, inputs: Vec<Arg>) -> Vec<(String, u64)> {
         let all = OpSet::standard().leaves(&OpCall::new(name, inputs));

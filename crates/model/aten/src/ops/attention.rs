@@ -1,13 +1,13 @@
 //! Fused scaled-dot-product attention: FlashAttention, memory-efficient, cuDNN.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{made_contiguous, work};
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints, transpose};
+use crate::child_calls::{child, ints, transpose};
 use crate::dtype::Dtype;
 use crate::kernel::{Attention, AttentionKind, Kernel, Pass};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, precision, read_at};
-use crate::work::{made_contiguous, work};
 
 /// Attention.
 pub static OPS: &[OpDef] = &[

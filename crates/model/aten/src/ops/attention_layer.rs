@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints, transpose};
+use crate::child_calls::{child, ints, transpose};
 use crate::dtype::Dtype;
 use crate::op_def::OpDef;
 
@@ -156,7 +156,7 @@ fn efficient_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
     use crate::kernel::{AttentionKind, Kernel};
 
     fn found(dtype: Dtype, mask: Arg) -> (AttentionKind, [u64; 5], bool) {

@@ -1,13 +1,13 @@
 //! Batch norm, with cuDNN's and PyTorch's own kernels.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, Tensor};
-use crate::child::{child, gradient, ints};
+use crate::child_calls::{child, gradient, ints};
 use crate::dtype::Dtype;
 use crate::kernel::{BatchNorm, Kernel, Pass};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read, update};
-use crate::work::work;
 
 /// Definitions of batch norms.
 pub static OPS: &[OpDef] = &[

@@ -1,12 +1,12 @@
 //! Chain of elementwise ops fused into one kernel by a compiler: every tensor is read once, and every result written once.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::launches;
 use crate::call::{Arg, Tensor};
 use crate::kernel::{Elementwise, Kernel, Work};
 use crate::layout::elementwise;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands;
-use crate::work::launches;
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[OpDef::leaf(&["triton_poi_fused"], lower)];

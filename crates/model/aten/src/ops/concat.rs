@@ -2,12 +2,12 @@
 
 use crate::axes::{axis, count};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, one, result, unknown};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Concat, Kernel, Role, Slot};
+use crate::memory_key::Place;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes};
-use crate::place::Place;
-use crate::work::{launches, one, result, unknown};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

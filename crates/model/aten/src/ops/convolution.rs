@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::launches;
 use crate::call::{Arg, Tensor};
 use crate::kernel::{Conv, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, precision, read, result};
-use crate::work::launches;
 
 /// Definitions of convolutions.
 pub static OPS: &[OpDef] = &[

@@ -1,14 +1,14 @@
 //! Gradients of convolutions.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::launches;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints};
+use crate::child_calls::{child, ints};
 use crate::kernel::{Conv, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
 use crate::ops::convolution::{Parameters, geometry, like, multiplications, pointwise, three};
 use crate::ops::copy::{CHANNELS_LAST, CONTIGUOUS, lies_in};
-use crate::work::launches;
 
 /// Definitions of the gradients of convolutions.
 pub static OPS: &[OpDef] =
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::ints;
+    use crate::child_calls::ints;
 
     #[test]
     fn gradients_that_are_not_asked_for_cost_nothing() {

@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
-use crate::child::{child, ints, unsqueeze};
+use crate::child_calls::{child, ints, unsqueeze};
 use crate::dtype::Dtype;
 use crate::kernel::Conv;
 use crate::op_def::OpDef;
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     fn kernels(call: &OpCall) -> Vec<(String, &'static str)> {
         let all = OpSet::standard().leaves(call);

@@ -2,13 +2,13 @@
 //! same, otherwise by a kernel.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{self, giving};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Direction, Elementwise, Kernel, Layout, Operand, Role, Slot, Transfer, Work};
 use crate::layout;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
-use crate::work::{self, giving};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[
@@ -58,7 +58,7 @@ fn copy(call: &BoundCall<'_>) -> Option<Lowering> {
         let elements = Elementwise { op: "copy", work: Work::Light, numel: to.numel(), inputs: 1, layout };
         Kernel::Elementwise(elements)
     };
-    Some(work::work(kernel, to.dtype, [read, Some(written)], 0))
+    Some(build_lowering::work(kernel, to.dtype, [read, Some(written)], 0))
 }
 
 /// Whether a copy between host and device has to change type or order.
@@ -77,7 +77,7 @@ fn transfer(to: &Tensor, from: &Tensor) -> Lowering {
         pinned: host.device == Device::Pinned,
         bytes: to.bytes(),
     });
-    work::work(kernel, to.dtype, [Some(Operand { slot, role, bytes: device.bytes() })], 0)
+    build_lowering::work(kernel, to.dtype, [Some(Operand { slot, role, bytes: device.bytes() })], 0)
 }
 
 /// Returns the launches of the copy of one number to the host.
@@ -85,12 +85,12 @@ fn scalar(call: &BoundCall<'_>) -> Option<Lowering> {
     let from = call.tensor("self")?;
     let bytes = from.dtype.size();
     let kernel = Kernel::Transfer(Transfer { direction: Direction::ToHost, pinned: false, bytes });
-    Some(work::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, "self")? })], 0))
+    Some(build_lowering::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, "self")? })], 0))
 }
 
 /// Returns the copy of a call's first argument into a tensor.
 fn copied(call: &BoundCall<'_>, to: &Tensor) -> Vec<OpCall> {
-    call.tensor("self").map(|from| work::copied(to, from)).into_iter().collect()
+    call.tensor("self").map(|from| build_lowering::copied(to, from)).into_iter().collect()
 }
 
 /// Returns a tensor like another, with its order if it is dense.
@@ -207,7 +207,7 @@ fn staged(call: &BoundCall<'_>) -> Vec<OpCall> {
         return Vec::new();
     }
     let near = Tensor { device: from.device, offset: 0, ..to.clone() };
-    vec![work::copied(&near, from), work::copied(to, &near)]
+    vec![build_lowering::copied(&near, from), build_lowering::copied(to, &near)]
 }
 
 #[cfg(test)]

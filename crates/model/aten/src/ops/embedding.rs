@@ -1,11 +1,11 @@
 //! Lookups without pooling: `embedding` reads rows with `index_select`; its gradient sorts the indices.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{counted, giving, launches, made_contiguous, one, zeros};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Kernel, Scatter, ScatterKind};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
-use crate::work::{counted, giving, launches, made_contiguous, one, zeros};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

@@ -4,12 +4,12 @@
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{EmbeddingBag, Kernel, Pass, Pooling};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
-use crate::work::work;
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

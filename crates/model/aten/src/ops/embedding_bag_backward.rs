@@ -4,14 +4,14 @@
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::child;
+use crate::child_calls::child;
 use crate::kernel::{EmbeddingBag, Gather, GatherKind, Kernel, Pass, Pooling};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::ops::embedding::SORTED;
 use crate::ops::embedding_bag::pooling;
-use crate::work::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

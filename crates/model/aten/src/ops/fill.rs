@@ -2,13 +2,13 @@
 
 use crate::Dtype;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, dtype, like};
+use crate::child_calls::{child, dtype, like};
 use crate::kernel::{Elementwise, Kernel, Layout, Role, Slot, Work};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, out_arg};
 use crate::ops::pointwise::{self, Rule};
-use crate::work::work;
 
 /// Definitions of fills.
 pub static OPS: &[OpDef] = &[

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use steptime_launch::UpdateLanes;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, one};
 use crate::call::Tensor;
 use crate::dtype::Dtype;
 use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read, scratch};
 use crate::ops::table_batched::state_bytes;
-use crate::work::{launches, one};
 
 /// Defines the backward op of one optimizer.
 macro_rules! backward {

@@ -2,11 +2,11 @@
 
 use crate::axes::{axis, run};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{one, result, work};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Gather, GatherKind, Kernel, Operand};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::work::{one, result, work};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

@@ -4,12 +4,12 @@ mod gradients;
 mod sparse;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, made_contiguous};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Epilogue, Gemm, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, in_place, precision, read, result};
-use crate::work::{launches, made_contiguous};
 use gradients::backward;
 
 /// Definitions of matrix products.

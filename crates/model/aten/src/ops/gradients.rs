@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
-use crate::child::{child, expand as broadcast, gradient, like};
+use crate::child_calls::{child, expand as broadcast, gradient, like};
 use crate::dtype::Dtype;
 
 /// Argument of a step of a gradient.
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     fn names(name: &str, inputs: Vec<Arg>) -> Vec<String> {
         OpSet::standard().backward(&OpCall::new(name, inputs)).into_iter().map(|call| call.name).collect()

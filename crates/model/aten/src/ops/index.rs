@@ -2,13 +2,13 @@
 
 use crate::axes::{count, run};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{one, result, work};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Gather, GatherKind, Kernel, Operand, Role, Slot};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
 use crate::ops::gather::{self, capped};
-use crate::work::{one, result, work};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[OpDef::leaf(&["aten::index", "aten::_unsafe_index"], index)

@@ -5,6 +5,7 @@
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{counted, giving, launches, made_contiguous};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Role, Scatter, ScatterKind, Slot};
@@ -12,7 +13,6 @@ use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read, scratch};
 use crate::ops::gather::capped;
 use crate::ops::index::{index_operands, is_mask, is_missing, masks, places};
-use crate::work::{counted, giving, launches, made_contiguous};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

@@ -1,12 +1,12 @@
 //! Dot products of every pair of a sample's vectors: `steptime::interaction`, and its backward pass.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{one, result, work};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Interaction, Kernel, Pass};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read};
-use crate::work::{one, result, work};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

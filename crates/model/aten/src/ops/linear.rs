@@ -1,10 +1,10 @@
 //! Linear layers and products of any rank, which call matrix products.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::made_contiguous;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, expand as broadcast, fresh, reshape, transpose, unsqueeze};
+use crate::child_calls::{child, expand as broadcast, fresh, reshape, transpose, unsqueeze};
 use crate::op_def::OpDef;
-use crate::work::made_contiguous;
 
 /// Definitions of linear layers and products of any rank.
 pub static OPS: &[OpDef] = &[

@@ -1,15 +1,15 @@
 //! Losses: negative log likelihood, and elementwise ones with a reduction.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::child;
+use crate::child_calls::child;
 use crate::kernel::{Elementwise, Kernel, Loss, Operand, Pass, Role, Slot, Work};
 use crate::layout;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read, result};
 use crate::ops::pointwise::{self, Rule};
 use crate::ops::{gradients, loss_layer};
-use crate::work::work;
 
 /// Definitions of losses.
 pub static OPS: &[OpDef] = &[

@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, like};
+use crate::child_calls::{child, like};
 use crate::dtype::Dtype;
 use crate::op_def::OpDef;
 
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::Dtype::{F32, I64};
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     fn leaves(name: &str, inputs: Vec<Arg>) -> Vec<String> {
         OpSet::standard().leaves(&OpCall::new(name, inputs)).into_iter().map(|leaf| leaf.op.name).collect()

@@ -7,11 +7,11 @@ mod split;
 pub(crate) use self::split::CHUNK;
 use self::split::{Split, split};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, unknown, work, zeros};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, MultiTensor, Operand, Role, Slot, Work};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, operand};
-use crate::work::{launches, unknown, work, zeros};
 
 /// Defines foreach ops, each with its in-place form, by the cost of an element.
 macro_rules! foreach {

@@ -1,13 +1,13 @@
 //! Layer, group and RMS norm.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{made_contiguous, work};
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, gradient, ints};
+use crate::child_calls::{child, gradient, ints};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Norm, NormKind, Operand, Pass};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read};
-use crate::work::{made_contiguous, work};
 
 /// Definitions of norms along rows.
 pub static OPS: &[OpDef] = &[

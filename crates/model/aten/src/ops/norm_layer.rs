@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::child;
+use crate::child_calls::child;
 use crate::dtype::Dtype;
 use crate::op_def::OpDef;
 
@@ -85,7 +85,7 @@ fn softmax(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     #[test]
     fn batch_norm_of_images_is_by_cudnn_and_of_rows_is_not() {

@@ -3,14 +3,14 @@
 use smallvec::SmallVec;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, Device, OpCall, Tensor};
-use crate::child::{child, wrapped};
+use crate::child_calls::{child, wrapped};
 use crate::dtype::Dtype;
 use crate::kernel::{Elementwise, Kernel, Work};
 use crate::layout;
 use crate::op_def::Lowering;
 use crate::operands::{in_place, out_arg, read_at, result};
-use crate::work::work;
 
 /// Rule for computing the elements of an op.
 #[derive(Debug, Clone, Copy)]

@@ -3,13 +3,13 @@
 use smallvec::SmallVec;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::child;
+use crate::child_calls::child;
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Pass, Pool, PoolKind};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, output_bytes, read};
-use crate::work::work;
 
 /// Definitions of poolings.
 pub static OPS: &[OpDef] = &[

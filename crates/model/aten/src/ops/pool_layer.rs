@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
-use crate::child::{child, ints, unsqueeze};
+use crate::child_calls::{child, ints, unsqueeze};
 use crate::op_def::OpDef;
 
 /// Definitions of pooling layers.
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     #[test]
     fn one_window_is_a_mean() {

@@ -1,15 +1,15 @@
 //! Random numbers and dropout.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, dtype, like};
+use crate::child_calls::{child, dtype, like};
 use crate::dtype::Dtype;
 use crate::kernel::{Elementwise, Kernel, Work};
 use crate::layout;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output, read};
 use crate::ops::pointwise::{self, Rule};
-use crate::work::work;
 
 /// Definitions of random numbers and dropout.
 pub static OPS: &[OpDef] = &[

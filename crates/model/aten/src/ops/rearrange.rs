@@ -6,13 +6,13 @@ use crate::axes::axis;
 use smallvec::SmallVec;
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{self, copied, one, result};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, Steps, Work};
 use crate::layout;
+use crate::memory_key::Place;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{read, read_at};
-use crate::place::Place;
-use crate::work::{self, copied, one, result};
 
 /// Defines an op that writes each element of its result from one of its input.
 macro_rules! moves {
@@ -63,7 +63,7 @@ fn moved(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     let elements =
         Elementwise { op, work: Work::Light, numel: from.numel(), inputs: 1, layout: strided(from) };
     let to = result(call, 0, &from.shape, from.dtype);
-    Some(work::work(Kernel::Elementwise(elements), from.dtype, [read(call, "self"), Some(to)], 0))
+    Some(build_lowering::work(Kernel::Elementwise(elements), from.dtype, [read(call, "self"), Some(to)], 0))
 }
 
 /// Returns the launches of a roll along one dimension; along none or several it calls itself.
@@ -161,7 +161,12 @@ fn interleave(call: &BoundCall<'_>) -> Option<Lowering> {
         inputs: 1,
         layout: layout::elementwise(counts, &[counts]),
     };
-    Some(work::work(Kernel::Elementwise(elements), counts.dtype, [read_at(call, 0), Some(places)], 0))
+    Some(build_lowering::work(
+        Kernel::Elementwise(elements),
+        counts.dtype,
+        [read_at(call, 0), Some(places)],
+        0,
+    ))
 }
 
 fn padded(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
@@ -198,7 +203,7 @@ fn put(call: &BoundCall<'_>, view: impl Fn(&Tensor) -> Option<Tensor>) -> Vec<Op
     let zeros = || whole(call)?.first()?.tensors().first().cloned();
     let (Some(grad), Some(zeros)) = (call.tensor("grad_output"), zeros()) else { return Vec::new() };
     let Some(view) = view(&zeros) else { return Vec::new() };
-    vec![work::zeros(&zeros.shape, zeros.dtype), copied(&view, grad)]
+    vec![build_lowering::zeros(&zeros.shape, zeros.dtype), copied(&view, grad)]
 }
 
 fn put_slice(call: &BoundCall<'_>) -> Vec<OpCall> {
@@ -242,7 +247,7 @@ fn one_hot(call: &BoundCall<'_>) -> Vec<OpCall> {
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(1);
-    let zeros = work::zeros(&to.shape, to.dtype);
+    let zeros = build_lowering::zeros(&to.shape, to.dtype);
     let inputs = vec![Arg::Tensor(to), Arg::Int(-1), Arg::Tensor(index), Arg::Int(1)];
     vec![zeros, OpCall::new("aten::scatter_", inputs)]
 }

@@ -4,12 +4,12 @@
 
 use crate::axes::{axis, count};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{copied, launches, result};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Operand, Reduce, Role, Slot, Work};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::work::{copied, launches, result};
 
 /// Defines a reducing op, by the form of its arguments.
 macro_rules! reduces {

@@ -1,11 +1,11 @@
 //! Resampling of images to another size.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, Tensor};
 use crate::kernel::{Kernel, Pass, Pool, PoolKind};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, read};
-use crate::work::work;
 
 /// Definitions of resampling.
 pub static OPS: &[OpDef] = &[

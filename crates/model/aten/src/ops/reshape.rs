@@ -2,9 +2,9 @@
 
 use crate::axes::axis;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::giving;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::op_def::OpDef;
-use crate::work::giving;
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] =

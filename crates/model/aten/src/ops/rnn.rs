@@ -1,11 +1,11 @@
 //! Recurrent networks: cuDNN's, and single cells.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, Pass, Rnn, Work};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, count, output, output_bytes, precision};
-use crate::work::work;
 
 /// Definitions of recurrent networks.
 pub static OPS: &[OpDef] = &[

@@ -2,12 +2,12 @@
 
 use crate::axes::{around, axis};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, result};
 use crate::call::{Arg, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Sort};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::work::{launches, result};
 
 /// Defines a scanning op.
 macro_rules! scans {
@@ -55,7 +55,7 @@ fn extremum(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
 fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let input = call.tensor("self")?;
     let dtype = if input.dtype.is_float() { input.dtype } else { Dtype::I64 };
-    crate::work::one(&input.shape, dtype)
+    crate::build_lowering::one(&input.shape, dtype)
 }
 
 #[cfg(test)]

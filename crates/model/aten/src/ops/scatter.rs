@@ -4,12 +4,12 @@
 
 use crate::axes::{around, axis, run};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{copied, launches, one, work};
 use crate::call::{OpCall, Tensor};
 use crate::kernel::{Kernel, Operand, Role, Scatter, ScatterKind, Slot};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes, read};
 use crate::ops::gather::{capped, shared};
-use crate::work::{copied, launches, one, work};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

@@ -1,13 +1,13 @@
 //! Softmax, log-softmax, and their gradients.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::work;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, gradient};
+use crate::child_calls::{child, gradient};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Pass, Softmax};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read, result};
-use crate::work::work;
 
 /// Definitions of softmax.
 pub static OPS: &[OpDef] = &[

@@ -2,12 +2,12 @@
 
 use crate::axes::{around, axis};
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{copied, counted, launches, result};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Sort};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
-use crate::work::{copied, counted, launches, result};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

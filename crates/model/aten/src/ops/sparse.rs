@@ -2,10 +2,10 @@
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, unknown};
 use crate::kernel::{Coalesce, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
-use crate::work::{launches, unknown};
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[

@@ -4,6 +4,7 @@
 //! There is one op per optimizer, with arguments that grew from version to version. They have one sequence of arguments in common:
 //! the columns' offsets, sizes, the indices, the bags' offsets, and the pooling mode.
 
+use crate::build_lowering::{launches, unknown};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{
@@ -11,7 +12,6 @@ use crate::kernel::{
 };
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes, scratch};
-use crate::work::{launches, unknown};
 
 /// Defines forward and backward ops of one optimizer.
 macro_rules! optimizers {

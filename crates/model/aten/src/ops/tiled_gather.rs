@@ -1,12 +1,12 @@
 //! Reads of whole rows by index, by rows or by slices of columns: `steptime::gather`.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{one, result, work};
 use crate::call::Tensor;
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, TiledGather};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read};
-use crate::work::{one, result, work};
 
 /// Definition of this file.
 pub static OPS: &[OpDef] =

@@ -2,7 +2,7 @@
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints};
+use crate::child_calls::{child, ints};
 use crate::op_def::OpDef;
 
 /// Definitions of views.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::child::fresh;
+    use crate::child_calls::fresh;
 
     #[test]
     fn a_part_is_put_into_zeros() {

@@ -10,7 +10,7 @@ mod tests;
 use rows::Rows;
 
 use crate::call::{Arg, Device, OpCall, Tensor};
-use crate::child::wrapped;
+use crate::child_calls::wrapped;
 use crate::dtype::Dtype;
 
 /// Parameter, and the form of its gradient.

@@ -1,9 +1,9 @@
 //! Updates of the rows of a table that have a gradient.
 
 use super::{ExtraArgs, Op, SCALAR, calls};
+use crate::build_lowering::giving;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::work::giving;
 
 /// Rows of a table with a sparse gradient.
 pub(super) struct Rows {

@@ -4,7 +4,7 @@ use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::place::Place;
+use crate::memory_key::Place;
 
 /// Names of the CPU's ops, as parts of longer names.
 pub(super) const FORWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu";

@@ -3,7 +3,7 @@
 use super::branch::Branch;
 use super::build::{around, fill, light, op};
 use super::new_memory::NewMemory;
-use super::{in_place, is_engine, is_optimizer_step, wrapped};
+use super::{in_place, is_engine, is_optimizer_step, tensor_subclasses};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::op_set::OpSet;
@@ -50,7 +50,7 @@ impl<'o> Lists<'o> {
         let own = if stays {
             own
         } else {
-            let held: Vec<Branch> = own.into_iter().flat_map(wrapped::unwrap).collect();
+            let held: Vec<Branch> = own.into_iter().flat_map(tensor_subclasses::unwrap).collect();
             fuse_loops(branch.name(), held, self.ops, &mut self.memory)
         };
         // Optimizer steps inside the loop of an optimizer around them are not converted.

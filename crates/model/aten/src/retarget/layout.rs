@@ -11,9 +11,9 @@ use super::build::row_major;
 use super::{attention, is_engine};
 use crate::call::{OpCall, Tensor};
 use crate::kernel::Kernel;
+use crate::memory_key::Place;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
-use crate::place::Place;
 
 /// Ops whose result has the layout of their first tensor, unless the argument at this position specifies another.
 const ALIKE: [(&str, usize); 5] = [

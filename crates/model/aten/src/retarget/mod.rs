@@ -27,7 +27,7 @@ mod product;
 mod recurrent;
 mod rules;
 mod sparse;
-mod wrapped;
+mod tensor_subclasses;
 
 pub use compiled::compiled_region;
 
@@ -95,7 +95,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
     } else {
-        wrapped::open(trace, &mut branches);
+        tensor_subclasses::open(trace, &mut branches);
     }
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));

@@ -3,7 +3,7 @@
 use steptime_graph::execution::ExecutionGraph;
 
 use crate::call::Tensor;
-use crate::place::Place;
+use crate::memory_key::Place;
 
 /// Storage numbers that no recorded tensor has.
 #[derive(Debug)]

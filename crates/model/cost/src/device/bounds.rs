@@ -11,7 +11,7 @@ use super::context::Context;
 use super::estimate::Estimate;
 use super::families::memory::Traffic;
 use super::spec::DeviceSpec;
-use super::units;
+use super::unit_limits;
 
 /// Bounds of a call's duration, µs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ impl Bounds {
 
 /// Times of arithmetic and of device memory, each alone, µs.
 fn resources(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 2] {
-    let arithmetic = DeviceSpec::compute_us(call.flops as f64, units::tflop_s(call, spec));
+    let arithmetic = DeviceSpec::compute_us(call.flops as f64, unit_limits::tflop_s(call, spec));
     [arithmetic, spec.dram_us(Traffic::from_call(call, ctx, spec).dram())]
 }
 
@@ -113,7 +113,7 @@ fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
     let mut all = vec![memory, cache];
     all.extend(waits(from, to));
     if call.flops > 0 {
-        all.push(units::tflop_s(call, from) / units::tflop_s(call, to));
+        all.push(unit_limits::tflop_s(call, from) / unit_limits::tflop_s(call, to));
     }
     all
 }

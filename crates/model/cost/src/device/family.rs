@@ -57,7 +57,7 @@ pub trait Family: Sync {
     /// Appends the features of one call, one per name. A feature without a value is not-a-number.
     fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>);
 
-    /// Returns the names of features that only [stages](super::stage) use: earlier models do not have them. Empty
+    /// Returns the names of features that only [stages](super::correction) use: earlier models do not have them. Empty
     /// for most.
     fn more_names(&self) -> &'static [&'static str] {
         &[]

@@ -1,15 +1,15 @@
 //! Fits a profile to measured kernels.
 
-mod across;
 pub mod cache;
+mod correction;
 pub mod error;
 mod family;
 mod host;
+mod later_sweep;
 mod network;
-mod onto;
+mod other_gpus;
 pub mod peaks;
 mod signature;
-mod stage;
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ use super::profile::header::{Header, Spread, VERSION};
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
-pub use across::{MeasuredGpu, fit_across};
 pub use error::FitError;
 pub use host::without_host;
+pub use later_sweep::fit_onto;
 pub use network::Search;
-pub use onto::fit_onto;
+pub use other_gpus::{MeasuredGpu, fit_across};
 pub use signature::without;
 
 /// Least number of rows of a family inside steps: fewer are of too few models to show the difference.

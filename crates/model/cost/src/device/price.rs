@@ -10,6 +10,7 @@ use steptime_trace::Nanos;
 
 use super::bounds::Bounds;
 use super::context::Context;
+use super::correction;
 use super::estimate::{Estimate, ModelKind, Source};
 use super::extrapolation::{TOLERATED, belief, distance, widening};
 use super::families;
@@ -19,9 +20,8 @@ use super::learn::table::Table;
 use super::profile::header::FamilyHeader;
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
-use super::stage;
 use super::transfer::Reference;
-use super::units;
+use super::unit_limits;
 use super::variant::variant;
 
 /// Least half-width of an unknown op's interval: its bytes predict its duration poorly.
@@ -129,7 +129,7 @@ impl DeviceProfile {
 
     fn price_whole(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let other: Vec<Option<KernelCall>> =
-            calls.iter().map(|(call, _)| units::as_run(call, &self.spec)).collect();
+            calls.iter().map(|(call, _)| unit_limits::as_run(call, &self.spec)).collect();
         let run = calls.iter().zip(&other).map(|(&(call, ctx), other)| (other.as_ref().unwrap_or(call), ctx));
         self.price_as_run(&run.collect::<Vec<_>>(), choice)
     }
@@ -188,11 +188,11 @@ impl DeviceProfile {
         let calls = group.calls();
         let layer = transferred.layer.family(group.family.name());
         let before = again(&calls);
-        let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
+        let mut estimates = correction::correct(layer, group.family, &calls, spec, before, &again);
         let bounds = self.bounds(group, &calls, choice, &transferred.references);
         for ((estimate, (call, _)), bounds) in estimates.iter_mut().zip(&calls).zip(bounds) {
             *estimate = bounds.clamp(*estimate);
-            estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
+            estimate.time = estimate.time.max(Nanos::from_micros_f64(unit_limits::least_us(call, spec)));
         }
         estimates
     }
@@ -212,9 +212,9 @@ impl DeviceProfile {
             };
             let before = self.price_by_models(group, choice, spec);
             let stages = layer.family(group.family.name());
-            let there = stage::correct(stages, group.family, calls, spec, before, &models);
+            let there = correction::correct(stages, group.family, calls, spec, before, &models);
             for ((bounds, &(call, ctx)), there) in bounds.iter_mut().zip(calls).zip(there) {
-                let us = there.time.as_micros().max(units::least_us(call, spec));
+                let us = there.time.as_micros().max(unit_limits::least_us(call, spec));
                 *bounds = bounds.and(Bounds::new(call, ctx, us, spec, &self.spec));
             }
         }
@@ -231,7 +231,7 @@ impl DeviceProfile {
                 let again = |calls: &[(&KernelCall, &Context)]| {
                     self.price_fitted(&Group::new(group.family, calls), header, models, choice, spec)
                 };
-                stage::correct(&models.stages, group.family, &group.calls(), spec, fitted, &again)
+                correction::correct(&models.stages, group.family, &group.calls(), spec, fitted, &again)
             }
             None => group
                 .calls

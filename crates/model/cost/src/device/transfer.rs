@@ -9,12 +9,12 @@ use steptime_aten::KernelCall;
 use steptime_trace::Nanos;
 
 use super::context::Context;
+use super::correction::{self, Estimator, Stage};
 use super::estimate::Estimate;
 use super::family::{Family, SpecEstimate, Worth};
 use super::profile::error::HeaderError;
 use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
-use super::stage::{self, Estimator, Stage};
 
 /// Accuracy of one GPU's models on others: half-widths in addition to those of the models on their own GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -143,7 +143,7 @@ impl TransferredModels {
         if stages.is_empty() {
             return before;
         }
-        let after = stage::correct(stages, family, calls, spec, before.clone(), again);
+        let after = correction::correct(stages, family, calls, spec, before.clone(), again);
         let blended = |(before, after): (Estimate, Estimate)| {
             let us = before.time.as_micros().max(1e-3);
             let work = (1.0 - LAUNCHES * spec.launch.floor_us / us).clamp(0.0, 1.0);

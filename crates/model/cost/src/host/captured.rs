@@ -10,7 +10,7 @@ use steptime_graph::{
 };
 use steptime_trace::{ActivityKind, Nanos};
 
-use super::own;
+use super::recorded_gaps;
 use super::robust::quiet_mean;
 
 /// Costs of a graph in addition to its nodes' own time, in microseconds.
@@ -91,7 +91,7 @@ impl Captured {
         let mut column = Vec::new();
         for (at, call) in graphs(graph) {
             let ratio = self.ratio(call.activities().len());
-            own::collect(graph, call.end, &mut column);
+            recorded_gaps::collect(graph, call.end, &mut column);
             if let (Blocking::Never, Some(raw)) = (call.blocking, quiet_mean(&mut column)) {
                 gaps[call.end] = scale(raw, ratio).max(Nanos::ZERO);
             }

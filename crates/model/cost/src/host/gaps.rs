@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 use steptime_trace::NameId;
 
-use super::edge::{EdgeKey, Edges, LEVELS, class, turn};
+use super::gap_key::{EdgeKey, Edges, LEVELS, class, turn};
 
 /// One kind of gap.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ pub(super) struct Usual {
     /// Time, microseconds: with warm caches as [`GapTable::find_all`] returns it, then scaled to the warmth of this
     /// step.
     pub us: f64,
-    /// Level of context at which the profile has the gap: an index into [`super::edge::LEVEL_NAMES`].
+    /// Level of context at which the profile has the gap: an index into [`super::gap_key::LEVEL_NAMES`].
     pub level: usize,
 }
 

@@ -5,13 +5,13 @@ use steptime_trace::Nanos;
 
 use super::captured::{self, CapturedDelays};
 use super::copies::Staging;
-use super::coupling::Coupling;
-use super::edge::LEVELS;
+use super::gap_key::LEVELS;
+use super::host_device_delays::Coupling;
 use super::profile::HostProfile;
+use super::profile_gaps::UsualGaps;
 use super::profiler::{Process, ProfilerCost};
 use super::speed::{Elasticity, Speed, times};
-use super::usual::UsualGaps;
-use super::{own, release};
+use super::{device_sync, recorded_gaps};
 
 /// Priced host side of a step.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub struct GuessedCopies {
 pub struct GapSources {
     /// Gaps from the recording's own samples.
     pub own: usize,
-    /// Gaps from a profile, by level of the matching context ([`super::edge::LEVEL_NAMES`]).
+    /// Gaps from a profile, by level of the matching context ([`super::gap_key::LEVEL_NAMES`]).
     pub profile: [usize; LEVELS],
     /// Gaps with neither samples nor a profile entry: they take no time in the simulation.
     pub unpriced: usize,
@@ -68,7 +68,7 @@ impl HostCosts {
     /// Prices from the recording's own samples, without the profiler's cost.
     pub fn from_own_samples(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
-        HostCosts::from_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
+        HostCosts::from_gaps(graph, recorded_gaps::gaps(graph, profiler), lead_excess, fallback)
     }
 
     /// Prices from the same, scaled from the host's speed while profiled to its speed in the predicted steps.
@@ -81,12 +81,17 @@ impl HostCosts {
     ) -> HostCosts {
         let slow = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
         let lead_excess = Nanos::from_micros_f64(profiler.copy_us * slow);
-        HostCosts::from_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
+        HostCosts::from_gaps(
+            graph,
+            recorded_gaps::gaps_at(graph, profiler, speed, elasticity),
+            lead_excess,
+            fallback,
+        )
     }
 
     /// Prices a typical step as recorded, the profiler's cost left in.
     pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
-        HostCosts::from_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
+        HostCosts::from_gaps(graph, recorded_gaps::typical_gaps(graph), Nanos::ZERO, fallback)
     }
 
     fn from_gaps(
@@ -96,7 +101,7 @@ impl HostCosts {
         fallback: &Coupling,
     ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
-        let work = release::own_work(graph, &coupling);
+        let work = device_sync::own_work(graph, &coupling);
         let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = gaps
             .into_iter_enumerated()
@@ -105,7 +110,7 @@ impl HostCosts {
                     found.own += 1;
                     gap.max(Nanos::ZERO)
                 }
-                None if own::waits_for_device(graph, mark) => match graph.marks[mark].kind {
+                None if recorded_gaps::waits_for_device(graph, mark) => match graph.marks[mark].kind {
                     MarkKind::CallEnd(call) => work.get(&call).copied().unwrap_or(Nanos::ZERO),
                     _ => Nanos::ZERO,
                 },
@@ -143,7 +148,7 @@ impl HostCosts {
         let mut found = GapSources::default();
         let mut gaps: TiVec<MarkId, Nanos> = (usual.0.iter_enumerated())
             .map(|(mark, usual)| {
-                if own::waits_for_device(graph, mark) {
+                if recorded_gaps::waits_for_device(graph, mark) {
                     return Nanos::ZERO;
                 }
                 if let Some(cost) = staged_copy(graph, mark, profile) {
@@ -200,7 +205,7 @@ impl HostCosts {
         counts: impl Fn(f64, f64) -> bool,
     ) -> Option<f64> {
         let (mut own_sum, mut sum) = (0.0, 0.0);
-        for (gap, own) in self.gaps.iter().zip(own::gaps(graph, profiler)) {
+        for (gap, own) in self.gaps.iter().zip(recorded_gaps::gaps(graph, profiler)) {
             if let Some(own) = own.filter(|own| counts(own.as_micros(), gap.as_micros())) {
                 own_sum += own.as_micros();
                 sum += gap.as_micros();
@@ -211,7 +216,7 @@ impl HostCosts {
 }
 
 fn staged_copy(graph: &StepGraph, mark: MarkId, profile: &HostProfile) -> Option<Staging> {
-    if !own::is_staged_copy(graph, mark) {
+    if !recorded_gaps::is_staged_copy(graph, mark) {
         return None;
     }
     match graph.marks[mark].kind {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::captured::Captured;
 use super::copies::CopyCost;
-use super::coupling::Coupling;
 use super::error::Error;
 use super::gaps::Gaps;
+use super::host_device_delays::Coupling;
 use super::probe::{HostPace, Probe};
 use super::profiler::{Process, ProfilerCost};
 use super::speed::Elasticity;

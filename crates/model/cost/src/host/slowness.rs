@@ -2,11 +2,11 @@
 
 use steptime_graph::{Role, StepGraph};
 
-use super::own;
 use super::profile::HostProfile;
+use super::profile_gaps::UsualGaps;
 use super::profiler::ProfilerCost;
+use super::recorded_gaps;
 pub use super::speed::Slowness;
-use super::usual::UsualGaps;
 
 /// Level at which the profile must know a gap for it to count, or a narrower one.
 const KNOWN_LEVEL: usize = 2;
@@ -23,7 +23,7 @@ impl Slowness {
     pub fn while_profiled(graph: &StepGraph, profile: &HostProfile, usual: &UsualGaps) -> Slowness {
         let parts = profile.profiler.gap_costs(graph);
         let mut ratios: [Vec<Ratio>; 2] = Default::default();
-        for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter_enumerated() {
+        for (mark, own) in recorded_gaps::gaps(graph, &ProfilerCost::NONE).into_iter_enumerated() {
             let row = &graph.marks[mark];
             let (Some(own), Some(usual)) = (own, usual.0[mark]) else { continue };
             let expected = usual.us + parts[mark].as_micros();

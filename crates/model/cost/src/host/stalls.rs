@@ -3,7 +3,7 @@
 use steptime_graph::{CallId, StepGraph, StepId, StreamId, TiVec};
 use steptime_trace::Nanos;
 
-use super::coupling::Coupling;
+use super::host_device_delays::Coupling;
 
 /// Number of launches below its depth from which a queue counts as full, because the driver reserves some.
 const RESERVE: usize = 24;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkId, StepGraph, TiSlice, TiVec};
 
-use super::edge::Edges;
+use super::gap_key::Edges;
 
 /// Upper bounds of the classes of distance, in marks; there is one more class above.
 pub const DISTANCES: [usize; 5] = [50, 150, 400, 1000, 2500];

@@ -4,7 +4,7 @@ use smallvec::smallvec;
 use steptime_aten::kernel::{Elementwise, Epilogue, Gemm, Layout, Precision, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall, Operand, Role, Slot};
 use steptime_cost::device::constants::Constants;
-use steptime_cost::device::learn::cross::mix;
+use steptime_cost::device::learn::cross_validation::mix;
 use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 use steptime_cost::device::{Context, DeviceSpec, Observation, families};
 use steptime_trace::Nanos;

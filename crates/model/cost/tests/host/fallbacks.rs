@@ -1,7 +1,7 @@
 //! A gap that was never seen is priced by one with less of its context: the narrowest known.
 
 use std::sync::Arc;
-use steptime_cost::host::edge::{EdgeKey, Edges, LEVELS};
+use steptime_cost::host::gap_key::{EdgeKey, Edges, LEVELS};
 
 use steptime_cost::{Gap, Gaps};
 use steptime_cost::{HostCosts, HostProfile, Process};

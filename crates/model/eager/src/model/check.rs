@@ -1,7 +1,7 @@
 //! Checks of descriptions.
 
 use super::file::{Architecture, Description, Interaction, Tower};
-use super::placed;
+use super::table_placement;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
@@ -22,7 +22,7 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
         _ => one_output(of),
     }?;
     sizes(of)?;
-    placed::check(of)
+    table_placement::check(of)
 }
 
 fn between(key: &str, found: i64, least: i64, most: i64, wanted: &'static str) -> Result<(), Problem> {

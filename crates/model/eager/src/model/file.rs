@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::parallel::Parallel;
+use super::placement::Parallel;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 

@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 
 use super::cached::CacheTransfers;
 use super::file::{Description, Pooling, Table};
-use super::spread::Spread;
+use super::tables_on_ranks::Spread;
 use crate::eager::Eager;
 use crate::ops::activation::relu;
 use crate::ops::copy::to_device;

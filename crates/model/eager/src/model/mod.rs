@@ -7,10 +7,10 @@ mod file;
 mod interaction;
 mod layers;
 mod network;
-mod parallel;
-mod placed;
+mod placement;
 mod script;
-mod spread;
+mod table_placement;
+mod tables_on_ranks;
 mod two_towers;
 mod wide;
 
@@ -19,8 +19,8 @@ use std::path::Path;
 use steptime_trace::ExecutionTrace;
 
 use self::file::Description;
-use self::parallel::Parallel;
-pub use self::parallel::{Cache, Home, Part, Sharding};
+use self::placement::Parallel;
+pub use self::placement::{Cache, Sharding, TableLayout, TableShard};
 use crate::error::{Error, Problem};
 
 /// A model and its training: everything that a step needs.
@@ -201,7 +201,7 @@ impl Model {
 
     /// Placement of each table.
     #[must_use]
-    pub fn homes(&self) -> Vec<Home> {
+    pub fn homes(&self) -> Vec<TableLayout> {
         self.description.homes()
     }
 
@@ -209,7 +209,7 @@ impl Model {
     ///
     /// # Errors
     /// Where the batch cannot be divided among the GPUs, or tables cannot be placed like this.
-    pub fn on(&self, gpus: u32, homes: Vec<Home>) -> Result<Model, Problem> {
+    pub fn on(&self, gpus: u32, homes: Vec<TableLayout>) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
         description.parallel = Some(Parallel { homes: Some(homes), ..Parallel::new(gpus, old) });

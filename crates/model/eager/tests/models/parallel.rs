@@ -2,7 +2,7 @@
 
 use steptime_aten::OpSet;
 use steptime_aten::derive;
-use steptime_eager::{Cache, Home, Model, Part, Sharding};
+use steptime_eager::{Cache, Model, Sharding, TableLayout, TableShard};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{CollectiveKind, Job, StepGraph};
@@ -103,8 +103,8 @@ fn cut_rows_are_added_over_ranks_and_copied_tables_averaged() {
 #[test]
 fn columns_are_cut_evenly_and_ranks_that_do_the_same_are_told() {
     let split = model("gpus = 4\nplacement = [[0, 1], [0, 2], [0], [3]]");
-    let Home::Parts(parts) = &split.homes()[0] else { panic!("it has parts") };
-    let sizes: Vec<(u32, [i64; 2])> = parts.iter().map(|part: &Part| (part.gpu, part.size)).collect();
+    let TableLayout::Parts(parts) = &split.homes()[0] else { panic!("it has parts") };
+    let sizes: Vec<(u32, [i64; 2])> = parts.iter().map(|part: &TableShard| (part.gpu, part.size)).collect();
     assert_eq!(sizes, [(0, [1000, 4]), (1, [1000, 4]), (2, [1000, 8])]);
     assert_eq!(split.alike(), [vec![0, 1], vec![2], vec![3]]);
     met(&job(&graphs(&split)));
@@ -137,7 +137,7 @@ fn what_cannot_be_placed_is_said() {
         assert!(found.contains(said), "{parallel}: {found}");
     }
     let parts = |parts: &[(u32, [i64; 2], [i64; 2])]| {
-        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part {
+        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| TableShard {
             gpu,
             offset,
             size,
@@ -145,7 +145,7 @@ fn what_cannot_be_placed_is_said() {
             wanted: None,
         };
         let mut homes = model("gpus = 2").homes();
-        homes[0] = Home::Parts(parts.iter().map(part).collect());
+        homes[0] = TableLayout::Parts(parts.iter().map(part).collect());
         model("gpus = 2").on(2, homes).expect_err("wrong").to_string()
     };
     assert!(parts(&[(2, [0, 0], [1000, 16])]).contains("is on GPU 2, but there are 2 GPUs"));
@@ -166,7 +166,7 @@ fn what_cannot_be_placed_is_said() {
 #[test]
 fn rows_over_some_gpus_come_as_sums_that_each_rank_adds_up() {
     let rows = model("gpus = 4\ngrid = [{ table = 0, gpus = [[1, 3]] }]\nplacement = [[1], [2], [3], []]");
-    let Home::Parts(parts) = &rows.homes()[0] else { panic!("it has parts") };
+    let TableLayout::Parts(parts) = &rows.homes()[0] else { panic!("it has parts") };
     assert_eq!(rows.homes()[0].cutting(4), Sharding::Grid);
     let found: Vec<(u32, [i64; 2], [i64; 2])> =
         parts.iter().map(|part| (part.gpu, part.offset, part.size)).collect();
@@ -187,7 +187,7 @@ fn rows_over_some_gpus_come_as_sums_that_each_rank_adds_up() {
 #[test]
 fn a_grid_has_groups_of_columns_and_of_these_rows() {
     let grid = model("gpus = 4\ngrid = [{ table = 0, gpus = [[0, 1], [2, 3]] }]");
-    let Home::Parts(parts) = &grid.homes()[0] else { panic!("it has parts") };
+    let TableLayout::Parts(parts) = &grid.homes()[0] else { panic!("it has parts") };
     let found: Vec<[[i64; 2]; 2]> = parts.iter().map(|part| [part.offset, part.size]).collect();
     assert_eq!(found, [[[0, 0], [500, 8]], [[500, 0], [500, 8]], [[0, 8], [500, 8]], [[500, 8], [500, 8]]]);
     met(&job(&graphs(&grid)));

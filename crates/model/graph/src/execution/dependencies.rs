@@ -1,7 +1,7 @@
 //! Order of operators, from the memory that they share.
 
-use super::edges::Lists;
 use super::ids::{NodeId, StorageId, TensorId};
+use super::lists::Lists;
 use super::node::Nodes;
 use super::operands::Operands;
 use super::schema::{Access, Schema, Schemas};

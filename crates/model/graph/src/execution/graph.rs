@@ -6,16 +6,16 @@ use super::args::{ArgRange, Args};
 use super::dependencies::Dependencies;
 use super::ids::{NodeId, TensorId};
 use super::lifetimes::resolve;
-use super::memory;
 use super::node::{NodeKind, Nodes};
 use super::operands::Operands;
 use super::pairing::Pairing;
 use super::schema::{Schema, Schemas};
 use super::tensor::Tensors;
 use super::tree::Tree;
+use super::without_memory;
 use crate::collectives::{self, Collective};
 use crate::error::Error;
-use crate::nesting::check_nesting;
+use crate::nesting_limit::check_nesting;
 use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
@@ -83,7 +83,7 @@ impl ExecutionGraph {
             pairing,
             collectives: collectives::by_node(trace),
             awaited: collectives::arguments::awaited(trace),
-            fake: memory::is_fake(trace),
+            fake: without_memory::is_fake(trace),
             schemas,
             inputs,
             outputs,

@@ -1,8 +1,8 @@
 //! Finds the recorded host operator of each node: joins an execution trace with the Kineto trace of its step.
 
+use super::alignment::{Alignment, Item, align};
 use super::ids::NodeId;
 use super::node::NodeKind;
-use super::sequence::{Alignment, Item, align};
 use crate::ids::TraceOp;
 use crate::names::EventName;
 use rustc_hash::FxHashMap;

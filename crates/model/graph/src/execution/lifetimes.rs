@@ -6,14 +6,14 @@
 
 use super::addresses::Addresses;
 use super::args::{Arg, ArgRange};
-use super::gathered;
+use super::fsdp_parameters;
 use super::ids::{NodeId, StorageId, TensorId};
-use super::memory;
 use super::operands::Operands;
 use super::pairing::Pairing;
 use super::schema::{self, Access, Schemas};
 use super::tensor::{Storage, Tensor};
 use super::tree::Tree;
+use super::without_memory;
 use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
 
@@ -30,7 +30,7 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas, pa
         pairing,
         unpacked: FxHashMap::default(),
         made_unseen: FxHashMap::default(),
-        fake: memory::is_fake(trace),
+        fake: without_memory::is_fake(trace),
         found: Operands::default(),
         now: Addresses::default(),
         undefined: trace.names.find(UNDEFINED),
@@ -81,7 +81,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// Adds memory that FSDP allocates at an address that it used before.
     fn gathered(&mut self, node: NodeId) {
-        for raw in gathered::parameters(self.trace, self.tree, node) {
+        for raw in fsdp_parameters::parameters(self.trace, self.tree, node) {
             if raw.storage_id != 0 && !self.fake {
                 let storage = self.new_storage(node, raw, Some(node));
                 self.now.set_storage(raw.storage_id, storage);

@@ -12,30 +12,30 @@
 //! Nodes are identified by [`NodeId`], their position in id order, which is the order in which they began.
 
 mod addresses;
+mod alignment;
 mod args;
 mod dependencies;
-mod edges;
-mod gathered;
+mod end_to_end_alignment;
+mod fsdp_parameters;
 mod graph;
 mod ids;
 mod join;
 mod lifetimes;
-mod memory;
+mod lists;
 mod node;
 mod operands;
 mod pairing;
 mod schema;
-mod sequence;
 mod step;
 mod summary;
 mod tensor;
 mod tree;
-mod whole;
+mod without_memory;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
-mod laws;
+mod invariants;
 #[cfg(test)]
 mod recorded;
 

@@ -1,6 +1,6 @@
 //! Checks against recordings, if they are available.
 
-use super::laws::{check_laws, check_order};
+use super::invariants::{check_laws, check_order};
 use super::{ExecutionGraph, join, join_step};
 use crate::{Options, StepGraph};
 use std::path::PathBuf;

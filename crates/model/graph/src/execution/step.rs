@@ -1,8 +1,8 @@
 //! Joins the ops of a timed step with nodes of an execution trace, so that ops timed without arguments get them.
 
+use super::alignment::{Alignment, Item, align};
 use super::graph::ExecutionGraph;
 use super::ids::NodeId;
-use super::sequence::{Alignment, Item, align};
 use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, OpId};
 use crate::tables::MarkKind;

@@ -1,7 +1,7 @@
 //! Tensors and storages, one per lifetime.
 
-use super::edges::Lists;
 use super::ids::{NodeId, StorageId, TensorId};
+use super::lists::Lists;
 use steptime_trace::{Bytes, NameId};
 
 /// Shape or strides, see [`Tensors::dims`].

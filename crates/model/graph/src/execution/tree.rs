@@ -1,7 +1,7 @@
 //! Nesting of nodes: parents (which come first), children and ancestors.
 
-use super::edges::Lists;
 use super::ids::NodeId;
+use super::lists::Lists;
 use rustc_hash::FxHashMap;
 
 /// Counts of repaired parents in a trace.

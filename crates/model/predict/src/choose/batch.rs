@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::{BatchDims, ResizeBatch};
 
-use super::point::OperatingPoint;
+use super::operating_point::OperatingPoint;
 use crate::memory;
 use crate::query::WhatIfs;
 

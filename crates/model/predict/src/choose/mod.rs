@@ -3,7 +3,7 @@
 
 mod batch;
 mod bound;
-mod point;
+mod operating_point;
 mod prices;
 mod ratio;
 pub(crate) mod remedy;
@@ -13,7 +13,7 @@ use steptime_cost::device::DeviceSpec;
 
 pub use self::batch::LargestBatch;
 pub use self::bound::Limit;
-pub use self::point::OperatingPoint;
+pub use self::operating_point::OperatingPoint;
 pub use self::prices::Prices;
 pub use self::ratio::Ratio;
 pub use self::remedy::{Fit, Remedy};

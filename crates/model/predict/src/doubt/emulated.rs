@@ -7,7 +7,7 @@ use steptime_aten::kernel::Precision;
 
 use super::Doubt;
 use crate::pricing::Launch;
-use crate::sources::Kernels;
+use crate::time_sources::Kernels;
 
 /// The doubt, where products are in bfloat16 and the GPU has no units for it. Only matrix products were measured so; convolutions and attention
 /// were not, and are allowed twice their time.

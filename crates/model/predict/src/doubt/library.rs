@@ -8,10 +8,10 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::format::kernel_family;
 use crate::pricing::{Launch, PricedLaunches, device, is_named, shipped_for};
-use crate::sources::Kernels;
 use crate::step::Step;
-use crate::words::kernel_family;
+use crate::time_sources::Kernels;
 
 /// Error of the step from this alone, as a share of it, below which there is no doubt.
 const MENTIONED: f64 = 0.02;

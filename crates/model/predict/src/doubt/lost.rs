@@ -4,7 +4,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
-use crate::words::counted;
+use crate::format::counted;
 
 /// Shares of the launches and of device time below which there is no doubt.
 const SAID: f64 = 0.02;

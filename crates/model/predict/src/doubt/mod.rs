@@ -1,18 +1,18 @@
 //! Doubts about a prediction, and how much each widens its interval. One file per cause.
 
-mod alone;
 pub(crate) mod arguments;
 mod captured;
-mod copies;
-mod cut;
 pub(crate) mod emulated;
 mod input;
+mod large_copies;
 mod library;
 mod lost;
 pub(crate) mod memory;
-mod origin;
+mod other_profiler;
 mod processes;
 mod replay;
+mod single_rank;
+mod truncated;
 mod unpriced;
 
 pub use self::unpriced::without_model;
@@ -22,8 +22,8 @@ use steptime_trace::Nanos;
 
 use crate::pricing::PricedLaunches;
 use crate::replay::SelfCheck;
-use crate::sources::Kernels;
 use crate::step::Step;
+use crate::time_sources::Kernels;
 
 /// Relative error of a replay above which it is reported.
 pub const REPLAY_SAID: f64 = replay::SAID;
@@ -58,16 +58,16 @@ pub(crate) struct Evidence<'p> {
 /// All doubts about a simulated step.
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
-        origin::doubt(recorded),
-        cut::doubt(recorded),
+        other_profiler::doubt(recorded),
+        truncated::doubt(recorded),
         captured::doubt(recorded),
         lost::doubt(&recorded.graph),
         input::doubt(&recorded.graph),
         processes::doubt(&recorded.graph),
         unpriced::doubt(recorded, kernels, evidence.device),
         library::doubt(recorded, kernels, evidence.device, evidence.step),
-        alone::doubt(&recorded.graph, kernels, evidence.step),
-        copies::doubt(evidence.guessed, evidence.step),
+        single_rank::doubt(&recorded.graph, kernels, evidence.step),
+        large_copies::doubt(evidence.guessed, evidence.step),
         evidence.device.and_then(|device| emulated::doubt(kernels, &device.launches)),
         evidence.replay.and_then(|check| replay::doubt(&recorded.graph, check)),
     ];

@@ -4,8 +4,8 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::format::counted;
 use crate::replay::SelfCheck;
-use crate::words::counted;
 
 /// Error above which it is reported.
 pub const SAID: f64 = 0.05;

@@ -7,8 +7,8 @@ use steptime_graph::StepGraph;
 
 use super::Doubt;
 use crate::pricing::PricedLaunches;
-use crate::sources::Kernels;
 use crate::step::Step;
+use crate::time_sources::Kernels;
 
 /// Share of device work without a price above which no single time is given.
 const MOST: f64 = 0.1;

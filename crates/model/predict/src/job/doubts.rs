@@ -7,7 +7,7 @@ use steptime_trace::{ActivityKind, Bytes, Nanos};
 
 use super::{HostTables, RankSet};
 use crate::doubt::Doubt;
-use crate::echo::QueryEcho;
+use crate::query_echo::QueryEcho;
 use crate::step::Step;
 
 /// Error of the replay of the recorded steps above which it is reported.

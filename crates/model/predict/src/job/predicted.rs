@@ -10,14 +10,14 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, replay_doubt};
-use super::pace::{Pace, paced};
-use super::slowest::{SlowestHost, time_alone};
+use super::host_pace::{Pace, paced};
+use super::slowest_host::{SlowestHost, time_alone};
 use super::{JobGraphs, RankSet, call};
 use crate::doubt::{self, Doubt};
-use crate::echo::QueryEcho;
 use crate::error::Error;
 use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
 use crate::query::{Query, Sides};
+use crate::query_echo::QueryEcho;
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 

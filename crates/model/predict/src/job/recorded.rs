@@ -5,7 +5,7 @@ use steptime_sim::world::{Parts, Span, split};
 use steptime_trace::Nanos;
 
 use super::JobGraphs;
-use super::meetings::{CollectiveMeeting, Meetings, count};
+use super::rendezvous::{CollectiveMeeting, Meetings, count};
 use super::stragglers::{Straggler, stragglers};
 
 /// Variation of the ends of one collective between ranks, as a share of a step, above which the ranks are not from one run.
@@ -19,7 +19,7 @@ pub struct JobRecording {
     /// Time from one step to the next.
     pub period: Nanos,
     /// One entry per rank.
-    pub ranks: Vec<RankRecording>,
+    pub ranks: Vec<MeasuredRank>,
     /// Common collectives of the ranks.
     pub collectives: Vec<CollectiveMeeting>,
     /// Ranks that others waited for, with causes; worst first.
@@ -28,7 +28,7 @@ pub struct JobRecording {
 
 /// One rank of a recorded job, profiler included.
 #[derive(Debug, Clone)]
-pub struct RankRecording {
+pub struct MeasuredRank {
     /// Time of its device in a step, by activity.
     pub parts: Parts,
     /// Lead of its clock over the first rank's, from the ends of collectives.
@@ -62,7 +62,7 @@ impl JobGraphs<'_> {
         (!chosen.is_empty()).then_some(JobRecording { steps, period, ranks, collectives, stragglers })
     }
 
-    fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> RankRecording {
+    fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> MeasuredRank {
         let of = self.job.rendezvous_of_rank(rank, self.graphs[rank]);
         let sum = chosen
             .iter()
@@ -70,7 +70,7 @@ impl JobGraphs<'_> {
             .fold(Parts::default(), |sum, parts| sum + parts);
         let mut ahead: Vec<Nanos> = self.ends_apart(rank, &self.graphs, common);
         let scatter = half_range(&mut ahead);
-        RankRecording { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
+        MeasuredRank { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
     }
 
     /// Differences between the ends of collectives by a rank's clock and by the first rank's.

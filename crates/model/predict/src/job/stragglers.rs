@@ -4,8 +4,8 @@ use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
 use super::JobGraphs;
-use super::meetings::Meetings;
-use super::work::{LateCause, Reason, WORTH, Work, work};
+use super::longer_work::{LateCause, Reason, WORTH, Work, work};
+use super::rendezvous::Meetings;
 
 /// Delay after its launch from which an activity was queued behind others, so that the device was late and not the host.
 const QUEUED: Nanos = Nanos(50_000);

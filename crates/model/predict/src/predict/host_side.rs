@@ -3,8 +3,8 @@
 use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
 
 use crate::shipped_host::{default_host, own_constants};
-use crate::sources::Host;
 use crate::step::Step;
+use crate::time_sources::Host;
 
 /// Half-widths (relative, 90 %) of a fresh process's host time, from the uncertainty of the profiler's cost and of the
 /// host's pace: with pulses, and without.

@@ -8,8 +8,8 @@ use steptime_trace::Nanos;
 use super::host_side;
 use crate::pricing::times_alone;
 use crate::shipped_host::own_constants;
-use crate::sources::Host;
 use crate::step::Step;
+use crate::time_sources::Host;
 
 /// Scales the time of collectives beyond the movement of their data: other ranks were profiled too, and are assumed to save the same
 /// share of their step without the profiler as this one.

@@ -10,10 +10,10 @@ use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::{KeptResult, Trace};
 
 use super::context::in_context;
-use super::kept;
+use super::kept_results;
 use super::launch::{Knowledge, Launch, Places};
 use super::lookups::Lookups;
-use super::lowered::{in_order, lower};
+use super::lowering::{in_order, lower};
 
 /// Arguments of ops.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Arguments {
         let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
         let mut step = steptime_step::StepIr::from_graph(graph, self.execution.as_ref(), call, node);
-        kept::mark(&mut step, graph, &self.kept);
+        kept_results::mark(&mut step, graph, &self.kept);
         step
     }
 

@@ -4,8 +4,8 @@ use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, S
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
-use super::elsewhere::{MeasuredTimes, TimeTransfer};
 use super::launch::{Knowledge, Launch};
+use super::transferred_times::{MeasuredTimes, TimeTransfer};
 
 /// The device side of a step, priced by a profile.
 #[derive(Debug, Clone)]

@@ -6,11 +6,11 @@ use std::path::Path;
 use steptime_cost::{HostProfile, Probe, TYPICAL_SLOWNESS};
 use steptime_trace::Meta;
 
-use crate::echo::HostSlowdown;
 use crate::error::Error;
+use crate::query_echo::HostSlowdown;
 use crate::shipped_host::default_host;
-use crate::sources::FACTORS;
 use crate::step::Step;
+use crate::time_sources::FACTORS;
 
 /// Size limit of a profile, in bytes.
 const LONGEST: u64 = 64 << 20;

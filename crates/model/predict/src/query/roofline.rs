@@ -5,7 +5,7 @@ use steptime_trace::Nanos;
 
 use super::{Device, Query};
 use crate::error::Error;
-use crate::possible::{check_sizes, check_time};
+use crate::plausibility::{check_sizes, check_time};
 use crate::pricing::{self, Roof};
 use crate::step::Step;
 

@@ -7,10 +7,10 @@ use super::host::ChosenHost;
 use super::{Query, StepSource};
 use crate::error::Error;
 use crate::memory;
-use crate::possible::{check_sizes, check_time};
+use crate::plausibility::{check_sizes, check_time};
 use crate::predict::{Prediction, predict_in};
-use crate::sources::Kernels;
 use crate::step::Step;
+use crate::time_sources::Kernels;
 use crate::whatif::{self, Base, Change, ModifiedStep, Outcome, PricedStep, Pricing, WhatIf};
 
 impl Query<'_> {

@@ -3,7 +3,7 @@
 //! The GPU runs its lookups and updates on the rows of the cache. Before them, rows that a batch accesses and the cache lacks are copied
 //! over the link, and the same number of changed rows is written back. That number follows from the distribution of indices.
 
-use steptime_eager::{Cache, Home, Model, Part, TableSize};
+use steptime_eager::{Cache, Model, TableLayout, TableShard, TableSize};
 use steptime_launch::{Indices, Popularity, row_cache};
 
 /// Sizes of the caches that are tried, as multiples of the smallest possible one.
@@ -54,12 +54,12 @@ impl<'i> Rows<'i> {
 
 /// Sets the accessed rows of each part and the misses of each cache, for this distribution of indices.
 #[must_use]
-pub fn missing(model: &Model, homes: Vec<Home>, indices: &Indices) -> Vec<Home> {
+pub fn missing(model: &Model, homes: Vec<TableLayout>, indices: &Indices) -> Vec<TableLayout> {
     let sizes = model.tables();
     let all = homes.into_iter().zip(&sizes);
     all.map(|(home, size)| {
         let lookups = model.batch() as f64 * size.lookups as f64;
-        let wanted = |part: &Part| {
+        let wanted = |part: &TableShard| {
             let [first, count] = [part.offset[0], part.size[0]].map(|rows| rows as f64);
             lookups * indices.share_of_rows(first, count, size.rows as f64)
         };

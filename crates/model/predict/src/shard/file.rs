@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
+use steptime_eager::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};
 
 /// TorchRec's name for rows in the host's memory with a cache on the GPU.
 const CACHED: &str = "fused_uvm_caching";
@@ -78,9 +78,9 @@ pub fn write_plan(model: &Model, format: Format, module: &str) -> Result<Value, 
     }
 }
 
-fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
+fn torchrec(home: &TableLayout, size: &TableSize, model: &Model) -> Value {
     let gpus = model.gpus();
-    let Home::Parts(parts) = home else {
+    let TableLayout::Parts(parts) = home else {
         let ranks: Vec<u32> = (0..gpus).collect();
         return json!({ "sharding_type": "data_parallel", "compute_kernel": "dense", "ranks": ranks, "shards": null });
     };
@@ -93,7 +93,7 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
     };
     // GPUs are numbered from 0 in each node.
     let node = model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1);
-    let shard = |part: &Part| {
+    let shard = |part: &TableShard| {
         let placement = format!("rank:{}/cuda:{}", part.gpu, part.gpu % node);
         json!({ "shard_offsets": part.offset, "shard_sizes": part.size, "placement": placement })
     };
@@ -112,23 +112,23 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
 }
 
 /// HugeCTR splits the rows of a table that several GPUs list.
-fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
+fn hugectr(homes: &[TableLayout], gpus: u32) -> Result<Value, PlanError> {
     let mut matrix: Vec<Vec<String>> = vec![Vec::new(); gpus as usize];
     let (mut parted, mut copied) = (Vec::new(), Vec::new());
     for (table, home) in homes.iter().enumerate() {
         match home {
-            Home::Everywhere => {
+            TableLayout::Everywhere => {
                 matrix.iter_mut().for_each(|own| own.push(name(table)));
                 copied.push(name(table));
             }
-            Home::Parts(_) if home.caches().next().is_some() => {
+            TableLayout::Parts(_) if home.caches().next().is_some() => {
                 let how = "lies in the host's memory behind a cache";
                 return Err(PlanError::NoWord { table, how });
             }
-            Home::Parts(parts) if parts.iter().any(|part| part.offset[1] > 0) => {
+            TableLayout::Parts(parts) if parts.iter().any(|part| part.offset[1] > 0) => {
                 return Err(PlanError::NoWord { table, how: "is cut into columns" });
             }
-            Home::Parts(parts) => {
+            TableLayout::Parts(parts) => {
                 parts.iter().for_each(|part| matrix[part.gpu as usize].push(name(table)));
                 parted.push(name(table));
             }
@@ -146,7 +146,7 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
 ///
 /// # Errors
 /// Fails where the file cannot be read, is not a plan, or is a plan of other tables.
-pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<Home>), PlanError> {
+pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<TableLayout>), PlanError> {
     read_plan_of(path, &model.tables())
 }
 
@@ -157,7 +157,7 @@ const LONGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// As [`read_plan`].
-pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), PlanError> {
+pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<TableLayout>), PlanError> {
     let text = steptime_trace::read_text(path, LONGEST)
         .map_err(|source| PlanError::Read { path: path.into(), source })?;
     let wrong = |what: String| PlanError::Plan { path: path.into(), what };
@@ -170,11 +170,11 @@ pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<Home>)
     read.map_err(wrong)
 }
 
-fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<TableLayout>), String> {
     let wanted = "a plan is {\"plan\": {MODULE: {TABLE: {\"sharding_type\", \"ranks\", \"shards\"}}}}, as TorchRec writes it, \
                   or {\"shard_matrix\", \"shard_strategy\"}, as HugeCTR takes it";
     let modules = value.get("plan").unwrap_or(value).as_object().ok_or(wanted)?;
-    let mut homes: Vec<Option<Home>> = vec![None; sizes.len()];
+    let mut homes: Vec<Option<TableLayout>> = vec![None; sizes.len()];
     let mut gpus = 0;
     for (table, said) in modules.values().filter_map(Value::as_object).flatten() {
         let at = number(table, sizes.len())?;
@@ -183,20 +183,20 @@ fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>),
         if kind == "data_parallel" {
             let ranks = said.get("ranks").and_then(Value::as_array).map_or(0, Vec::len);
             gpus = gpus.max(u32::try_from(ranks).unwrap_or(0));
-            homes[at] = Some(Home::Everywhere);
+            homes[at] = Some(TableLayout::Everywhere);
             continue;
         }
         let shards =
             said.get("shards").and_then(Value::as_array).ok_or_else(|| format!("{table} has no `shards`"))?;
-        let parts: Result<Vec<Part>, String> = shards.iter().map(part).collect();
+        let parts: Result<Vec<TableShard>, String> = shards.iter().map(part).collect();
         let parts = parts.map_err(|what| format!("{table}: {what}"))?;
         gpus = parts.iter().map(|part| part.gpu + 1).fold(gpus, u32::max);
         let share = share(said).map_err(|what| format!("{table}: {what}"))?;
-        let cache = |part: &Part| {
+        let cache = |part: &TableShard| {
             let rows = (share? * part.size[0] as f64).round() as i64;
             Some(Cache { rows: rows.clamp(1, part.size[0].max(1)), misses: 0 })
         };
-        homes[at] = Some(Home::Parts(parts).cached(cache));
+        homes[at] = Some(TableLayout::Parts(parts).cached(cache));
     }
     Ok((gpus, all(homes)?))
 }
@@ -220,7 +220,7 @@ fn share(said: &Value) -> Result<Option<f64>, String> {
     })
 }
 
-fn part(shard: &Value) -> Result<Part, String> {
+fn part(shard: &Value) -> Result<TableShard, String> {
     let pair = |key: &str| {
         let numbers: Vec<i64> =
             shard.get(key).and_then(Value::as_array)?.iter().filter_map(Value::as_i64).collect();
@@ -233,10 +233,10 @@ fn part(shard: &Value) -> Result<Part, String> {
     let rank = placement.strip_prefix("rank:").and_then(|rest| rest.split('/').next()?.parse().ok());
     let gpu =
         rank.ok_or_else(|| format!("placement `{placement}` names no rank, as \"rank:3/cuda:3\" does"))?;
-    Ok(Part { gpu, offset, size, cache: None, wanted: None })
+    Ok(TableShard { gpu, offset, size, cache: None, wanted: None })
 }
 
-fn from_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+fn from_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<TableLayout>), String> {
     let list = |value: &Value| -> Option<Vec<String>> {
         value
             .as_array()?
@@ -266,10 +266,10 @@ fn from_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), 
         }
     }
     let home = |at: usize| match on[at][..] {
-        _ if everywhere[at] => Some(Home::Everywhere),
+        _ if everywhere[at] => Some(TableLayout::Everywhere),
         [] => None,
-        [gpu] => Some(Home::whole(gpu, sizes[at].rows, sizes[at].columns)),
-        _ => Some(Home::by_grid(&on[at..=at], sizes[at].rows, sizes[at].columns)),
+        [gpu] => Some(TableLayout::whole(gpu, sizes[at].rows, sizes[at].columns)),
+        _ => Some(TableLayout::by_grid(&on[at..=at], sizes[at].rows, sizes[at].columns)),
     };
     Ok((gpus, all((0..sizes.len()).map(home).collect())?))
 }
@@ -286,7 +286,7 @@ fn number(table: &str, tables: usize) -> Result<usize, String> {
     })
 }
 
-fn all(homes: Vec<Option<Home>>) -> Result<Vec<Home>, String> {
+fn all(homes: Vec<Option<TableLayout>>) -> Result<Vec<TableLayout>, String> {
     if let Some(at) = homes.iter().position(Option::is_none) {
         return Err(format!("table t_{at} is not placed: a plan names every table of the model"));
     }

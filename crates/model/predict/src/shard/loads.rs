@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use steptime_cost::network::{CollectiveCall, Topology};
-use steptime_eager::{Cache, Home, Model, Part, Sharding, TableSize};
+use steptime_eager::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};
 use steptime_graph::CollectiveKind;
 use steptime_shard::{Load, Problem, Table};
 use steptime_trace::{Bytes, Nanos};
 
-use super::ways::{Key, Size, TableWay, cached, cut, over, ways, whole};
+use super::table_ways::{Key, Size, TableWay, cached, cut, over, ways, whole};
 use super::{SearchConstraints, described, on};
 use crate::error::Error;
 use crate::input;
@@ -113,10 +113,10 @@ fn first_rank_load<A: QueryFor>(
     let alone = model.tables_alone(tables).map_err(|source| described(wanted.path, source))?;
     let home = |(size, (beside, cache)): (&TableSize, &(TableWay, Option<Cache>))| {
         let home = match beside {
-            TableWay::Whole => Home::whole(0, size.rows, size.columns),
-            TableWay::Rows => Home::by_rows(wanted.gpus, size.rows, size.columns),
-            TableWay::Node => Home::by_grid(&[(0..node).collect()], size.rows, size.columns),
-            TableWay::Copies => Home::Everywhere,
+            TableWay::Whole => TableLayout::whole(0, size.rows, size.columns),
+            TableWay::Rows => TableLayout::by_rows(wanted.gpus, size.rows, size.columns),
+            TableWay::Node => TableLayout::by_grid(&[(0..node).collect()], size.rows, size.columns),
+            TableWay::Copies => TableLayout::Everywhere,
         };
         home.cached(|_| *cache)
     };
@@ -155,15 +155,16 @@ fn base_load<A: QueryFor>(
     let mut left = priced(&step, queries)?;
     for (home, size) in turns.homes().iter().zip(model.tables()) {
         let key = |columns: i64, beside| loads.get(&((size.rows, columns, size.lookups), beside, None));
-        let of_first = |parts: &[Part]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);
+        let of_first =
+            |parts: &[TableShard]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);
         let own = match (home, home.cutting(wanted.gpus)) {
             (_, Sharding::Copies) => key(size.columns, TableWay::Copies),
             (_, Sharding::Rows) => key(size.columns, TableWay::Rows),
-            (Home::Parts(parts), Sharding::Grid) => {
+            (TableLayout::Parts(parts), Sharding::Grid) => {
                 of_first(parts).and_then(|width| key(width, TableWay::Node))
             }
-            (Home::Parts(parts), _) => of_first(parts).and_then(|width| key(width, TableWay::Whole)),
-            (Home::Everywhere, _) => None,
+            (TableLayout::Parts(parts), _) => of_first(parts).and_then(|width| key(width, TableWay::Whole)),
+            (TableLayout::Everywhere, _) => None,
         };
         left -= own.copied().unwrap_or_default();
     }

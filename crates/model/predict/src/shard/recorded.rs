@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steptime_eager::{Home, Model};
+use steptime_eager::{Model, TableLayout};
 use steptime_trace::Meta;
 
 use super::described;
@@ -97,11 +97,11 @@ impl RecordedJob {
                 .collect();
             match on[..] {
                 [] => None,
-                [gpu] => Some(Home::whole(gpu, size.rows, size.columns)),
-                _ => Some(Home::by_columns(&on, size.rows, size.columns)),
+                [gpu] => Some(TableLayout::whole(gpu, size.rows, size.columns)),
+                _ => Some(TableLayout::by_columns(&on, size.rows, size.columns)),
             }
         };
-        let homes: Option<Vec<Home>> = (0..).zip(&sizes).map(home).collect();
+        let homes: Option<Vec<TableLayout>> = (0..).zip(&sizes).map(home).collect();
         let placed = self.placement.iter().flatten().max().map_or(0, |most| most + 1);
         let Some(homes) = homes.filter(|_| placed as usize <= sizes.len()) else {
             let what = format!(

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use steptime_eager::{Home, Model};
+use steptime_eager::{Model, TableLayout};
 use steptime_shard::{Plan, Problem, neighbours};
 use steptime_trace::Nanos;
 
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 8;
 /// Result of the improvement.
 pub(super) struct Refinement {
     /// Placement of tables.
-    pub homes: Vec<Home>,
+    pub homes: Vec<TableLayout>,
     /// All simulated plans, with their steps.
     pub steps: Vec<(Plan, Nanos)>,
     /// Number of changes kept.

@@ -7,7 +7,7 @@
 //! and a row is read from memory for each lookup. Constants are the defaults, which are those of a V100; the planner lets users of other GPUs
 //! set them.
 
-use steptime_eager::{Home, Model, Part, Sharding, TableSize};
+use steptime_eager::{Model, Sharding, TableLayout, TableShard, TableSize};
 
 /// Bytes per millisecond of 1 GB/s, as these constants count.
 const GB: f64 = 1024.0 * 1024.0 * 1024.0 / 1000.0;
@@ -76,8 +76,8 @@ pub fn planned(model: &Model) -> Vec<TorchRecCost> {
     let mut ranks = vec![TorchRecCost::default(); gpus as usize];
     for (size, home) in model.tables().iter().zip(model.homes()) {
         match &home {
-            Home::Everywhere => ranks.iter_mut().for_each(|rank| rank.add(job.copy(size))),
-            Home::Parts(parts) => {
+            TableLayout::Everywhere => ranks.iter_mut().for_each(|rank| rank.add(job.copy(size))),
+            TableLayout::Parts(parts) => {
                 for part in parts {
                     ranks[part.gpu as usize].add(match home.cutting(gpus) {
                         Sharding::Rows => job.rows(size, part),
@@ -118,7 +118,7 @@ impl Job {
     }
 
     /// Cost of a whole table, or some of its columns.
-    fn columns(&self, size: &TableSize, part: &Part) -> TorchRecCost {
+    fn columns(&self, size: &TableSize, part: &TableShard) -> TorchRecCost {
         let columns = part.size[1];
         let lookups = self.lookups(size);
         let read = (lookups * INDEX).ceil() + lookups * columns.max(NARROWEST) as f64 * ELEMENT;
@@ -134,13 +134,13 @@ impl Job {
     }
 
     /// Cost of a part of the rows, split over all ranks.
-    fn rows(&self, size: &TableSize, part: &Part) -> TorchRecCost {
+    fn rows(&self, size: &TableSize, part: &TableShard) -> TorchRecCost {
         let moves = self.sums(part) / self.among_all();
         self.cut(size, part, self.ranks, [moves; 2])
     }
 
     /// Cost of a part of the rows, split over all ranks of a node: sums are added within the node, then sent to the others.
-    fn grid(&self, size: &TableSize, part: &Part) -> TorchRecCost {
+    fn grid(&self, size: &TableSize, part: &TableShard) -> TorchRecCost {
         let nodes = self.ranks / self.node;
         let between =
             if nodes > 1.0 { self.samples * nodes * part.size[1] as f64 * ELEMENT / CROSS_NODE } else { 0.0 };
@@ -149,11 +149,11 @@ impl Job {
     }
 
     /// Bytes of a part's sums for all samples.
-    fn sums(&self, part: &Part) -> f64 {
+    fn sums(&self, part: &TableShard) -> f64 {
         self.samples * self.ranks * part.size[1] as f64 * ELEMENT
     }
 
-    fn cut(&self, size: &TableSize, part: &Part, over: f64, [there, back]: [f64; 2]) -> TorchRecCost {
+    fn cut(&self, size: &TableSize, part: &TableShard, over: f64, [there, back]: [f64; 2]) -> TorchRecCost {
         let lookups = self.lookups(size) / over;
         let sums = self.sums(part);
         let forward = ((lookups * INDEX).ceil() + lookups * part.size[1] as f64 * ELEMENT + sums) / HBM;

@@ -8,11 +8,11 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{ReusedRows, ScheduledStep};
 use steptime_trace::Nanos;
 
-use super::{Base, ModifiedStep, Pricing, sharing};
+use super::{Base, ModifiedStep, Pricing, stream_demand};
 use crate::error::Error;
 use crate::pricing::{self, Launch};
-use crate::sources::Kernels;
 use crate::step::Step;
+use crate::time_sources::Kernels;
 
 /// Half-width of the sum of measured kernel times.
 const MEASURED: f64 = 0.01;
@@ -45,7 +45,7 @@ impl DeviceSide {
         let gpu =
             if let Kernels::Device { profile, .. } = &pricing.kernels { &*profile.spec.name } else { own };
         pricing::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
-        if let Some((demands, spread)) = sharing::demands(base, edited, &flat.durations) {
+        if let Some((demands, spread)) = stream_demand::demands(base, edited, &flat.durations) {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);
         }

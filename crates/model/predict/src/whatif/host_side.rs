@@ -9,8 +9,8 @@ use steptime_trace::{Bytes, Nanos};
 use super::{Base, ModifiedStep, Pricing, parameters};
 use crate::error::Error;
 use crate::shipped_host::default_host;
-use crate::sources::{FACTORS, Host};
 use crate::step::Step;
+use crate::time_sources::{FACTORS, Host};
 
 /// Half-width of host time priced by a profile in addition to a recording's own.
 const OF_PROFILE: f64 = 0.25;

@@ -1,15 +1,15 @@
 //! Predictions of changed steps: rules change the step, recorded times carry over, and the rest is priced.
 
-mod base;
+mod added_host_time;
 mod changes;
-mod costed;
 mod device_side;
-mod edited;
 mod host_side;
+mod modified_step;
 mod outcome;
 mod parameters;
-mod script;
-mod sharing;
+mod priced_step;
+mod shared_work;
+mod stream_demand;
 
 use steptime_aten::Settings;
 use steptime_cost::Process;
@@ -19,15 +19,15 @@ use steptime_step::export::Export;
 use steptime_step::{Diff, ScheduledStep};
 use steptime_trace::Nanos;
 
-pub(crate) use self::base::Base;
 pub use self::changes::{Changes, Fuse, OperatorLibrary, Precision};
-pub(crate) use self::costed::PricedStep;
-pub use self::edited::ModifiedStep;
+pub use self::modified_step::ModifiedStep;
 pub use self::outcome::Outcome;
+pub(crate) use self::priced_step::PricedStep;
+pub(crate) use self::shared_work::Base;
 use crate::error::Error;
 use crate::predict::Prediction;
-use crate::sources::{Host, Kernels};
 use crate::step::Step;
+use crate::time_sources::{Host, Kernels};
 
 /// A step before and after a change.
 #[derive(Debug, Clone)]

@@ -4,16 +4,16 @@ mod inputs;
 mod loss;
 mod pass;
 mod rounds;
-mod rows;
+mod sparse_gradients;
 
 use steptime_step::{Patch, StepIr};
 
 use self::pass::Pass;
 use self::rounds::Rounds;
-use self::rows::Rows;
+use self::sparse_gradients::Rows;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Runs the forward and the backward pass for a number of batches, and then the optimizer once.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl Rule for Accumulate {
         let functions = rounds::functions(step, &pass.ops());
         let rows: Vec<Rows> =
             functions.into_iter().filter_map(|function| Rows::find(step, function)).collect();
-        let grown = rows::scale_updates(step, rows, self.batches, self.name());
+        let grown = sparse_gradients::scale_updates(step, rows, self.batches, self.name());
         let mut divided = loss::divided(step, self.name());
         if let Some(patch) = &mut divided {
             patch.why = format!("the loss of each batch is divided by {}", self.batches);

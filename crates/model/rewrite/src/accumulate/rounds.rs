@@ -6,7 +6,7 @@ use steptime_graph::execution::StorageId;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
 use super::pass::Pass;
-use crate::names::{Names, calls, free_storage};
+use crate::repeated_tensors::{Names, calls, free_storage};
 
 /// The op that adds a further gradient to that of the first batch.
 const ADD: &str = "aten::add_";

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{OpId, Place, TensorId};
 
+use super::gradient_types::{Function, Needs};
 use super::lists::Kind;
-use super::needs::{Function, Needs};
 use super::types::{Local, Types};
 
 /// Required types of gradients at the end of a function.

@@ -7,8 +7,8 @@ mod attention;
 mod backward;
 mod batch_norm;
 mod casts;
+mod gradient_types;
 mod lists;
-mod needs;
 mod replaced;
 mod softmax;
 mod temporary;
@@ -19,12 +19,12 @@ use steptime_aten::Dtype;
 use steptime_graph::HostThreadId;
 use steptime_step::{OpId, Patch, StepIr, TensorId};
 
+use self::gradient_types::Function;
 use self::lists::Kind;
-use self::needs::Function;
 use self::types::{Local, Types};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Autocast to bfloat16. Parameters, their gradients and the optimizer stay in 32 bits.
 #[derive(Debug, Clone, Copy, Default)]

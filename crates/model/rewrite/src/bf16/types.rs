@@ -5,7 +5,7 @@ use steptime_aten::{Arg, Device, Dtype};
 use steptime_step::{Call, OpId, Patch, Place, StepIr, TensorId, Uses};
 
 use super::lists::Kind;
-use crate::names::free_storage;
+use crate::repeated_tensors::free_storage;
 use crate::updates;
 
 /// Replacements of tensors within an op.

@@ -1,6 +1,6 @@
 //! Blocks of a model: modules that are sharded or recomputed separately.
 
-mod called;
+mod block_assignment;
 
 use std::fmt;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use std::str::FromStr;
 use steptime_graph::ModuleId;
 use steptime_step::{OpId, StepIr};
 
-pub(crate) use self::called::BlockAssignment;
-use self::called::{by_modules, by_repeats, most_called};
+pub(crate) use self::block_assignment::BlockAssignment;
+use self::block_assignment::{by_modules, by_repeats, most_called};
 use crate::error::Error;
 use crate::rule::Facts;
 use crate::selection::{Selection, matches};
@@ -95,7 +95,7 @@ impl Blocks {
             (Blocks::Repeated, None) => Ok(by_repeats(forward.len(), again())),
             (_, None) => Err(Error::NoModules),
             (Blocks::Depth(depth), Some(modules)) => {
-                let is = |at: ModuleId| called::around(modules, at).count() == depth + 1;
+                let is = |at: ModuleId| block_assignment::around(modules, at).count() == depth + 1;
                 self.some(by_modules(step, forward, modules, &is))
             }
             (Blocks::Modules(paths), Some(modules)) => {

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
 use steptime_step::{OpId, StepIr, TensorId};
 
-use crate::names::calls;
 use crate::passes::Passes;
+use crate::repeated_tensors::calls;
 
 /// The ops of a forward pass, and the memory between them.
 pub(super) struct Forward<'s> {

@@ -4,10 +4,10 @@ mod blocks;
 mod forward;
 mod hooks;
 mod modules;
+mod prefix_hashes;
 mod recompute;
 mod repeats;
 mod row;
-mod same;
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use self::recompute::Recompute;
 use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Does not keep the activations of blocks: those of a segment are recomputed right before its gradients.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr};
 
 use super::forward::Forward;
 use super::hooks;
-use crate::names::{Names, free_storage};
+use crate::repeated_tensors::{Names, free_storage};
 
 /// The patch under construction, segment by segment.
 pub(super) struct Recompute<'f> {

@@ -1,6 +1,6 @@
 //! Stretches of a list that repeat several times in a row.
 
-use super::same::PrefixHashes;
+use super::prefix_hashes::PrefixHashes;
 
 /// A stretch of `length` items that occurs `count` times in a row, from item `first` on, followed by the first `rest` items of another repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

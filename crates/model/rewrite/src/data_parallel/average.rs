@@ -8,8 +8,8 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId};
 use super::DataParallel;
 use super::gradients::Gradient;
 use crate::exchange::{NewCollective, flat, wait};
-use crate::names::free_storage;
 use crate::new_ops::{ints, op};
+use crate::repeated_tensors::free_storage;
 
 /// Inserts averages into a patch.
 pub(super) struct Averages<'s, 'p> {

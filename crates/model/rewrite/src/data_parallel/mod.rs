@@ -15,12 +15,12 @@ use steptime_step::{OpId, Patch, StepIr};
 use self::average::Averages;
 pub(crate) use self::buffers::copies_inputs;
 pub(crate) use self::gradients::{Gradient, find as gradients_of};
+use crate::counted::counted;
 use crate::error::Error;
 use crate::exchange::free_stream;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
-use crate::words::counted;
+use crate::rule_order::Stage;
 
 /// Host time of the script before and after the forward pass, in units of a small op with autograd: medians of three recordings on one host of an
 /// H200 (`benches/worlds.py`), which were 23 to 30 before and 18 to 29 after.

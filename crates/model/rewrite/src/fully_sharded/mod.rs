@@ -6,30 +6,30 @@
 
 mod gather;
 mod hooks;
-mod placed;
 mod reduce;
+mod sharding_patch;
 mod shards;
-mod trained;
+mod trained_parameters;
 mod units;
 mod updates;
 
 use rustc_hash::FxHashSet;
 use steptime_step::{NewOp, Patch, StepIr, StreamWait};
 
-use self::placed::PatchBuilder;
+use self::sharding_patch::PatchBuilder;
 use self::shards::{Memory, Shards};
-pub(crate) use self::trained::{TrainedParameter, trained};
+pub(crate) use self::trained_parameters::{TrainedParameter, trained};
 use self::units::Unit;
 use self::updates::Parts;
 use crate::blocks::Blocks;
 use crate::checkpoint::repeated;
+use crate::counted::counted;
 use crate::data_parallel;
 use crate::error::Error;
-use crate::names::free_storage;
 use crate::passes::Passes;
+use crate::repeated_tensors::free_storage;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
-use crate::words::counted;
+use crate::rule_order::Stage;
 
 /// Streams: the first collects the parts, the second gathers parameters, the third reduces gradients.
 const COPY_IN: u32 = 1;
@@ -126,7 +126,7 @@ impl Rule for FullySharded {
 fn check(step: &StepIr, units: &[Unit]) -> Result<(), Error> {
     let parameters = || units.iter().flat_map(|unit| &unit.parameters).map(|&id| &step.tensors[id].value);
     if parameters().next().is_none() {
-        return Err(trained::none());
+        return Err(trained_parameters::none());
     }
     if parameters().any(|value| value.shape.is_empty()) {
         return Err(Error::NothingToDo {

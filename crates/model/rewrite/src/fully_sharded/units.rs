@@ -8,8 +8,8 @@ use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::blocks::BlockAssignment;
 use crate::data_parallel::Gradient;
-use crate::linked::TensorGroups;
 use crate::passes::{Passes, takes};
+use crate::tensor_groups::TensorGroups;
 
 /// A block, or the rest of the model.
 #[derive(Debug, Clone, Default)]

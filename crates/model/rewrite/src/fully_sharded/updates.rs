@@ -9,10 +9,10 @@ use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::hooks;
 use super::shards::{Shards, part_of};
-use super::trained::TrainedParameter;
+use super::trained_parameters::TrainedParameter;
 use super::units::Unit;
-use crate::linked::TensorGroups;
 use crate::passes::{Passes, takes};
+use crate::tensor_groups::TensorGroups;
 
 /// Replacements of whole tensors by parts.
 pub(super) struct Parts {

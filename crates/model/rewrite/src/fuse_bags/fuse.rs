@@ -4,12 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Lowering, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Place, StepIr, TensorId, Uses};
 
-use super::aligned::AlignedOps;
 use super::bags::Bag;
 use super::chain::Chain;
-use super::grow::Grow;
-use super::inserted::Parts;
-use super::sized;
+use super::corresponding_ops::AlignedOps;
+use super::merged_arguments;
+use super::merged_sizes::Grow;
+use super::split_results::Parts;
 use crate::error::Error;
 use crate::updates::{self, Updates};
 
@@ -123,9 +123,9 @@ impl Fuse<'_> {
         reshape.sort_by_key(|(tensor, _)| *tensor);
         self.patch.reshape = reshape;
         for row in &aligned.rows {
-            self.patch
-                .change
-                .extend(sized::call(self.step, row, &self.grow, &self.one).map(|call| (row[0], call)));
+            self.patch.change.extend(
+                merged_arguments::call(self.step, row, &self.grow, &self.one).map(|call| (row[0], call)),
+            );
         }
         Ok(())
     }

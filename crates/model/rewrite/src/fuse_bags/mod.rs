@@ -1,19 +1,19 @@
 //! Fusion of several embedding bags into one bag on one concatenated table.
 
-mod aligned;
 mod bags;
 mod chain;
+mod corresponding_ops;
 mod fuse;
-mod grow;
-mod inserted;
-mod sized;
+mod merged_arguments;
+mod merged_sizes;
+mod split_results;
 
 use steptime_step::{Patch, StepIr};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::selection::Among;
-use crate::stage::Stage;
 
 /// Concatenates the tables of all embedding bags of the same width, mode and type, and looks up all of them at once.
 ///

@@ -11,8 +11,8 @@ use self::compiled::ChainPatch;
 use self::units::Units;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::selection::Among;
-use crate::stage::Stage;
 
 /// Compiles every chain of elementwise ops of the forward pass, together with its backward pass.
 #[derive(Debug, Clone, Copy, Default)]

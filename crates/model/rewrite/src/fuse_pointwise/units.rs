@@ -5,8 +5,8 @@ use steptime_aten::Lowering;
 use steptime_aten::kernel::{Kernel, Work};
 use steptime_step::{OpId, StepIr, TensorId};
 
-use crate::names::calls;
 use crate::passes::Passes;
+use crate::repeated_tensors::calls;
 use crate::rule::Facts;
 use crate::selection::Among;
 

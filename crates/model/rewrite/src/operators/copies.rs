@@ -3,7 +3,7 @@
 use steptime_aten::{Arg, Tensor};
 use steptime_step::{OpId, TensorId, Uses};
 
-use super::trail::{self, Source};
+use super::index_origin::{self, Source};
 use super::views::Views;
 
 /// Merges copies from the host with no other consumers into one.
@@ -14,10 +14,10 @@ pub(super) fn one_copy(
     removed: &[OpId],
 ) -> Option<TensorId> {
     let step = views.step;
-    let gone = trail::unused(step, uses, pieces, removed, &[]);
+    let gone = index_origin::unused(step, uses, pieces, removed, &[]);
     let mut copies = Vec::new();
     for &piece in pieces {
-        match trail::source(step, uses, piece)? {
+        match index_origin::source(step, uses, piece)? {
             Source::Copied { op, from, to } if to == piece && gone.contains(&op) => copies.push((op, from)),
             _ => return None,
         }

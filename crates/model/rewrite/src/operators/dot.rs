@@ -3,8 +3,8 @@
 use steptime_aten::{Arg, Dtype};
 use steptime_step::{Call, OpId, StepIr, TensorId, Uses};
 
+use super::index_origin::maker;
 use super::lookups::tensor;
-use super::trail::maker;
 
 /// A dot interaction by PyTorch's ops.
 #[derive(Debug, Clone)]

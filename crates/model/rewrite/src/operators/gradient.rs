@@ -4,8 +4,8 @@ use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, Place, TensorId, Uses};
 
 use super::groups::Group;
-use super::joined::{ResultUse, list};
-use super::trail::{self, maker};
+use super::index_origin::{self, maker};
+use super::result_consumers::{ResultUse, list};
 use super::views::Views;
 use crate::new_ops::function;
 
@@ -20,13 +20,13 @@ pub(super) fn build(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option
         ResultUse::Stack(..) => {
             let root = maker(views.step, uses, own)?;
             views.patch.remove.push(root);
-            trail::gradient(views.step, uses, root)?
+            index_origin::gradient(views.step, uses, root)?
         }
         ResultUse::Cat(op, _) => {
             let root = maker(views.step, uses, own)?;
             if list(views.step, op)?.len() == group.members.len() {
                 views.patch.remove.push(root);
-                trail::gradient(views.step, uses, root)?
+                index_origin::gradient(views.step, uses, root)?
             } else {
                 part(views, uses, group, root)?
             }
@@ -50,7 +50,7 @@ fn part(views: &mut Views<'_>, uses: &Uses, group: &Group, root: OpId) -> Option
     let gradients = group.members.iter().map(|member| member.trained.as_ref().map(|one| one.gradient));
     let narrows: Vec<OpId> = gradients.map(|gradient| narrow(gradient?)).collect::<Option<_>>()?;
     let Some(Arg::Int(first)) = step.ops[narrows[0]].call.as_deref()?.inputs.get(2) else { return None };
-    let from = trail::gradient(views.step, uses, root)?;
+    let from = index_origin::gradient(views.step, uses, root)?;
     let mut shape = step.tensors[group.members[0].trained.as_ref()?.gradient].value.shape.to_vec();
     let wide = |member: &super::groups::Member| {
         member.trained.as_ref().map_or(0, |one| step.tensors[one.gradient].value.size(1))

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{OpId, StepIr, TensorId, Uses};
 
-use super::joined::{ResultUse, joined, list};
 use super::lookups::{Lookup, described, find};
-use super::trained::{self, LookupBackward, Rules};
+use super::result_consumers::{ResultUse, joined, list};
+use super::table_training::{self, LookupBackward, Rules};
 use crate::updates;
 
 /// First op of a backward pass: it creates the gradient of the loss by itself.
@@ -65,7 +65,7 @@ pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) 
         left.extend(refused.clone());
         refused.is_none()
     });
-    let trained = trained::find(step, &uses, &lookups);
+    let trained = table_training::find(step, &uses, &lookups);
     let own = |trained: &Option<LookupBackward>| {
         trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default()
     };
@@ -83,7 +83,8 @@ pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) 
             }
             Some(_) => {
                 let annotation = updates.owner(step, at);
-                trained::optimizer(step, annotation, &updates.alone[at], lookup.table, &mut rules).map(Some)
+                table_training::optimizer(step, annotation, &updates.alone[at], lookup.table, &mut rules)
+                    .map(Some)
             }
             None => Ok(None),
         };

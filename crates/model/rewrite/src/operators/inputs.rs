@@ -5,8 +5,8 @@ use steptime_step::{NewOp, OpId, TensorId, Uses};
 
 use super::copies::{grow, one_copy};
 use super::groups::Group;
+use super::index_origin::{self, Source};
 use super::places::{columns, rows};
-use super::trail::{self, Source};
 use super::views::Views;
 use crate::new_ops::op;
 
@@ -121,8 +121,9 @@ fn offsets(
     let step = views.step;
     let each: Vec<TensorId> = group.members.iter().filter_map(|member| member.lookup.offsets).collect();
     let count = group.members[0].lookup.bags.saturating_mul(group.members.len() as i64).saturating_add(1);
-    let gone = trail::unused(step, uses, &each, removed, &[]);
-    let mut sources: Vec<Source> = each.iter().filter_map(|&each| trail::source(step, uses, each)).collect();
+    let gone = index_origin::unused(step, uses, &each, removed, &[]);
+    let mut sources: Vec<Source> =
+        each.iter().filter_map(|&each| index_origin::source(step, uses, each)).collect();
     sources.retain(|source| matches!(source, Source::Copied { op, .. } if gone.contains(op)));
     if let Some(&Source::Copied { op, from, to }) = sources.first() {
         grow(views, op, [from, to], count);

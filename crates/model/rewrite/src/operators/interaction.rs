@@ -4,9 +4,9 @@ use steptime_aten::Arg;
 use steptime_step::{Call, NewOp, Patch, Place, StepIr, Uses};
 
 use super::dot::{Dot, dot};
+use super::index_origin::unused;
 use super::interaction_backward::{self, Backward};
 use super::lookups::tensor;
-use super::trail::unused;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 

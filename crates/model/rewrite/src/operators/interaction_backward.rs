@@ -3,7 +3,7 @@
 use steptime_step::{Call, OpId, Patch, StepIr, TensorId, Uses};
 
 use super::dot::Dot;
-use super::trail::{self, maker};
+use super::index_origin::{self, maker};
 
 /// The functions, with their incoming and outgoing gradients.
 pub(super) struct Backward {
@@ -36,7 +36,7 @@ pub(super) fn find(step: &StepIr, uses: &Uses, dot: &Dot) -> Option<Backward> {
     let mut functions = vec![product(step, uses, dot)?];
     // From the product back to the incoming gradient of the result.
     let comes = loop {
-        let comes = trail::gradient(step, uses, *functions.last()?)?;
+        let comes = index_origin::gradient(step, uses, *functions.last()?)?;
         let root = functions.last().map(|&root| &*step.ops[root].name)?;
         if root.ends_with("CatBackward0") {
             break comes;

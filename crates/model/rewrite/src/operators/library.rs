@@ -7,7 +7,7 @@ use super::fbgemm::FusedTables;
 use super::groups::Group;
 use super::inputs::Inputs;
 use super::lookups::{Lookup, described};
-use super::ours::Pool;
+use super::steptime_library::Pool;
 use super::views::Views;
 
 /// A library of operators on embedding tables.

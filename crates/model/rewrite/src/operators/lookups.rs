@@ -3,7 +3,7 @@
 use steptime_aten::{Arg, Device, Dtype};
 use steptime_step::{Call, OpId, StepIr, TensorId, Uses};
 
-use super::trail;
+use super::index_origin;
 use crate::updates;
 
 /// An op that looks up rows of one table.
@@ -105,7 +105,7 @@ fn usable(step: &StepIr, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> 
         return about(format!("is used by {}, too", step.ops[step.outermost(other)].name));
     }
     match lookup.offsets {
-        Some(offsets) if trail::source(step, uses, offsets).is_none() => {
+        Some(offsets) if index_origin::source(step, uses, offsets).is_none() => {
             about("has offsets that the step computes".to_owned())
         }
         _ => Ok(lookup),

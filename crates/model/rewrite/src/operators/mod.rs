@@ -6,20 +6,20 @@ mod dot;
 mod fbgemm;
 mod gradient;
 mod groups;
+pub(crate) mod index_origin;
 mod inputs;
 mod interaction;
 mod interaction_backward;
-mod joined;
 mod library;
 pub(crate) mod lookups;
 mod one_call;
-mod ours;
 mod places;
+mod result_consumers;
 mod results;
 mod stacked;
 mod state;
-pub(crate) mod trail;
-pub(crate) mod trained;
+mod steptime_library;
+pub(crate) mod table_training;
 mod views;
 
 use steptime_step::{Draft, Patch, StepIr, Uses};
@@ -29,7 +29,7 @@ use self::library::Library;
 use self::state::OptimizerRemoval;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Risk of any library that updates tables itself.
 const RISK: &str =

@@ -7,7 +7,7 @@ use super::inputs::{self, InputCache};
 use super::library::Library;
 use super::state::{self, OptimizerRemoval};
 use super::views::Views;
-use super::{gradient, results, trail};
+use super::{gradient, index_origin, results};
 
 /// The patch of a group of a draft. `leaving` holds the optimizers' lists, which are shortened at the last group.
 pub(super) fn patch(
@@ -43,7 +43,7 @@ pub(super) fn patch(
     let mut kept = vec![inputs.indices, inputs.offsets];
     kept.extend(views.patch.insert.iter().flat_map(|(_, op)| takes(op)));
     views.patch.remove.extend(&removed);
-    views.patch.remove.extend(trail::unused(step, uses, &taken, &removed, &kept));
+    views.patch.remove.extend(index_origin::unused(step, uses, &taken, &removed, &kept));
     views.patch.why = why(step, group, library, &views.patch);
     Some(views.patch)
 }

@@ -4,8 +4,8 @@ use steptime_aten::Arg;
 use steptime_step::{NewOp, OpId, TensorId};
 
 use super::groups::Group;
-use super::joined::{ResultUse, list};
 use super::lookups::tensor;
+use super::result_consumers::{ResultUse, list};
 use super::views::Views;
 
 /// The output of the call, `[bags, columns]`, and the op after it.

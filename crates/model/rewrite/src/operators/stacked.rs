@@ -3,9 +3,9 @@
 use steptime_aten::Arg;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 
-use super::joined::list;
+use super::index_origin;
 use super::lookups::{Lookup, tensor};
-use super::trail;
+use super::result_consumers::list;
 use super::views::Views;
 use crate::new_ops::{function, op};
 
@@ -36,7 +36,7 @@ fn patch(step: &StepIr, uses: &Uses, stack: OpId, results: &[TensorId], rule: &'
     let mut views = Views { step, patch: Patch::new(rule) };
     let flat = [bags, count.saturating_mul(width)];
     if let Some(Backward { root, own, gradients }) = Backward::find(step, uses, stack, &vectors)? {
-        let comes = trail::gradient(step, uses, root)?;
+        let comes = index_origin::gradient(step, uses, root)?;
         let (reshape, seen) = views.reshape(comes, &flat);
         let before = function("ViewBackward0", &[comes], vec![reshape]);
         views.patch.insert.push((Place::Before(root), before));

@@ -7,8 +7,8 @@ use steptime_aten::Tensor;
 use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::groups::Group;
-use super::trained;
-use crate::linked::{lists, longest};
+use super::table_training;
+use crate::tensor_groups::{lists, longest};
 use crate::updates::{self, Updates};
 
 /// Bytes of optimizer state that the operators keep for a table. PyTorch does not allocate them.
@@ -107,7 +107,7 @@ impl OptimizerRemoval {
             removed.extend(&empty);
             if children.iter().all(|child| removed.contains(child)) {
                 empty.push(owner);
-                let cleared = trained::zero_grad(step, owner);
+                let cleared = table_training::zero_grad(step, owner);
                 empty.extend(cleared.filter(|&op| step.ops[op].children.is_empty()));
             }
             patch.remove.extend(empty);

@@ -16,7 +16,7 @@ use self::roles::Role;
 use self::write::Writer;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Converts optimizers to another form: `fused=True`, `foreach=True`, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,24 +1,24 @@
 //! Another batch size: every dimension that grows with the batch is found through all ops.
 
-mod adopt;
+mod batch_inputs;
+pub(crate) mod batch_propagation;
 mod children;
+mod dimension_sizes;
 pub(crate) mod dims;
-pub(crate) mod followed;
-mod form;
-mod forms;
 mod links;
 mod pieces;
-mod seeds;
+mod size_formula;
 mod sizes;
 mod solve;
+mod unlinked_tensors;
 
 use steptime_aten::OpSet;
 use steptime_step::{Patch, StepIr, TensorId};
 
+pub(crate) use self::batch_inputs::Seeds;
+use self::batch_propagation::BatchPropagation;
+use self::dimension_sizes::Forms;
 pub use self::dims::BatchDims;
-use self::followed::BatchPropagation;
-use self::forms::Forms;
-pub(crate) use self::seeds::Seeds;
 use self::solve::solve;
 use crate::error::Error;
 
@@ -42,7 +42,7 @@ pub(crate) fn resize(
         "batch {from} to {to}: {} of {} tensors grow with it, from {}",
         dims,
         step.tensors.len(),
-        seeds::shapes(step, &seeds.dims)
+        batch_inputs::shapes(step, &seeds.dims)
     );
     patch.doubts = doubts(step, seeds, forms, from);
     Ok(patches)
@@ -63,7 +63,7 @@ fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String>
         doubts.push(format!(
             "no op says whether {} of the inputs ({}) grow with the batch: their size does",
             guessed.len(),
-            seeds::shapes(step, &guessed)
+            batch_inputs::shapes(step, &guessed)
         ));
     }
     if !forms.doubted.is_empty() {
@@ -71,7 +71,7 @@ fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String>
         doubts.push(format!(
             "{} parameters would grow with the batch ({}) and are kept as they are",
             kept.len(),
-            seeds::shapes(step, &kept)
+            batch_inputs::shapes(step, &kept)
         ));
     }
     doubts
@@ -79,7 +79,7 @@ fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String>
 
 /// Inputs of a step that depend on a batch of this number of samples.
 pub(crate) fn find(step: &StepIr, ops: &OpSet, batch: u64) -> Seeds {
-    seeds::find(step, ops, batch, &BatchDims::Inferred)
+    batch_inputs::find(step, ops, batch, &BatchDims::Inferred)
 }
 
 /// The patches that scale some dimensions, and all that depend on them, from one size to another.

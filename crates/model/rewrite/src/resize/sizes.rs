@@ -3,9 +3,9 @@
 use steptime_aten::{Arg, OpSet, Tensor};
 use steptime_step::{OpId, Patch, StepIr, TensorId};
 
-use super::form::Form;
-use super::forms::Forms;
+use super::dimension_sizes::Forms;
 use super::pieces::Pieces;
+use super::size_formula::Form;
 use crate::error::Error;
 
 /// The patch that sets the new shape of every tensor, and the new numbers of every list of sizes.
@@ -130,7 +130,7 @@ fn resized(tensor: &Tensor, forms: &[Option<Form>], to: u64) -> Option<Tensor> {
 mod tests {
     use steptime_aten::Dtype::F32;
 
-    use super::super::form::Factor;
+    use super::super::size_formula::Factor;
     use super::*;
 
     fn resize(tensor: &Tensor, factors: &[Option<Factor>], to: u64) -> Option<Tensor> {

@@ -3,11 +3,11 @@
 use steptime_aten::OpSet;
 use steptime_step::StepIr;
 
-use super::adopt::{OpIndex, Similarity};
-use super::form::Form;
-use super::forms::{Forms, Trust};
+use super::batch_inputs::Seeds;
+use super::dimension_sizes::{Forms, Trust};
 use super::links::{self, Dim, Link, TensorOrigins};
-use super::seeds::Seeds;
+use super::size_formula::Form;
+use super::unlinked_tensors::{OpIndex, Similarity};
 
 /// Propagates the seeds through all ops; `from` is the recorded growing size.
 pub(super) fn solve(step: &StepIr, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {

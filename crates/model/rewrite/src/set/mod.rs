@@ -11,7 +11,7 @@ pub use self::path::SizePath;
 use crate::error::Error;
 use crate::resize::{Seeds, scale};
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
+use crate::rule_order::Stage;
 
 /// Changes a size of a table or a layer, and all sizes that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

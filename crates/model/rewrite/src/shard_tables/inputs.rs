@@ -5,7 +5,7 @@ use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::tables::Table;
 use crate::error::Error;
-use crate::operators::trail::maker;
+use crate::operators::index_origin::maker;
 
 /// Tensors from before the step, or created without inputs, that reach lookups whose vectors are sent to other ranks.
 ///

@@ -3,24 +3,24 @@
 //! For whole tables and columns, an all-to-all sends each sample's vectors to its rank, and their gradients back. For tables cut by rows, each rank
 //! pools its rows, and a reduce-scatter adds these sums; their gradients are gathered. The rest is `DistributedDataParallel`.
 
-mod exchanged;
-mod home;
+mod exchanges;
 mod inputs;
-mod placed;
+mod table_home;
+mod table_patch;
 mod tables;
 
 use steptime_step::{Patch, StepIr};
 
-use self::home::RankPart;
-pub use self::home::TableHome;
-use self::placed::TablePatch;
+use self::table_home::RankPart;
+pub use self::table_home::TableHome;
+use self::table_patch::TablePatch;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::passes::Passes;
 use crate::resize;
 use crate::rule::{Facts, Rule};
+use crate::rule_order::Stage;
 use crate::set::{SetSize, SizePath};
-use crate::stage::Stage;
 
 /// One rank of a job with placed tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Rule for ShardTables {
         let from = facts.batch.ok_or(Error::NoBatch)?;
         let mut now = step.clone();
         let mut patches = Vec::new();
-        let TablePatch { patch, apart } = placed::patch(step, self, &tables)?;
+        let TablePatch { patch, apart } = table_patch::patch(step, self, &tables)?;
         now.apply(&patch, facts.ops)?;
         patches.push(patch);
         self.cut(&mut now, facts, &mut patches)?;

@@ -4,7 +4,7 @@ use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use super::PlacedTable;
 use crate::operators::lookups::{self, Lookup};
-use crate::operators::trained::{self, LookupBackward};
+use crate::operators::table_training::{self, LookupBackward};
 
 /// A table that is looked up once in a step.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Table {
 pub(super) fn find(step: &StepIr) -> Vec<Table> {
     let uses = Uses::find(step);
     let lookups = lookups::each(step);
-    let trained = trained::find(step, &uses, &lookups);
+    let trained = table_training::find(step, &uses, &lookups);
     lookups.into_iter().zip(trained).map(|(lookup, trained)| Table { lookup, trained }).collect()
 }
 

@@ -9,13 +9,13 @@ use steptime_graph::names::EventName;
 use steptime_step::{Patch, Place, StepIr, TensorId};
 
 use self::share::Share;
+use crate::counted::counted;
 use crate::data_parallel::{self, DataParallel};
 use crate::error::Error;
 use crate::exchange::{NewCollective, free_stream, wait};
 use crate::fully_sharded::trained;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
-use crate::words::counted;
+use crate::rule_order::Stage;
 
 /// One rank of a job in which each rank updates a share of the parameters: the one with the largest share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use steptime_step::{Call, OpId, Patch, StepIr, TensorId};
 
 use super::is_update;
 use crate::fully_sharded::TrainedParameter;
-use crate::linked::{lists, longest};
+use crate::tensor_groups::{lists, longest};
 use crate::updates::{self, without};
 
 /// The op that reads a step count on the host, once or several times per parameter.

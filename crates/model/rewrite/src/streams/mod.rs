@@ -2,20 +2,20 @@
 
 mod backward;
 mod branches;
-mod chosen;
+mod selected_ops;
 mod units;
 mod waits;
 
 use steptime_step::{Patch, StepIr};
 
 use self::branches::Branch;
-pub use self::chosen::SecondStream;
+pub use self::selected_ops::SecondStream;
 use self::units::Units;
 use self::waits::Waits;
+use crate::counted::counted;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-use crate::stage::Stage;
-use crate::words::counted;
+use crate::rule_order::Stage;
 
 /// Runs independent branches of the forward pass on parallel streams, with their gradients.
 #[derive(Debug, Clone, Copy)]

@@ -15,16 +15,16 @@
 //! A kernel alone keeps its own duration. The three constants were fitted to nine pairs of kernels measured on an H200, and
 //! scored on nine others (`benches/overlap.py`, `tests/sim/overlap.rs`).
 
-mod beside;
-mod room;
+mod block_placement;
+mod collective_slowdown;
 
 use std::cmp::Ordering;
 
 use steptime_cost::Demand;
 use steptime_trace::Nanos;
 
-pub use self::beside::{beside, is_one_wave};
-use self::room::{Room, divided};
+use self::block_placement::{Room, divided};
+pub use self::collective_slowdown::{beside, is_one_wave};
 
 /// Share of a multiprocessor's issue slots that a kernel uses if it has it alone.
 const UNIT: f64 = 0.92;

@@ -1,7 +1,7 @@
 //! Replays the recorded steps of all ranks with their recorded times: the difference is the simulator's own error.
 
 use steptime_cost::PricedGraph;
-use steptime_cost::host::own::waits_for_device;
+use steptime_cost::host::recorded_gaps::waits_for_device;
 use steptime_graph::{ActivityId, Job, MarkId, RendezvousId, StepGraph, StepId, TiVec, median};
 use steptime_trace::Nanos;
 

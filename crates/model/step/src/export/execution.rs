@@ -4,11 +4,11 @@
 //! Inserted ops have new ids, and so has a tensor whose address is now reused during its lifetime. Nodes keep their ids where no rule inserted any,
 //! else they are renumbered. The layout has no times, streams, CUDA graph captures, or pinned flags of host memory, so these are left out.
 
-mod free;
 mod identities;
 mod node;
 mod schemas;
 mod tensors;
+mod unused_numbers;
 mod values;
 
 use std::io::{self, Write};
@@ -174,7 +174,7 @@ fn tids(export: &Export<'_>) -> TiVec<HostThreadId, u64> {
             }
         }
     }
-    let mut free = free::first(tids.iter().copied().flatten(), 1, tids.len() as u64);
+    let mut free = unused_numbers::first(tids.iter().copied().flatten(), 1, tids.len() as u64);
     let mut new = || {
         free += 1;
         free - 1

@@ -3,10 +3,10 @@
 use steptime_aten::is_weight;
 use steptime_graph::TiVec;
 
-use super::life::Life;
+use super::enclosing_functions::EnclosingFunctions;
+use super::lifetime::Life;
 use super::order::Order;
 use super::pieces::Pieces;
-use super::within::EnclosingFunctions;
 use crate::ids::{OpId, TensorId};
 use crate::step::StepIr;
 

@@ -4,19 +4,19 @@
 //! or of the autograd function around that. Memory from before the step lives for the whole step; gradients live until they are zeroed; copies for
 //! the next step exist twice; tensors that the script is known to keep live until the end of the step, or until the next step has its own.
 
+mod enclosing_functions;
 mod kinds;
-mod life;
-mod lives;
+mod lifetime;
+mod lifetimes;
 mod order;
-mod over;
+mod over_time;
 mod pieces;
 mod sharded;
 mod sparse;
-mod within;
 mod workspace;
 
 pub use self::kinds::Kind;
-pub use self::over::{Moment, over};
+pub use self::over_time::{Moment, over};
 
 use self::pieces::Pieces;
 use crate::ids::OpId;

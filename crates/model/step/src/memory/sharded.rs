@@ -1,7 +1,7 @@
 //! Memory that FSDP keeps after its last use by an op: a gathered buffer until the next one is split into parameters, joined gradients until the next
 //! ones, and a block's parameters until FSDP frees them.
 
-use super::life::Life;
+use super::lifetime::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::{OpId, TensorId};

@@ -2,7 +2,7 @@
 
 use steptime_graph::{MarkId, StepGraph, TiVec};
 
-use super::carried::ReusedRows;
+use super::reused_rows::ReusedRows;
 use crate::ids::OpId;
 
 /// A scheduled step.

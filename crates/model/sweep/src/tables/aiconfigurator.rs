@@ -12,9 +12,9 @@ use arrow_array::{Array, RecordBatch};
 
 use super::ByDevice;
 use super::texts::{Input, dense, row};
-use crate::columns;
+use crate::catch_panic::guarded;
 use crate::error::Error;
-use crate::guard::guarded;
+use crate::parquet_file;
 use crate::read::Sweep;
 use crate::row::{Row, State};
 
@@ -32,7 +32,8 @@ const COLUMNS: [&str; 6] = ["device", "gemm_dtype", "m", "n", "k", "latency"];
 /// Whether a Parquet file has these columns.
 pub(super) fn is_one(path: &Path) -> bool {
     let columns = || {
-        let (builder, _) = columns::open(path, |what| Error::Table { path: path.to_owned(), what }).ok()?;
+        let (builder, _) =
+            parquet_file::open(path, |what| Error::Table { path: path.to_owned(), what }).ok()?;
         Some(COLUMNS.iter().all(|name| builder.schema().column_with_name(name).is_some()))
     };
     guarded(columns).ok().flatten().unwrap_or(false)
@@ -46,7 +47,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
 
 fn rows(path: &Path) -> Result<Vec<Sweep>, Error> {
     let table = |what: String| Error::Table { path: path.to_owned(), what };
-    let (builder, _) = columns::open(path, table)?;
+    let (builder, _) = parquet_file::open(path, table)?;
     let reader = builder.build().map_err(|error| table(error.to_string()))?;
     let mut found = ByDevice::default();
     let mut first = 0;

@@ -9,7 +9,7 @@ use crate::collective::{Carrier, Collective, intern};
 use crate::json::{self, Cursor, Fault, Text};
 use crate::kineto::Category;
 use crate::list::Sink;
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::strings::{NameId, Strings};
 
 /// Execution trace under construction.

@@ -4,7 +4,7 @@ use super::{LinkedActivity, Nodes, Schema, Tensor, Value, ValueRange, Values};
 use crate::collective::Collective;
 use crate::distributed::ProcessGroup;
 use crate::json::Cursor;
-use crate::notes::Notes;
+use crate::repairs::Notes;
 use crate::strings::{NameId, Strings};
 
 /// Ops of one step with their tensors, in columns.

@@ -2,9 +2,9 @@
 
 use super::layout::looks_like_trace;
 use super::pairing::LooseTraces;
+use crate::byte_source::Stream;
 use crate::document::{self, Plan};
 use crate::error::Error;
-use crate::feed::Stream;
 use crate::progress::Progress;
 use crate::source;
 use std::path::{Path, PathBuf};

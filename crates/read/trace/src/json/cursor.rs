@@ -2,7 +2,7 @@
 
 use super::Text;
 use super::scan::{blank_stop, string_stop};
-use crate::notes::Note;
+use crate::repairs::Note;
 
 /// Maximum length of a string; longer ones are not names, and are dropped.
 const LONGEST: usize = 16 << 20;

@@ -1,8 +1,8 @@
 //! Fields of a known type: a value of another type is recorded and skipped.
 
 use super::{Cursor, Fault, Text, Value};
-use crate::notes::Note;
 use crate::number;
+use crate::repairs::Note;
 
 impl<'a> Cursor<'a> {
     /// Reads a scalar; containers are recorded, skipped, and read as null.

@@ -12,7 +12,7 @@ use super::{
 use crate::collective::{Carrier, Collective, intern};
 use crate::json::{Cursor, Fault};
 use crate::list::Sink;
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::strings::NameId;
 use crate::units::Nanos;
 use rustc_hash::{FxBuildHasher, FxHashMap};

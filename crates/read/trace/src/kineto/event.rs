@@ -2,8 +2,8 @@
 
 use super::LaunchShape;
 use crate::json::{Cursor, Fault, Text, Value};
-use crate::notes::Note;
 use crate::number;
+use crate::repairs::Note;
 use crate::units::Nanos;
 
 /// Fields of an event that this reader uses.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Stream, Trace};
-use crate::notes::Note;
+use crate::repairs::Note;
 use crate::units::Nanos;
 
 /// One end of a flow arrow.

@@ -4,7 +4,7 @@ mod shapes;
 
 use crate::collective::intern;
 use crate::json::{Cursor, Fault, Text, Value};
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::strings::{NameId, Strings};
 use shapes::Shapes;
 

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Activities, StreamId};
-use crate::notes::{Note, Notes};
+use crate::repairs::{Note, Notes};
 use crate::units::Nanos;
 
 /// Rounding error of a start and a duration in whole microseconds.

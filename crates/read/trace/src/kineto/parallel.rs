@@ -5,10 +5,10 @@
 //! again from where the previous reader arrived.
 
 use super::Builder;
-use crate::feed::Feed;
+use crate::byte_source::Feed;
+use crate::complete_bytes::CompleteBytes;
 use crate::list::{End, find_item, read_list};
-use crate::whole::CompleteBytes;
-use crate::window::Window;
+use crate::shared_window::Window;
 use std::io;
 
 /// Minimum size of a piece, in bytes.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::overlaps;
 use super::{Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, SyncEvent, ThreadId, Trace};
 use crate::collective::Carrier;
-use crate::foreign::is_step_name;
+use crate::other_profilers::is_step_name;
 use crate::units::Nanos;
 
 /// Minimum share of a device's activities that must belong to one process for the device to be counted as its own.

@@ -3,8 +3,8 @@
 use super::{Activities, Calls, DeviceProperties, GpuAnnotations, HostIntervals, HostOps, OpInputs, Syncs};
 use crate::collective::Collective;
 use crate::distributed::DistributedRun;
-use crate::foreign::Origin;
-use crate::notes::Notes;
+use crate::other_profilers::Origin;
+use crate::repairs::Notes;
 use crate::strings::{NameId, Strings};
 use crate::units::Nanos;
 

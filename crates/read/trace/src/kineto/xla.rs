@@ -8,9 +8,9 @@ use super::{
     Activity, ActivityKind, Api, Builder, Call, HostKind, HostOp, LaunchShape, Origin, Stream, Thread,
     ThreadId,
 };
-use crate::foreign;
-use crate::notes::Note;
 use crate::number;
+use crate::other_profilers;
+use crate::repairs::Note;
 use rustc_hash::FxHashMap;
 
 /// Prefix of the process name of a GPU.
@@ -47,7 +47,7 @@ impl Builder {
         if name.starts_with('$') {
             return self.trace.notes.add(Note::PythonFunctions, event.at);
         }
-        let mark = event.step.map(foreign::step_name);
+        let mark = event.step.map(other_profilers::step_name);
         let function = if event.correlation == 0 { name } else { function(name) }.to_owned();
         let thread = self.thread_id(Thread { pid: event.pid, tid: event.tid, name: None });
         match Api::from_function(&function) {
@@ -138,7 +138,7 @@ fn leading_number(text: &str) -> Option<u32> {
 fn copy(name: &str, details: &str) -> Option<(ActivityKind, &'static str)> {
     let stem = name.trim_start_matches("Memcpy");
     if name.starts_with("Memset") {
-        return Some((ActivityKind::Memset, foreign::MEMSET));
+        return Some((ActivityKind::Memset, other_profilers::MEMSET));
     }
     if stem.len() == name.len() {
         return None;
@@ -153,9 +153,9 @@ fn copy(name: &str, details: &str) -> Option<(ActivityKind, &'static str)> {
     Some((
         ActivityKind::Memcpy,
         match stem {
-            "H2D" => foreign::to_device(host("kind_src")),
-            "D2H" => foreign::to_host(host("kind_dst")),
-            _ => foreign::WITHIN_DEVICE,
+            "H2D" => other_profilers::to_device(host("kind_src")),
+            "D2H" => other_profilers::to_host(host("kind_dst")),
+            _ => other_profilers::WITHIN_DEVICE,
         },
     ))
 }

@@ -1,8 +1,8 @@
 //! NVTX ranges: PyTorch's ops as `torch.autograd.profiler.emit_nvtx` names them, steps, and other labels.
 
 use super::tables::Row;
-use crate::foreign;
 use crate::kineto::{HostKind, HostOp, ThreadId};
+use crate::other_profilers;
 use crate::strings::NameId;
 use crate::units::Nanos;
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ pub(super) fn ops(ranges: Vec<Range>) -> Vec<Op> {
         });
         let (name, kind, sequence) = if is_step {
             counted += 1;
-            (foreign::step_name(number(&range.text).unwrap_or(counted - 1)), HostKind::Annotation, -1)
+            (other_profilers::step_name(number(&range.text).unwrap_or(counted - 1)), HostKind::Annotation, -1)
         } else {
             let (name, sequence) = op(&range.text);
             let kind =

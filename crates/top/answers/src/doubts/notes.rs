@@ -3,13 +3,14 @@
 use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
 use steptime_predict::{
-    DeviceEcho, Prediction, PricedLaunches, QueryEcho, Step, without_model,
-    words::{counted, percent},
+    DeviceEcho, Prediction, PricedLaunches, QueryEcho, Step,
+    format::{counted, percent},
+    without_model,
 };
 use steptime_trace::Nanos;
 
 use super::DoubtEntry;
-use crate::shares::ModelShares;
+use crate::device_time_sources::ModelShares;
 
 /// Relative speeds of the host that are not reported.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;

@@ -14,7 +14,7 @@ use super::super::validate::Errors;
 
 /// Estimates compared with measurements. Times are in milliseconds, errors and shares are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlannerReport {
+pub struct PlannerValidationReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `validate`.
@@ -86,11 +86,11 @@ impl PlannerRow {
     }
 }
 
-impl PlannerReport {
+impl PlannerValidationReport {
     /// Scores rows.
     #[must_use]
-    pub fn from_rows(jobs: Vec<PlannerRow>) -> PlannerReport {
-        PlannerReport {
+    pub fn from_rows(jobs: Vec<PlannerRow>) -> PlannerValidationReport {
+        PlannerValidationReport {
             schema: SCHEMA,
             command: "validate",
             planner: "torchrec",

@@ -1,13 +1,13 @@
 //! A predicted step of a job.
 
 use serde::Serialize;
-use steptime_predict::{HostSlowdown, INTERVAL_LEVEL, JobPrediction, RankPrediction, RankSet, words};
+use steptime_predict::{HostSlowdown, INTERVAL_LEVEL, JobPrediction, RankPrediction, RankSet, format};
 use steptime_trace::Nanos;
 
 use super::super::doubts::{DoubtEntry, host_doubt, worst_first};
-use super::super::place;
 use super::super::predict::process;
 use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
+use super::super::stretch_names;
 use super::{CollectiveEntry, DeviceParts};
 
 /// A predicted step of a job.
@@ -51,7 +51,7 @@ pub struct JobPredictionReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Rank with the slowest host, where hosts' times are not each rank's own.
-    pub slowest_host: Option<SlowestEntry>,
+    pub slowest_host: Option<SlowestHostEntry>,
     /// Relative error of the replay of the recorded steps, the profiler's cost left in.
     pub replay_error: Option<f64>,
     /// Samples per step of all ranks together, where known.
@@ -68,7 +68,7 @@ pub struct JobPredictionReport {
 
 /// The slowest host of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SlowestEntry {
+pub struct SlowestHostEntry {
     /// The rank.
     pub rank: u32,
     /// Its host's time relative to that of a median host.
@@ -157,7 +157,7 @@ impl JobPredictionReport {
             interval_level: INTERVAL_LEVEL,
             doubts: doubts(predicted),
             changes: Vec::new(),
-            slowest_host: predicted.slowest.map(|slowest| SlowestEntry {
+            slowest_host: predicted.slowest.map(|slowest| SlowestHostEntry {
                 rank: ranks.crew().numbers[slowest.rank],
                 times: slowest.times,
             }),
@@ -221,13 +221,13 @@ fn pieces(ranks: &RankSet, predicted: &JobPrediction) -> Vec<JobPiece> {
         let stretch = passage.stretch;
         let (place, what) = match passage.meets {
             Some(at) => ("exchange", ranks.job.rendezvous[at].kind.name()),
-            None => (place::kind(stretch.place), place::what(graph, stretch.place)),
+            None => (stretch_names::kind(stretch.place), stretch_names::what(graph, stretch.place)),
         };
         let piece = JobPiece {
             rank: numbers[passage.rank],
             place,
-            what: words::op(what).to_owned(),
-            phase: place::phase(graph, stretch.place).name(),
+            what: format::op(what).to_owned(),
+            phase: stretch_names::phase(graph, stretch.place).name(),
             ms: 0.0,
         };
         let time = stretch.to - stretch.from;

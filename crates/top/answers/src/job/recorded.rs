@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steptime_cost::network::Topology;
-use steptime_predict::{CollectiveMeeting, JobGraphs, JobRecording, RankRecording, Straggler, job::call};
+use steptime_predict::{CollectiveMeeting, JobGraphs, JobRecording, MeasuredRank, Straggler, job::call};
 use steptime_trace::Bytes;
 
 use super::super::shared::ms;
@@ -18,7 +18,7 @@ pub struct JobRecordingReport {
     /// Time from one step to the next, milliseconds: like all times here, the mean of the middle half of the steps.
     pub period_ms: f64,
     /// One row per rank.
-    pub ranks: Vec<RecordedRank>,
+    pub ranks: Vec<MeasuredRankEntry>,
     /// The collectives of a step, in order.
     pub collectives: Vec<RecordedCollective>,
     /// Ranks that others waited for, worst first.
@@ -29,7 +29,7 @@ pub struct JobRecordingReport {
 
 /// One rank of a recorded job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RecordedRank {
+pub struct MeasuredRankEntry {
     /// Its number.
     pub rank: u32,
     /// Time of its device, by activity.
@@ -91,7 +91,7 @@ impl JobRecordingReport {
     pub fn from_crew(crew: &JobGraphs<'_>) -> Option<JobRecordingReport> {
         let recorded = crew.share_collectives().then(|| crew.recorded()).flatten()?;
         let numbers = &crew.numbers;
-        let rank = |(&rank, of): (&u32, &RankRecording)| RecordedRank {
+        let rank = |(&rank, of): (&u32, &MeasuredRank)| MeasuredRankEntry {
             rank,
             parts: DeviceParts::new(&of.parts),
             clock_ahead_us: of.ahead.0 as f64 / 1e3,

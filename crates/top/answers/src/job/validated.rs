@@ -14,7 +14,7 @@ pub struct JobValidationReport {
     /// `validate`.
     pub command: &'static str,
     /// One row per job.
-    pub jobs: Vec<JobRow>,
+    pub jobs: Vec<JobValidationRow>,
     /// Errors of the simulation of all ranks.
     pub simulate: Errors,
     /// Errors of the slowest rank alone, without waiting for others.
@@ -29,7 +29,7 @@ pub struct JobValidationReport {
 
 /// One job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct JobRow {
+pub struct JobValidationRow {
     /// Its folder.
     pub name: String,
     /// Number of recorded ranks.
@@ -52,12 +52,12 @@ pub struct JobRow {
     pub replay_error: Option<f64>,
 }
 
-impl JobRow {
+impl JobValidationRow {
     /// Predicts a job and compares it with the measurement.
     ///
     /// # Errors
     /// Fails where a rank has no measured step time, or cannot be predicted.
-    pub fn predict(ranks: &RankSet) -> Result<JobRow, Error> {
+    pub fn predict(ranks: &RankSet) -> Result<JobValidationRow, Error> {
         let truths: Result<Vec<f64>, Error> =
             ranks.steps.iter().map(|step| step.truth_ms("validated")).collect();
         let truths = truths?;
@@ -65,7 +65,7 @@ impl JobRow {
         let predicted = ranks.predict()?;
         let first = ranks.steps.first().map(|step| step.predict().simulate()).transpose()?;
         let (step, interval_ms) = (ms(predicted.step), predicted.interval.map(ms));
-        Ok(JobRow {
+        Ok(JobValidationRow {
             name: ranks.title(),
             ranks: ranks.steps.len(),
             measured_ms,
@@ -83,8 +83,8 @@ impl JobRow {
 impl JobValidationReport {
     /// Scores rows.
     #[must_use]
-    pub fn from_rows(jobs: Vec<JobRow>) -> JobValidationReport {
-        let against = |of: fn(&JobRow) -> f64| {
+    pub fn from_rows(jobs: Vec<JobValidationRow>) -> JobValidationReport {
+        let against = |of: fn(&JobValidationRow) -> f64| {
             Errors::new(&Score::from_errors(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
         };
         let inside = jobs.iter().filter(|row| row.inside).count() as f64 / jobs.len().max(1) as f64;

@@ -8,7 +8,7 @@ use steptime_sim::critical::Stretch;
 use steptime_trace::Nanos;
 
 use super::super::shared::ms;
-use super::super::{place, slack};
+use super::super::{slack, stretch_names};
 
 /// A phase or an annotation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -107,8 +107,8 @@ pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece
     let mut pieces: Vec<Piece> = Vec::new();
     let mut open: Option<TextRun<'_>> = None;
     for stretch in path {
-        let (place, what) = (place::kind(stretch.place), place::what(graph, stretch.place));
-        let phase = place::phase(graph, stretch.place).name();
+        let (place, what) = (stretch_names::kind(stretch.place), stretch_names::what(graph, stretch.place));
+        let phase = stretch_names::phase(graph, stretch.place).name();
         let time = stretch.to - stretch.from;
         match &mut open {
             Some(last) if (last.place, last.what, last.phase) == (place, what, phase) => last.time += time,

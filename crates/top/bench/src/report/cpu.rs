@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_answers::SCHEMA;
 use steptime_bench::cpu::{Limits, RandomRows, Report};
 use steptime_cli::Columns;
-use steptime_predict::words::percent;
+use steptime_predict::format::percent;
 
 /// Answer of `bench cpu`.
 #[derive(Debug, Serialize)]

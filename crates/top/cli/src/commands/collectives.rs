@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use steptime_answers::{CollectivesReport, collectives::MeasuredCollective};
+use steptime_answers::{CollectivePricesReport, collectives::MeasuredCollective};
 use steptime_cost::network::{CollectiveCall, Topology};
 use steptime_graph::CollectiveKind;
 use steptime_trace::Bytes;
@@ -19,8 +19,8 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
         None => topology,
     };
     let answer = match &args.against {
-        Some(path) => CollectivesReport::against(&topology, &read_sweep(path)?),
-        None => CollectivesReport::price(&topology, &calls(args)?),
+        Some(path) => CollectivePricesReport::against(&topology, &read_sweep(path)?),
+        None => CollectivePricesReport::price(&topology, &calls(args)?),
     };
     Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use steptime_answers::{DeviceEntry, DeviceReport, TableScoreEntry};
+use steptime_answers::{DeviceEntry, DeviceProfileReport, TableScoreEntry};
 use steptime_aten::OpSet;
 use steptime_cost::device::fit::without;
 use steptime_cost::device::{
@@ -113,7 +113,7 @@ fn fit_profile(
     output::uninterrupted(|| profile.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::profile_text(&DeviceReport::new(&profile)),
+        device::profile_text(&DeviceProfileReport::new(&profile)),
         place.display()
     ))?;
     Ok(())
@@ -280,7 +280,7 @@ fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
-    let shown = DeviceReport::new(&steptime_predict::device(name)?);
+    let shown = DeviceProfileReport::new(&steptime_predict::device(name)?);
     if json {
         console.print_json(&shown)?
     } else {

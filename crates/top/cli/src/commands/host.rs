@@ -6,7 +6,7 @@ use steptime_cost::HostProfile;
 use steptime_predict::{Step, fit_host_profile};
 use steptime_trace::Want;
 
-use super::{Failure, load, source};
+use super::{Failure, host_source, load};
 use crate::cli::Host;
 use crate::console::Console;
 use crate::report::host;
@@ -47,7 +47,7 @@ fn show(file: Option<&Path>, json: bool, console: &Console<'_>) -> Result<(), Fa
     let read = file.map(HostProfile::read).transpose()?;
     let profile = match &read {
         Some(profile) => profile,
-        None => source::shipped()?,
+        None => host_source::shipped()?,
     };
     if json {
         // The file itself, as JSON.

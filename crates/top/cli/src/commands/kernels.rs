@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use steptime_answers::{KernelsReport, kernels::Kernel};
 use steptime_aten::from_query::Query;
-use steptime_aten::{KernelCall, Leaf, OpCall, OpSet, fits};
+use steptime_aten::{KernelCall, Leaf, OpCall, OpSet, shape_checks};
 use steptime_cost::device::{Context, Estimate};
 use steptime_launch::{Indices, IndicesError};
 
@@ -163,7 +163,7 @@ fn launched(priced: &DevicePricing, line: &Line) -> Result<Vec<Leaf>, Failure> {
     settings.matmul_tf32 = line.tf32.unwrap_or(settings.matmul_tf32 || asks_tf32(line.dtype.as_ref()));
     let ops = OpSet::standard();
     let call = OpCall { settings, ..query.op_call(&ops)? };
-    fits::check(&call)?;
+    shape_checks::check(&call)?;
     has_types(priced, &call)?;
     match line.pass.as_deref() {
         None | Some("forward") => Ok(ops.leaves(&call)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use steptime_answers::{PlannerReport, job::PlannerRow};
+use steptime_answers::{PlannerValidationReport, job::PlannerRow};
 use steptime_eager::Model;
 use steptime_predict::shard::{self, RecordedJob};
 
@@ -38,7 +38,7 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
     };
     let rows: Result<Vec<PlannerRow>, Failure> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
-    let answer = PlannerReport::from_rows(rows?);
+    let answer = PlannerValidationReport::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
 }
 

@@ -11,7 +11,7 @@ use steptime_predict::{Baseline, Choice, Error, Query, QueryFor, RankSet, Step};
 use steptime_trace::Want;
 
 use super::pricing::QueryOptions;
-use super::{Failure, load, pricing, source};
+use super::{Failure, host_source, load, pricing};
 use crate::cli::{HostChoice, Method, Predict, World, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
@@ -183,7 +183,7 @@ fn adjusted<'s>(args: &Predict, mut question: Query<'s>) -> Query<'s> {
     if let Some(times) = args.host_speed {
         question = question.slower(times);
     }
-    if let Some(process) = source::process(args.process) {
+    if let Some(process) = host_source::process(args.process) {
         question = question.in_process(process);
     }
     match baseline_of(args.method) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use steptime_answers::{ReplayReport, replay::Row};
+use steptime_answers::{ReplayReport, replay::ReplayRow};
 use steptime_predict::{Choice, Step};
 use steptime_trace::Want;
 
@@ -24,12 +24,12 @@ pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), F
         progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);
         row
     };
-    let rows: Vec<Row> = paths.par_iter().map(counted).collect();
+    let rows: Vec<ReplayRow> = paths.par_iter().map(counted).collect();
     let answer = ReplayReport::new(rows);
     Ok(console.print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
 }
 
-fn row(path: &Path) -> Row {
+fn row(path: &Path) -> ReplayRow {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
     let read = |step: Step| {
         // A CPU step can be replayed, that of an unsupported accelerator cannot.
@@ -39,7 +39,7 @@ fn row(path: &Path) -> Row {
         Ok(step)
     };
     match load::rank(path, &Choice::default(), Want::TIMING).and_then(read) {
-        Ok(step) => Row::new(name, &step),
-        Err(why) => Row::failed(name, why.to_string()),
+        Ok(step) => ReplayRow::new(name, &step),
+        Err(why) => ReplayRow::failed(name, why.to_string()),
     }
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use rayon::prelude::*;
-use steptime_answers::{JobValidationReport, ValidationReport, job::JobRow, validate::ValidationSettings};
+use steptime_answers::{
+    JobValidationReport, ValidationReport, job::JobValidationRow, validate::ValidationSettings,
+};
 use steptime_predict::{Basis, Kernels, RankSet, validate};
 use steptime_trace::Want;
 
 use super::pricing::DevicePricing;
-use super::{Failure, load, planner, replay, source};
+use super::{Failure, host_source, load, planner, replay};
 use crate::cli::{Cli, HostChoice, Validate};
 use crate::console::Console;
 use crate::{progress, report};
@@ -26,7 +28,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     if !jobs.is_empty() {
         return validate_jobs(args, &jobs, console);
     }
-    let mode = source::mode(&args.host)?;
+    let mode = host_source::mode(&args.host)?;
     check(args)?;
     let priced = match args.kernels.as_str() {
         "measured" => None,
@@ -35,7 +37,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let want = Want { execution: priced.is_some(), ..Want::TIMING };
     let mut recordings = load::recordings(&args.recordings, want)?;
     for recorded in &mut recordings {
-        recorded.process = source::process(args.process).unwrap_or(recorded.process);
+        recorded.process = host_source::process(args.process).unwrap_or(recorded.process);
     }
     let mut lone = if args.lone { load::execution_traces(&args.recordings)? } else { Vec::new() };
     for (lone, recorded) in lone.iter_mut().zip(&recordings) {
@@ -57,8 +59,8 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
                      recordings";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
     }
-    let row = |path: &PathBuf| JobRow::predict(&RankSet::open(path)?);
-    let rows: Result<Vec<JobRow>, steptime_predict::Error> =
+    let row = |path: &PathBuf| JobValidationRow::predict(&RankSet::open(path)?);
+    let rows: Result<Vec<JobValidationRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);
     Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)

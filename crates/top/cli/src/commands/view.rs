@@ -1,15 +1,15 @@
 //! `steptime view`.
 
-mod asked;
 mod browser;
 mod gpus;
+mod subjects;
 
 use std::sync::OnceLock;
 
 use steptime_view::{Mode, Server, StepViews, page};
 
-use self::asked::Subjects;
 use self::gpus::{Gpus, OnFirstUse};
+use self::subjects::Subjects;
 use super::{Failure, what_if};
 use crate::cli::View;
 use crate::console::Console;

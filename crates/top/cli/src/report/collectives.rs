@@ -1,13 +1,13 @@
 //! Collectives as a table.
 
-use steptime_answers::CollectivesReport;
+use steptime_answers::CollectivePricesReport;
 
 use super::format::{grouped, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
 /// Returns the answer as text.
-pub fn text(answer: &CollectivesReport) -> String {
+pub fn text(answer: &CollectivePricesReport) -> String {
     let scaled = if answer.borrowed { ", curves of another GPU scaled to its link" } else { "" };
     let head = format!(
         "{}: {} a node, {}, {} GB/s a GPU in one direction; network {} GB/s a GPU{scaled}",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceReport, TableScoreEntry};
+use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceProfileReport, TableScoreEntry};
 
 use super::format::{factor, percent};
 use super::table::Columns;
@@ -79,7 +79,7 @@ pub fn corrections(corrected: &[CorrectionEntry]) -> String {
 }
 
 /// Returns a profile as text.
-pub fn profile_text(profile: &DeviceReport) -> String {
+pub fn profile_text(profile: &DeviceProfileReport) -> String {
     let mut text: String =
         specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
     if let Some(from) = &profile.models_of {
@@ -109,7 +109,7 @@ pub fn profile_text(profile: &DeviceReport) -> String {
 }
 
 /// Returns the lines of the specification, with the sources of the rates.
-fn specification(profile: &DeviceReport) -> Vec<String> {
+fn specification(profile: &DeviceProfileReport) -> Vec<String> {
     let spec = &profile.device;
     let mut lines = vec![
         format!(
@@ -140,7 +140,7 @@ fn specification(profile: &DeviceReport) -> Vec<String> {
 }
 
 /// Returns the table of the model in use for each family.
-fn in_use(profile: &DeviceReport) -> Columns {
+fn in_use(profile: &DeviceProfileReport) -> Columns {
     let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">x/÷"];
     let mut columns = Columns::new(&names).tight();
     for row in &profile.families {
@@ -159,7 +159,7 @@ fn in_use(profile: &DeviceReport) -> Columns {
 }
 
 /// Returns the table of all models of each family; a star marks the one in use.
-fn every(profile: &DeviceReport) -> Columns {
+fn every(profile: &DeviceProfileReport) -> Columns {
     let models: BTreeSet<&str> = profile.families.iter().flat_map(|row| row.scores.keys().copied()).collect();
     let heads: Vec<String> = models.iter().map(|model| format!(">{model}")).collect();
     let mut names = vec!["~family"];
@@ -181,7 +181,7 @@ fn every(profile: &DeviceReport) -> Columns {
 }
 
 /// Returns the meaning of `paper` for each family.
-fn papers(profile: &DeviceReport) -> String {
+fn papers(profile: &DeviceProfileReport) -> String {
     let mut names: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
     for row in profile.families.iter().filter(|row| row.scores.contains_key("paper")) {
         names.entry(row.paper).or_default().push(&row.family);

@@ -1,6 +1,6 @@
 //! Numbers as text.
 
-pub use steptime_predict::words::{counted, digits as factor, grouped, kernel, op, percent, times};
+pub use steptime_predict::format::{counted, digits as factor, grouped, kernel, op, percent, times};
 
 /// Formats milliseconds, to the microsecond; coarser from a second on.
 pub fn ms(value: f64) -> String {

@@ -1,6 +1,6 @@
 //! An execution trace, as text.
 
-use steptime_answers::execution::{ExecutionReport, LinkedWork, OpCount};
+use steptime_answers::execution::{ExecutionReport, LinkerActivities, OpCount};
 
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};
@@ -65,7 +65,7 @@ pub fn text(execution: &ExecutionReport) -> String {
     text
 }
 
-fn linked_line(linked: &LinkedWork) -> String {
+fn linked_line(linked: &LinkerActivities) -> String {
     let times = match linked.timed {
         0 => "without their times".to_owned(),
         _ => format!("{:.3} ms together as recorded, which predictions do not use", linked.device_ms),

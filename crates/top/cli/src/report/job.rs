@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_answers::{
-    JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerReport,
+    JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerValidationReport,
     job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry},
     validate::Errors,
 };
@@ -353,7 +353,7 @@ pub fn validated(answer: &JobValidationReport) -> String {
 }
 
 /// Returns the table of jobs as measured, predicted, and estimated by a planner.
-pub fn planned(answer: &PlannerReport) -> String {
+pub fn planned(answer: &PlannerValidationReport) -> String {
     let signed = |error: f64| format!("{:+.1}", 100.0 * error);
     let heads =
         ["~job", ">ranks", ">measured ms", ">from its description", ">error %", ">TorchRec ms", ">error %"];

@@ -3,9 +3,9 @@
 use steptime_answers::{
     PredictionReport,
     coverage::GraphCoverage,
-    path::{Run, condensed, runs},
+    critical_path::{Run, condensed, runs},
+    device_time_sources::FamilyTime,
     predict::Piece,
-    shares::FamilyTime,
 };
 use steptime_sim::IdleCause;
 

@@ -6,7 +6,7 @@ use steptime_trace::{Carrier, Collective, NameId, Nanos, Stream, Trace};
 
 use super::device::Device;
 use super::nest::Nest;
-use super::windows::Windows;
+use super::step_of_time::Windows;
 
 /// One collective on one rank.
 #[derive(Debug, Clone, PartialEq)]

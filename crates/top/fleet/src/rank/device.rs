@@ -4,9 +4,9 @@ use steptime_aten::kernel_name::{Work, work};
 use steptime_graph::{Launch, kernel_launches, launching_calls};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
+use super::busy_times::BusyIntervals;
 use super::nest::Nest;
-use super::running::BusyIntervals;
-use super::windows::Windows;
+use super::step_of_time::Windows;
 
 const NONE: u32 = u32::MAX;
 

@@ -4,7 +4,7 @@ use steptime_graph::is_timed_by_device;
 use steptime_trace::Nanos;
 
 use super::device::Device;
-use super::windows::Windows;
+use super::step_of_time::Windows;
 
 /// Beginning and end of each step, by its place.
 pub(super) struct Spans {

@@ -4,7 +4,7 @@ use steptime_trace::{ActivityKind, Nanos, Trace};
 
 use super::device::Device;
 use super::spans::Spans;
-use super::windows::Windows;
+use super::step_of_time::Windows;
 
 /// One step of one rank.
 #[derive(Debug, Clone, PartialEq)]

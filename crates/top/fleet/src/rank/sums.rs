@@ -5,7 +5,7 @@ use steptime_trace::{ActivityKind, HostKind, NameId, Nanos, Stream, StreamId, Tr
 
 use super::device::Device;
 use super::nest::Nest;
-use super::windows::Windows;
+use super::step_of_time::Windows;
 use crate::sketch::Sketch;
 
 /// All ops of one name in a step.

@@ -3,7 +3,7 @@
 use super::{Form, factors, product, storage};
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints, transpose};
+use crate::child_calls::{child, ints, transpose};
 
 /// Returns the gradients of both factors, each a product, and the sum for the added argument. A factor stored column by
 /// column gets its gradient in the same order, as the transpose of the product.

@@ -2,11 +2,11 @@
 //! entries; its indices and values follow the arguments if they are known.
 
 use crate::bound_call::BoundCall;
+use crate::build_lowering::{launches, result};
 use crate::call::Tensor;
 use crate::kernel::{Kernel, SparseProduct};
 use crate::op_def::Lowering;
 use crate::operands::read_at;
-use crate::work::{launches, result};
 
 /// Number of launches: counting of rows, partitioning, scaling of the result, product.
 const LAUNCHES: u32 = 4;

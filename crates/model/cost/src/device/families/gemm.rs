@@ -8,9 +8,9 @@ use crate::device::family::{Family, SpecEstimate};
 use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
-use super::cuts;
 use super::memory::Traffic;
 use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
+use super::tile_choice;
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 use super::times::{instructions_us, overlap};
 
@@ -157,7 +157,7 @@ impl Family for Gemm {
             return None;
         }
         let vectors = alignment(gemm) >= NARROW_VECTOR;
-        let narrow = vectors.then(|| cuts::narrow(gemm, call, ctx, spec)).flatten();
+        let narrow = vectors.then(|| tile_choice::narrow(gemm, call, ctx, spec)).flatten();
         if narrow.is_some() {
             return narrow;
         }

@@ -6,10 +6,10 @@
 
 mod attention;
 mod batch_norm;
+mod bytes_only;
 mod coalesce;
 mod concat;
 mod conv;
-mod cuts;
 mod elementwise;
 mod embedding_bag;
 #[cfg(test)]
@@ -24,10 +24,9 @@ pub(super) mod memory;
 mod multi_tensor;
 mod norm;
 mod opcode;
-mod plain;
 mod pool;
-mod read_again;
 mod reduce;
+mod repeated_reads;
 mod rnn;
 mod rows;
 mod scatter;
@@ -39,6 +38,7 @@ mod streams;
 mod table_batched;
 #[cfg(test)]
 mod tests;
+mod tile_choice;
 mod tiled_gather;
 mod tiles;
 mod times;
@@ -73,9 +73,9 @@ pub const ALL: [&dyn Family; 28] = [
     &concat::Concats,
     &multi_tensor::MultiTensors,
     &transfer::Transfers,
-    &plain::DEVICE_COPY,
-    &plain::MEMSET,
-    &plain::UNKNOWN,
+    &bytes_only::DEVICE_COPY,
+    &bytes_only::MEMSET,
+    &bytes_only::UNKNOWN,
     &sparse_product::SparseProducts,
     &coalesce::Coalesced,
 ];
@@ -109,9 +109,9 @@ pub fn find(kernel: &Kernel) -> &'static dyn Family {
         Kernel::Concat(_) => &concat::Concats,
         Kernel::MultiTensor(_) => &multi_tensor::MultiTensors,
         Kernel::Transfer(_) => &transfer::Transfers,
-        Kernel::DeviceCopy => &plain::DEVICE_COPY,
-        Kernel::Memset => &plain::MEMSET,
-        Kernel::Unknown => &plain::UNKNOWN,
+        Kernel::DeviceCopy => &bytes_only::DEVICE_COPY,
+        Kernel::Memset => &bytes_only::MEMSET,
+        Kernel::Unknown => &bytes_only::UNKNOWN,
     }
 }
 

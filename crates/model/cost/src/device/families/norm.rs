@@ -9,7 +9,7 @@ use crate::device::paper::PaperModel;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
-use super::read_again;
+use super::repeated_reads;
 use super::rows::{Rows, rows_us};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::overlap;
@@ -88,7 +88,7 @@ impl Family for Norms {
         if norm.pass != Pass::Forward || !vectors {
             return None;
         }
-        let us = read_again::layer_norm_us(norm, call.dtype, &traffic, spec)?;
+        let us = repeated_reads::layer_norm_us(norm, call.dtype, &traffic, spec)?;
         Some(SpecEstimate::by_memory(us, call, spec))
     }
 

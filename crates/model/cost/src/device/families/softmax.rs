@@ -9,7 +9,7 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, sector_waste};
-use super::read_again;
+use super::repeated_reads;
 use super::rows::{Rows, WARP_ROW, rows_us};
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 
@@ -122,7 +122,7 @@ impl Family for Softmaxes {
         let us = if softmax.length as f64 <= WARP_ROW {
             spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0)
         } else if softmax.again {
-            read_again::softmax_us(softmax, call.dtype, &traffic, spec)?
+            repeated_reads::softmax_us(softmax, call.dtype, &traffic, spec)?
         } else {
             return None;
         };

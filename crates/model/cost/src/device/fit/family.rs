@@ -10,7 +10,7 @@ use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::calibrate::Calibration;
 use crate::device::learn::conformal::{Detail, Interval};
-use crate::device::learn::cross::Folds;
+use crate::device::learn::cross_validation::Folds;
 use crate::device::learn::error::LearnError;
 use crate::device::learn::score::Score;
 use crate::device::learn::sizes::{SIZES, sizes};

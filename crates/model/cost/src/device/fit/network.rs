@@ -2,7 +2,7 @@
 //! over the logarithms of sizes (Lin et al., "Building a Performance Model for Deep Learning Recommendation Model
 //! Training on GPUs", arXiv 2201.07821, Table II).
 
-use crate::device::learn::cross::{Folds, mix};
+use crate::device::learn::cross_validation::{Folds, mix};
 use crate::device::learn::descent::{Network, Optimizer, Training};
 use crate::device::learn::error::LearnError;
 use crate::device::learn::score::Score;

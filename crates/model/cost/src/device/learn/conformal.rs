@@ -4,7 +4,7 @@
 //! determines the multiple (conformal prediction). The second model is cross-fitted like the first.
 
 use super::boost::{BoostOptions, boost};
-use super::cross::Folds;
+use super::cross_validation::Folds;
 use super::error::LearnError;
 use super::score::quantile;
 use super::table::Table;
@@ -146,7 +146,7 @@ fn shared(residuals: &[f64], rows: &[usize], groups: &[&str]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cross::mix;
+    use super::super::cross_validation::mix;
     use super::*;
 
     /// A normal variate from two uniform ones.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cross::mix;
+use super::cross_validation::mix;
 use super::mlp::Mlp;
 use super::table::Table;
 

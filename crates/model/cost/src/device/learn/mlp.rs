@@ -1,6 +1,6 @@
 //! A small network: dense layers with ReLU between them.
 
-use super::cross::mix;
+use super::cross_validation::mix;
 
 /// A dense layer. Weights are stored input by input, so that inner loops run over outputs.
 #[derive(Debug, Clone, PartialEq)]

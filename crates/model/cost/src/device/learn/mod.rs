@@ -3,7 +3,7 @@
 pub mod boost;
 pub mod calibrate;
 pub mod conformal;
-pub mod cross;
+pub mod cross_validation;
 pub mod descent;
 pub mod error;
 pub mod mlp;

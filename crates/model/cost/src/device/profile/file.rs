@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::{ContentsError, HeaderError};
 pub use super::format::{HEADER, MODELS};
 use super::header::Header;
-use super::{DeviceProfile, folder, sealed};
+use super::{DeviceProfile, folder, models_file};
 use crate::device::error::Error;
 
 /// Longest `profile.toml` that is read, in bytes.
@@ -53,7 +53,7 @@ impl DeviceProfile {
         if self.models.is_empty() {
             return Ok((text, None));
         }
-        let sealed = sealed::seal(&self.models, &text)?;
+        let sealed = models_file::seal(&self.models, &text)?;
         Ok((text, Some(sealed)))
     }
 
@@ -91,7 +91,7 @@ fn assemble(
     let header = Header::parse(text).map_err(refused)?;
     let models = match bytes {
         // A specification next to models that do not belong to it is an error.
-        Some(bytes) => sealed::unseal(bytes, text).map_err(damaged)?,
+        Some(bytes) => models_file::unseal(bytes, text).map_err(damaged)?,
         None if header.families.is_empty() => Vec::new(),
         None => return Err(refused(HeaderError::NoModels)),
     };

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use super::format::{HEADER, MODELS};
-use super::sealed::belong;
+use super::models_file::belong;
 
 /// Name of the header until it is complete.
 const NEXT_HEADER: &str = "profile.toml.next";

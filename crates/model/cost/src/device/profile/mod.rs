@@ -10,19 +10,19 @@ mod folder;
 mod format;
 pub mod header;
 mod models;
-mod sealed;
+mod models_file;
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::correction::{self, Stage};
 use super::families;
 use super::family::Family;
 use super::learn::conformal::Interval;
 use super::learn::descent::Network;
 use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
-use super::stage::{self, Stage};
 use super::transfer::TransferredModels;
 use error::ModelsError;
 use header::{FamilyHeader, Header, Spread, VERSION};
@@ -141,7 +141,7 @@ fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> 
         });
     }
     for (told, stage) in header.stages.iter().zip(stages) {
-        let known_then = stage::names(known).take(told.features.len());
+        let known_then = correction::names(known).take(told.features.len());
         if !told.features.iter().map(String::as_str).eq(known_then) {
             return Err(ModelsError::StageFeatures(name()));
         }

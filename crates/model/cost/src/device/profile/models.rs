@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::FamilyModels;
 use super::codec::{Reader, Writer};
 use super::error::ModelsError;
+use crate::device::correction::{Kind, Stage};
 use crate::device::learn::conformal::Interval;
 use crate::device::learn::descent::Network;
 use crate::device::learn::mlp::{Dense, Mlp};
 use crate::device::learn::packed::{self, PackedTrees};
 use crate::device::learn::trees::Trees;
-use crate::device::stage::{Kind, Stage};
 
 /// First version with stages.
 const WITH_STAGES: u32 = 3;

@@ -5,9 +5,9 @@ use steptime_trace::{Bytes, Nanos};
 
 use super::{Training, median_of};
 use crate::host::copies::CopyCost;
-use crate::host::coupling::Coupling;
-use crate::host::own;
+use crate::host::host_device_delays::Coupling;
 use crate::host::profiler::ProfilerCost;
+use crate::host::recorded_gaps;
 
 /// Returns the median of the delays between host and device over recordings.
 pub(super) fn coupling(recordings: &[&Training<'_>]) -> Coupling {
@@ -42,8 +42,8 @@ pub(super) fn copies(recordings: &[&Training<'_>], profiler: &ProfilerCost) -> C
     let mut observations: Vec<(Bytes, Nanos)> = Vec::new();
     for recording in recordings {
         let graph = recording.graph;
-        for (mark, gap) in own::gaps(graph, profiler).into_iter_enumerated() {
-            if let (Some(gap), true) = (gap, own::is_staged_copy(graph, mark))
+        for (mark, gap) in recorded_gaps::gaps(graph, profiler).into_iter_enumerated() {
+            if let (Some(gap), true) = (gap, recorded_gaps::is_staged_copy(graph, mark))
                 && let MarkKind::CallEnd(call) = graph.marks[mark].kind
             {
                 let activity = graph.calls[call].first_activity;

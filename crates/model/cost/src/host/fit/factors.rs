@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::{Training, at_home, median_of};
-use crate::host::edge::{EdgeKey, Edges};
-use crate::host::own;
+use crate::host::gap_key::{EdgeKey, Edges};
 use crate::host::profiler::ProfilerCost;
+use crate::host::recorded_gaps;
 use crate::host::warmth::{self, Class, Warmth};
 
 /// Strength of the prior that warmth makes no difference, in microseconds of measured gaps.
@@ -148,12 +148,12 @@ fn observe(recording: &Training<'_>, profiler: &ProfilerCost, keys: &mut Keys) -
     let edges = Edges::from_graph(graph);
     let classes = warmth::classes(graph, &edges);
     let common: Vec<u32> = edges.keys().map(|key| keys.place(key)).collect();
-    let gaps = own::gaps(graph, profiler)
+    let gaps = recorded_gaps::gaps(graph, profiler)
         .into_iter_enumerated()
-        .filter(|&(mark, _)| !own::is_staged_copy(graph, mark))
+        .filter(|&(mark, _)| !recorded_gaps::is_staged_copy(graph, mark))
         .filter_map(|(mark, gap)| {
             let key = common[edges.of_mark[mark] as usize];
-            let gap = own::take_off_pulse(graph, mark, gap?, recording.between);
+            let gap = recorded_gaps::take_off_pulse(graph, mark, gap?, recording.between);
             Some((key, classes[mark], gap.as_micros().max(0.0)))
         });
     let gaps: Vec<Observation> = gaps.collect();

@@ -7,7 +7,7 @@ use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
 use super::values::{Object, TensorRef, ValueText, Values};
-use super::{OpEnds, free};
+use super::{OpEnds, unused_numbers};
 use crate::ids::{OpId, TensorId};
 use crate::step::StepIr;
 
@@ -166,5 +166,5 @@ fn first_free(trace: Option<&ExecutionGraph>, count: u64) -> u64 {
         let storages = trace.tensors.storages().iter().map(|storage| storage.address);
         tensors.chain(storages).chain(trace.nodes.id.iter().copied())
     });
-    free::first(used, 2, count)
+    unused_numbers::first(used, 2, count)
 }

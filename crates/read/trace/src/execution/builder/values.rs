@@ -5,8 +5,8 @@ use super::list::List;
 use crate::execution::node::RawValues;
 use crate::execution::{DimRange, Tensor, TensorIdx, Value, ValueRange, types};
 use crate::json::{self, Cursor, Fault, Text};
-use crate::notes::Note;
 use crate::number;
+use crate::repairs::Note;
 
 /// Maximum nesting depth of lists of values.
 const MAX_DEPTH: usize = 32;

@@ -2,7 +2,7 @@
 
 use steptime_aten::Dtype;
 use steptime_eager::Sharding;
-use steptime_eager::{Home, Model, TableSize};
+use steptime_eager::{Model, TableLayout, TableSize};
 use steptime_predict::{Error, KeptState, Spread, WhatIfs, World, shard::read_plan_of};
 use steptime_rewrite::{DataParallel, Rule, TableHome, tables};
 
@@ -115,7 +115,7 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
 }
 
 /// Converts the placement to that of rules; `whose` names its source in errors.
-fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Failure> {
+fn placed(whose: &str, homes: &[TableLayout], ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let all = homes.iter().enumerate().map(|(table, own)| home(own, ranks).ok_or(table));
     all.collect::<Result<_, _>>().map_err(|table| {
         format!(
@@ -127,8 +127,8 @@ fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Fai
 }
 
 /// Converts the placement of one table of a recorded step; `None` if such a table cannot be split that way.
-fn home(home: &Home, ranks: u32) -> Option<TableHome> {
-    let Home::Parts(parts) = home else { return Some(TableHome::Everywhere) };
+fn home(home: &TableLayout, ranks: u32) -> Option<TableHome> {
+    let TableLayout::Parts(parts) = home else { return Some(TableHome::Everywhere) };
     match home.cutting(ranks) {
         Sharding::Grid => None,
         Sharding::Rows => Some(TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())),

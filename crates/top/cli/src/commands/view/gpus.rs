@@ -9,7 +9,7 @@ use steptime_rewrite::Rule;
 use steptime_view::{Answers, Devices, StepViews};
 
 use super::super::what_if::{plan, rules, validate};
-use super::asked::Subjects;
+use super::subjects::Subjects;
 use crate::output::words;
 
 /// A value that is computed at its first use, or the reason in words why there is none.

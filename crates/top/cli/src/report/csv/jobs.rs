@@ -1,7 +1,8 @@
 //! Jobs: ranks, collectives, placements.
 
 use steptime_answers::{
-    CollectivesReport, JobPredictionReport, JobValidationReport, PlacementReport, PlannerReport, ScaleReport,
+    CollectivePricesReport, JobPredictionReport, JobValidationReport, PlacementReport,
+    PlannerValidationReport, ScaleReport,
 };
 
 use super::Table;
@@ -45,7 +46,7 @@ pub fn predicted_job(answer: &JobPredictionReport) -> Table {
 }
 
 /// Collectives, priced.
-pub fn collectives(answer: &CollectivesReport) -> Table {
+pub fn collectives(answer: &CollectivePricesReport) -> Table {
     let names =
         ["op", "ranks", "bytes", "time_us", "low_us", "high_us", "bus_gbs", "in_step_us", "measured_us"];
     let mut table = Table::new(&names);
@@ -98,7 +99,7 @@ pub fn scaled(answer: &ScaleReport) -> Table {
 }
 
 /// Jobs, measured, predicted from their descriptions, and estimated by a planner.
-pub fn planned_jobs(answer: &PlannerReport) -> Table {
+pub fn planned_jobs(answer: &PlannerValidationReport) -> Table {
     let names = [
         "job",
         "model",
