@@ -120,7 +120,7 @@ impl<'s> Query<'s> {
         self
     }
 
-    /// Makes [`Query::answer`] use a baseline method instead of the simulation.
+    /// Selects a baseline method in place of the simulation, for answers as plain data.
     pub fn by(mut self, way: Baseline) -> Self {
         self.way = Some(way);
         self

@@ -23,7 +23,7 @@ pub struct InspectReport {
     pub input: String,
     /// The recording shown: its folder or file.
     pub name: String,
-    /// Its title, as [`crate::Step::title`]. Not in the JSON.
+    /// Its title, as [`steptime_predict::Step::title`]. Not in the JSON.
     #[serde(skip)]
     pub title: String,
     /// Its rank, where known.
