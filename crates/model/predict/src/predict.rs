@@ -129,30 +129,55 @@ pub(crate) fn device_times(
 ///
 /// [`Step::predict`] does the same as a query, and checks that its input has the data for it.
 pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
-    predict_in(recorded, recorded.process, host, kernels)
+    let asked = QueryEcho::new(host, kernels, recorded.process);
+    predict_in(recorded, host, kernels, asked, None)
 }
 
-/// Predicts a step in a process of the given state.
+/// Predicts a step with the settings of a query and the peak of its memory.
 pub(crate) fn predict_in(
     recorded: &Step,
-    process: Process,
     host: &Host<'_>,
     kernels: &Kernels<'_>,
+    asked: QueryEcho,
+    peak: Option<Peak>,
 ) -> Prediction {
-    let asked = QueryEcho::new(host, kernels, process);
+    let process = asked.process;
     let (mut durations, spread, device) = device_times(recorded, kernels);
     if matches!(kernels, Kernels::Measured) {
         waits::unprofiled(recorded, process, host, &mut durations);
     }
     let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
-    let simulated = Prediction { slowness, device, ..Prediction::from_priced(&priced, spread, asked) };
-    simulated.doubted(recorded, kernels)
+    let spec = memory::spec(recorded, kernels);
+    let known = KnownParts { spread, slowness, device, peak, spec: spec.as_ref(), asked };
+    Prediction::new(&priced, known, |evidence| doubt::all(recorded, kernels, evidence))
+}
+
+/// Parts of a prediction that are known before the simulation.
+pub(crate) struct KnownParts<'p> {
+    /// Half-width of all device time together.
+    pub spread: f64,
+    /// Ratio of the recording's host gaps to the profile's.
+    pub slowness: Option<f64>,
+    /// Launches and their prices, from a device profile.
+    pub device: Option<PricedLaunches>,
+    /// Peak device memory.
+    pub peak: Option<Peak>,
+    /// The GPU, for the size of its memory.
+    pub spec: Option<&'p DeviceSpec>,
+    /// Settings of the prediction.
+    pub asked: QueryEcho,
 }
 
 impl Prediction {
-    /// Simulates a priced step. `spread` is the half-width of all device time together.
-    pub(crate) fn from_priced(priced: &PricedGraph<'_>, spread: f64, asked: QueryEcho) -> Prediction {
+    /// Simulates a priced step and explains it. `doubts` returns the doubts about the simulated step; the interval is widened by them. Where
+    /// the GPU has less memory than the peak, that doubt comes first.
+    pub(crate) fn new(
+        priced: &PricedGraph<'_>,
+        known: KnownParts<'_>,
+        doubts: impl FnOnce(&Evidence<'_>) -> Vec<Doubt>,
+    ) -> Prediction {
+        let KnownParts { spread, slowness, device, peak, spec, asked } = known;
         let graph = priced.graph;
         // Runs before anything is kept, because it needs as much memory as the simulation.
         let replay = SelfCheck::replay(graph);
@@ -162,10 +187,18 @@ impl Prediction {
         let idle_by_cause = Idle::measure(graph, &timeline);
         let slack = Slack::measure(graph, &timeline);
         let path = critical::path(graph, &timeline);
+        let found = priced.host.found;
+        let mut doubts = doubts(&Evidence {
+            device: device.as_ref(),
+            guessed: found.guessed,
+            step,
+            replay: replay.as_ref(),
+        });
+        doubt::memory::first(&mut doubts, peak.as_ref(), spec);
         Prediction {
             step,
-            interval,
-            doubts: Vec::new(),
+            interval: doubt::widened(&doubts, step, interval),
+            doubts,
             active: timeline.active(),
             idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
             idle_by_cause,
@@ -174,40 +207,16 @@ impl Prediction {
             kernels: breakdown::by_kernel(graph, &priced.durations),
             phases: breakdown::by_phase(graph, &timeline),
             annotations: breakdown::by_annotation(graph, &timeline),
-            found: priced.host.found,
-            slowness: None,
+            found,
+            slowness,
             path,
             timeline,
-            device: None,
+            device,
             replay,
-            peak: None,
-            fits: None,
+            fits: memory::fits(peak.as_ref(), spec),
+            peak,
             asked,
         }
-    }
-
-    /// Adds doubts, which widen the interval.
-    pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
-        let evidence = Evidence {
-            device: self.device.as_ref(),
-            guessed: self.found.guessed,
-            step: self.step,
-            replay: self.replay.as_ref(),
-        };
-        self.doubts = doubt::all(recorded, kernels, &evidence);
-        self.widened()
-    }
-
-    /// Adds the peak memory; where the GPU has less, that doubt comes first.
-    pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
-        doubt::memory::first(&mut self.doubts, peak.as_ref(), spec);
-        Prediction { fits: memory::fits(peak.as_ref(), spec), peak, ..self }
-    }
-
-    /// Widens the interval by its doubts.
-    pub(crate) fn widened(mut self) -> Prediction {
-        self.interval = doubt::widened(&self.doubts, self.step, self.interval);
-        self
     }
 }
 

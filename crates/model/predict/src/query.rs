@@ -171,17 +171,15 @@ impl<'s> Query<'s> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
         let kernels = self.kernels();
-        let spec = memory::spec(&step, &kernels);
         // Computed before the simulation, to limit memory: it makes an editable step, as large as all that a prediction
         // keeps.
         let peak = memory::peak_of_recorded(&step, &kernels);
-        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &kernels);
+        let prediction = predict_in(&step, &self.host_of(&chosen), &kernels, self.asked(&chosen), peak);
         if let Some(device) = &prediction.device {
             check_sizes(&step.path, &step.graph, &device.launches)?;
         }
         check_time(&step, prediction.step)?;
-        prediction.asked = self.asked(&chosen);
-        Ok(prediction.with_peak(peak, spec.as_ref()))
+        Ok(prediction)
     }
 
     /// Computes the step time by a baseline method, for comparison.

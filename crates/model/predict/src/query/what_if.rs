@@ -55,14 +55,12 @@ impl Query<'_> {
         }
         let chosen = self.chosen(&step)?;
         let pricing = self.pricing(&chosen);
-        let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
+        let peak = memory::peak_of_recorded(&step, &pricing.kernels);
+        let before = predict_in(&step, &pricing.host, &pricing.kernels, self.asked(&chosen), peak);
         if let Some(device) = &before.device {
             check_sizes(&step.path, &step.graph, &device.launches)?;
         }
         check_time(&step, before.step)?;
-        before.asked = self.asked(&chosen);
-        let spec = memory::spec(&step, &pricing.kernels);
-        let before = before.with_peak(memory::peak_of_recorded(&step, &pricing.kernels), spec.as_ref());
         let base = Base::new(&step, &pricing, before);
         Ok(WhatIfs { question: self, step, chosen, base })
     }

@@ -25,7 +25,7 @@ pub use self::outcome::Outcome;
 pub(crate) use self::priced_step::PricedStep;
 pub(crate) use self::shared_work::Base;
 use crate::error::Error;
-use crate::predict::Prediction;
+use crate::predict::{KnownParts, Prediction};
 use crate::step::Step;
 use crate::time_sources::{Host, Kernels};
 
@@ -79,18 +79,20 @@ pub(crate) fn what_if(
     let edited = ModifiedStep::apply(recorded, base, change.rules, &pricing.kernels)?;
     let costed = PricedStep::price(recorded, pricing, base, &edited)?;
     let priced = costed.priced(&edited, change.host_times)?;
-    let (before, device) = (base.before.clone(), &costed.device);
-    let predicted = Prediction::from_priced(&priced, device.spread, before.asked.clone());
-    if predicted.step <= Nanos::ZERO {
+    let before = base.before.clone();
+    let known = KnownParts {
+        spread: costed.device.spread,
+        slowness: base.slowness,
+        device: None,
+        peak: costed.peak.clone(),
+        spec: base.spec.as_ref(),
+        asked: before.asked.clone(),
+    };
+    let after = Prediction::new(&priced, known, |found| costed.doubts(base, &edited, found.step));
+    if after.step <= Nanos::ZERO {
         return Err(Error::NothingLeft { path: recorded.path.clone() });
     }
-    let after = Prediction {
-        slowness: base.slowness,
-        doubts: costed.doubts(base, &edited, predicted.step),
-        ..predicted
-    };
-    let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
-    let shares = device.shares;
+    let shares = costed.device.shares;
     let ModifiedStep { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
     let samples = recorded.batch();
