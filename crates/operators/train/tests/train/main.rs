@@ -1,0 +1,3 @@
+//! Tests of the parts around a training run.
+
+mod measures;
