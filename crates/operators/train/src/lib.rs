@@ -4,4 +4,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod checkpoint;
 pub mod metrics;
+pub mod schedule;
