@@ -6,4 +6,6 @@
 
 pub mod checkpoint;
 pub mod metrics;
+pub mod onnx;
+pub mod progress;
 pub mod schedule;
