@@ -1,9 +1,9 @@
-//! Exact AUC beside a plain comparison sort. `STEPTIME_BENCH_PAIRS` gives the number of pairs (10 million).
+//! Exact AUC beside a plain comparison sort, and all measures of an evaluation. `STEPTIME_BENCH_PAIRS` gives the number of pairs (10 million).
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use steptime_train::metrics::{Auc, Batch, Scores};
+use steptime_train::metrics::{Auc, Batch, Evaluation, Measures, Scores};
 
 /// Logits as of a recommender: a sum of uniform numbers around -3.5, and labels of about 3 % ones that depend on them.
 fn pairs(count: usize) -> (Vec<f32>, Vec<f32>) {
@@ -43,6 +43,14 @@ fn radix(scores: &[f32], labels: &[f32]) -> f64 {
     auc.value().expect("two classes")
 }
 
+fn evaluated(scores: &[f32], labels: &[f32]) -> Measures {
+    let mut evaluation = Evaluation::new(Scores::Logits);
+    for (scores, labels) in scores.chunks(65_536).zip(labels.chunks(65_536)) {
+        evaluation.add(scores, labels).expect("no NaN");
+    }
+    evaluation.measures()
+}
+
 fn auc(criterion: &mut Criterion) {
     let count =
         std::env::var("STEPTIME_BENCH_PAIRS").map_or(10_000_000, |count| count.parse().expect("a number"));
@@ -52,6 +60,7 @@ fn auc(criterion: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(count as u64));
     group.bench_function("radix", |bencher| bencher.iter(|| black_box(radix(&scores, &labels))));
     group.bench_function("comparison sort", |bencher| bencher.iter(|| black_box(sorted(&scores, &labels))));
+    group.bench_function("all measures", |bencher| bencher.iter(|| black_box(evaluated(&scores, &labels))));
     group.finish();
 }
 

@@ -77,7 +77,7 @@ pub enum CheckpointError {
     Manifest {
         /// `checkpoint.toml`.
         path: PathBuf,
-        /// What is invalid.
+        /// The first invalid part.
         reason: String,
     },
     /// The description is of a later format.

@@ -24,7 +24,7 @@ pub struct Auc {
 /// Reason why an area is undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Undefined {
-    /// There are no samples.
+    /// No sample was added.
     #[error("the area under the ROC curve is undefined without samples")]
     NoSamples,
     /// All labels are equal.

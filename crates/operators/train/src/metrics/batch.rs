@@ -38,19 +38,12 @@ impl<'a> Batch<'a> {
         if scores.len() != labels.len() {
             return Err(MeasureError::Lengths { scores: scores.len(), labels: labels.len() });
         }
-        for (position, (&score, &label)) in scores.iter().zip(labels).enumerate() {
-            let sample = before + position as u64;
-            if score.is_nan() {
-                return Err(MeasureError::NotANumber { sample, position });
-            }
-            if kind == Scores::Probabilities && !(0.0..=1.0).contains(&score) {
-                return Err(MeasureError::NotAProbability { sample, position, score });
-            }
-            if label != 0.0 && label != 1.0 {
-                return Err(MeasureError::Label { sample, position, label });
-            }
+        // Without early exits, which would prevent vector instructions.
+        let valid = |valid, (&score, &label): (&f32, &f32)| valid & kind.allows(score) & is_label(label);
+        match scores.iter().zip(labels).fold(true, valid) {
+            true => Ok(Batch { kind, scores, labels }),
+            false => Err(first_error(kind, scores, labels, before)),
         }
-        Ok(Batch { kind, scores, labels })
     }
 
     /// Meaning of the scores.
@@ -80,5 +73,31 @@ impl<'a> Batch<'a> {
     pub(super) fn parts(&self, size: usize) -> Vec<Batch<'a>> {
         let parts = self.scores.chunks(size).zip(self.labels.chunks(size));
         parts.map(|(scores, labels)| Batch { kind: self.kind, scores, labels }).collect()
+    }
+}
+
+impl Scores {
+    fn allows(self, score: f32) -> bool {
+        match self {
+            Scores::Logits => !score.is_nan(),
+            Scores::Probabilities => (0.0..=1.0).contains(&score),
+        }
+    }
+}
+
+fn is_label(label: f32) -> bool {
+    (label == 0.0) | (label == 1.0)
+}
+
+/// The error of the first sample that is invalid.
+fn first_error(kind: Scores, scores: &[f32], labels: &[f32], before: u64) -> MeasureError {
+    let mut samples = scores.iter().zip(labels);
+    let invalid = |(&score, &label): (&f32, &f32)| !kind.allows(score) || !is_label(label);
+    let position = samples.position(invalid).unwrap_or(0);
+    let (sample, score, label) = (before + position as u64, scores[position], labels[position]);
+    match (score.is_nan(), kind.allows(score)) {
+        (true, _) => MeasureError::NotANumber { sample, position },
+        (_, false) => MeasureError::NotAProbability { sample, position, score },
+        _ => MeasureError::Label { sample, position, label },
     }
 }

@@ -31,7 +31,7 @@ impl OnnxGraph<'_> {
     ///
     /// # Errors
     ///
-    /// There is no value; types differ; sizes differ apart from the axis, or one along it is a symbol; the axis exceeds
+    /// No value is given; types differ; sizes differ apart from the axis, or one along it is a symbol; the axis exceeds
     /// the dimensions.
     pub fn concat(&mut self, values: &[Value], axis: usize) -> Result<Value, OnnxError> {
         const OP: &str = "Concat";

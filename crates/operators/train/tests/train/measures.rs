@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 use steptime_train::metrics::{Auc, Batch, Evaluation, ExactSum, MeasureError, Measures, Scores, Undefined};
+use tempfile::tempdir;
+
+use crate::python;
 
 fn auc(scores: &[f32], labels: &[f32]) -> Result<f64, Undefined> {
     let mut auc = Auc::new();
@@ -189,6 +192,22 @@ fn measures_are_those_of_plain_sums() {
     close(measures.normalised_entropy, log_loss / entropy);
     close(measures.calibration, probabilities.iter().sum::<f64>() / positives);
     close(measures.calibration_error, ece);
+}
+
+#[test]
+fn measures_are_those_of_scikit_learn() {
+    let folder = tempdir().unwrap();
+    let (scores, labels) = samples(300_000, 5);
+    for (name, numbers) in [("scores.bin", &scores), ("labels.bin", &labels)] {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let Some(printed) = python::run("measures.py", &[folder.path()], "numpy, sklearn") else { return };
+    let expected: Vec<f64> = printed.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let measures = measured(Scores::Logits, &[(scores, labels)]);
+    for (own, expected) in [measures.auc, measures.log_loss].into_iter().zip(expected) {
+        assert!((own.unwrap() - expected).abs() < 1e-12, "{own:?} {expected}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Python programs that read what was written: with `STEPTIME_PYTHON` or `python3`, skipped where packages are missing.
+//! Python programs beside the tests: run by `STEPTIME_PYTHON` or `python3`, skipped where packages are missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -5,6 +5,8 @@ use std::f64::consts::PI;
 use proptest::prelude::*;
 use steptime_train::schedule::{Decay, Schedule, ScheduleError, Warmup};
 
+use crate::python;
+
 fn of(decay: Decay) -> Schedule {
     Schedule { warmup: None, decay }
 }
@@ -42,6 +44,28 @@ fn factors_follow_pytorchs_recurrences() {
     close(warmup.factor(total + 5), 1.0);
     close(polynomial.factor(total + 5), 0.0);
     close(cosine.factor(total + 5), 0.05);
+}
+
+/// The schedules of `schedules.py`, in its order.
+#[test]
+fn rates_are_those_of_pytorch() {
+    let Some(printed) = python::run("schedules.py", &[], "torch") else { return };
+    let power = |steps, power| Decay::Polynomial { begin: None, steps, power, end: 0.0 };
+    let schedules = [
+        Schedule::default(),
+        Schedule { warmup: Some(Warmup { steps: 40, start: 0.25 }), decay: Decay::Constant },
+        of(power(50, 2.5)),
+        of(Decay::Step { begin: None, every: 7, gamma: 0.3 }),
+        of(Decay::Cosine { begin: None, steps: 60, end: 0.05 }),
+        Schedule { warmup: Some(Warmup { steps: 20, start: 0.1 }), decay: power(30, 2.0) },
+    ];
+    assert_eq!(printed.lines().count(), schedules.len());
+    for (schedule, line) in schedules.iter().zip(printed.lines()) {
+        for (step, rate) in line.split(' ').enumerate() {
+            let (rate, own) = (rate.parse::<f64>().unwrap(), schedule.rate(2.0, step as u64));
+            assert!((own - rate).abs() < 1e-12, "{schedule:?}, step {step}: {own} {rate}");
+        }
+    }
 }
 
 /// The schedule of NVIDIA's DLRM: warm-up over 8,000 steps, then a square decay from 48,000 over 24,000.
