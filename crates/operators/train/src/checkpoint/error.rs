@@ -37,7 +37,7 @@ pub enum CheckpointError {
         folder: PathBuf,
     },
     /// There is a checkpoint of that step.
-    #[error("{} exists: resume from it, or remove it and those after it", path.display())]
+    #[error("{} exists: resume from it, or remove it", path.display())]
     Exists {
         /// The checkpoint.
         path: PathBuf,
@@ -115,6 +115,16 @@ pub enum CheckpointError {
         stored: DType,
         /// Type of the request.
         requested: DType,
+    },
+    /// A buffer has another size than the rows.
+    #[error("tensor {name}: the rows have {needed} numbers, the buffer has {given}")]
+    Buffer {
+        /// The name.
+        name: String,
+        /// Numbers of the rows.
+        needed: u64,
+        /// Size of the buffer.
+        given: u64,
     },
     /// Rows or elements outside of a tensor.
     #[error("tensor {name}: {unit} {first} to {last} are outside of its {count}")]

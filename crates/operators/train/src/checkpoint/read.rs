@@ -143,6 +143,33 @@ impl Checkpoint {
     ///
     /// As for [`Checkpoint::read`]; rows outside of the tensor.
     pub fn read_rows<T: Number>(&self, name: &str, rows: Range<u64>) -> Result<Vec<T>, CheckpointError> {
+        let bytes = self.bytes_of::<T>(name, &rows)?;
+        let mut numbers = vec![T::default(); (bytes.end - bytes.start) as usize / size_of::<T>()];
+        self.read_numbers(name, bytes.start, &mut numbers)?;
+        Ok(numbers)
+    }
+
+    /// Reads consecutive rows of a tensor into memory that exists.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Checkpoint::read_rows`]; the buffer has another number of elements than the rows.
+    pub fn read_rows_into<T: Number>(
+        &self,
+        name: &str,
+        rows: Range<u64>,
+        numbers: &mut [T],
+    ) -> Result<(), CheckpointError> {
+        let bytes = self.bytes_of::<T>(name, &rows)?;
+        let (needed, given) = ((bytes.end - bytes.start) / size_of::<T>() as u64, numbers.len() as u64);
+        match needed == given {
+            true => self.read_numbers(name, bytes.start, numbers),
+            false => Err(CheckpointError::Buffer { name: name.to_owned(), needed, given }),
+        }
+    }
+
+    /// Bytes of a tensor's rows, if it has that type and those rows.
+    fn bytes_of<T: Number>(&self, name: &str, rows: &Range<u64>) -> Result<Range<u64>, CheckpointError> {
         let tensor = self.tensor(name)?;
         if tensor.dtype != T::DTYPE {
             let (name, stored, requested) = (name.to_owned(), tensor.dtype, T::DTYPE);
@@ -159,8 +186,15 @@ impl Checkpoint {
             });
         }
         let row_bytes = self.placed(name)?.row_bytes;
-        let (start, bytes) = (rows.start * row_bytes, (rows.end - rows.start) * row_bytes);
-        let mut numbers = vec![T::default(); bytes as usize / size_of::<T>()];
+        Ok(rows.start * row_bytes..rows.end * row_bytes)
+    }
+
+    fn read_numbers<T: Number>(
+        &self,
+        name: &str,
+        start: u64,
+        numbers: &mut [T],
+    ) -> Result<(), CheckpointError> {
         let parts = numbers.par_chunks_mut(BUFFER / size_of::<T>()).enumerate();
         parts.try_for_each_init(
             || vec![0; BUFFER],
@@ -170,8 +204,7 @@ impl Checkpoint {
                 T::read(buffer, numbers);
                 Ok(())
             },
-        )?;
-        Ok(numbers)
+        )
     }
 
     /// Fills a buffer with the little-endian bytes of a tensor from position `start`.

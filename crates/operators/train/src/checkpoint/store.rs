@@ -138,15 +138,33 @@ impl Store {
         self.disk.sync_folder(&self.folder).map_err(CheckpointError::io("flush", &self.folder))
     }
 
-    /// Removes all checkpoints but the last ones. Each is renamed first, so that no part of one looks whole.
+    /// Removes all checkpoints after a step, for a run that resumes from an earlier one; returns their number.
+    ///
+    /// # Errors
+    ///
+    /// A checkpoint cannot be removed.
+    pub fn remove_after(&self, step: u64) -> Result<usize, CheckpointError> {
+        let checkpoints = list(&self.folder)?.into_iter().rev();
+        // The last one first: a process that is killed here leaves no gap.
+        self.remove(checkpoints.take_while(|&(later, _)| later > step).map(|(_, path)| path))
+    }
+
+    /// Removes all checkpoints but the last ones.
     fn remove_old(&self) -> Result<usize, CheckpointError> {
         let checkpoints = list(&self.folder)?;
         let old = checkpoints.len().saturating_sub(self.options.keep.get());
-        for (_, path) in &checkpoints[..old] {
-            let removed = with_end(path, REMOVED);
-            self.disk.rename(path, &removed).map_err(CheckpointError::io("rename", path))?;
+        self.remove(checkpoints.into_iter().take(old).map(|(_, path)| path))
+    }
+
+    /// Removes checkpoints. Each is renamed first, so that no part of one looks whole.
+    fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<usize, CheckpointError> {
+        let mut count = 0;
+        for path in paths {
+            let removed = with_end(&path, REMOVED);
+            self.disk.rename(&path, &removed).map_err(CheckpointError::io("rename", &path))?;
             self.disk.remove_folder(&removed).map_err(CheckpointError::io("remove", &removed))?;
+            count += 1;
         }
-        Ok(old)
+        Ok(count)
     }
 }

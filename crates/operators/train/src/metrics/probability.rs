@@ -12,9 +12,11 @@ impl Scores {
         let score = f64::from(score);
         match self {
             Scores::Probabilities => score,
-            // The exponential of a negative number alone: it cannot overflow.
-            Scores::Logits if score < 0.0 => score.exp() / (1.0 + score.exp()),
-            Scores::Logits => 1.0 / (1.0 + (-score).exp()),
+            Scores::Logits => {
+                // The exponential of a negative number alone: it cannot overflow.
+                let small = (-score.abs()).exp();
+                (if score < 0.0 { small } else { 1.0 }) / (1.0 + small)
+            }
         }
     }
 

@@ -83,6 +83,21 @@ fn the_last_ones_are_kept() {
 }
 
 #[test]
+fn a_run_that_resumes_from_an_earlier_one_removes_those_after_it() {
+    let folder = tempdir().unwrap();
+    let store = Store::open(folder.path(), options(4, 1 << 20)).unwrap();
+    for step in [10, 20, 30] {
+        store.write(&state(step), MODEL, &Sample::new(step).entries()).unwrap();
+    }
+    assert_eq!(store.remove_after(15).unwrap(), 2);
+    store.write(&state(20), MODEL, &Sample::new(20).entries()).unwrap();
+    let steps: Vec<u64> =
+        checkpoint::list(folder.path()).unwrap().into_iter().map(|(step, _)| step).collect();
+    assert_eq!(steps, [10, 20]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
 fn a_step_is_written_once_by_one_process() {
     let folder = tempdir().unwrap();
     let store = Store::open(folder.path(), Options::default()).unwrap();
@@ -105,6 +120,8 @@ fn requests_that_do_not_fit_are_refused() {
     assert!(message(checkpoint.read::<f32>("step").unwrap_err()).contains("step is i64, not f32"));
     let rows = checkpoint.read_rows::<f32>("embeddings.0.weight", 2999..3001);
     assert!(message(rows.unwrap_err()).contains("rows 2999 to 3001 are outside of its 3000"));
+    let buffer = checkpoint.read_rows_into("embeddings.0.counts", 3..5, &mut [0i64; 3]);
+    assert!(message(buffer.unwrap_err()).contains("the rows have 2 numbers, the buffer has 3"));
     let bytes = checkpoint.read_bytes("step", 4, &mut [0; 5]);
     assert!(message(bytes.unwrap_err()).contains("bytes 4 to 9 are outside of its 8"));
     assert!(matches!(Entry::from_slice("a", &[2, 3], &[0.0f32; 5]), Err(CheckpointError::Shape { .. })));
@@ -140,6 +157,9 @@ proptest! {
         let rows: Vec<f32> = checkpoint.read_rows("embeddings.0.weight", first..last).unwrap();
         let whole = &Sample::new(9).table[(first * COLUMNS) as usize..(last * COLUMNS) as usize];
         prop_assert!(rows.iter().map(|x| x.to_bits()).eq(whole.iter().map(|x| x.to_bits())));
+        let mut counts = vec![0; (last - first) as usize];
+        checkpoint.read_rows_into("embeddings.0.counts", first..last, &mut counts).unwrap();
+        prop_assert_eq!(&counts[..], &Sample::new(9).counts[first as usize..last as usize]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn writes_until_killed() {
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
     let folder = tempdir().unwrap();
-    let mut last = 0;
+    let (mut last, mut within) = (0, 0);
     for round in 0..24u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::writes_until_killed", "--ignored", "--nocapture"])
@@ -46,6 +46,8 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
         child.kill().unwrap();
         child.wait().unwrap();
         last = steps.last().unwrap_or(whole);
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        within += names.filter(|name| name.to_string_lossy().ends_with(".partial")).count();
         let checkpoint = newest(folder.path()).unwrap().expect("a checkpoint");
         let step = checkpoint.state().step;
         // The next one may have become whole just before the kill.
@@ -55,4 +57,5 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
             Sample::new(step).check(&Checkpoint::open(&path).unwrap());
         }
     }
+    assert!(within > 0, "no kill was within a write");
 }
