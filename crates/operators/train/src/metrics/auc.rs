@@ -10,6 +10,8 @@ use super::radix::{CHUNK, DIGITS, Grouped, key};
 
 /// Low digits of a group above which they are counted, and below which they are sorted.
 const COUNTED: usize = 1 << 13;
+/// Samples that are split by their label at once.
+const BLOCK: usize = 1 << 10;
 
 /// Exact area under the ROC curve: the share of pairs of a sample of label 1 and one of label 0 whose scores have the
 /// same order; a tie counts half (mid-ranks).
@@ -48,8 +50,17 @@ impl Auc {
 
     /// Adds a batch.
     pub fn add(&mut self, batch: &Batch<'_>) {
-        for (score, label) in batch.samples() {
-            if label { &mut self.positives } else { &mut self.negatives }.push(key(score));
+        let mut split = [[0; BLOCK]; 2];
+        for part in batch.parts(BLOCK) {
+            // Without a branch on the label, which no processor predicts.
+            let mut counts = [0; 2];
+            for (score, label) in part.samples() {
+                let class = usize::from(label);
+                split[class][counts[class] % BLOCK] = key(score);
+                counts[class] += 1;
+            }
+            self.negatives.extend(&split[0][..counts[0]]);
+            self.positives.extend(&split[1][..counts[1]]);
         }
     }
 
@@ -80,11 +91,15 @@ struct Keys {
 }
 
 impl Keys {
-    fn push(&mut self, key: u32) {
-        if self.last.len() == CHUNK {
-            self.full.push(mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
+    fn extend(&mut self, mut keys: &[u32]) {
+        while !keys.is_empty() {
+            if self.last.len() == CHUNK {
+                self.full.push(mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
+            }
+            let (now, later) = keys.split_at(keys.len().min(CHUNK - self.last.len()));
+            self.last.extend_from_slice(now);
+            keys = later;
         }
-        self.last.push(key);
     }
 
     fn count(&self) -> u64 {
