@@ -27,8 +27,10 @@ mod ops;
 mod optimizer;
 mod recorder;
 mod reducer;
+mod role;
 mod tensor;
 mod world;
 
 pub use error::{Error, Problem};
 pub use model::{Cache, Home, Model, Part, Sharding, TableSize};
+pub use role::{Initial, NamedStep, NamedTensor, Role};
