@@ -1,0 +1,7 @@
+//! Tests of the runtime.
+
+mod common;
+mod determinism;
+mod losses;
+mod models;
+mod rules;
