@@ -30,7 +30,10 @@ mod reducer;
 mod role;
 mod tensor;
 mod world;
+mod written;
 
 pub use error::{Error, Problem};
 pub use model::{Cache, Home, Model, Part, Sharding, TableSize};
+pub use optimizer::Rule as OptimizerRule;
 pub use role::{Initial, NamedStep, NamedTensor, Role};
+pub use written::{EmbeddingTable, Forward, Layers, LinearLayer, Value, record};

@@ -27,6 +27,14 @@ pub(crate) enum Built {
 /// Binds an op with its arguments.
 pub(crate) type Build = fn(&mut Binder<'_, '_>) -> Result<Built, Refusal>;
 
+/// Use of a tensor by an instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Use {
+    pub(crate) tensor: TensorId,
+    pub(crate) access: Access,
+    pub(crate) arg: Arg,
+}
+
 /// A call that is bound to memory.
 pub(crate) struct Binder<'b, 'd> {
     pub(crate) op: OpId,
@@ -36,7 +44,7 @@ pub(crate) struct Binder<'b, 'd> {
     /// Memory of the instruction, with its use.
     pub(crate) slots: Vec<(MemoryId, Access)>,
     /// Used tensors, in order.
-    pub(crate) uses: Vec<(TensorId, Access)>,
+    pub(crate) uses: Vec<Use>,
 }
 
 impl<'d> Binder<'_, 'd> {
@@ -141,7 +149,6 @@ impl<'d> Binder<'_, 'd> {
     /// A tensor that the instruction uses.
     pub(crate) fn tensor(&mut self, tensor: TensorId, access: Access) -> Result<Arg, Refusal> {
         let located = self.places.locate(tensor)?;
-        self.uses.push((tensor, access));
         let slot = match self.slots.iter().position(|(memory, _)| *memory == located.memory) {
             Some(slot) => slot,
             None => {
@@ -153,7 +160,9 @@ impl<'d> Binder<'_, 'd> {
         if *own != access {
             *own = Access::Change;
         }
-        Ok(Arg { slot, layout: located.layout, dtype: located.dtype })
+        let arg = Arg { slot, layout: located.layout, dtype: located.dtype };
+        self.uses.push(Use { tensor, access, arg: arg.clone() });
+        Ok(arg)
     }
 
     /// A tensor argument that is read.

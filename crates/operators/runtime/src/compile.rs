@@ -5,7 +5,7 @@ use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId};
 
-use crate::binder::{Binder, Built};
+use crate::binder::{Binder, Built, Use};
 use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
@@ -107,18 +107,18 @@ impl<'d> Compiler<'d> {
                 let place = around(&self.described.step, op);
                 let name = row.name.clone();
                 let (at, order) = (Vec::new(), Vec::new());
-                self.instructions.push(Instruction { op, name, place, slots, at, order, kernel });
+                self.instructions.push(Instruction { op, name, place, slots, uses, at, order, kernel });
                 Ok(true)
             }
         }
     }
 
     /// Notes the tensors that the next instruction uses. Temporary tensors must be written before they are read.
-    fn used(&mut self, uses: &[(TensorId, Access)]) -> Result<(), String> {
+    fn used(&mut self, uses: &[Use]) -> Result<(), String> {
         let at = self.instructions.len();
-        let mut all = uses.to_vec();
-        all.sort_by_key(|(_, access)| *access);
-        for (tensor, access) in all {
+        let mut all: Vec<_> = uses.iter().map(|one| (one.access, one.tensor)).collect();
+        all.sort_by_key(|(access, _)| *access);
+        for (access, tensor) in all {
             let memory = self.places.locate(tensor)?.memory;
             let bound = self.region(memory) != Region::Arena;
             if !self.places.touch(memory, at, access) && !bound {

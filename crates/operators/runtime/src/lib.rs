@@ -41,6 +41,8 @@ mod ops;
 mod places;
 mod plan;
 mod program;
+#[cfg(test)]
+mod reference;
 mod row_update;
 mod session;
 mod slices;

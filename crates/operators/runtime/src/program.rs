@@ -4,6 +4,7 @@ use std::fmt;
 
 use steptime_step::OpId;
 
+use crate::binder::Use;
 use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::Inputs;
@@ -36,6 +37,8 @@ pub struct Instruction {
     /// Names of the modules and functions around it, the outermost first.
     pub place: String,
     pub(crate) slots: Vec<(MemoryId, Access)>,
+    /// Tensors that it uses.
+    pub(crate) uses: Vec<Use>,
     /// The slots at their planned places.
     pub(crate) at: Vec<SlotPlace>,
     /// Slots sorted by region and place.
@@ -75,6 +78,12 @@ impl Program {
     /// Names of the inputs.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.inputs.keys().map(String::as_str)
+    }
+
+    /// Number of elements of an input; 0 where no instruction takes it.
+    #[must_use]
+    pub fn input_len(&self, name: &str) -> usize {
+        self.inputs.get(name).and_then(|parts| parts.first()).map_or(0, |part| part.len)
     }
 
     /// Class of the optimizer, such as `SGD`; `None` for a step without one.

@@ -1,5 +1,7 @@
 //! A program with its memory: inputs are fed, steps run, parameters are read and written by name.
 
+use std::time::{Duration, Instant};
+
 use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
@@ -129,22 +131,49 @@ impl Session {
     /// # Errors
     /// Where an op fails, for example at an index that a table does not have.
     pub fn step(&mut self) -> Result<f32, Error> {
-        let Session { program, cpu, regions, numbers, steps } = self;
-        for instruction in &mut program.instructions {
-            let memory = Slices::new(
-                regions.each_mut().map(HugeBuffer::bytes_mut),
-                &instruction.at,
-                &instruction.order,
-            );
-            let mut run = Run { cpu, memory, numbers, step: *steps + 1 };
-            instruction.kernel.run(&mut run).map_err(|source| Error::Run {
-                op: instruction.name.clone(),
-                place: instruction.place.clone(),
-                source,
-            })?;
-        }
-        *steps += 1;
+        self.observed(|_, _| ())?;
         Ok(self.loss())
+    }
+
+    /// Runs one step like [`Session::step`], and returns the time of each instruction, with the name of its op.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn profile(&mut self) -> Result<Vec<(String, Duration)>, Error> {
+        let mut times = Vec::with_capacity(self.program.instructions.len());
+        self.observed(|name, time| times.push((name.to_owned(), time)))?;
+        Ok(times)
+    }
+
+    /// Runs one step; `ended` takes the name and the time of each instruction.
+    fn observed(&mut self, mut ended: impl FnMut(&str, Duration)) -> Result<(), Error> {
+        for at in 0..self.program.instructions.len() {
+            let start = Instant::now();
+            self.instruction(at)?;
+            ended(&self.program.instructions[at].name, start.elapsed());
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Runs one instruction of the next step.
+    pub(crate) fn instruction(&mut self, at: usize) -> Result<(), Error> {
+        let Session { program, cpu, regions, numbers, steps } = self;
+        let instruction = &mut program.instructions[at];
+        let regions = regions.each_mut().map(HugeBuffer::bytes_mut);
+        let memory = Slices::new(regions, &instruction.at, &instruction.order);
+        let mut run = Run { cpu, memory, numbers, step: *steps + 1 };
+        instruction.kernel.run(&mut run).map_err(|source| Error::Run {
+            op: instruction.name.clone(),
+            place: instruction.place.clone(),
+            source,
+        })
+    }
+
+    /// The bytes of a piece of memory.
+    #[cfg(test)]
+    pub(crate) fn bytes_at(&self, place: &crate::slices::SlotPlace) -> &[u8] {
+        &self.regions[place.region as usize].bytes()[place.start..][..place.bytes]
     }
 
     fn loss(&self) -> f32 {

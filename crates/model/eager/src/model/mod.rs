@@ -9,7 +9,7 @@ mod layers;
 mod network;
 mod parallel;
 mod placed;
-mod script;
+pub(crate) mod script;
 mod spread;
 mod two_towers;
 mod wide;

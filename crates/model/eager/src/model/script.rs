@@ -46,7 +46,7 @@ pub(super) fn record(of: &Description, rank: i64) -> NamedStep {
 }
 
 /// The tensors of a step with a name.
-fn named(e: &mut Eager, optimizer: &Optimizer) -> Vec<NamedTensor> {
+pub(crate) fn named(e: &mut Eager, optimizer: &Optimizer) -> Vec<NamedTensor> {
     let parameter = |parameter: &Parameter| NamedTensor {
         id: parameter.tensor.id,
         name: parameter.name.clone(),

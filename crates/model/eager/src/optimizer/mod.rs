@@ -15,10 +15,14 @@ use crate::tensor::Tensor;
 /// Update rule of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// Stochastic gradient descent, without momentum.
     Sgd,
+    /// Adagrad.
     Adagrad,
+    /// Adam.
     Adam,
+    /// Adam with decoupled weight decay.
     AdamW,
 }
 

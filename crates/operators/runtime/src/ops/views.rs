@@ -31,6 +31,8 @@ pub(super) const ROWS: &[Row] = &[
     runs("aten::empty_strided", nothing),
     runs("aten::new_empty", nothing),
     runs("aten::resize_", nothing),
+    runs("aten::record_stream", nothing),
+    runs("aten::pin_memory", whole),
     runs("aten::result_type", nothing),
     runs("aten::_nnz", nothing),
     runs("aten::sparse_dim", nothing),
