@@ -1,6 +1,8 @@
 //! Optimizer steps as a whole: each parameter is updated in one pass over memory, in any of PyTorch's forms.
+//!
+//! The numbers in the ops of a step are placeholders. Settings come from [`Numbers`], which may change from step to step.
 
-use steptime_aten::{Arg as Argument, Dtype};
+use steptime_aten::Dtype;
 use steptime_ops::elementwise::{Expr, Input, Program};
 use steptime_step::{Call, TensorId};
 use steptime_tensor::View;
@@ -53,26 +55,11 @@ fn lists(
             call.takes().next().is_some_and(|first| !b.is_on_host(first) && !b.value(first).shape.is_empty())
         };
         let args: Vec<&[TensorId]> = call.inputs.iter().map(|arg| arg.tensors()).collect();
-        if on_device(call) && decays(&row.name, call) {
-            return Err(format!("{} adds the weights to the gradients; AdamW decays weights", row.name));
-        }
         if on_device(call) && !read(&row.name, &args, &mut lists) {
             return Err(format!("it calls {}, which it does not in any known form", row.name));
         }
     }
     Ok(lists)
-}
-
-/// Whether a fused op decays rates, or weights by their gradients.
-fn decays(name: &str, call: &Call) -> bool {
-    let places: &[usize] = match name {
-        "aten::_fused_sgd_" => &[3],
-        "aten::_fused_adagrad_" => &[5, 6],
-        "aten::_fused_adam_" => &[9],
-        _ => &[],
-    };
-    let is_zero = |at: &usize| matches!(call.inputs.get(*at), Some(Argument::Float(0.0) | Argument::Int(0)));
-    !places.iter().all(is_zero)
 }
 
 /// Gradient descent without momentum; tables with sparse gradients change only in their rows.
