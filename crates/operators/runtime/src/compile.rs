@@ -81,6 +81,9 @@ impl<'d> Compiler<'d> {
     /// Adds the instruction of an op. Returns whether it runs as a whole.
     fn op(&mut self, op: OpId) -> Result<bool, String> {
         let row = &self.described.step.ops[op];
+        if let Some(why) = table::foreign(&row.name) {
+            return Err(why.to_owned());
+        }
         let Some(entry) = table::find(&row.name) else {
             let gives = row.call.as_deref().is_some_and(|call| call.gives().next().is_some());
             let leaf = row.children.is_empty() && !row.annotation;

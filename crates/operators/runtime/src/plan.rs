@@ -1,7 +1,9 @@
 //! Memory plan: the place of each piece of memory in one of three regions.
 //!
-//! Temporary tensors share one arena: two of them have the same bytes only where their lifetimes, in instructions, do not overlap. The largest
-//! are placed first, each at the lowest free offset. The plan depends on the program alone.
+//! Temporary tensors share one arena: two of them have the same bytes only where their lifetimes, in instructions, do not overlap. Each is placed
+//! at the lowest free offset, in the best of several orders. The plan depends on the program alone.
+
+use std::cmp::Reverse;
 
 use crate::places::{Memory, MemoryId};
 use crate::slices::Region;
@@ -60,17 +62,16 @@ impl MemoryPlan {
             piece.start = *size;
             *size = size.saturating_add(piece.bytes);
         }
-        let mut order: Vec<usize> =
+        let all: Vec<usize> =
             (0..pieces.len()).filter(|&at| shared(&pieces[at]) && pieces[at].life.is_some()).collect();
-        order.sort_by_key(|&at| (std::cmp::Reverse(pieces[at].bytes), pieces[at].life, at));
-        let mut placed: Vec<usize> = Vec::with_capacity(order.len());
-        for at in order {
-            let start = lowest(&pieces, &placed, &pieces[at]);
-            pieces[at].start = start;
-            let size = &mut sizes[Region::Arena as usize];
-            *size = (*size).max(start + pieces[at].bytes);
-            let place = placed.partition_point(|&other| pieces[other].start <= start);
-            placed.insert(place, at);
+        let starts = ORDERS.iter().map(|first| {
+            let mut order = all.clone();
+            order.sort_by_key(|&at| (Reverse(first(&pieces[at])), Reverse(pieces[at].bytes), pieces[at].life, at));
+            placed(&pieces, &order)
+        });
+        if let Some((size, starts)) = starts.min_by_key(|(size, _)| *size) {
+            starts.into_iter().for_each(|(at, start)| pieces[at].start = start);
+            sizes[Region::Arena as usize] += size;
         }
         MemoryPlan { pieces, sizes }
     }
@@ -116,16 +117,35 @@ impl MemoryPlan {
     }
 }
 
-/// The lowest offset at which a piece fits; `placed` is sorted by offset.
-fn lowest(pieces: &[Placement], placed: &[usize], piece: &Placement) -> usize {
-    let mut start = 0;
-    for other in placed.iter().map(|&at| &pieces[at]).filter(|other| overlap(other, piece)) {
-        if other.start >= start + piece.bytes {
-            break;
+/// Orders in which pieces are placed, the largest number first. The order with the smallest arena is taken.
+const ORDERS: [fn(&Placement) -> usize; 4] = [
+    |piece| piece.bytes,
+    // Bytes times instructions.
+    |piece| piece.bytes.saturating_mul(piece.life.map_or(0, |[first, last]| last - first + 1)),
+    // Instructions.
+    |piece| piece.life.map_or(0, |[first, last]| last - first),
+    // Earlier pieces first.
+    |piece| usize::MAX - piece.life.map_or(0, |[first, _]| first),
+];
+
+/// The size of the arena, and the offset of each piece, by placing each at the lowest free offset.
+fn placed(pieces: &[Placement], order: &[usize]) -> (usize, Vec<(usize, usize)>) {
+    let mut starts: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    let mut size = 0;
+    for &at in order {
+        let piece = &pieces[at];
+        let mut start = 0;
+        for &(other, begin) in starts.iter().filter(|(other, _)| overlap(&pieces[*other], piece)) {
+            if begin >= start + piece.bytes {
+                break;
+            }
+            start = start.max(begin + pieces[other].bytes);
         }
-        start = start.max(other.start + other.bytes);
+        size = size.max(start + piece.bytes);
+        let place = starts.partition_point(|&(_, begin)| begin <= start);
+        starts.insert(place, (at, start));
     }
-    start
+    (size, starts)
 }
 
 fn overlap(one: &Placement, other: &Placement) -> bool {

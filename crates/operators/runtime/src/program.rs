@@ -93,19 +93,22 @@ impl Program {
     }
 }
 
-/// One line per instruction: number, op, its memory with region, place and size in bytes; `*` marks memory that it writes.
+/// One line per instruction: number, op, and its tensors with shape and place: region (kept, inputs, arena) and first byte; `*` marks tensors that it
+/// writes.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, instruction) in self.instructions.iter().enumerate() {
             write!(f, "{at:4} {}", instruction.name)?;
-            for place in &instruction.at {
+            for one in &instruction.uses {
+                let place = &instruction.at[one.arg.slot];
                 let region = match place.region {
                     Region::Kept => 'k',
                     Region::Inputs => 'i',
                     Region::Arena => 'a',
                 };
-                let mark = if place.access == Access::Read { "" } else { "*" };
-                write!(f, " {region}{}+{}{mark}", place.start, place.bytes)?;
+                let start = place.start + one.arg.layout.offset() * one.arg.dtype.size() as usize;
+                let mark = if one.access == Access::Read { "" } else { "*" };
+                write!(f, " {:?}{region}{start}{mark}", one.arg.shape())?;
             }
             writeln!(f)?;
         }

@@ -32,6 +32,18 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     TABLE.get_or_init(rows).get(name).copied()
 }
 
+/// Prefixes of ops of other libraries, with the remedy.
+const FOREIGN: [(&str, &str); 3] = [
+    ("fbgemm::", "it is an op of FBGEMM: use `operators` instead of `operators-fbgemm`"),
+    ("triton_", "its arithmetic is not part of the step: leave out `fuse-elementwise`"),
+    ("fsdp::", "it is an op of several ranks: train the model on one device"),
+];
+
+/// The reason why an op of another library cannot run.
+pub(crate) fn foreign(name: &str) -> Option<&'static str> {
+    FOREIGN.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, why)| why)
+}
+
 /// Names of all ops that run on a CPU, sorted.
 #[must_use]
 pub fn known_ops() -> Vec<&'static str> {

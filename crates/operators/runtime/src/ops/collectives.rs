@@ -11,8 +11,4 @@ pub(super) const ROWS: &[Row] = &[
     missing("c10d::broadcast_", ONE),
     missing("c10d::_allgather_base_", ONE),
     missing("c10d::_reduce_scatter_base_", ONE),
-    missing("nccl:all_reduce", ONE),
-    missing("nccl:all_to_all", ONE),
-    missing("triton_poi_fused", "its arithmetic is not part of the step: leave out `fuse-elementwise`"),
-    missing("fbgemm::split_embedding_codegen_lookup_sgd_function", "use `operators` instead of `operators-fbgemm`"),
 ];

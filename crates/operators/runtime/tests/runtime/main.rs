@@ -2,6 +2,10 @@
 
 mod common;
 mod determinism;
+mod gradients;
 mod losses;
+mod memory;
 mod models;
+mod refused;
+mod resume;
 mod rules;
