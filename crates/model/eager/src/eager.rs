@@ -9,6 +9,7 @@ use self::tape::{GradFn, GradKind, Tape};
 use crate::argument::{Input, OpResults};
 use crate::memory::Memory;
 use crate::recorder::{Kind, LABEL, OP, Recorder};
+use crate::role::{Initial, NamedTensor, Role};
 use crate::tensor::{GradId, Place, Tensor, contiguous, numel};
 use crate::world::World;
 
@@ -21,6 +22,10 @@ pub(crate) struct Parameter {
     pub(crate) grad: Option<Tensor>,
     /// Whether every rank has it, so that its gradients are averaged over the ranks.
     pub(crate) replicated: bool,
+    /// Name within the model.
+    pub(crate) name: String,
+    /// Distribution of its initial elements.
+    pub(crate) initial: Initial,
 }
 
 /// A process that runs a script.
@@ -35,6 +40,12 @@ pub(crate) struct Eager {
     below: u32,
     /// Whether gradients will be computed.
     pub(crate) learning: bool,
+    /// Names of the enclosing modules.
+    pub(crate) scope: Vec<String>,
+    /// Inputs, constants and loss of the step.
+    pub(crate) named: Vec<NamedTensor>,
+    /// Constants that are kept from step to step.
+    pub(crate) buffers: Vec<NamedTensor>,
     tensors: u64,
 }
 
@@ -52,6 +63,9 @@ impl Eager {
             memory: Memory::default(),
             below: 0,
             learning: true,
+            scope: Vec::new(),
+            named: Vec::new(),
+            buffers: Vec::new(),
             tensors: FIRST_TENSOR,
         }
     }
@@ -60,6 +74,7 @@ impl Eager {
     pub(crate) fn restart(&mut self) {
         self.log = Recorder::new();
         self.tape = Tape::default();
+        self.named.clear();
         if let Some(world) = &mut self.world {
             world.restart();
         }
@@ -69,18 +84,38 @@ impl Eager {
         }
     }
 
+    /// Runs code of a module, whose name is part of the names of its parameters.
+    pub(crate) fn within<R>(&mut self, module: &str, body: impl FnOnce(&mut Eager) -> R) -> R {
+        self.scope.push(module.to_owned());
+        let result = body(self);
+        self.scope.pop();
+        result
+    }
+
+    /// Name of a tensor of the current module.
+    fn path(&self, name: &str) -> String {
+        self.scope.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(".")
+    }
+
+    /// Names a tensor of the step.
+    pub(crate) fn name(&mut self, tensor: &Tensor, name: &str, role: Role) {
+        let name = self.path(name);
+        self.named.push(NamedTensor { id: tensor.id, name, role });
+    }
+
     /// Adds a parameter of a shape; returns its index.
-    pub(crate) fn parameter(&mut self, shape: &[i64]) -> usize {
+    pub(crate) fn parameter(&mut self, name: &str, shape: &[i64], initial: Initial) -> usize {
         let mut tensor = self.empty(shape, Dtype::F32);
         let at = self.parameters.len();
         tensor.grad = Some(self.accumulator(at, shape));
-        self.parameters.push(Parameter { tensor, grad: None, replicated: true });
+        let name = self.path(name);
+        self.parameters.push(Parameter { tensor, grad: None, replicated: true, name, initial });
         at
     }
 
     /// Adds a parameter, or a part of one, that only this rank has.
-    pub(crate) fn own_parameter(&mut self, shape: &[i64]) -> usize {
-        let at = self.parameter(shape);
+    pub(crate) fn own_parameter(&mut self, name: &str, shape: &[i64], initial: Initial) -> usize {
+        let at = self.parameter(name, shape, initial);
         self.parameters[at].replicated = false;
         at
     }

@@ -27,8 +27,13 @@ mod ops;
 mod optimizer;
 mod recorder;
 mod reducer;
+mod role;
 mod tensor;
 mod world;
+mod written;
 
 pub use error::{Error, Problem};
 pub use model::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};
+pub use optimizer::Rule as OptimizerRule;
+pub use role::{Initial, NamedStep, NamedTensor, Role};
+pub use written::{EmbeddingTable, Forward, Layers, LinearLayer, Value, record};

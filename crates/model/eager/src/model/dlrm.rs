@@ -24,15 +24,16 @@ impl Dlrm {
             Architecture::DcnV2 => Interaction::Cross,
             _ => of.interaction.unwrap_or(Interaction::Dot),
         };
-        let bottom = Mlp::new(e, of.dense, &of.bottom_mlp, true);
+        let bottom = e.within("bottom", |e| Mlp::new(e, of.dense, &of.bottom_mlp, true));
         let tables = Tables::new(e, of, of.each_table().enumerate());
         let meets = matches!(kind, Interaction::Dot | Interaction::Fm);
         let common = if of.dense > 0 { bottom.width } else { of.tables[0].columns };
         let mut widths: Vec<i64> = tables.columns().collect();
         let mut projections = Vec::with_capacity(widths.len());
-        for width in &mut widths {
+        for (at, width) in widths.iter_mut().enumerate() {
             let odd = meets && *width != common;
-            projections.push(odd.then(|| Linear::new(e, *width, common, false)));
+            let projection = |e: &mut Eager| Linear::new(e, *width, common, false);
+            projections.push(odd.then(|| e.within(&format!("projections.{at}"), projection)));
             *width = if odd { common } else { *width };
         }
         if of.dense > 0 {
@@ -40,7 +41,7 @@ impl Dlrm {
         }
         let tables = if projections.iter().any(Option::is_some) { tables.separate() } else { tables };
         let meeting = Meeting::new(e, kind, of, &widths);
-        let top = Mlp::new(e, meeting.width, &of.top_mlp, false);
+        let top = e.within("top", |e| Mlp::new(e, meeting.width, &of.top_mlp, false));
         Dlrm { of: of.clone(), bottom, tables, projections, meeting, top }
     }
 

@@ -10,6 +10,7 @@ use crate::ops::index::pairs;
 use crate::ops::linear::bmm;
 use crate::ops::reduce::sum;
 use crate::ops::views::{cat, transpose, view};
+use crate::role::{NamedTensor, Role};
 use crate::tensor::Tensor;
 
 /// An interaction with its parameters.
@@ -50,12 +51,20 @@ impl Meeting {
             Interaction::Fm => Meeting { kind: Kind::Fm { width: widths[0] }, width: own + widths[0] },
             Interaction::Dot => {
                 let count = features * (features - 1) / 2;
-                let mut places = || e.empty(&[count], Dtype::I64);
-                let (rows, columns) = (places(), places());
+                let mut places = |name, indices| {
+                    let places = e.empty(&[count], Dtype::I64);
+                    e.buffers.push(NamedTensor { id: places.id, name, role: Role::Indices(indices) });
+                    places
+                };
+                let below = |row: i64| (0..row).map(move |column| (row, column));
+                let (firsts, seconds) = (0..features).flat_map(below).unzip();
+                let (rows, columns) =
+                    (places("pairs.rows".to_owned(), firsts), places("pairs.columns".to_owned(), seconds));
                 Meeting { kind: Kind::Dot { rows, columns, width: widths[0] }, width: own + count }
             }
             Interaction::Cross => {
-                let layers = (0..of.cross_layers.unwrap_or(3)).map(|_| Cross::new(e, all, of.cross_rank));
+                let layers = (0..of.cross_layers.unwrap_or(3))
+                    .map(|at| e.within(&format!("cross.{at}"), |e| Cross::new(e, all, of.cross_rank)));
                 Meeting { kind: Kind::Cross(layers.collect()), width: all }
             }
         }
@@ -93,8 +102,9 @@ impl Meeting {
 
 impl Cross {
     fn new(e: &mut Eager, width: i64, rank: Option<i64>) -> Cross {
-        let narrow = rank.map(|rank| Linear::new(e, width, rank, false));
-        Cross { narrow, wide: Linear::new(e, rank.unwrap_or(width), width, true) }
+        let narrow = rank.map(|rank| e.within("narrow", |e| Linear::new(e, width, rank, false)));
+        let wide = e.within("wide", |e| Linear::new(e, rank.unwrap_or(width), width, true));
+        Cross { narrow, wide }
     }
 }
 
@@ -118,5 +128,5 @@ pub(super) fn machine(e: &mut Eager, side_by_side: &Tensor, width: i64) -> Tenso
     let squares = mul(e, &vectors, &vectors);
     let of_squares = sum(e, &squares, 1, false);
     let twice = sub(e, &square, &of_squares);
-    scale(e, &twice)
+    scale(e, &twice, 0.5)
 }

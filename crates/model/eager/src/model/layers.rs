@@ -10,6 +10,7 @@ use crate::ops::activation::relu;
 use crate::ops::copy::to_device;
 use crate::ops::embedding_bag::{Bags, embedding_bag};
 use crate::ops::linear::linear;
+use crate::role::{Initial, NamedTensor, Role};
 use crate::tensor::Tensor;
 
 /// A linear layer: its weight `[out, in]`, and its bias where it has one, by their indices among parameters.
@@ -21,8 +22,9 @@ pub(super) struct Linear {
 
 impl Linear {
     pub(super) fn new(e: &mut Eager, from: i64, to: i64, biased: bool) -> Linear {
-        let weight = e.parameter(&[to, from]);
-        Linear { weight, bias: biased.then(|| e.parameter(&[to])) }
+        let initial = Initial::Uniform { bound: 1.0 / (from.max(1) as f64).sqrt() };
+        let weight = e.parameter("weight", &[to, from], initial);
+        Linear { weight, bias: biased.then(|| e.parameter("bias", &[to], initial)) }
     }
 
     pub(super) fn forward(&self, e: &mut Eager, x: &Tensor) -> Tensor {
@@ -45,8 +47,8 @@ impl Mlp {
     pub(super) fn new(e: &mut Eager, from: i64, widths: &[i64], rectified: bool) -> Mlp {
         let mut width = from;
         let mut layers = Vec::with_capacity(widths.len());
-        for &to in widths {
-            layers.push(Linear::new(e, width, to, true));
+        for (at, &to) in widths.iter().enumerate() {
+            layers.push(e.within(&at.to_string(), |e| Linear::new(e, width, to, true)));
             width = to;
         }
         Mlp { layers, rectified, width }
@@ -98,8 +100,10 @@ impl Tables {
         let tables: Vec<(usize, Table)> = tables.collect();
         let columns = tables.iter().map(|(_, table)| table.columns).collect();
         let Some(rank) = e.world.as_ref().map(|world| world.rank) else {
-            let own = tables.iter().map(|(_, table)| OwnedTable {
-                parameter: e.parameter(&[table.rows, table.columns]),
+            let own = tables.iter().map(|(at, table)| OwnedTable {
+                parameter: e.within(&format!("tables.{at}"), |e| {
+                    e.parameter("weight", &[table.rows, table.columns], Initial::Normal)
+                }),
                 lookups: of.batch * table.lookups,
                 batch: of.batch,
                 bags,
@@ -113,7 +117,11 @@ impl Tables {
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
             OwnedTable {
-                parameter: if everywhere { e.parameter(&shape) } else { e.own_parameter(&shape) },
+                parameter: if everywhere {
+                    e.parameter("tables.weight", &shape, Initial::Normal)
+                } else {
+                    e.own_parameter("tables.weight", &shape, Initial::Normal)
+                },
                 lookups: piece.lookups.max(1),
                 batch,
                 // Sparse gradients cannot be averaged.
@@ -136,12 +144,14 @@ impl Tables {
 
     /// Copies lookups to the device, then offsets of bags.
     pub(super) fn inputs(&self, e: &mut Eager) -> Lookups {
-        let mut bring = |size: i64| {
+        let mut bring = |own: &OwnedTable, name: &str, size: i64| {
             let there = e.host(&[size], Dtype::I64);
+            let name = e.parameters[own.parameter].name.replace("weight", name);
+            e.named.push(NamedTensor { id: there.id, name, role: Role::Input });
             to_device(e, &there)
         };
-        let lookups = self.own.iter().map(|own| bring(own.lookups)).collect();
-        let offsets = self.own.iter().map(|own| bring(own.batch)).collect();
+        let lookups = self.own.iter().map(|own| bring(own, "indices", own.lookups)).collect();
+        let offsets = self.own.iter().map(|own| bring(own, "offsets", own.batch)).collect();
         Lookups { lookups, offsets }
     }
 

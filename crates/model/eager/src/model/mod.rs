@@ -8,7 +8,7 @@ mod interaction;
 mod layers;
 mod network;
 mod placement;
-mod script;
+pub(crate) mod script;
 mod table_placement;
 mod tables_on_ranks;
 mod two_towers;
@@ -22,6 +22,7 @@ use self::file::Description;
 use self::placement::Parallel;
 pub use self::placement::{Cache, Sharding, TableLayout, TableShard};
 use crate::error::{Error, Problem};
+use crate::role::NamedStep;
 
 /// A model and its training: everything that a step needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +98,13 @@ impl Model {
     /// The step that PyTorch eager would have recorded on a rank of its job.
     #[must_use]
     pub fn record_rank(&self, rank: u32) -> ExecutionTrace {
-        script::record(&self.description, i64::from(rank))
+        script::record(&self.description, i64::from(rank)).trace
+    }
+
+    /// The step of a model on one GPU, with the names of its parameters, optimizer states, inputs, constants and loss.
+    #[must_use]
+    pub fn named(&self) -> NamedStep {
+        script::record(&self.description, 0)
     }
 
     /// Ranks with the same work: each list has the ranks whose parts have the same sizes; lists are ordered by their first ranks.

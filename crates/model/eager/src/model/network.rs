@@ -8,6 +8,7 @@ use crate::eager::Eager;
 use crate::ops::activation::sigmoid;
 use crate::ops::copy::to_device;
 use crate::ops::loss;
+use crate::role::Role;
 use crate::tensor::Tensor;
 
 impl Description {
@@ -24,17 +25,18 @@ pub(super) trait Network {
 }
 
 /// A tensor of floats, copied to the device.
-pub(super) fn floats(e: &mut Eager, shape: &[i64]) -> Tensor {
+pub(super) fn floats(e: &mut Eager, name: &str, shape: &[i64]) -> Tensor {
     let there = e.host(shape, Dtype::F32);
+    e.name(&there, name, Role::Input);
     to_device(e, &there)
 }
 
 /// The inputs of a batch: dense features `[batch, dense]`, if any, lookups, a label per sample.
 pub(super) fn batch(e: &mut Eager, of: &Description, tables: &Tables) -> (Option<Tensor>, Lookups, Tensor) {
     e.label("## to_device ##", |e| {
-        let dense = (of.dense > 0).then(|| floats(e, &[of.share(), of.dense]));
+        let dense = (of.dense > 0).then(|| floats(e, "dense", &[of.share(), of.dense]));
         let lookups = tables.inputs(e);
-        (dense, lookups, floats(e, &[of.share(), 1]))
+        (dense, lookups, floats(e, "labels", &[of.share(), 1]))
     })
 }
 

@@ -1,15 +1,14 @@
 //! The training script: two steps, of which the second is recorded.
 
-use steptime_trace::ExecutionTrace;
-
 use super::dlrm::Dlrm;
 use super::file::{Architecture, Description};
 use super::network::Network;
 use super::two_towers::TwoTowers;
 use super::wide::WideAndDeep;
 use crate::backward;
-use crate::eager::Eager;
+use crate::eager::{Eager, Parameter};
 use crate::optimizer::Optimizer;
+use crate::role::{NamedStep, NamedTensor, Role};
 use crate::world::World;
 
 fn network(e: &mut Eager, of: &Description) -> Box<dyn Network> {
@@ -30,7 +29,7 @@ pub(super) fn parameters(of: &Description) -> u64 {
 }
 
 /// Trains a step on a rank to reach the steady state of memory, then the recorded one.
-pub(super) fn record(of: &Description, rank: i64) -> ExecutionTrace {
+pub(super) fn record(of: &Description, rank: i64) -> NamedStep {
     // A job of one rank is a job, too.
     let ranks = of.parallel.as_ref().map(|_| i64::from(of.gpus()));
     let mut e = Eager::new(ranks.map(|ranks| World::new(ranks, rank)));
@@ -43,11 +42,29 @@ pub(super) fn record(of: &Description, rank: i64) -> ExecutionTrace {
         e.log.among(ranks);
     }
     step(&mut e, network.as_ref(), &optimizer);
-    e.log.finish()
+    NamedStep { tensors: named(&mut e, &optimizer), trace: e.log.finish() }
+}
+
+/// The tensors of a step with a name.
+pub(crate) fn named(e: &mut Eager, optimizer: &Optimizer) -> Vec<NamedTensor> {
+    let parameter = |parameter: &Parameter| NamedTensor {
+        id: parameter.tensor.id,
+        name: parameter.name.clone(),
+        role: Role::Parameter(parameter.initial),
+    };
+    let mut all: Vec<NamedTensor> = e.parameters.iter().map(parameter).collect();
+    for (at, state, name) in optimizer.states() {
+        let name = format!("{}.{name}", e.parameters[at].name);
+        all.push(NamedTensor { id: state.id, name, role: Role::State });
+    }
+    all.extend(e.buffers.iter().cloned());
+    all.append(&mut e.named);
+    all
 }
 
 fn step(e: &mut Eager, network: &dyn Network, optimizer: &Optimizer) {
     let loss = network.loss(e);
+    e.name(&loss, "loss", Role::Loss);
     optimizer.zero_grad(e);
     e.label("## backward ##", |e| backward::run(e, &loss));
     e.label("## optimizer ##", |e| optimizer.step(e));

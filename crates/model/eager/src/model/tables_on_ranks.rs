@@ -13,6 +13,7 @@ use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
 use crate::ops::{exchange, index};
+use crate::role::Initial;
 use crate::tensor::Tensor;
 
 /// A rank's part of a table.
@@ -94,7 +95,8 @@ impl Spread {
         let columns = tables.iter().map(|(_, table)| table.columns).collect();
         let share = of.share();
         let sends = moved.iter().any(|piece| piece.gpu == Some(rank));
-        let nothing = (!sends && !moved.is_empty()).then(|| e.own_parameter(&[0]));
+        let nothing =
+            (!sends && !moved.is_empty()).then(|| e.own_parameter("nothing", &[0], Initial::Normal));
         let (order, apart) = (None, false);
         let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, nothing, order, apart };
         let pieces = spread.pieces();

@@ -12,6 +12,9 @@ use crate::ops::norm::normalize;
 use crate::ops::views::{cat, t};
 use crate::tensor::Tensor;
 
+/// Divisor of the cosine of two vectors in the logits.
+const TEMPERATURE: f64 = 0.1;
+
 pub(super) struct TwoTowers {
     batch: i64,
     query: Side,
@@ -29,7 +32,7 @@ impl Side {
         let own = |(_, table): &(usize, Table)| table.tower == Some(tower);
         let tables = Tables::new(e, of, of.each_table().enumerate().filter(own));
         let width = tables.columns().sum();
-        let mlp = Mlp::new(e, width, &of.top_mlp, false);
+        let mlp = e.within("mlp", |e| Mlp::new(e, width, &of.top_mlp, false));
         Side { tables, mlp }
     }
 
@@ -43,8 +46,9 @@ impl Side {
 
 impl TwoTowers {
     pub(super) fn new(e: &mut Eager, of: &Description) -> TwoTowers {
-        let query = Side::new(e, of, Tower::Query);
-        TwoTowers { batch: of.share(), query, item: Side::new(e, of, Tower::Item) }
+        let query = e.within("query", |e| Side::new(e, of, Tower::Query));
+        let item = e.within("item", |e| Side::new(e, of, Tower::Item));
+        TwoTowers { batch: of.share(), query, item }
     }
 }
 
@@ -57,7 +61,7 @@ impl Network for TwoTowers {
             let items = self.item.forward(e, &item);
             let turned = t(e, &items);
             let products = matmul(e, &queries, &turned);
-            divide(e, &products)
+            divide(e, &products, TEMPERATURE)
         });
         e.label("## loss ##", |e| {
             let own = arange(e, self.batch);

@@ -23,11 +23,11 @@ pub(super) struct WideAndDeep {
 impl WideAndDeep {
     pub(super) fn new(e: &mut Eager, of: &Description) -> WideAndDeep {
         let narrow = of.each_table().map(|table| Table { columns: 1, ..table });
-        let weights = Tables::new(e, of, narrow.enumerate());
-        let dense = (of.dense > 0).then(|| Linear::new(e, of.dense, 1, true));
+        let weights = e.within("wide", |e| Tables::new(e, of, narrow.enumerate()));
+        let dense = (of.dense > 0).then(|| e.within("wide.dense", |e| Linear::new(e, of.dense, 1, true)));
         let tables = Tables::new(e, of, of.each_table().enumerate());
         let width = of.dense + tables.columns().sum::<i64>();
-        let deep = Mlp::new(e, width, &of.top_mlp, false);
+        let deep = e.within("deep", |e| Mlp::new(e, width, &of.top_mlp, false));
         WideAndDeep { of: of.clone(), weights, dense, tables, deep }
     }
 

@@ -4,6 +4,7 @@ use steptime_aten::Dtype;
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
+use crate::role::Role;
 use crate::tensor::Tensor;
 
 const ONE: Input<'static> = Input::Int(1);
@@ -59,16 +60,23 @@ pub(crate) fn neg(e: &mut Eager, x: &Tensor) -> Tensor {
     e.op("aten::neg", inputs![x], |e| e.like(x))
 }
 
+/// A number as a tensor in host memory.
+fn number(e: &mut Eager, value: f64) -> Tensor {
+    let number = e.host(&[], Dtype::F64);
+    e.name(&number, "number", Role::Number(value));
+    number
+}
+
 /// Product with a number, which Python passes as a tensor.
-pub(crate) fn scale(e: &mut Eager, x: &Tensor) -> Tensor {
-    let factor = e.host(&[], Dtype::F64);
+pub(crate) fn scale(e: &mut Eager, x: &Tensor, by: f64) -> Tensor {
+    let factor = number(e, by);
     let result = product(e, x, &factor);
     e.track(result, "MulBackward0", &[x], move |e, grad, _| vec![Some(product(e, grad, &factor))])
 }
 
 /// Quotient by a number.
-pub(crate) fn divide(e: &mut Eager, x: &Tensor) -> Tensor {
-    let by = e.host(&[], Dtype::F64);
+pub(crate) fn divide(e: &mut Eager, x: &Tensor, by: f64) -> Tensor {
+    let by = number(e, by);
     let result = quotient(e, x, &by);
     e.track(result, "DivBackward0", &[x], move |e, grad, _| vec![Some(quotient(e, grad, &by))])
 }

@@ -7,6 +7,8 @@ use crate::eager::Eager;
 use crate::tensor::Tensor;
 
 const NUMBER: Input<'static> = Input::Float(0.1);
+/// Neither the rate nor the weights decay.
+const NONE: Input<'static> = Input::Float(0.0);
 
 /// Updates all parameters, none of which has a sparse gradient.
 pub(super) fn step(e: &mut Eager, form: Form, state: &State) {
@@ -39,8 +41,8 @@ pub(super) fn step(e: &mut Eager, form: Form, state: &State) {
                 sums,
                 &state.steps,
                 NUMBER,
-                NUMBER,
-                NUMBER,
+                NONE,
+                NONE,
                 NUMBER,
                 false,
                 Input::None,

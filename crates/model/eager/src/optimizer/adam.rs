@@ -53,7 +53,7 @@ fn fused(e: &mut Eager, decay: bool, state: &State) {
         NUMBER,
         NUMBER,
         NUMBER,
-        NUMBER,
+        Input::Float(if decay { 0.1 } else { 0.0 }),
         NUMBER,
         no,
         no,

@@ -10,14 +10,19 @@ use serde::Deserialize;
 use steptime_graph::names::EventName;
 
 use crate::eager::Eager;
+use crate::tensor::Tensor;
 
 /// Update rule of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// Stochastic gradient descent, without momentum.
     Sgd,
+    /// Adagrad.
     Adagrad,
+    /// Adam.
     Adam,
+    /// Adam with decoupled weight decay.
     AdamW,
 }
 
@@ -65,6 +70,16 @@ impl Optimizer {
             Rule::Adam => "Adam",
             Rule::AdamW => "AdamW",
         }
+    }
+
+    /// The states of each parameter, by its index, with their names.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (usize, Tensor, &'static str)> {
+        let names: &[&str] = if self.rule == Rule::Adagrad { &["sum"] } else { &["exp_avg", "exp_avg_sq"] };
+        let each = |(list, name): (&Vec<Tensor>, &&'static str)| {
+            let name = *name;
+            list.iter().cloned().enumerate().map(move |(at, state)| (at, state, name)).collect::<Vec<_>>()
+        };
+        self.state.moments.iter().zip(names).flat_map(each)
     }
 
     /// Drops the gradients of the previous step.

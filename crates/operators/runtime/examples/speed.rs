@@ -1,0 +1,100 @@
+//! Time of a training step of a described model on the CPU.
+//!
+//! ```text
+//! cargo run --release -p steptime-runtime --example speed -- examples/models/dlrm_default.toml --threads 2 --steps 20 --plan best
+//! ```
+//!
+//! Plans: `none`, the ops of PyTorch eager; `best`, with the operators and fused linear layers. The batch is random: uniform indices, bags of one
+//! size. The first steps are not counted.
+
+use std::path::Path;
+use std::time::Instant;
+
+use steptime_eager::Model;
+use steptime_ops::Cpu;
+use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
+use steptime_runtime::{DescribedStep, Program, Session};
+
+/// Steps before the counted ones.
+const WARM_UP: usize = 3;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option =
+        |name: &str| arguments.iter().position(|own| own == name).and_then(|at| arguments.get(at + 1));
+    let number = |name: &str, default: usize| option(name).map_or(Ok(default), |text| text.parse());
+    let path = arguments.first().ok_or("give the path of a model.toml")?;
+    let model = Model::read(Path::new(path))?.with_batch(number("--batch", 2048)? as u64)?;
+    let mut described = DescribedStep::new(&model)?;
+    if option("--plan").is_none_or(|plan| plan == "best") {
+        let ops = described.ops().clone();
+        let facts = Facts::new(&ops, Some(model.batch()));
+        for rule in [&Operators as &dyn Rule, &FuseLinear] {
+            if let Err(error) = apply(&mut described.step, &[rule], &facts) {
+                println!("without {}: {}", rule.name(), error.source);
+            }
+        }
+    }
+    let program = Program::new(&described)?;
+    if arguments.iter().any(|own| own == "--print") {
+        print!("{program}");
+    }
+    let mut session = Session::new(program, Cpu::new(number("--threads", 2)?)?, 1)?;
+    feed(&mut session, &model)?;
+    let mut times = Vec::new();
+    for step in 0..WARM_UP + number("--steps", 20)? {
+        let start = Instant::now();
+        let loss = session.step()?;
+        let time = start.elapsed();
+        if step >= WARM_UP {
+            times.push(time);
+        }
+        if step % 10 == 0 {
+            println!("step {step}: loss {loss:.5}");
+        }
+    }
+    times.sort_unstable();
+    println!("median {:.1} ms, least {:.1} ms", ms(times[times.len() / 2]), ms(times[0]));
+    if arguments.iter().any(|own| own == "--profile") {
+        let mut total = std::collections::BTreeMap::<String, f64>::new();
+        for (name, time) in session.profile()? {
+            *total.entry(name).or_default() += ms(time);
+        }
+        let mut total: Vec<_> = total.into_iter().collect();
+        total.sort_by(|one, other| other.1.total_cmp(&one.1));
+        total.iter().take(24).for_each(|(name, time)| println!("{time:9.2} ms {name}"));
+    }
+    Ok(())
+}
+
+fn ms(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Feeds a random batch.
+fn feed(session: &mut Session, model: &Model) -> Result<(), Failure> {
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let batch = model.batch() as usize;
+    let inputs: Vec<(String, usize)> =
+        session.program().inputs().map(|name| (name.to_owned(), session.program().input_len(name))).collect();
+    for (name, len) in inputs {
+        let table = name.split_once("tables.").and_then(|(_, rest)| rest.split('.').next()?.parse().ok());
+        let Some(table) = table.and_then(|table: usize| model.tables().get(table).copied()) else {
+            let values: Vec<f32> = (0..len).map(|_| (random() % 2) as f32).collect();
+            session.feed_floats(&name, &values)?;
+            continue;
+        };
+        let values: Vec<i64> = match name.ends_with("indices") {
+            true => (0..len).map(|_| (random() % table.rows as u64) as i64).collect(),
+            false => (0..batch as i64).map(|bag| bag * table.lookups).collect(),
+        };
+        session.feed_ints(&name, &values)?;
+    }
+    Ok(())
+}

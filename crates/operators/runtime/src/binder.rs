@@ -1,0 +1,212 @@
+//! Binding of a call to memory: its arguments by position, and its use of each tensor.
+
+use steptime_aten::{Arg as Argument, Device, Dtype};
+use steptime_eager::Role;
+use steptime_step::{Call, Op, OpId, StepIr, TensorId};
+
+use crate::arg::Arg;
+use crate::described::DescribedStep;
+use crate::inputs::Joined;
+use crate::kernel::Kernel;
+use crate::places::{MemoryId, Places};
+use crate::slices::Access;
+
+/// Reason why an op cannot run, with the remedy.
+pub(crate) type Refusal = String;
+
+/// Result of binding an op.
+pub(crate) enum Built {
+    /// An instruction.
+    Kernel(Kernel),
+    /// No work: a view, an allocation, or a note.
+    Nothing,
+    /// The ops inside it run instead.
+    Inside,
+}
+
+/// Binds an op with its arguments.
+pub(crate) type Build = fn(&mut Binder<'_, '_>) -> Result<Built, Refusal>;
+
+/// Use of a tensor by an instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Use {
+    pub(crate) tensor: TensorId,
+    pub(crate) access: Access,
+    pub(crate) arg: Arg,
+}
+
+/// A call that is bound to memory.
+pub(crate) struct Binder<'b, 'd> {
+    pub(crate) op: OpId,
+    pub(crate) places: &'b mut Places<'d>,
+    /// Inputs that the call takes joined.
+    pub(crate) joined: &'b mut Vec<Joined>,
+    /// Memory of the instruction, with its use.
+    pub(crate) slots: Vec<(MemoryId, Access)>,
+    /// Used tensors, in order.
+    pub(crate) uses: Vec<Use>,
+}
+
+impl<'d> Binder<'_, 'd> {
+    pub(crate) fn described(&self) -> &'d DescribedStep {
+        self.places.described
+    }
+
+    pub(crate) fn step(&self) -> &'d StepIr {
+        &self.described().step
+    }
+
+    pub(crate) fn row(&self) -> &'d Op {
+        &self.step().ops[self.op]
+    }
+
+    /// Name of the op.
+    pub(crate) fn name(&self) -> &'d str {
+        &self.row().name
+    }
+
+    /// Its arguments and results.
+    pub(crate) fn call(&self) -> Result<&'d Call, Refusal> {
+        self.row().call.as_deref().ok_or_else(|| "its arguments are not recorded".to_owned())
+    }
+
+    fn argument(&self, at: usize) -> Result<&'d Argument<TensorId>, Refusal> {
+        self.call()?.inputs.get(at).ok_or_else(|| format!("argument {at} is not recorded"))
+    }
+
+    /// The tensor at an argument.
+    pub(crate) fn id(&self, at: usize) -> Result<TensorId, Refusal> {
+        match self.argument(at)? {
+            Argument::Tensor(tensor) => Ok(*tensor),
+            _ => Err(format!("argument {at} is not a tensor")),
+        }
+    }
+
+    /// The tensors of a list.
+    pub(crate) fn ids(&self, at: usize) -> Result<&'d [TensorId], Refusal> {
+        Ok(self.argument(at)?.tensors())
+    }
+
+    /// The tensor at a result.
+    pub(crate) fn result(&self, at: usize) -> Result<TensorId, Refusal> {
+        let tensor = self.call()?.outputs.get(at).and_then(|arg| arg.tensors().first());
+        tensor.copied().ok_or_else(|| format!("result {at} is not recorded"))
+    }
+
+    /// Whether an argument is absent.
+    pub(crate) fn is_none(&self, at: usize) -> bool {
+        self.argument(at).map_or(true, |arg| matches!(arg, Argument::None))
+    }
+
+    /// A number, given as such or by a constant tensor.
+    pub(crate) fn number(&self, at: usize) -> Result<f64, Refusal> {
+        match self.argument(at)? {
+            Argument::Int(value) => Ok(*value as f64),
+            Argument::Float(value) => Ok(*value),
+            Argument::Bool(value) => Ok(f64::from(u8::from(*value))),
+            Argument::Tensor(tensor) => self
+                .constant(*tensor)
+                .ok_or_else(|| format!("the value of the number at argument {at} is not known")),
+            _ => Err(format!("argument {at} is not a number")),
+        }
+    }
+
+    /// The value of a constant tensor of one number.
+    pub(crate) fn constant(&self, tensor: TensorId) -> Option<f64> {
+        match self.described().named(tensor) {
+            Some((_, Role::Number(value))) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn int(&self, at: usize) -> Result<i64, Refusal> {
+        match self.argument(at)? {
+            Argument::Int(value) => Ok(*value),
+            Argument::Bool(value) => Ok(i64::from(*value)),
+            _ => Err(format!("argument {at} is not a whole number")),
+        }
+    }
+
+    /// Whole numbers; of one number a list of one.
+    pub(crate) fn sizes(&self, at: usize) -> Result<Vec<i64>, Refusal> {
+        match self.argument(at)? {
+            Argument::Ints(list) => Ok(list.to_vec()),
+            Argument::Int(value) => Ok(vec![*value]),
+            _ => Err(format!("argument {at} is not a list of whole numbers")),
+        }
+    }
+
+    /// Description of a tensor.
+    pub(crate) fn value(&self, tensor: TensorId) -> &'d steptime_aten::Tensor {
+        &self.step().tensors[tensor].value
+    }
+
+    /// Whether a tensor is in host memory.
+    pub(crate) fn is_on_host(&self, tensor: TensorId) -> bool {
+        self.value(tensor).device == Device::Cpu
+    }
+
+    /// A tensor that the instruction uses.
+    pub(crate) fn tensor(&mut self, tensor: TensorId, access: Access) -> Result<Arg, Refusal> {
+        let located = self.places.locate(tensor)?;
+        let slot = match self.slots.iter().position(|(memory, _)| *memory == located.memory) {
+            Some(slot) => slot,
+            None => {
+                self.slots.push((located.memory, access));
+                self.slots.len() - 1
+            }
+        };
+        let own = &mut self.slots[slot].1;
+        if *own != access {
+            *own = Access::Change;
+        }
+        let arg = Arg { slot, layout: located.layout, dtype: located.dtype };
+        self.uses.push(Use { tensor, access, arg: arg.clone() });
+        Ok(arg)
+    }
+
+    /// A tensor argument that is read.
+    pub(crate) fn reads(&mut self, at: usize) -> Result<Arg, Refusal> {
+        self.tensor(self.id(at)?, Access::Read)
+    }
+
+    /// The tensors of a list, which are read.
+    pub(crate) fn reads_all(&mut self, at: usize) -> Result<Vec<Arg>, Refusal> {
+        self.ids(at)?.iter().map(|&tensor| self.tensor(tensor, Access::Read)).collect()
+    }
+
+    /// A tensor argument that is changed in place.
+    pub(crate) fn changes(&mut self, at: usize) -> Result<Arg, Refusal> {
+        self.tensor(self.id(at)?, Access::Change)
+    }
+
+    /// A tensor argument that is overwritten.
+    pub(crate) fn overwrites(&mut self, at: usize) -> Result<Arg, Refusal> {
+        self.tensor(self.id(at)?, Access::Write)
+    }
+
+    /// A result.
+    pub(crate) fn writes(&mut self, at: usize) -> Result<Arg, Refusal> {
+        self.tensor(self.result(at)?, Access::Write)
+    }
+
+    /// An argument of floats.
+    pub(crate) fn floats(&mut self, at: usize) -> Result<Arg, Refusal> {
+        let arg = self.reads(at)?;
+        of_type(&arg, Dtype::F32)?;
+        Ok(arg)
+    }
+}
+
+/// Checks the element type of an operand.
+pub(crate) fn of_type(arg: &Arg, dtype: Dtype) -> Result<(), Refusal> {
+    if arg.dtype == dtype {
+        return Ok(());
+    }
+    Err(format!("it takes {}, not {}: leave out rules that change types", dtype.name(), arg.dtype.name()))
+}
+
+/// Checks that elements are neighbours.
+pub(crate) fn in_order(arg: &Arg) -> Result<(), Refusal> {
+    if arg.layout.is_contiguous() { Ok(()) } else { Err("an operand is not contiguous".to_owned()) }
+}

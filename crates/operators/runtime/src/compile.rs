@@ -1,0 +1,288 @@
+//! Compilation of a step to a program.
+
+use steptime_eager::Role;
+use steptime_graph::MarkKind;
+use steptime_graph::names::EventName;
+use steptime_step::{OpId, StepIr, TensorId};
+
+use crate::binder::{Binder, Built, Use};
+use crate::described::DescribedStep;
+use crate::error::Error;
+use crate::inputs::{InputPart, Inputs, Joined, PartKind};
+use crate::kept::{Kept, KeptKind};
+use crate::places::{MemoryId, Places};
+use crate::plan::{MemoryPlan, Reuse};
+use crate::program::{Instruction, Program};
+use crate::slices::{Access, Region, SlotPlace};
+use crate::{table, views};
+
+/// Compiles a step for the CPU.
+pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+    let mut compiler = Compiler::new(described);
+    let order = in_order(described)?;
+    views::copies_of_inputs(&mut compiler.places, &order);
+    compiler.run(&order)?;
+    compiler.finish(reuse)
+}
+
+/// The ops in the order in which they begin, over all threads.
+fn in_order(described: &DescribedStep) -> Result<Vec<OpId>, Error> {
+    let scheduled = described.scheduled();
+    if let Some(op) = scheduled.circle() {
+        return Err(Error::Order { why: format!("the threads wait for one another at {op}") });
+    }
+    let graph = &scheduled.graph;
+    let begins = |mark: steptime_graph::MarkId| match graph.marks[mark].kind {
+        MarkKind::OpBegin(op) => Some(scheduled.ops[op]),
+        _ => None,
+    };
+    Ok(graph.marks_by_hand_off().into_iter().filter_map(begins).collect())
+}
+
+struct Compiler<'d> {
+    described: &'d DescribedStep,
+    places: Places<'d>,
+    joined: Vec<Joined>,
+    instructions: Vec<Instruction>,
+    /// Ops that run as a part of an op around them.
+    inside: Vec<bool>,
+    optimizer: Option<String>,
+}
+
+impl<'d> Compiler<'d> {
+    fn new(described: &'d DescribedStep) -> Compiler<'d> {
+        Compiler {
+            described,
+            places: Places::new(described),
+            joined: Vec::new(),
+            instructions: Vec::new(),
+            inside: vec![false; described.step.ops.len()],
+            optimizer: None,
+        }
+    }
+
+    fn run(&mut self, order: &[OpId]) -> Result<(), Error> {
+        let step = &self.described.step;
+        for &op in order {
+            if step.ops[op].parent.is_some_and(|parent| self.inside[usize::from(parent)]) {
+                self.inside[usize::from(op)] = true;
+                continue;
+            }
+            let event = step.event(op);
+            if event.is_optimizer_step() {
+                self.optimizer = EventName::optimizer_class(&step.ops[op].name).map(str::to_owned);
+            }
+            let built = self.op(op).map_err(|why| refused(step, op, why))?;
+            self.inside[usize::from(op)] = built;
+        }
+        Ok(())
+    }
+
+    /// Adds the instruction of an op. Returns whether it runs as a whole.
+    fn op(&mut self, op: OpId) -> Result<bool, String> {
+        let row = &self.described.step.ops[op];
+        if let Some(why) = table::foreign(&row.name) {
+            return Err(why.to_owned());
+        }
+        let Some(entry) = table::find(&row.name) else {
+            let gives = row.call.as_deref().is_some_and(|call| call.gives().next().is_some());
+            let leaf = row.children.is_empty() && !row.annotation;
+            return match leaf && (gives || row.name.contains("::")) && !is_note(&row.name) {
+                true => Err(table::unknown(&row.name)),
+                false => Ok(false),
+            };
+        };
+        let build = entry.cpu.map_err(str::to_owned)?;
+        let mut binder = Binder {
+            op,
+            places: &mut self.places,
+            joined: &mut self.joined,
+            slots: Vec::new(),
+            uses: Vec::new(),
+        };
+        match build(&mut binder)? {
+            Built::Nothing => Ok(true),
+            Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name)),
+            Built::Inside => Ok(false),
+            Built::Kernel(kernel) => {
+                let Binder { slots, uses, .. } = binder;
+                self.used(&uses)?;
+                let place = around(&self.described.step, op);
+                let name = row.name.clone();
+                let (at, order) = (Vec::new(), Vec::new());
+                self.instructions.push(Instruction { op, name, place, slots, uses, at, order, kernel });
+                Ok(true)
+            }
+        }
+    }
+
+    /// Notes the tensors that the next instruction uses. Temporary tensors must be written before they are read.
+    fn used(&mut self, uses: &[Use]) -> Result<(), String> {
+        let at = self.instructions.len();
+        let mut all: Vec<_> = uses.iter().map(|one| (one.access, one.tensor)).collect();
+        all.sort_by_key(|(access, _)| *access);
+        for (access, tensor) in all {
+            let memory = self.places.locate(tensor)?.memory;
+            let bound = self.region(memory) != Region::Arena;
+            if !self.places.touch(memory, at, access) && !bound {
+                let value = &self.places.described.step.tensors[tensor].value;
+                return Err(format!("it reads a tensor {:?} that no op before it writes", value.shape));
+            }
+        }
+        Ok(())
+    }
+
+    fn region(&self, memory: MemoryId) -> Region {
+        let joined = self.joined.iter().any(|joined| self.places.memory_of(joined.tensor) == Some(memory));
+        let named = self.places.memories[memory.0].tensor.and_then(|tensor| self.described.named(tensor));
+        match named.map(|(_, role)| role) {
+            _ if joined => Region::Inputs,
+            Some(Role::Input) => Region::Inputs,
+            Some(Role::Parameter(_) | Role::State | Role::Indices(_)) => Region::Kept,
+            _ => Region::Arena,
+        }
+    }
+
+    fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
+        let loss = self.loss()?;
+        let regions: Vec<Region> =
+            (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
+        let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
+        for instruction in &mut self.instructions {
+            let place = |&(memory, access): &(MemoryId, Access)| {
+                let piece = plan.piece(memory);
+                SlotPlace { region: piece.region, start: piece.start, bytes: piece.bytes, access }
+            };
+            instruction.at = instruction.slots.iter().map(place).collect();
+            instruction.order = (0..instruction.at.len()).collect();
+            let at = &instruction.at;
+            instruction.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
+        }
+        let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
+        let Compiler { instructions, optimizer, .. } = self;
+        Ok(Program { instructions, plan, inputs, kept, loss, optimizer })
+    }
+
+    /// Memory and position of the loss, which remains to the end of the step.
+    fn loss(&mut self) -> Result<Option<(MemoryId, usize)>, Error> {
+        let step = &self.described.step;
+        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
+        let Some(loss) = step.tensors.keys().find(is_loss) else { return Ok(None) };
+        if !self.places.is_placed(loss) {
+            return Ok(None);
+        }
+        let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
+        let last = self.instructions.len();
+        self.places.touch(located.memory, last, Access::Read);
+        Ok(Some((located.memory, located.layout.offset())))
+    }
+
+    /// The named tensors in the kept region.
+    fn kept(&mut self, plan: &MemoryPlan) -> Result<Vec<Kept>, Error> {
+        let mut all = Vec::new();
+        for tensor in self.described.step.tensors.keys() {
+            let Some((name, role)) = self.described.named(tensor) else { continue };
+            let kind = match role {
+                Role::Parameter(initial) => KeptKind::Parameter(*initial),
+                Role::State => KeptKind::State,
+                Role::Indices(indices) => KeptKind::Indices(indices.clone()),
+                Role::Input | Role::Number(_) | Role::Loss => continue,
+            };
+            if !self.places.is_placed(tensor) {
+                continue;
+            }
+            let located = self.places.locate(tensor).map_err(|why| Error::Order { why })?;
+            if plan.piece(located.memory).life.is_none() {
+                continue;
+            }
+            all.push(Kept {
+                name: name.clone(),
+                memory: located.memory,
+                start: located.layout.offset(),
+                shape: located.layout.shape().to_vec(),
+                kind,
+            });
+        }
+        all.sort_by_key(|kept| kept.memory);
+        all.dedup_by(|one, other| one.name == other.name);
+        Ok(all)
+    }
+
+    /// The inputs by name. Inputs that nothing reads have no part.
+    fn inputs(&mut self, plan: &MemoryPlan) -> Result<Inputs, Error> {
+        let mut inputs = Inputs::new();
+        let joined = std::mem::take(&mut self.joined);
+        for one in &joined {
+            let located = self.places.locate(one.tensor).map_err(|why| Error::Order { why })?;
+            join(self.described, one, located.memory, &mut inputs);
+        }
+        for tensor in self.described.step.tensors.keys() {
+            let Some((name, Role::Input)) = self.described.named(tensor) else { continue };
+            let parts = inputs.entry(name.clone()).or_default();
+            if !self.places.is_placed(tensor) {
+                continue;
+            }
+            let located = self.places.locate(tensor).map_err(|why| Error::Order { why })?;
+            let is_joined =
+                joined.iter().any(|one| self.places.memory_of(one.tensor) == Some(located.memory));
+            if is_joined || plan.piece(located.memory).life.is_none() {
+                continue;
+            }
+            let len = located.layout.len();
+            let lookup = || self.described.lookups().find(|lookup| lookup.offsets == *name);
+            let kind = match (located.dtype.is_float(), lookup()) {
+                (true, _) => PartKind::Floats,
+                (false, Some(lookup)) => PartKind::Offsets { base: 0, lookups: lookup.count, closes: false },
+                (false, None) => PartKind::Ints,
+            };
+            let part = InputPart { memory: located.memory, start: located.layout.offset(), len, kind };
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+/// Adds the parts of a joined input.
+fn join(described: &DescribedStep, one: &Joined, memory: MemoryId, inputs: &mut Inputs) {
+    let (mut start, mut base) = (0, 0);
+    for (at, table) in one.tables.iter().enumerate() {
+        let Some(lookup) = described.lookup(*table) else { continue };
+        let (name, len, kind) = match one.offsets {
+            true => {
+                let closes = at + 1 == one.tables.len();
+                let kind = PartKind::Offsets { base, lookups: lookup.count, closes };
+                (&lookup.offsets, lookup.bags, kind)
+            }
+            false => (&lookup.indices, lookup.count, PartKind::Ints),
+        };
+        let part = InputPart { memory, start, len, kind };
+        let parts: &mut Vec<InputPart> = inputs.entry(name.clone()).or_default();
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+        (start, base) = (start + len, base + lookup.count);
+    }
+}
+
+/// Whether an op without arguments to compute is a note of the recorder.
+fn is_note(name: &str) -> bool {
+    matches!(EventName::parse(name), EventName::BackwardFunction(_) | EventName::Engine(_))
+}
+
+fn refused(step: &StepIr, op: OpId, why: String) -> Error {
+    Error::Op { op: step.ops[op].name.clone(), place: around(step, op), why }
+}
+
+/// Names of the ops around an op, the outermost first.
+fn around(step: &StepIr, op: OpId) -> String {
+    let plain = |op: OpId| match step.event(op) {
+        EventName::Engine(function) => function,
+        _ => step.ops[op].name.trim_matches(|c: char| c == '#' || c == ' '),
+    };
+    let mut names: Vec<&str> = step.around(op).skip(1).map(plain).collect();
+    names.dedup();
+    names.reverse();
+    if names.is_empty() { "the step".to_owned() } else { names.join(" / ") }
+}

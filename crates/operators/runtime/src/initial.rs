@@ -1,0 +1,89 @@
+//! Initial elements of parameters: random numbers that depend on seed, parameter and position alone.
+
+use steptime_eager::Initial;
+use steptime_ops::Cpu;
+
+/// Elements of one part, each with its own generator.
+const PART: usize = 16 << 10;
+
+/// Fills a parameter. `number` is its index among all parameters.
+pub(crate) fn fill(cpu: &Cpu, initial: Initial, seed: u64, number: u64, elements: &mut [f32]) {
+    let mut parts: Vec<&mut [f32]> = elements.chunks_mut(PART).collect();
+    cpu.run_with(&mut parts, |part, elements| {
+        let mut random = Random::new([seed, number, part as u64]);
+        match initial {
+            Initial::Uniform { bound } => {
+                elements.iter_mut().for_each(|x| *x = ((2.0 * random.uniform() - 1.0) * bound) as f32);
+            }
+            Initial::Normal => elements.chunks_mut(2).for_each(|pair| {
+                let normal = random.normal_pair();
+                pair.iter_mut().zip(normal).for_each(|(x, value)| *x = value as f32);
+            }),
+        }
+    });
+}
+
+/// SplitMix64 (Steele et al. 2014): a counter with mixed bits.
+struct Random(u64);
+
+impl Random {
+    fn new(keys: [u64; 3]) -> Random {
+        let mut random = Random(0);
+        for key in keys {
+            random.0 ^= key;
+            random.0 = random.next();
+        }
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number in 0..1 with 53 bits.
+    fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Two independent normal numbers, by the method of Box and Muller.
+    fn normal_pair(&mut self) -> [f64; 2] {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * self.uniform()).sin_cos();
+        [radius * cosine, radius * sine]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(initial: Initial, len: usize) -> (f64, f64) {
+        let mut elements = vec![0.0; len];
+        fill(&Cpu::new(1).expect("one thread"), initial, 7, 3, &mut elements);
+        let mean = elements.iter().map(|&x| f64::from(x)).sum::<f64>() / len as f64;
+        let square = elements.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / len as f64;
+        (mean, square)
+    }
+
+    #[test]
+    fn distributions_have_their_moments() {
+        let (mean, square) = moments(Initial::Normal, 1 << 20);
+        assert!(mean.abs() < 5e-3 && (square - 1.0).abs() < 5e-3, "{mean} {square}");
+        let (mean, square) = moments(Initial::Uniform { bound: 0.5 }, 1 << 20);
+        assert!(mean.abs() < 2e-3 && (square - 0.25 / 3.0).abs() < 5e-4, "{mean} {square}");
+    }
+
+    #[test]
+    fn elements_do_not_depend_on_the_number_of_threads() {
+        let of = |threads| {
+            let mut elements = vec![0.0; 100_001];
+            fill(&Cpu::new(threads).expect("threads"), Initial::Normal, 1, 2, &mut elements);
+            elements
+        };
+        assert_eq!(of(1), of(3));
+    }
+}

@@ -1,0 +1,53 @@
+//! Implementations of ops, bound to the memory of one call.
+
+use std::fmt;
+
+use steptime_ops::Cpu;
+
+use crate::error::Failure;
+use crate::numbers::Numbers;
+use crate::row_update::RowUpdate;
+use crate::slices::Slices;
+
+/// Resources of a running instruction.
+pub(crate) struct Run<'r, 'm> {
+    pub(crate) cpu: &'r Cpu,
+    /// The memory of the instruction.
+    pub(crate) memory: Slices<'m>,
+    pub(crate) numbers: &'r Numbers,
+    /// Number of the step, from 1.
+    pub(crate) step: u64,
+}
+
+/// The function of an instruction.
+pub(crate) type Function = Box<dyn FnMut(&mut Run<'_, '_>) -> Result<(), Failure> + Send>;
+
+/// The implementation of one call.
+pub(crate) enum Kernel {
+    /// A function without state.
+    Function(Function),
+    /// An update of table rows, with its own optimizer states.
+    Rows(Box<RowUpdate>),
+}
+
+impl Kernel {
+    pub(crate) fn new(run: impl FnMut(&mut Run<'_, '_>) -> Result<(), Failure> + Send + 'static) -> Kernel {
+        Kernel::Function(Box::new(run))
+    }
+
+    pub(crate) fn run(&mut self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
+        match self {
+            Kernel::Function(function) => function(run),
+            Kernel::Rows(update) => update.run(run),
+        }
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kernel::Function(_) => "Function",
+            Kernel::Rows(_) => "Rows",
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! Activations and their gradients.
+
+use steptime_ops::elementwise::{Expr, Unary};
+
+use super::elementwise::{of_one, of_two};
+use crate::binder::{Binder, Built, Refusal};
+use crate::table::{Row, runs};
+
+pub(super) const ROWS: &[Row] = &[
+    runs("aten::relu", relu),
+    runs("aten::relu_", relu),
+    runs("aten::threshold_backward", threshold_backward),
+    runs("aten::sigmoid", sigmoid),
+    runs("aten::sigmoid_backward", sigmoid_backward),
+];
+
+fn relu(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    of_one(b, Expr::relu)
+}
+
+/// `threshold_backward(grad, result, threshold)`: the gradient where the result exceeds 0.
+fn threshold_backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if b.number(2)? != 0.0 {
+        return Err("its threshold is not 0".to_owned());
+    }
+    of_two(b, |grad, result| grad * result.unary(Unary::Step))
+}
+
+fn sigmoid(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    of_one(b, Expr::sigmoid)
+}
+
+/// `sigmoid_backward(grad, result)`: `grad (1 - result) result`.
+fn sigmoid_backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    of_two(b, |grad, result| grad * ((Expr::constant(1.0) - result.clone()) * result))
+}

@@ -1,0 +1,60 @@
+//! Copies.
+
+use steptime_aten::Dtype;
+use steptime_ops::rearrange;
+
+use crate::arg::Arg;
+use crate::binder::{Binder, Built, Refusal};
+use crate::kernel::Kernel;
+use crate::table::{Row, runs};
+
+pub(super) const ROWS: &[Row] = &[
+    runs("aten::copy_", copy_),
+    runs("aten::clone", clone),
+    runs("aten::to", to),
+    runs("aten::_to_copy", to),
+];
+
+/// `copy_(self, src)`; nothing for a copy to itself.
+fn copy_(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if same_memory(b, b.id(0)?, b.id(1)?) {
+        return Ok(Built::Nothing);
+    }
+    let from = b.reads(1)?;
+    let to = b.overwrites(0)?;
+    copied(from, to)
+}
+
+/// `clone(self, memory_format)`.
+fn clone(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    let from = b.reads(0)?;
+    let to = b.writes(0)?;
+    copied(from, to)
+}
+
+/// A conversion or a move: nothing where the result has the memory of the argument.
+fn to(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    let (from, to) = (b.id(0)?, b.result(0)?);
+    Ok(if same_memory(b, from, to) { Built::Nothing } else { Built::Inside })
+}
+
+fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime_step::TensorId) -> bool {
+    let (first, second) = (b.places.memory_of(one), b.places.memory_of(other));
+    one == other || (first.is_some() && first == second)
+}
+
+fn copied(from: Arg, to: Arg) -> Result<Built, Refusal> {
+    match (from.dtype, to.dtype) {
+        (Dtype::F32, Dtype::F32) => Ok(Built::Kernel(Kernel::new(move |run| {
+            let source = from.floats(&run.memory)?;
+            Ok(rearrange::copy(run.cpu, &source, to.floats_mut(&mut run.memory)?)?)
+        }))),
+        (Dtype::I64, Dtype::I64) => Ok(Built::Kernel(Kernel::new(move |run| {
+            let source = from.ints(&run.memory)?;
+            Ok(rearrange::copy(run.cpu, &source, to.ints_mut(&mut run.memory)?)?)
+        }))),
+        (one, other) => {
+            Err(format!("it converts {} to {}: leave out rules that change types", one.name(), other.name()))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Implementations of ops, one op or one family a file.
+
+mod activations;
+mod arithmetic;
+mod cat;
+mod collectives;
+mod compare;
+mod copy;
+mod elementwise;
+mod embedding_bag;
+mod embedding_gradient;
+mod fill;
+mod index;
+mod interaction;
+mod linear;
+mod loss;
+mod nll;
+mod norm;
+mod optimizer;
+mod pooled;
+mod products;
+mod reduce;
+mod rows;
+mod softmax;
+mod views;
+
+use crate::table::Row;
+
+/// The rows of all files.
+pub(crate) const FILES: &[&[Row]] = &[
+    activations::ROWS,
+    arithmetic::ROWS,
+    cat::ROWS,
+    collectives::ROWS,
+    compare::ROWS,
+    copy::ROWS,
+    embedding_bag::ROWS,
+    embedding_gradient::ROWS,
+    fill::ROWS,
+    index::ROWS,
+    interaction::ROWS,
+    linear::ROWS,
+    loss::ROWS,
+    nll::ROWS,
+    norm::ROWS,
+    optimizer::ROWS,
+    pooled::ROWS,
+    products::ROWS,
+    reduce::ROWS,
+    rows::ROWS,
+    softmax::ROWS,
+    views::ROWS,
+];

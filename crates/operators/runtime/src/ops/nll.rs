@@ -1,0 +1,73 @@
+//! The mean negative logarithm of the probabilities of given classes, and its gradient.
+
+use steptime_aten::Dtype;
+
+use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::kernel::Kernel;
+use crate::table::{Row, runs};
+
+pub(super) const ROWS: &[Row] =
+    &[runs("aten::nll_loss_forward", forward), runs("aten::nll_loss_backward", backward)];
+
+/// PyTorch's code for the mean of all losses.
+const MEAN: i64 = 1;
+
+/// A class outside of the columns of the logarithms.
+#[derive(Debug, thiserror::Error)]
+#[error("sample {sample} has class {class}: classes are 0 to {}", classes.saturating_sub(1))]
+struct NoClass {
+    sample: usize,
+    class: i64,
+    classes: usize,
+}
+
+/// `nll_loss_forward(self, target, weight, reduction, ignore_index)`: the loss, and the number of samples.
+fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if !b.is_none(2) || b.int(3)? != MEAN {
+        return Err("its classes have weights, or its reduction is not the mean".to_owned());
+    }
+    let (log, classes) = (b.floats(0)?, b.reads(1)?);
+    of_type(&classes, Dtype::I64)?;
+    in_order(&classes)?;
+    in_order(&log)?;
+    let (loss, total) = (b.writes(0)?, b.writes(1)?);
+    let &[_, width] = log.shape() else { return Err("its input is not a matrix".to_owned()) };
+    Ok(Built::Kernel(Kernel::new(move |run| {
+        let (log, classes) = (log.row(&run.memory)?, classes.int_row(&run.memory)?);
+        let mut sum = 0.0_f64;
+        for (sample, (row, &class)) in log.chunks(width.max(1)).zip(classes).enumerate() {
+            let found = usize::try_from(class).ok().and_then(|class| row.get(class));
+            sum -= f64::from(*found.ok_or(NoClass { sample, class, classes: width })?);
+        }
+        let count = classes.len() as f64;
+        loss.row_mut(&mut run.memory)?[0] = (sum / count) as f32;
+        total.row_mut(&mut run.memory)?[0] = count as f32;
+        Ok(())
+    })))
+}
+
+/// `nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)`.
+fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if !b.is_none(3) || b.int(4)? != MEAN {
+        return Err("its classes have weights, or its reduction is not the mean".to_owned());
+    }
+    let (grad, classes, total) = (b.floats(0)?, b.reads(2)?, b.floats(6)?);
+    of_type(&classes, Dtype::I64)?;
+    in_order(&classes)?;
+    let to = b.writes(0)?;
+    in_order(&to)?;
+    let &[_, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
+    Ok(Built::Kernel(Kernel::new(move |run| {
+        let factor = -grad.row(&run.memory)?[0] / total.row(&run.memory)?[0];
+        let classes = classes.int_row(&run.memory)?;
+        let rows = to.row_mut(&mut run.memory)?.chunks_mut(width.max(1)).zip(classes);
+        let mut rows: Vec<_> = rows.collect();
+        run.cpu.run_with(&mut rows, |_, (row, class)| {
+            row.fill(0.0);
+            if let Some(one) = usize::try_from(**class).ok().and_then(|class| row.get_mut(class)) {
+                *one = factor;
+            }
+        });
+        Ok(())
+    })))
+}

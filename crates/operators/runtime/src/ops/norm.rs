@@ -1,0 +1,16 @@
+//! Lengths of vectors.
+
+use super::reduce::reduced;
+use crate::binder::{Binder, Built, Refusal};
+use crate::table::{Row, runs};
+
+pub(super) const ROWS: &[Row] = &[runs("aten::linalg_vector_norm", norm)];
+
+/// `linalg_vector_norm(self, ord, dim, keepdim)`, of order 2.
+fn norm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if b.number(1)? != 2.0 {
+        return Err("its order is not 2".to_owned());
+    }
+    let dims = b.sizes(2)?;
+    reduced(b, &dims, |x| x * x, f64::sqrt)
+}

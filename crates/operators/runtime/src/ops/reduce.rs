@@ -1,0 +1,93 @@
+//! Sums over dimensions, in double precision.
+
+use steptime_aten::Dtype;
+use steptime_tensor::{Layout, View};
+
+use crate::arg::Arg;
+use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::kernel::Kernel;
+use crate::table::{Row, runs};
+
+pub(super) const ROWS: &[Row] = &[runs("aten::sum", |b| {
+    let dims = b.sizes(1)?;
+    reduced(b, &dims, |x| x, |sum| sum)
+})];
+
+/// Result elements of one part of the work.
+const PART: usize = 128;
+
+/// An instruction that computes `after(sum of before(x))` over dimensions.
+pub(super) fn reduced(
+    b: &mut Binder<'_, '_>,
+    dims: &[i64],
+    before: fn(f64) -> f64,
+    after: fn(f64) -> f64,
+) -> Result<Built, Refusal> {
+    let from = b.floats(0)?;
+    let to = b.writes(0)?;
+    of_type(&to, Dtype::F32)?;
+    in_order(&to)?;
+    let (kept, summed) = apart(&from, dims)?;
+    Ok(Built::Kernel(Kernel::new(move |run| {
+        let view = from.floats(&run.memory)?;
+        let to = to.row_mut(&mut run.memory)?;
+        let mut parts: Vec<&mut [f32]> = to.chunks_mut(PART).collect();
+        run.cpu.run_with(&mut parts, |part, to| {
+            part_of(&view, (&kept, &summed), part * PART, to, before, after)
+        });
+        Ok(())
+    })))
+}
+
+/// The layouts of kept and of summed dimensions.
+fn apart(from: &Arg, dims: &[i64]) -> Result<(Layout, Layout), Refusal> {
+    let rank = from.shape().len() as i64;
+    let is_summed = |at: usize| {
+        let at = at as i64;
+        dims.is_empty() || dims.iter().any(|&dim| dim == at || dim + rank == at)
+    };
+    let of = |summed: bool| {
+        let places = (0..from.shape().len()).filter(|&at| is_summed(at) == summed);
+        let (shape, strides): (Vec<_>, Vec<_>) =
+            places.map(|at| (from.shape()[at], from.layout.strides()[at])).unzip();
+        Layout::new(&shape, &strides, 0).map_err(|source| source.to_string())
+    };
+    Ok((of(false)?, of(true)?))
+}
+
+/// Sums for some consecutive elements of the result.
+fn part_of(
+    view: &View<'_, f32>,
+    (kept, summed): (&Layout, &Layout),
+    first: usize,
+    to: &mut [f32],
+    before: fn(f64) -> f64,
+    after: fn(f64) -> f64,
+) {
+    let elements = view.elements();
+    let starts: Vec<usize> = (first..first + to.len()).map(|at| view.offset() + position(kept, at)).collect();
+    let neighbours = starts.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let mut sums = vec![0.0_f64; to.len()];
+    for at in 0..summed.len() {
+        let distance = position(summed, at);
+        if neighbours {
+            let row = &elements[starts[0] + distance..][..sums.len()];
+            sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += before(f64::from(x)));
+        } else {
+            sums.iter_mut()
+                .zip(&starts)
+                .for_each(|(sum, start)| *sum += before(f64::from(elements[start + distance])));
+        }
+    }
+    to.iter_mut().zip(sums).for_each(|(to, sum)| *to = after(sum) as f32);
+}
+
+/// Position of the `at`-th element of a layout in row-major order.
+fn position(layout: &Layout, mut at: usize) -> usize {
+    let mut position = layout.offset();
+    for (&size, &stride) in layout.shape().iter().zip(layout.strides()).rev() {
+        position += at % size * stride;
+        at /= size;
+    }
+    position
+}

@@ -1,0 +1,134 @@
+//! Identity of memory: the storage of each tensor, and the storages that views and copies of inputs share.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::Dtype;
+use steptime_graph::execution::StorageId;
+use steptime_step::TensorId;
+use steptime_tensor::Layout;
+
+use crate::described::DescribedStep;
+use crate::slices::Access;
+
+/// A piece of memory, by its position in [`Places::memories`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryId(pub(crate) usize);
+
+/// Identity of a tensor's memory before views are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Storage(StorageId),
+    Tensor(TensorId),
+}
+
+/// A piece of memory, and its uses.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    /// Largest end of a tensor in it.
+    pub(crate) bytes: u64,
+    /// First and last instruction that uses it.
+    pub(crate) life: Option<[usize; 2]>,
+    /// Whether an instruction writes all or part of it before any reads it.
+    pub(crate) made: bool,
+    /// A tensor with this memory.
+    pub(crate) tensor: Option<TensorId>,
+}
+
+/// All memory of a program.
+pub(crate) struct Places<'d> {
+    pub(crate) described: &'d DescribedStep,
+    pub(crate) memories: Vec<Memory>,
+    /// Memory of each identity, with the distance of its first element, in elements.
+    known: FxHashMap<Key, (MemoryId, i64)>,
+    /// Indices and values of sparse tensors.
+    pub(crate) sparse: FxHashMap<TensorId, [TensorId; 2]>,
+}
+
+/// Memory and layout of a tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    pub(crate) memory: MemoryId,
+    pub(crate) layout: Layout,
+    pub(crate) dtype: Dtype,
+}
+
+impl<'d> Places<'d> {
+    pub(crate) fn new(described: &'d DescribedStep) -> Places<'d> {
+        Places { described, memories: Vec::new(), known: FxHashMap::default(), sparse: FxHashMap::default() }
+    }
+
+    fn key(&self, tensor: TensorId) -> Key {
+        self.described.step.tensors[tensor].storage.map_or(Key::Tensor(tensor), Key::Storage)
+    }
+
+    /// Offset of a tensor within its identity. A tensor of a rule has its own, which begins with it.
+    fn own_offset(&self, tensor: TensorId) -> i64 {
+        let row = &self.described.step.tensors[tensor];
+        row.storage.map_or(0, |_| i64::try_from(row.value.offset).unwrap_or(i64::MAX))
+    }
+
+    /// The memory of a tensor, and the position of its first element.
+    fn base(&mut self, tensor: TensorId) -> (MemoryId, i64) {
+        let key = self.key(tensor);
+        let next = MemoryId(self.memories.len());
+        let (memory, distance) = *self.known.entry(key).or_insert((next, 0));
+        if memory == next {
+            self.memories.push(Memory { tensor: Some(tensor), ..Memory::default() });
+        }
+        (memory, distance.saturating_add(self.own_offset(tensor)))
+    }
+
+    /// Memory and layout of a dense tensor.
+    pub(crate) fn locate(&mut self, tensor: TensorId) -> Result<Located, String> {
+        let (memory, offset) = self.base(tensor);
+        let value = &self.described.step.tensors[tensor].value;
+        if value.is_sparse() {
+            return Err("it takes a sparse tensor".to_owned());
+        }
+        let sizes = |all: &[i64]| -> Option<Vec<usize>> {
+            all.iter().map(|&size| usize::try_from(size).ok()).collect()
+        };
+        let layout = || {
+            let (shape, strides) = (sizes(&value.shape)?, sizes(&value.strides)?);
+            Layout::new(&shape, &strides, usize::try_from(offset).ok()?).ok()
+        };
+        let layout = layout().ok_or("a tensor begins before its memory, or exceeds all memory")?;
+        let end = layout.last().map_or(0, |last| last as u64 + 1).saturating_mul(value.dtype.size());
+        let bytes = &mut self.memories[memory.0].bytes;
+        *bytes = (*bytes).max(end);
+        Ok(Located { memory, layout, dtype: value.dtype })
+    }
+
+    /// Notes the use of memory by an instruction. Returns whether the memory has elements at that time.
+    pub(crate) fn touch(&mut self, memory: MemoryId, at: usize, access: Access) -> bool {
+        let row = &mut self.memories[memory.0];
+        let first = row.life.is_none();
+        let life = row.life.get_or_insert([at, at]);
+        life[1] = life[1].max(at);
+        if first {
+            row.made = access == Access::Write;
+        }
+        !first || access == Access::Write
+    }
+
+    /// Makes a tensor a view of another, `shift` elements after its first one. Returns whether it is one: memory that is in use already cannot
+    /// become a view.
+    pub(crate) fn alias(&mut self, view: TensorId, of: TensorId, shift: i64) -> bool {
+        let (memory, offset) = self.base(of);
+        let (key, own) = (self.key(view), self.own_offset(view));
+        if let Some(&(known, _)) = self.known.get(&key) {
+            return known == memory;
+        }
+        self.known.insert(key, (memory, offset.saturating_add(shift).saturating_sub(own)));
+        true
+    }
+
+    /// Whether a tensor has been placed in memory, alone or as a view.
+    pub(crate) fn is_placed(&self, tensor: TensorId) -> bool {
+        self.known.contains_key(&self.key(tensor))
+    }
+
+    /// The memory of a placed tensor.
+    pub(crate) fn memory_of(&self, tensor: TensorId) -> Option<MemoryId> {
+        self.known.get(&self.key(tensor)).map(|&(memory, _)| memory)
+    }
+}

@@ -1,0 +1,119 @@
+//! A compiled step: a flat list of instructions, and the memory that they use.
+
+use std::fmt;
+
+use steptime_step::OpId;
+
+use crate::binder::Use;
+use crate::described::DescribedStep;
+use crate::error::Error;
+use crate::inputs::Inputs;
+use crate::kept::Kept;
+use crate::kernel::Kernel;
+use crate::places::MemoryId;
+use crate::plan::{MemoryPlan, Reuse};
+use crate::slices::{Access, Region, SlotPlace};
+
+/// A compiled step.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) plan: MemoryPlan,
+    pub(crate) inputs: Inputs,
+    pub(crate) kept: Vec<Kept>,
+    /// Memory and position of the loss.
+    pub(crate) loss: Option<(MemoryId, usize)>,
+    /// Class of the optimizer, such as `SGD`.
+    pub(crate) optimizer: Option<String>,
+}
+
+/// An op that runs as a whole.
+#[derive(Debug)]
+pub struct Instruction {
+    /// The op.
+    pub op: OpId,
+    /// Its name.
+    pub name: String,
+    /// Names of the modules and functions around it, the outermost first.
+    pub place: String,
+    pub(crate) slots: Vec<(MemoryId, Access)>,
+    /// Tensors that it uses.
+    pub(crate) uses: Vec<Use>,
+    /// The slots at their planned places.
+    pub(crate) at: Vec<SlotPlace>,
+    /// Slots sorted by region and place.
+    pub(crate) order: Vec<usize>,
+    pub(crate) kernel: Kernel,
+}
+
+impl Program {
+    /// Compiles a step for the CPU. For each op the highest level of nesting with an implementation runs as a whole.
+    ///
+    /// # Errors
+    /// Where an op has no implementation, or a tensor is read that nothing writes.
+    pub fn new(described: &DescribedStep) -> Result<Program, Error> {
+        Program::with_reuse(described, Reuse::ByLifetime)
+    }
+
+    /// Compiles a step with or without sharing of memory among temporary tensors.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub fn with_reuse(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+        crate::compile::compile(described, reuse)
+    }
+
+    /// The instructions in order.
+    #[must_use]
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// The memory plan.
+    #[must_use]
+    pub fn plan(&self) -> &MemoryPlan {
+        &self.plan
+    }
+
+    /// Names of the inputs.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.inputs.keys().map(String::as_str)
+    }
+
+    /// Number of elements of an input; 0 where no instruction takes it.
+    #[must_use]
+    pub fn input_len(&self, name: &str) -> usize {
+        self.inputs.get(name).and_then(|parts| parts.first()).map_or(0, |part| part.len)
+    }
+
+    /// Class of the optimizer, such as `SGD`; `None` for a step without one.
+    #[must_use]
+    pub fn optimizer(&self) -> Option<&str> {
+        self.optimizer.as_deref()
+    }
+}
+
+/// One line per instruction: number, op, and its tensors with shape and place: region (kept, inputs, arena) and first byte; `*` marks tensors that it
+/// writes.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, instruction) in self.instructions.iter().enumerate() {
+            write!(f, "{at:4} {}", instruction.name)?;
+            for one in &instruction.uses {
+                let place = &instruction.at[one.arg.slot];
+                let region = match place.region {
+                    Region::Kept => 'k',
+                    Region::Inputs => 'i',
+                    Region::Arena => 'a',
+                };
+                let start = place.start + one.arg.layout.offset() * one.arg.dtype.size() as usize;
+                let mark = if one.access == Access::Read { "" } else { "*" };
+                write!(f, " {:?}{region}{start}{mark}", one.arg.shape())?;
+            }
+            writeln!(f)?;
+        }
+        let [kept, inputs, arena] =
+            [Region::Kept, Region::Inputs, Region::Arena].map(|region| self.plan.bytes(region));
+        writeln!(f, "kept {kept} B, inputs {inputs} B, arena {arena} B")
+    }
+}

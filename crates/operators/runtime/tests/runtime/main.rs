@@ -1,0 +1,11 @@
+//! Tests of the runtime.
+
+mod common;
+mod determinism;
+mod gradients;
+mod losses;
+mod memory;
+mod models;
+mod refused;
+mod resume;
+mod rules;
