@@ -1,0 +1,5 @@
+//! Planted rows.
+
+mod cardinalities;
+
+pub use cardinalities::KAGGLE_CARDINALITIES;
