@@ -22,4 +22,4 @@ pub use format::{
     Label, Rows, Split, SplitName, Splits, Transform, VERSION, Writer,
 };
 pub use source::{Selection, Slot, Slots, Source};
-pub use synthetic::KAGGLE_CARDINALITIES;
+pub use synthetic::{Best, KAGGLE_CARDINALITIES, Planted, PlantedOptions, PlantedRow};

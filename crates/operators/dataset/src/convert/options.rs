@@ -19,7 +19,7 @@ pub struct ConvertOptions {
     pub transform: Transform,
     /// Number of threads, at least 1. The result does not depend on it.
     pub threads: usize,
-    /// Limit of the memory for categories and rows in bytes, at least 64 MB. Half of it is for counts; more are kept on
+    /// Limit of the memory for categories and rows in bytes, at least 16 MB. Half of it is for counts; more are kept on
     /// disk. Six tenths are for the ids of frequent categories; more are an error.
     pub memory: u64,
     /// Folder for counts that do not fit in memory; otherwise the folder of the dataset.
@@ -43,7 +43,7 @@ impl ConvertOptions {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         Error::option("number of threads", self.threads as u64, 1..1 << 16, "choose from 1 to 65535")?;
-        Error::option("memory limit", self.memory, 64_000_000..u64::MAX, "choose at least 64 MB")?;
+        Error::option("memory limit", self.memory, 16_000_000..u64::MAX, "choose at least 16 MB")?;
         match self.ids {
             IdRule::Frequency { threshold } => {
                 Error::option("frequency threshold", threshold.into(), 1..1 << 32, "choose at least 1")?;
