@@ -41,6 +41,9 @@ pub(super) struct Filled<B> {
     pub(super) rows: usize,
 }
 
+/// Number of a batch, and the batch.
+type Numbered<B> = (u64, Result<Filled<B>, Error>);
+
 impl<A: Allocate> Shared<A> {
     pub(super) fn new(
         source: Arc<dyn Source>,
@@ -134,7 +137,7 @@ impl<A: Allocate> Shared<A> {
     }
 
     /// Waits for the next batch in order. There is none after the last one.
-    pub(super) fn take(&self) -> Option<(u64, Result<Filled<A::Buffer>, Error>)> {
+    pub(super) fn take(&self) -> Option<Numbered<A::Buffer>> {
         let mut state = self.state();
         let number = state.taken;
         if number >= self.plan.len() {

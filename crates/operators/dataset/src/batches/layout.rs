@@ -82,21 +82,17 @@ impl Layout {
         let mut parts = Parts { bytes, start: 0 };
         let label = parts.next(&self.label)?;
         let dense = parts.next(&self.dense)?;
-        let mut categorical: Vec<(Option<&mut [i32]>, Option<&mut [i32]>)> = Vec::new();
+        let mut categorical = Vec::with_capacity(self.categorical.len());
         for column in &self.categorical {
             categorical.push(match &column.offsets {
-                None => (Some(parts.next(&column.values)?), None),
-                Some(offsets) => (None, Some(parts.next(offsets)?)),
+                None => Slot { values: parts.next(&column.values)?, offsets: None },
+                Some(offsets) => Slot { values: &mut [], offsets: Some(parts.next(offsets)?) },
             });
         }
-        let slot = |(column, (values, offsets)): (&ColumnLayout, (_, _))| {
-            let values = match values {
-                Some(values) => values,
-                None => parts.next(&column.values)?,
-            };
-            Some(Slot { values, offsets })
-        };
-        let categorical = self.categorical.iter().zip(categorical).map(slot).collect::<Option<_>>()?;
+        let ragged = categorical.iter_mut().zip(&self.categorical).filter(|(slot, _)| slot.offsets.is_some());
+        for (slot, column) in ragged {
+            slot.values = parts.next(&column.values)?;
+        }
         Some(Slots { label, dense, categorical })
     }
 }

@@ -21,10 +21,10 @@ pub struct Shuffle {
 }
 
 impl Shuffle {
-    /// Blocks of 4,096 rows in windows of 32: 131,072 rows.
+    /// Blocks of 2,048 rows in windows of 16: 32,768 rows, of which each column is in a core's cache.
     #[must_use]
     pub fn new(seed: u64) -> Shuffle {
-        Shuffle { seed, block: 4096, blocks: 32 }
+        Shuffle { seed, block: 2048, blocks: 16 }
     }
 }
 
@@ -55,16 +55,20 @@ impl Order {
             let end = (first + self.window).min(self.rows);
             let within = Permutation::new(end - first, mix(self.key ^ mix(!window)));
             let until = end.min(to);
-            rows.extend((place..until).map(|place| self.unshuffled(first + within.at(place - first))));
+            let starts = self.starts(first, end);
+            rows.extend((place..until).map(|place| {
+                let at = within.at(place - first);
+                starts[(at / self.block) as usize] + at % self.block
+            }));
             place = until;
         }
     }
 
-    /// Row at a place of the blocks' order. The incomplete block is the last.
-    fn unshuffled(&self, place: u64) -> u64 {
-        let (block, row) = (place / self.block, place % self.block);
-        let block = if block < self.rows / self.block { self.blocks.at(block) } else { block };
-        block * self.block + row
+    /// First rows of the blocks of a window. The incomplete block is the last of all.
+    fn starts(&self, first: u64, end: u64) -> Vec<u64> {
+        let whole = self.rows / self.block;
+        let blocks = first / self.block..end.div_ceil(self.block);
+        blocks.map(|block| if block < whole { self.blocks.at(block) } else { block } * self.block).collect()
     }
 }
 

@@ -41,7 +41,7 @@ impl Effect {
 
 impl Model {
     pub(super) fn new(seed: u64, cardinalities: &[u32], dense: usize) -> Model {
-        let seed = mix(seed ^ 0x5eed_0f_7e57_da7a);
+        let seed = mix(seed ^ 0x5eed);
         let bits = |column: usize| mix(seed ^ mix(column as u64 + 1));
         Model {
             seed,

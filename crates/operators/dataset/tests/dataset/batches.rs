@@ -117,7 +117,9 @@ impl Allocate for Counting {
 fn buffers_are_used_again_and_columns_keep_their_places() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut drawn = Drawn::new(5000, 3, DenseType::F32, 1);
-    (drawn.features.categorical.truncate(4), drawn.values.truncate(4), drawn.lengths.truncate(4));
+    drawn.features.categorical.truncate(4);
+    drawn.values.truncate(4);
+    drawn.lengths.truncate(4);
     let dataset = drawn.write(&folder.path().join("data"), 1000, 0);
     let counting = Counting::default();
     let options = BatchOptions { threads: 3, ahead: 3, ..BatchOptions::new(64) };

@@ -153,7 +153,7 @@ fn stored_indices_are_kept_and_hashes_are_below_the_buckets() {
     for ((_, _, ids), row) in
         rows(&stored, SplitName::Validation).into_iter().zip((0..).filter(|row| ![5, 6].contains(row)))
     {
-        assert_eq!(ids, [vec![(row % 1000) as i32], vec![if row % 11 == 0 { 0 } else { (row % 9) as i32 }]]);
+        assert_eq!(ids, [vec![row % 1000], vec![if row % 11 == 0 { 0 } else { row % 9 }]]);
     }
     parquet(&files, &columns(&["shop"]), &hashed, &options(IdRule::Hash { buckets: 50 }, 2))
         .expect("converted");

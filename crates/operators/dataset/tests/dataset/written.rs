@@ -107,7 +107,8 @@ fn rows_that_do_not_fit_are_refused() {
     };
     assert_eq!(fits(&|_| ()).expect("rows"), 1);
     assert!(drawn.values[3].len() == 3);
-    let changes: [(&dyn Fn(&mut Drawn), &str); 6] = [
+    type Change<'a> = (&'a dyn Fn(&mut Drawn), &'a str);
+    let changes: [Change; 6] = [
         (&|drawn| drawn.dense.push(0.0), "2 dense values for 1 columns"),
         (&|drawn| drawn.values[3].truncate(2), "column c/3 ü has 2 indices"),
         (&|drawn| drawn.values[0][0] = 200, "index 200 is outside 0..200"),

@@ -33,9 +33,10 @@ pub(super) fn numbers(array: &ArrayRef) -> Vec<Option<f64>> {
 /// Tokens of categories. Whole numbers are their own tokens, modulo 2^64.
 pub(super) fn tokens(array: &ArrayRef) -> Vec<u64> {
     fn whole(array: &ArrayRef) -> Vec<Option<u64>> {
-        primitive!(array, [Int8Type, Int16Type, Int32Type, Int64Type], |value| i64::from(value)
-            .cast_unsigned());
-        primitive!(array, [UInt8Type, UInt16Type, UInt32Type, UInt64Type], u64::from);
+        primitive!(array, [Int8Type, Int16Type, Int32Type], |value| i64::from(value).cast_unsigned());
+        primitive!(array, [UInt8Type, UInt16Type, UInt32Type], u64::from);
+        primitive!(array, [Int64Type], i64::cast_unsigned);
+        primitive!(array, [UInt64Type], |value| value);
         let booleans =
             array.as_boolean_opt().map(|array| array.iter().map(|v| v.map(u64::from)).collect::<Vec<_>>());
         booleans.unwrap_or_else(|| texts(array))
