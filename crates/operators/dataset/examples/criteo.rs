@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use steptime_dataset::convert::{ConvertOptions, criteo};
+use rustix::time::{ClockId, clock_gettime};
+use steptime_dataset::convert::{ConvertOptions, Pass, Progress, ProgressFn, criteo};
 use steptime_dataset::{IdRule, Planted, PlantedOptions, PlantedRow};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,16 +29,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
             let threads = threads.parse()?;
-            let options = ConvertOptions { threads, ..ConvertOptions::new(ids) };
+            // Processor time at the first part of each pass: ids are made between the passes, and belong to the first.
+            let times = Arc::new(Mutex::new(Vec::new()));
+            let begins = Arc::clone(&times);
+            let progress: Arc<ProgressFn> = Arc::new(move |progress: &Progress| {
+                let mut begins = begins.lock().unwrap_or_else(PoisonError::into_inner);
+                if begins.last().is_none_or(|(pass, _)| *pass != progress.pass) {
+                    begins.push((progress.pass, processor_seconds()));
+                }
+            });
+            let options = ConvertOptions { threads, progress: Some(progress), ..ConvertOptions::new(ids) };
             let report = criteo(&files, Path::new(place), &options)?;
             println!("{} rows, {} damaged", report.features.rows, report.damaged);
             report.first_damaged.iter().for_each(|row| println!("  {row}"));
-            for pass in report.passes {
-                let (megabytes, seconds) = (pass.bytes as f64 / 1e6, pass.time.as_secs_f64());
+            let begins = times.lock().unwrap_or_else(PoisonError::into_inner);
+            let ends = begins.iter().skip(1).map(|(_, time)| *time).chain([processor_seconds()]);
+            for (pass, ((_, begin), end)) in report.passes.iter().zip(begins.iter().zip(ends)) {
+                let processor = megabytes(pass) / (end - begin);
+                let (name, megabytes, seconds) = (pass.name, megabytes(pass), pass.time.as_secs_f64());
+                let rate = megabytes / seconds;
                 println!(
-                    "pass {}: {megabytes:.0} MB in {seconds:.1} s, {:.0} MB/s",
-                    pass.name,
-                    megabytes / seconds
+                    "pass {name}: {megabytes:.0} MB in {seconds:.1} s, {rate:.0} MB/s, {processor:.0} MB a second of processor time"
                 );
             }
             println!("most memory: {}", peak().unwrap_or_else(|| "unknown".to_owned()));
@@ -44,6 +57,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => Err("usage: generate FILE ROWS [ZIPF], or convert PLACE THREADS THRESHOLD|hash FILE..".into()),
     }
+}
+
+fn megabytes(pass: &Pass) -> f64 {
+    pass.bytes as f64 / 1e6
+}
+
+/// Processor time of all threads so far.
+fn processor_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Greatest resident memory of this process, where Linux reports it.

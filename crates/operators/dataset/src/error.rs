@@ -155,8 +155,8 @@ pub enum Error {
         /// Limit in bytes.
         limit: u64,
     },
-    /// The inputs have no valid row.
-    #[error("no valid row in {files} files; the first damaged row: {first}")]
+    /// All rows of the inputs are damaged, or there are none.
+    #[error("not one valid row in {files} files; the first damaged row: {first}")]
     NoRows {
         /// Number of files.
         files: usize,

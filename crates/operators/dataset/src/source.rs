@@ -23,7 +23,7 @@ impl Selection<'_> {
         }
     }
 
-    /// Whether there is no row.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -167,7 +167,7 @@ impl<A: Allocate> Shared<A> {
         }
     }
 
-    /// Ends the threads; what is ready is dropped.
+    /// Ends the threads, and drops batches that are ready.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.ended = true;

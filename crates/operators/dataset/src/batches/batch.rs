@@ -55,7 +55,7 @@ impl<A: Allocate> Batch<A> {
     ///
     /// # Panics
     ///
-    /// If there is no such column.
+    /// If the column does not exist.
     #[must_use]
     pub fn categorical(&self, column: usize) -> ColumnIndices<'_> {
         let places = &self.layout.categorical[column];

@@ -23,7 +23,7 @@ pub trait Allocate: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If there is no memory.
+    /// If memory is exhausted.
     fn allocate(&self, bytes: usize) -> io::Result<Self::Buffer>;
 }
 

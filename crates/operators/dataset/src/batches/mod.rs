@@ -50,7 +50,7 @@ impl BatchOptions {
     }
 }
 
-/// Iterator over the batches of a source. After an error there are no more.
+/// Iterator over the batches of a source. It ends after an error.
 pub struct Batches<A: Allocate = Heap> {
     shared: Arc<Shared<A>>,
     threads: Vec<JoinHandle<()>>,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 pub use criteo::criteo;
-pub use options::{ConvertOptions, Pass, Report, Validation};
+pub use options::{ConvertOptions, Pass, Progress, ProgressFn, Report, Validation};
 pub use parquet::{ParquetColumn, ParquetColumns, parquet};
 pub use parsed::{Damage, DamagedRow};
 
@@ -99,10 +99,10 @@ fn ids<I: Input>(
 /// Parses the whole input, and calls `each` with the tokens of its parts in any order.
 fn pass<'a, I: Input>(
     input: &'a I,
-    options: &ConvertOptions,
+    options: &'a ConvertOptions,
     each: impl Fn(&[Tokens]) -> Result<(), Error> + Sync,
 ) -> Result<Tally<'a>, Error> {
-    let mut tally = Tally::new(input.files());
+    let mut tally = Tally::new("count", input.files(), options.progress.as_deref());
     let work = |part| {
         let parsed = input.parse(part)?;
         each(&parsed.tokens)?;
@@ -139,7 +139,7 @@ fn rows<I: Input>(
     mut passes: Vec<Pass>,
 ) -> Result<Report, Error> {
     let begin = Instant::now();
-    let mut tally = Tally::new(input.files());
+    let mut tally = Tally::new("rows", input.files(), options.progress.as_deref());
     let features = writer.features().clone();
     let work = |part| {
         let parsed = input.parse(part)?;

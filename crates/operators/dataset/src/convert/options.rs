@@ -1,13 +1,15 @@
 //! Options and reports of conversions.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::DamagedRow;
 use crate::{DenseType, Error, Features, IdRule, Transform};
 
 /// Options of a conversion.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub struct ConvertOptions {
     /// Rule from categories to indices. `Planted` is not possible.
     pub ids: IdRule,
@@ -24,6 +26,38 @@ pub struct ConvertOptions {
     pub memory: u64,
     /// Folder for counts that do not fit in memory; otherwise the folder of the dataset.
     pub temporary: Option<PathBuf>,
+    /// Function that is called after each part of the input, for a display of progress.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+/// A function that displays progress. Calls come from any thread, one at a time.
+pub type ProgressFn = dyn Fn(&Progress) + Send + Sync;
+
+/// Progress of a conversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Name of the pass: `count` or `rows`.
+    pub pass: &'static str,
+    /// Position of the current file among the inputs, from 0.
+    pub file: usize,
+    /// Bytes of uncompressed input so far, in this pass.
+    pub bytes: u64,
+    /// Valid rows so far, in this pass.
+    pub rows: u64,
+}
+
+impl fmt::Debug for ConvertOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConvertOptions")
+            .field("ids", &self.ids)
+            .field("validation", &self.validation)
+            .field("dense", &self.dense)
+            .field("transform", &self.transform)
+            .field("threads", &self.threads)
+            .field("memory", &self.memory)
+            .field("temporary", &self.temporary)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ConvertOptions {
@@ -38,6 +72,7 @@ impl ConvertOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: 1_000_000_000,
             temporary: None,
+            progress: None,
         }
     }
 

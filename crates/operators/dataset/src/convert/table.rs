@@ -63,7 +63,7 @@ impl Table {
         (self.entries.len() * ENTRY) as u64
     }
 
-    /// Whether there is no room for another token.
+    /// Whether another token has no room.
     pub(crate) fn is_full(&self) -> bool {
         self.used >= self.entries.len() / 4 * 3
     }

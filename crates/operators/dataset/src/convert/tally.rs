@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use super::parsed::{Damage, Parsed};
-use super::{DamagedRow, Validation};
+use super::{DamagedRow, Progress, ProgressFn, Validation};
 use crate::Splits;
 
 /// Number of damaged rows whose places are kept.
 const KEPT: usize = 10;
 
 /// Counts of a pass.
-#[derive(Debug)]
 pub(super) struct Tally<'a> {
+    pass: &'static str,
     files: &'a [PathBuf],
+    progress: Option<&'a ProgressFn>,
     /// Lines and rows of each file.
     counts: Vec<(u64, u64)>,
     pub(super) bytes: u64,
@@ -20,7 +21,7 @@ pub(super) struct Tally<'a> {
     pub(super) first: Vec<DamagedRow>,
 }
 
-/// What a part of the input adds to the counts.
+/// Counts of a part of the input.
 #[derive(Debug)]
 pub(super) struct Counted {
     file: usize,
@@ -38,8 +39,13 @@ impl Counted {
 }
 
 impl<'a> Tally<'a> {
-    pub(super) fn new(files: &'a [PathBuf]) -> Tally<'a> {
-        Tally { files, counts: vec![(0, 0); files.len()], bytes: 0, damaged: 0, first: Vec::new() }
+    pub(super) fn new(
+        pass: &'static str,
+        files: &'a [PathBuf],
+        progress: Option<&'a ProgressFn>,
+    ) -> Tally<'a> {
+        let counts = vec![(0, 0); files.len()];
+        Tally { pass, files, progress, counts, bytes: 0, damaged: 0, first: Vec::new() }
     }
 
     /// Adds the next part of the input.
@@ -53,6 +59,10 @@ impl<'a> Tally<'a> {
         }
         *lines += part.lines;
         *rows += part.rows;
+        if let Some(progress) = self.progress {
+            let (pass, bytes, rows) = (self.pass, self.bytes, self.rows());
+            progress(&Progress { pass, file: part.file, bytes, rows });
+        }
     }
 
     pub(super) fn rows(&self) -> u64 {

@@ -28,7 +28,7 @@ pub struct Features {
     pub splits: Splits,
     /// Label.
     pub label: Label,
-    /// Dense columns; without columns there is no file.
+    /// Dense columns; the file exists if there are some.
     #[serde(default)]
     pub dense: Dense,
     /// Categorical columns.

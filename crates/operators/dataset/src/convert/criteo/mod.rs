@@ -23,8 +23,8 @@ pub(super) const CATEGORICAL: usize = 26;
 ///
 /// # Errors
 ///
-/// If an option is impossible, a file cannot be read, the place is occupied or cannot be written, there is no valid row, or
-/// the ids of frequent categories exceed the memory limit. Nothing is left at the place then.
+/// If an option is impossible, a file cannot be read, the place is occupied or cannot be written, no row is valid, or the
+/// ids of frequent categories exceed the memory limit. Nothing is left at the place then.
 pub fn criteo(files: &[PathBuf], place: &Path, options: &ConvertOptions) -> Result<Report, Error> {
     if options.ids == IdRule::Stored {
         let reason = "Criteo's categories are hashes, not indices: choose frequency or hash";

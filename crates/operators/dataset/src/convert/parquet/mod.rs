@@ -52,7 +52,7 @@ impl ParquetColumn {
 /// # Errors
 ///
 /// If an option is impossible, a file cannot be read or does not have the columns, the place is occupied or cannot be
-/// written, there is no valid row, or the ids of frequent categories exceed the memory limit. Nothing is left at the place
+/// written, no row is valid, or the ids of frequent categories exceed the memory limit. Nothing is left at the place
 /// then.
 pub fn parquet(
     files: &[PathBuf],
