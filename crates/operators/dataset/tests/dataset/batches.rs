@@ -8,21 +8,14 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use steptime_dataset::{
     ALIGNMENT, Allocate, BatchOptions, Batches, Buffer, DenseType, Error, Heap, HeapBuffer, Last, Position,
-    Shuffle, Source, Split, SplitName,
+    Shuffle, Source, SplitName,
 };
 
-use crate::rows::{Drawn, Row, of_batch};
-
-fn source(rows: usize, seed: u64) -> (tempfile::TempDir, Arc<Split>, Vec<Row>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let drawn = Drawn::new(rows, 3, DenseType::F32, seed);
-    let dataset = drawn.write(&folder.path().join("data"), 1000, 0);
-    (folder, Arc::new(dataset.split(SplitName::Train)), drawn.rows())
-}
+use crate::rows::{Drawn, InMemory, Row, of_batch};
 
 type Seen = (Position, Vec<Row>);
 
-fn all(source: &Arc<Split>, options: BatchOptions) -> Vec<Seen> {
+fn all(source: &Arc<InMemory>, options: BatchOptions) -> Vec<Seen> {
     let batches = Batches::new(Arc::clone(source) as Arc<dyn Source>, options).expect("batches");
     batches.map(|batch| batch.map(|batch| (batch.position(), of_batch(&batch))).expect("a batch")).collect()
 }
@@ -33,7 +26,8 @@ proptest! {
     fn an_epoch_has_every_row_once(
         rows in 1_usize..400, batch in 1_usize..90, seed: u64, drop: bool, shuffled: bool, threads in 1_usize..9,
     ) {
-        let (_folder, source, mut expected) = source(rows, seed);
+        let source = InMemory::new(rows, seed);
+        let mut expected = source.all().to_vec();
         let shuffle = shuffled.then_some(Shuffle { seed, block: 8, blocks: 3 });
         let last = if drop { Last::Drop } else { Last::Short };
         let options = BatchOptions { shuffle, last, epochs: 2, threads, ..BatchOptions::new(batch) };
@@ -64,7 +58,7 @@ proptest! {
     fn batches_do_not_depend_on_threads_and_stops(
         rows in 1_usize..300, batch in 1_usize..60, seed: u64, drop: bool, stop in 0.0..1.0, ahead in 1_usize..6,
     ) {
-        let (_folder, source, _) = source(rows, seed);
+        let source = InMemory::new(rows, seed);
         let last = if drop { Last::Drop } else { Last::Short };
         let shuffle = Some(Shuffle { seed, block: 8, blocks: 3 });
         let options = BatchOptions { shuffle, last, epochs: 3, ahead, threads: 1, ..BatchOptions::new(batch) };
@@ -85,7 +79,7 @@ proptest! {
     /// The order of rows does not depend on the batch size: a run can continue with another one.
     #[test]
     fn the_order_does_not_depend_on_the_batch(rows in 1_usize..300, one in 1_usize..60, other in 1_usize..60, seed: u64) {
-        let (_folder, source, _) = source(rows, seed);
+        let source = InMemory::new(rows, seed);
         let shuffle = Some(Shuffle { seed, block: 16, blocks: 2 });
         let order = |batch| {
             let batches = all(&source, BatchOptions { shuffle, ..BatchOptions::new(batch) });
@@ -148,7 +142,8 @@ fn buffers_are_used_again_and_columns_keep_their_places() {
 
 #[test]
 fn batches_may_outlive_their_iterator_and_be_kept() {
-    let (_folder, source, expected) = source(100, 1);
+    let source = InMemory::new(100, 1);
+    let expected = source.all().to_vec();
     let batches = Batches::new(source, BatchOptions { ahead: 1, ..BatchOptions::new(7) }).expect("batches");
     let kept: Vec<_> = batches.map(|batch| batch.expect("a batch")).collect();
     assert_eq!(kept.iter().flat_map(of_batch).collect::<Vec<_>>(), expected);
@@ -176,7 +171,7 @@ impl Allocate for Panicking {
 
 #[test]
 fn faulty_allocators_are_errors() {
-    let (_folder, source, _) = source(100, 1);
+    let source = InMemory::new(100, 1);
     let first = |error: Option<Error>| error.expect("an error").to_string();
     let options = BatchOptions::new(10);
     let mut short = Batches::with_allocator(Arc::clone(&source) as _, options, Short).expect("batches");
@@ -189,7 +184,7 @@ fn faulty_allocators_are_errors() {
 
 #[test]
 fn impossible_options_are_refused() {
-    let (_folder, source, _) = source(10, 1);
+    let source = InMemory::new(10, 1);
     let whole = BatchOptions::new(4);
     for (options, message) in [
         (BatchOptions::new(0), "invalid batch size: 0"),

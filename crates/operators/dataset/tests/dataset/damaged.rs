@@ -1,9 +1,10 @@
 //! Cut, changed and missing files are errors that name the place.
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use steptime_dataset::{BatchOptions, Batches, Dataset, DenseType, Shuffle, SplitName};
@@ -146,8 +147,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_change_of_any_file_is_read_or_refused(file in 0_usize..11, at in 0.0..1.0, bytes: [u8; 8], cut: bool) {
+        static WHOLE: LazyLock<Vec<(OsString, Vec<u8>)>> = LazyLock::new(|| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (place, _) = written(folder.path());
+            let named = |path: PathBuf| {
+                (path.file_name().expect("a name").to_owned(), fs::read(&path).expect("bytes"))
+            };
+            files(&place).into_iter().map(named).collect()
+        });
         let folder = tempfile::tempdir().expect("a folder");
-        let (place, _) = written(folder.path());
+        let place = folder.path().to_owned();
+        WHOLE.iter().for_each(|(name, bytes)| fs::write(place.join(name), bytes).expect("written"));
         let path = &files(&place)[file];
         let mut content = fs::read(path).expect("bytes");
         let at = (content.len() as f64 * at) as usize;

@@ -1,10 +1,11 @@
 //! Pseudo-random rows with all kinds of columns, and their expected batches.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use steptime_dataset::{
-    Batch, Block, Categorical, Column, Dataset, Dense, DenseType, Features, Hotness, IdRule, Rows, Splits,
-    Writer,
+    Batch, Block, Categorical, Column, Dataset, Dense, DenseType, Error, Features, Hotness, IdRule, Rows,
+    Selection, Slots, Source, Splits, Writer,
 };
 
 /// Rows in memory: dense values exact in 16 bits, indices of `u8`, `u16`, `i32`, three-hot and ragged columns.
@@ -100,6 +101,11 @@ impl Drawn {
         Dataset::open(place).expect("a dataset")
     }
 
+    /// Rows with these columns as a source.
+    pub fn source(&self, rows: Vec<Row>) -> Arc<InMemory> {
+        Arc::new(InMemory { features: self.features.clone(), rows })
+    }
+
     pub fn rows(&self) -> Vec<Row> {
         let dense = self.features.dense.columns.len();
         let mut starts = vec![0; self.values.len()];
@@ -141,4 +147,54 @@ pub fn of_batch(batch: &Batch) -> Vec<Row> {
         (batch.label()[row], batch.dense()[row * dense..][..dense].to_vec(), indices)
     };
     (0..rows).map(row).collect()
+}
+
+/// Rows in memory as a source.
+pub struct InMemory {
+    features: Features,
+    rows: Vec<Row>,
+}
+
+impl InMemory {
+    pub fn new(rows: usize, seed: u64) -> Arc<InMemory> {
+        let drawn = Drawn::new(rows, 3, DenseType::F32, seed);
+        drawn.source(drawn.rows())
+    }
+
+    pub fn all(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+impl Source for InMemory {
+    fn features(&self) -> &Features {
+        &self.features
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    fn values(&self, rows: &Selection<'_>, column: usize) -> Result<u64, Error> {
+        let row = |place| &self.rows[rows.row(place) as usize];
+        Ok((0..rows.len()).map(|place| row(place).2[column].len() as u64).sum())
+    }
+
+    fn fill(&self, rows: &Selection<'_>, mut slots: Slots<'_>) -> Result<(), Error> {
+        let mut ends = vec![0; slots.categorical.len()];
+        for place in 0..rows.len() {
+            let (label, dense, indices) = &self.rows[rows.row(place) as usize];
+            slots.label[place] = *label;
+            slots.dense[place * dense.len()..][..dense.len()].copy_from_slice(dense);
+            for ((slot, end), indices) in slots.categorical.iter_mut().zip(&mut ends).zip(indices) {
+                slot.values[*end..][..indices.len()].copy_from_slice(indices);
+                *end += indices.len();
+                if let Some(offsets) = &mut slot.offsets {
+                    offsets[0] = 0;
+                    offsets[place + 1] = *end as i32;
+                }
+            }
+        }
+        Ok(())
+    }
 }

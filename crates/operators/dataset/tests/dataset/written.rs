@@ -5,20 +5,19 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use steptime_dataset::{
-    BatchOptions, Batches, Block, Column, Dataset, DenseType, Features, IndexType, Rows, SplitName, Splits,
-    Writer,
+    BatchOptions, Batches, Block, Column, DenseType, Features, IndexType, Rows, Shuffle, Source,
+    SplitName, Splits, Writer,
 };
 
 use crate::rows::{Drawn, Row, of_batch};
 
-fn read(dataset: &Dataset, split: SplitName, batch: usize) -> Vec<Row> {
-    let source = Arc::new(dataset.split(split));
-    let batches = Batches::new(source, BatchOptions::new(batch)).expect("batches");
+fn read(source: Arc<dyn Source>, options: BatchOptions) -> Vec<Row> {
+    let batches = Batches::new(source, options).expect("batches");
     batches.flat_map(|batch| of_batch(&batch.expect("a batch"))).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn written_rows_are_read(
         rows in 0_usize..300,
@@ -35,8 +34,18 @@ proptest! {
         let validation = (rows as f64 * validation) as usize;
         let dataset = drawn.write(&folder.path().join("data"), blocks, validation);
         let expected = drawn.rows();
-        prop_assert_eq!(read(&dataset, SplitName::Train, batch), &expected[..rows - validation]);
-        prop_assert_eq!(read(&dataset, SplitName::Validation, batch), &expected[rows - validation..]);
+        let (train, validated) = expected.split_at(rows - validation);
+        for (split, expected) in [(SplitName::Train, train), (SplitName::Validation, validated)] {
+            let in_memory = drawn.source(expected.to_vec());
+            for batch in [1, batch, 5000] {
+                let options = BatchOptions::new(batch);
+                let split = Arc::new(dataset.split(split));
+                prop_assert_eq!(&read(split.clone(), options), expected);
+                let shuffle = Some(Shuffle { seed, block: 8, blocks: 3 });
+                let shuffled = BatchOptions { shuffle, ..options };
+                prop_assert_eq!(read(split, shuffled), read(in_memory.clone(), shuffled));
+            }
+        }
         let described = Features::read(&folder.path().join("data")).expect("a description");
         prop_assert_eq!(&described, dataset.features());
         let types = described.categorical.iter().map(|column| column.r#type);
