@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ["testing", "read", "operators", "model", "top"]
+FLOORS = ["testing", "read", "model", "operators", "top"]
 """The folders under crates/, lowest first. A crate depends on its own floor and on those beneath."""
 
 GROUND = "steptime-launch"
