@@ -8,10 +8,7 @@ use std::collections::BTreeSet;
 use steptime_graph::{OpId, Phase, StepGraph};
 
 use crate::step::Step;
-
-/// Likeness from which two steps are of one architecture. Variants of one model reach 0.7 and more
-/// on the recordings that it was chosen on, two convolutional networks 0.4.
-const ALIKE: f64 = 0.5;
+use crate::uncertainty::uncertainty;
 
 /// Pairs of consecutive ops in the forward pass of a step, independent of sizes and repetitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,7 +57,7 @@ fn groups(names: &[&str], signatures: &[Signature]) -> Vec<usize> {
     for one in 0..names.len() {
         for other in 0..one {
             let linked = names[one].eq_ignore_ascii_case(names[other])
-                || signatures[one].likeness(&signatures[other]) >= ALIKE;
+                || signatures[one].likeness(&signatures[other]) >= uncertainty().decisions.same_architecture;
             let (low, high) = (of[one].min(of[other]), of[one].max(of[other]));
             if linked && low < high {
                 of.iter_mut().filter(|group| **group == high).for_each(|group| *group = low);

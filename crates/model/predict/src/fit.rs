@@ -8,9 +8,7 @@ use crate::error::Error;
 use crate::predict::predict;
 use crate::step::Step;
 use crate::time_sources::{Host, Kernels};
-
-/// Relative deviation from which a recording's profiled steps disagree with its un-profiled ones.
-const OUT_OF_LINE: f64 = 0.12;
+use crate::uncertainty::uncertainty;
 
 /// A fitted profile, with warnings for the user.
 #[derive(Debug, Clone)]
@@ -47,7 +45,7 @@ pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<HostFi
         .enumerate()
         .map(|(at, (recorded, ratio))| {
             let away = ratio.zip(typical).map_or(0.0, |(r, t)| r / t - 1.0);
-            let excluded = away.abs() > OUT_OF_LINE && known.len() >= 3;
+            let excluded = away.abs() > uncertainty().host.out_of_line && known.len() >= 3;
             if excluded {
                 let pace = if away > 0.0 { "slow" } else { "fast" };
                 warnings.push(format!(

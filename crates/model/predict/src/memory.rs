@@ -8,9 +8,7 @@ use steptime_trace::Bytes;
 use crate::pricing::catalog::shipped_spec;
 use crate::step::Step;
 use crate::time_sources::Kernels;
-
-/// Share of a GPU's memory that is left to the driver, to NCCL and to the allocator's gaps.
-const KEPT: f64 = 0.1;
+use crate::uncertainty::uncertainty;
 
 /// Peak of a recorded step; `None` where arguments of ops are unknown, or a CUDA graph hides ops.
 pub(crate) fn peak_of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
@@ -67,7 +65,7 @@ pub(crate) fn room(spec: &DeviceSpec) -> Option<u64> {
 /// Part of a GPU's memory that a job may use.
 #[must_use]
 pub fn usable(memory: Bytes) -> Bytes {
-    Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)
+    Bytes((memory.0 as f64 * (1.0 - uncertainty().memory.reserved)) as u64)
 }
 
 /// The GPU predicted for, where its specification is known.

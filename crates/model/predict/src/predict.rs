@@ -24,6 +24,7 @@ use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 use crate::time_sources::{Host, Kernels};
+use crate::uncertainty::{NextRun, uncertainty};
 
 /// A baseline method for the step time, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +52,6 @@ impl Baseline {
 
 /// The level of [`Prediction::interval`].
 pub const INTERVAL_LEVEL: f64 = 0.9;
-
-/// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine, for a step that
-/// keeps its device busy.
-const NEXT_RUN: f64 = 0.115;
-/// Additional half-width, from the host, of a step whose device is always idle; others get the idle share of it.
-///
-/// Chosen on 35 models, timed in two processes each, on one of two hosts with an H100: 63 of 69 measurements are inside
-/// the interval. With only the spread of windows within one process (0.048), 48 would be.
-const NEXT_RUN_HOST: f64 = 0.2;
-/// Half-width of the 90 % interval of measured kernel times, taken all together.
-pub(crate) const KERNEL_SPREAD: f64 = 0.01;
 
 /// A predicted step with its explanation.
 #[derive(Debug, Clone)]
@@ -115,7 +105,7 @@ pub(crate) fn device_times(
 ) -> (TiVec<ActivityId, Nanos>, f64, Option<PricedLaunches>) {
     let graph = &recorded.graph;
     match kernels {
-        Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),
+        Kernels::Measured => (PricedGraph::measured_durations(graph), uncertainty().kernels.measured, None),
         Kernels::Device { profile, models, indices, settings } => {
             let launches = recorded.launches(indices, *settings);
             let mut prices = pricing::price(graph, &launches, profile, *models);
@@ -285,7 +275,8 @@ pub(crate) fn about(step: Nanos, [low, high]: [Nanos; 2], next_run: f64) -> [Nan
 /// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine.
 pub(crate) fn next_run(timeline: &Timeline) -> f64 {
     let busy = timeline.active().0 as f64 / timeline.period.0.max(1) as f64;
-    NEXT_RUN.hypot(NEXT_RUN_HOST * (1.0 - busy).clamp(0.0, 1.0))
+    let NextRun { device, host, .. } = uncertainty().next_run;
+    device.hypot(host * (1.0 - busy).clamp(0.0, 1.0))
 }
 
 /// Step time with all host times and all device times scaled by these factors.

@@ -24,7 +24,7 @@ use steptime_trace::{Bytes, Nanos};
 pub use self::cached::missing;
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 pub use self::recorded::RecordedJob;
-pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
+pub use self::regret::Regret;
 use crate::error::Error;
 use crate::job::{JobPrediction, RankSet};
 pub use crate::memory::usable;

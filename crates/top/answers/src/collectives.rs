@@ -3,17 +3,11 @@
 use serde::Serialize;
 use steptime_cost::network::{CollectiveCall, Topology};
 use steptime_graph::CollectiveKind;
-use steptime_predict::{INTERVAL_LEVEL, Score};
+use steptime_predict::{INTERVAL_LEVEL, Score, uncertainty};
 use steptime_trace::Bytes;
 
 use super::shared::SCHEMA;
 use super::validate::Errors;
-
-/// Collectives at or below this size are bound by latency: the excess of a sweep's time over their price is the launch.
-const SMALL: u64 = 64 << 10;
-
-/// Relative error allowed for the launch, which may partly overlap a collective timed from event to event, or take longer.
-const LAUNCH_HIDES: f64 = 0.1;
 
 /// Collectives priced for GPUs of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -123,12 +117,13 @@ impl CollectivePricesReport {
             let of_kind: Vec<usize> = (0..swept.len()).filter(|&at| swept[at].call.kind == kind).collect();
             let launch_us = launch_us(&of_kind, swept, &answer.rows);
             for &at in &of_kind {
+                let amiss = uncertainty().collectives.launch;
                 let launch = if swept[at].kernel { 0.0 } else { launch_us };
                 let row = &mut answer.rows[at];
                 row.time_us += launch;
                 // Part of a launch may overlap the collective.
                 let [low, high] = row.interval_us;
-                row.interval_us = [low + launch * (1.0 - LAUNCH_HIDES), high + launch * (1.0 + LAUNCH_HIDES)];
+                row.interval_us = [low + launch * (1.0 - amiss), high + launch * (1.0 + amiss)];
                 row.measured_us = Some(swept[at].us);
             }
             let errors = of_kind.iter().map(|&at| answer.rows[at].time_us / swept[at].us - 1.0);
@@ -169,7 +164,9 @@ impl PricedCollective {
 
 /// Launch time in sweeps timed from event to event: the median of what small collectives take beyond their curve.
 fn launch_us(of_kind: &[usize], swept: &[MeasuredCollective], rows: &[PricedCollective]) -> f64 {
-    let small = of_kind.iter().filter(|&&at| !swept[at].kernel && swept[at].call.bytes <= Bytes(SMALL));
+    let small = of_kind.iter().filter(|&&at| {
+        !swept[at].kernel && swept[at].call.bytes <= Bytes(uncertainty().collectives.small_bytes)
+    });
     let mut more: Vec<f64> = small.map(|&at| swept[at].us - rows[at].time_us).collect();
     more.sort_by(f64::total_cmp);
     more.get(more.len() / 2).copied().unwrap_or(0.0).max(0.0)

@@ -1,5 +1,5 @@
 //! Replays of recordings with the profiler's cost left in.
-use steptime_predict::{REPLAY_SAID, SelfCheck, Step, replay_doubt};
+use steptime_predict::{SelfCheck, Step, replay_doubt, uncertainty};
 
 use super::doubts::DoubtEntry;
 use super::shared::{SCHEMA, Steps, ms};
@@ -125,7 +125,9 @@ impl ReplayReport {
         let mut errors: Vec<f64> =
             rows.iter().filter(several).filter_map(|r| Some(r.replay.as_ref()?.error.abs())).collect();
         errors.sort_by(f64::total_cmp);
-        let beyond = |row: &&ReplayRow| row.replay.as_ref().is_some_and(|r| r.error.abs() > REPLAY_SAID);
+        let beyond = |row: &&ReplayRow| {
+            row.replay.as_ref().is_some_and(|r| r.error.abs() > uncertainty().doubts.replay.threshold)
+        };
         let summary = Summary {
             recordings: rows.len(),
             several_steps: errors.len(),

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use steptime_eager::{Model, Sharding, TableLayout};
-use steptime_predict::shard::{Placement, Regret, SPREAD, SPREAD_FROM, ShardingResult};
+use steptime_predict::shard::{Placement, Regret, ShardingResult};
+use steptime_predict::uncertainty;
 
 use super::job::JobPredictionReport;
 use super::shared::{SCHEMA, ms};
@@ -154,8 +155,8 @@ impl RegretEntry {
         RegretEntry {
             expected: regret.expected,
             above_bound: regret.above_bound,
-            spread: SPREAD,
-            spread_from: SPREAD_FROM,
+            spread: uncertainty().plans.difference.value,
+            spread_from: &uncertainty().plans.difference.source,
         }
     }
 }

@@ -9,10 +9,8 @@ use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::predict::at_speeds;
 use crate::query::WhatIfs;
+use crate::uncertainty::uncertainty;
 use crate::whatif::{ModifiedStep, Outcome, PricedStep};
-
-/// Share of the step below which the saving of a GPU twice as fast counts as none.
-const NOTHING: f64 = 0.03;
 
 /// A step at one batch on one GPU.
 #[derive(Debug, Clone)]
@@ -86,7 +84,7 @@ impl OperatingPoint {
     /// Whether the host alone bounds the step, so that a faster GPU would not shorten it.
     #[must_use]
     pub fn is_host_bound(&self) -> bool {
-        self.limit == Limit::Host && self.saved_by_gpu < NOTHING
+        self.limit == Limit::Host && self.saved_by_gpu < uncertainty().decisions.host_bound
     }
 
     /// Whether enough is known of its time for a single number.

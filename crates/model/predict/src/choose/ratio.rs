@@ -5,9 +5,7 @@
 //! 0.06. Intervals that take these errors as independent hold for 92 % of 203 pairs; with a family's whole error cancelled they would for 34 %.
 
 use crate::doubt::Doubt;
-
-/// Half-width (relative, 90 %) of un-profiled windows of one recording: the drift of a run on an unchanged host.
-const DRIFT: f64 = 0.048;
+use crate::uncertainty::uncertainty;
 
 /// Logarithm of the factor on the step time with one part at either end of its own interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +44,8 @@ fn width(widths: [&Widths; 2], doubts: [&[Doubt]; 2]) -> f64 {
         own.host.iter().zip(&others.host).map(|(own, others)| (own - others).abs()).fold(0.0, f64::max);
     let device = widths.map(|widths| widths.device.iter().map(|end| end.abs()).fold(0.0, f64::max));
     // Each of the two runs drifts independently.
-    let drift = DRIFT.hypot(DRIFT);
+    let drift = uncertainty().next_run.drift;
+    let drift = drift.hypot(drift);
     let of_doubts = doubted(doubts[0], doubts[1]);
     [host, device[0], device[1], drift, of_doubts].into_iter().fold(0.0, f64::hypot)
 }
@@ -82,7 +81,7 @@ mod tests {
     #[test]
     fn a_host_that_bounds_both_cancels() {
         let bound = width([&widths(0.6, 0.0), &widths(0.6, 0.0)], [&[], &[]]);
-        assert!((bound - DRIFT * 2f64.sqrt()).abs() < 1e-12, "{bound}");
+        assert!((bound - uncertainty().next_run.drift * 2f64.sqrt()).abs() < 1e-12, "{bound}");
         let one = width([&widths(0.6, 0.0), &widths(0.1, 0.0)], [&[], &[]]);
         assert!((one - 0.5f64.hypot(bound)).abs() < 1e-12, "{one}");
     }
@@ -90,7 +89,7 @@ mod tests {
     #[test]
     fn errors_of_kernels_are_independent() {
         let both = width([&widths(0.0, 0.3), &widths(0.0, 0.4)], [&[], &[]]);
-        assert!((both - 0.5f64.hypot(DRIFT * 2f64.sqrt())).abs() < 1e-12, "{both}");
+        assert!((both - 0.5f64.hypot(uncertainty().next_run.drift * 2f64.sqrt())).abs() < 1e-12, "{both}");
     }
 
     #[test]

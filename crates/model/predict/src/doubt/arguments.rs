@@ -3,9 +3,7 @@
 use steptime_trace::Nanos;
 
 use super::Doubt;
-
-/// Share of the step below which an error is not reported.
-const MENTIONED: f64 = 0.01;
+use crate::uncertainty::uncertainty;
 
 /// The doubt of a changed step with device time of ops with unknown arguments: these kernels may have changed by the same factor as
 /// the others, whose time went from `before` to `after`.
@@ -13,7 +11,7 @@ pub(crate) fn doubt(unknown: Nanos, [before, after]: [Nanos; 2], step: Nanos) ->
     let times = after.0 as f64 / before.0.max(1) as f64;
     let amiss = unknown.0 as f64 * (times - 1.0) / step.0.max(1) as f64;
     let share = 100.0 * unknown.0 as f64 / (unknown.0 + before.0).max(1) as f64;
-    (amiss.abs() >= MENTIONED).then(|| Doubt {
+    (amiss.abs() >= uncertainty().doubts.arguments.threshold).then(|| Doubt {
         kind: "arguments",
         text: format!(
             "what ops were called with is not known for {share:.0} % of device time, which is taken not to change (record the \

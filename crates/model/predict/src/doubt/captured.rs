@@ -6,9 +6,7 @@ use steptime_trace::ActivityKind;
 
 use super::Doubt;
 use crate::step::Step;
-
-/// Possible lengthening of the step: half-width of 90 %, logarithm of a factor. The work of the graph is unknown.
-const WIDTH: f64 = 3.0;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where a step from an execution trace alone has no GPU work but copies from and to the host.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
@@ -26,5 +24,11 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
          (Kineto), or the loop without the graph",
         if copies == 1 { "copy" } else { "copies" }
     );
-    Some(Doubt { kind: "captured", text, below: 0.0, above: WIDTH, no_estimate: true })
+    Some(Doubt {
+        kind: "captured",
+        text,
+        below: 0.0,
+        above: uncertainty().doubts.captured.above,
+        no_estimate: true,
+    })
 }

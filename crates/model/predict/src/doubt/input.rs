@@ -4,9 +4,7 @@ use steptime_graph::{MarkId, StepGraph, StepId, median};
 use steptime_trace::Nanos;
 
 use super::Doubt;
-
-/// Difference of waits, as a share of the step, below which there is no doubt.
-const SAID: f64 = 0.1;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where waits for the data loader differ from step to step.
 pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
@@ -25,7 +23,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     let range = ms(&waits, 0.9) - ms(&waits, 0.1);
     let mean = periods.iter().map(|period| period.as_millis()).sum::<f64>() / periods.len() as f64;
     let (middle, late) = (median(&mut periods)?.as_millis(), ms(&periods, 0.9));
-    (range > SAID * middle && middle > 0.0).then(|| Doubt {
+    (range > uncertainty().doubts.input.threshold * middle && middle > 0.0).then(|| Doubt {
         kind: "input",
         text: format!(
             "steps differ by what they wait for input, {:.3} to {:.3} ms: as recorded they take {middle:.3} ms in the median, \

@@ -1,20 +1,16 @@
 //! Doubt: copies of the batch that are larger than any in the data of the host profile.
 
-use std::f64::consts::LN_2;
-
 use steptime_cost::GuessedCopies;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::uncertainty::uncertainty;
 
-/// Share of the step below which there is no doubt.
-const MENTIONED: f64 = 0.01;
-
-/// The doubt of a step with time guessed from the rate of the host's memory, which is known within a
-/// factor of two.
+/// The doubt of a step with time guessed from the rate of the host's memory, which is known within `doubts.large_copies.factor`.
 pub(super) fn doubt(guessed: GuessedCopies, step: Nanos) -> Option<Doubt> {
     let share = guessed.time.0 as f64 / step.0.max(1) as f64;
-    (share >= MENTIONED).then(|| Doubt {
+    let of = &uncertainty().doubts.large_copies;
+    (share >= of.threshold).then(|| Doubt {
         kind: "copies",
         text: format!(
             "{} larger than any that the host profile was fitted on: {} of the host's time are a guess at the rate of \
@@ -22,14 +18,16 @@ pub(super) fn doubt(guessed: GuessedCopies, step: Nanos) -> Option<Doubt> {
             if guessed.copies == 1 { "a pageable copy is".into() } else { format!("{} pageable copies are", guessed.copies) },
             guessed.time
         ),
-        below: -(1.0 - share.min(1.0) / 2.0).ln().max(-LN_2),
-        above: (1.0 + share).ln().min(LN_2),
+        below: -(1.0 - share.min(1.0) / of.factor).ln().max(-of.factor.ln()),
+        above: (1.0 + share * (of.factor - 1.0)).ln().min(of.factor.ln()),
         no_estimate: false,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::LN_2;
+
     use super::*;
 
     fn doubt_of(copies: usize, ms: i64) -> Option<Doubt> {

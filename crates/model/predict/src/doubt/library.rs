@@ -12,9 +12,8 @@ use crate::format::kernel_family;
 use crate::pricing::{Launch, PricedLaunches, device, is_named, shipped_for};
 use crate::step::Step;
 use crate::time_sources::Kernels;
+use crate::uncertainty::uncertainty;
 
-/// Error of the step from this alone, as a share of it, below which there is no doubt.
-const MENTIONED: f64 = 0.02;
 /// Number of families named.
 const NAMED: usize = 2;
 /// Maximum number of letters shown of a kernel's name.
@@ -138,7 +137,8 @@ impl Family<'_> {
         let times = self.measured.0 as f64 / expected;
         let half_width = self.expected.half_width().0 as f64 / expected;
         let of_step = (times - 1.0) * self.predicted.0 as f64 / step.0.max(1) as f64;
-        (times.ln().abs() > half_width && of_step.abs() > MENTIONED).then_some(FamilyError { times, of_step })
+        (times.ln().abs() > half_width && of_step.abs() > uncertainty().doubts.library.threshold)
+            .then_some(FamilyError { times, of_step })
     }
 
     /// Describes it: `softmax took 1.50 times (262.468 ms, not 174.530; mostly cunn_SoftMaxForward)`.

@@ -5,12 +5,7 @@ use steptime_trace::Nanos;
 
 use super::Doubt;
 use crate::format::counted;
-
-/// Shares of the launches and of device time below which there is no doubt.
-const SAID: f64 = 0.02;
-const MISSED: f64 = 0.05;
-/// Missing share above which no single time is given.
-const MOST: f64 = 0.5;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where kernels are missing.
 pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
@@ -21,7 +16,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
 fn launches(graph: &StepGraph) -> Option<Doubt> {
     let coverage = &graph.coverage;
     let share = coverage.launches_lost as f64 / coverage.launches_in_steps.max(1) as f64;
-    if share <= SAID {
+    if share <= uncertainty().doubts.lost.launches {
         return None;
     }
     let lost = format!(
@@ -37,7 +32,13 @@ fn launches(graph: &StepGraph) -> Option<Doubt> {
         "{lost}, and neither their time nor what waited for them is in this step; record fewer steps at a time, or without stacks"
     );
     let above = (1.0 / (1.0 - share).max(0.1)).ln();
-    Some(Doubt { kind: "lost", text, below: 0.0, above, no_estimate: share > MOST })
+    Some(Doubt {
+        kind: "lost",
+        text,
+        below: 0.0,
+        above,
+        no_estimate: share > uncertainty().doubts.lost.no_estimate,
+    })
 }
 
 /// The doubt from device time of kernels outside of all steps.
@@ -47,7 +48,7 @@ fn time(graph: &StepGraph) -> Option<Doubt> {
         steps.clone().map(|step| graph.samples.active(step)).sum::<Nanos>() / steps.len().max(1) as i64;
     let all = graph.witness.active;
     let missing = 1.0 - mean.0 as f64 / all.0.max(1) as f64;
-    (missing.abs() > MISSED && all > Nanos::ZERO).then(|| {
+    (missing.abs() > uncertainty().doubts.lost.time && all > Nanos::ZERO).then(|| {
         let text = format!(
             "the kernels of the recording run for {:.3} ms a step, those that the calls of a step launched for {:.3} ms: the \
              others have no call in a step",
@@ -55,6 +56,6 @@ fn time(graph: &StepGraph) -> Option<Doubt> {
             mean.as_millis()
         );
         let above = (1.0 / (1.0 - missing).clamp(0.1, 1.0)).ln();
-        Doubt { kind: "lost", text, below: 0.0, above, no_estimate: missing > MOST }
+        Doubt { kind: "lost", text, below: 0.0, above, no_estimate: missing > uncertainty().doubts.lost.no_estimate }
     })
 }

@@ -25,9 +25,6 @@ use crate::replay::SelfCheck;
 use crate::step::Step;
 use crate::time_sources::Kernels;
 
-/// Relative error of a replay above which it is reported.
-pub const REPLAY_SAID: f64 = replay::SAID;
-
 /// Doubt from a recording's own replay; `None` where the replay agrees with the recording.
 pub fn replay_doubt(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option<Doubt> {
     replay::doubt(graph, check)

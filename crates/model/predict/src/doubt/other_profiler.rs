@@ -4,10 +4,7 @@ use steptime_trace::Origin;
 
 use super::Doubt;
 use crate::step::Step;
-
-/// Possible shortening of the step: half-width of 90 %, logarithm of a factor. PyTorch's profiler makes steps that wait for the
-/// host up to twice as long; the cost of other profilers is unknown.
-const BELOW: f64 = 0.7;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where the profiler's cost to the host stays in.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
@@ -20,5 +17,11 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
         "recorded by {by}: what that cost the host is not known and stays in, and ops have no arguments, so that another GPU is a guess and \
          no change can be tried; record a PyTorch step with steptime.record for these"
     );
-    Some(Doubt { kind: "profiler", text, below: BELOW, above: 0.0, no_estimate: false })
+    Some(Doubt {
+        kind: "profiler",
+        text,
+        below: uncertainty().doubts.other_profiler.below,
+        above: 0.0,
+        no_estimate: false,
+    })
 }

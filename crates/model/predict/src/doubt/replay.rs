@@ -6,19 +6,16 @@ use steptime_trace::Nanos;
 use super::Doubt;
 use crate::format::counted;
 use crate::replay::SelfCheck;
-
-/// Error above which it is reported.
-pub const SAID: f64 = 0.05;
-/// Relative distance of the steps' quartiles above which they are not a steady state.
-const RESTLESS: f64 = 0.1;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where the replay's period or its device active time differs from the recording.
 pub(crate) fn doubt(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let (period, active) = (check.error(), check.active_error());
+    let threshold = uncertainty().doubts.replay.threshold;
     // Where the device sets the pace, an error of its active time is an error of the step.
     let busy = check.active_recorded.0 as f64 / check.recorded.0.max(1) as f64;
     let active_in_step = active * busy;
-    if period.abs() <= SAID && active_in_step.abs() <= SAID {
+    if period.abs() <= threshold && active_in_step.abs() <= threshold {
         return check.by_host.and_then(|host| uneven(check, host));
     }
     let in_period = period.abs() >= active_in_step.abs();
@@ -42,8 +39,9 @@ pub(crate) fn doubt(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
 
 /// The doubt, where the host ran ahead of the device and its marks have another period.
 fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
+    let of = &uncertainty().doubts.replay;
     let ratio = check.recorded.0 as f64 / host.0.max(1) as f64;
-    ((ratio - 1.0).abs() > SAID).then(|| Doubt {
+    ((ratio - 1.0).abs() > of.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
             "the host ran ahead of the device: its marks are {:.3} ms apart, what the steps launched ends {:.3} ms \
@@ -51,17 +49,18 @@ fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
             host.as_millis(),
             check.recorded.as_millis(),
         ),
-        below: ratio.ln().max(0.0) / 2.0,
-        above: (-ratio.ln()).max(0.0) / 2.0,
+        below: ratio.ln().max(0.0) * of.uneven_share,
+        above: (-ratio.ln()).max(0.0) * of.uneven_share,
         no_estimate: false,
     })
 }
 
 /// Most likely cause of a difference between a replay and its recording, from known ones.
 fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
+    let of = &uncertainty().doubts.replay;
     let coverage = &graph.coverage;
     let unlinked = coverage.activities - coverage.activities_linked;
-    if !check.single && check.each_error.abs() <= SAID && check.unrest > RESTLESS {
+    if !check.single && check.each_error.abs() <= of.threshold && check.unrest > of.unsteady {
         return format!(
             "its steps differ by {:.0} % among themselves: record more steps, after warm-up",
             100.0 * check.unrest
@@ -79,7 +78,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
             coverage.activities
         );
     }
-    if coverage.late.0 as f64 > SAID * check.recorded.0 as f64 {
+    if coverage.late.0 as f64 > of.threshold * check.recorded.0 as f64 {
         return format!(
             "{} began {:.3} ms late on an idle GPU, as where the code of a kernel is loaded: record after warm-up",
             counted(coverage.late_starts, "kernel"),
@@ -93,7 +92,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
             coverage.stream_waits
         );
     }
-    if check.unrest > RESTLESS {
+    if check.unrest > of.unsteady {
         return format!("its steps differ by {:.0} % among themselves", 100.0 * check.unrest);
     }
     if check.single {

@@ -9,18 +9,11 @@ use steptime_trace::Nanos;
 use super::Doubt;
 use crate::pricing::exchange_call;
 use crate::time_sources::Kernels;
-
-/// Share of the step in collectives below which there is no doubt.
-const SAID: f64 = 0.02;
-/// Half-widths of 90 %, logarithm, where waiting was recorded: of 38 ranks of eleven jobs, each predicted alone, errors were from 3 % too short to
-/// 13 % too long; for two ranks of one job with a disturbed host, 53 and 60 % too long.
-const BELOW: f64 = 0.2;
-const ABOVE: f64 = 0.05;
-/// Half-width where nothing was recorded and waiting is left out.
-const UNKNOWN: f64 = 0.5;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where the rank's collectives include waiting for missing ranks.
 pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Option<Doubt> {
+    let width = &uncertainty().doubts.single_rank;
     let size = graph.collectives.iter().filter_map(|collective| collective.group.size).max();
     let of = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
     let count = graph.collectives.iter().filter(|collective| collective.group.size != Some(1)).count();
@@ -31,8 +24,8 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
                 "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing{}; give all ranks",
                 uncounted(graph, kernels),
             ),
-            below: ABOVE,
-            above: UNKNOWN,
+            below: width.other_side,
+            above: width.waits_unknown,
             no_estimate: false,
         });
     }
@@ -41,15 +34,15 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
         size.is_some_and(|size| size != Some(1))
     });
     let time: Nanos = met.filter_map(|(at, _)| graph.samples.median_duration(at)).sum();
-    (time.0 as f64 > SAID * step.0 as f64).then(|| Doubt {
+    (time.0 as f64 > width.threshold * step.0 as f64).then(|| Doubt {
         kind: "ranks",
         text: format!(
             "one rank of {of}: its collectives take {:.3} ms as recorded; what of that is waiting for other ranks is taken to \
              be as much less without the profiler as its own step; give the folder of all ranks",
             time.as_millis(),
         ),
-        below: BELOW,
-        above: ABOVE,
+        below: width.below,
+        above: width.other_side,
         no_estimate: false,
     })
 }

@@ -2,9 +2,7 @@
 
 use super::Doubt;
 use crate::step::Step;
-
-/// Possible lengthening of the step: half-width of 90 %, logarithm of a factor. The length of the missing part is unknown.
-const WIDTH: f64 = 1.6;
+use crate::uncertainty::uncertainty;
 
 /// The doubt, where the step ends at the end of a cut file.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
@@ -13,5 +11,5 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
         "the execution trace ends in the middle (at byte {at}), and the step with it: what came after the cut is not in this time; \
          record it again"
     );
-    Some(Doubt { kind: "cut", text, below: 0.0, above: WIDTH, no_estimate: true })
+    Some(Doubt { kind: "cut", text, below: 0.0, above: uncertainty().unknown.work, no_estimate: true })
 }

@@ -9,11 +9,8 @@ use super::Doubt;
 use crate::pricing::PricedLaunches;
 use crate::step::Step;
 use crate::time_sources::Kernels;
+use crate::uncertainty::uncertainty;
 
-/// Share of device work without a price above which no single time is given.
-const MOST: f64 = 0.1;
-/// Error of a launch without a price: half-width of the 90 % interval, as the logarithm of a factor.
-const WIDTH: f64 = 1.6;
 /// Maximum number of ops that the text names.
 const NAMED: usize = 3;
 
@@ -25,7 +22,7 @@ pub(super) fn doubt(
 ) -> Option<Doubt> {
     let (Kernels::Device { profile, .. }, Some(device)) = (kernels, device) else { return None };
     let unpriced = device.prices.unpriced;
-    if unpriced.share <= MOST {
+    if unpriced.share <= uncertainty().doubts.unpriced.no_estimate {
         return None;
     }
     let graph = &recorded.graph;
@@ -42,7 +39,7 @@ pub(super) fn doubt(
         text.push_str(&format!(" (mostly {})", names[..names.len().min(NAMED)].join(", ")));
     }
     text.push_str(&remedy(recorded, unpriced.shapeless));
-    let width = unpriced.share * WIDTH;
+    let width = unpriced.share * uncertainty().unknown.work;
     Some(Doubt { kind: "unpriced", text, below: width, above: width, no_estimate: true })
 }
 

@@ -9,15 +9,7 @@ use super::{HostTables, RankSet};
 use crate::doubt::Doubt;
 use crate::query_echo::QueryEcho;
 use crate::step::Step;
-
-/// Error of the replay of the recorded steps above which it is reported.
-const SAID: f64 = crate::REPLAY_SAID;
-
-/// Possible shortening of the time for rows copied between host and device, as a share of it.
-const FEWER: f64 = 0.3;
-/// Possible lengthening: rows are scattered, and took 1.3 to 1.5 times as long as copies of the same bytes on the measured GPU, not counting
-/// the time to select them.
-const MORE: f64 = 0.6;
+use crate::uncertainty::{Interval, uncertainty};
 
 impl RankSet {
     /// The doubt, where the trace of a rank ends in the middle, or was repaired otherwise.
@@ -26,7 +18,8 @@ impl RankSet {
         let (rank, repairs) = self.steps.iter().find_map(of)?;
         let text =
             format!("the trace of rank {rank} is damaged, and what is missing counts as nothing: {repairs}");
-        Some(Doubt { kind: "cut", text, below: 0.1, above: 0.2, no_estimate: false })
+        let Interval { below, above } = uncertainty().doubts.damaged_rank;
+        Some(Doubt { kind: "cut", text, below, above, no_estimate: false })
     }
 
     /// The doubt, where the ranks cannot be from one run.
@@ -38,20 +31,22 @@ impl RankSet {
              apart; who waited for whom is not known",
             scatter.as_millis()
         );
-        Some(Doubt { kind: "ranks", text, below: 0.15, above: 0.15, no_estimate: false })
+        let width = uncertainty().doubts.several_runs.width;
+        Some(Doubt { kind: "ranks", text, below: width, above: width, no_estimate: false })
     }
 
     /// The doubt, where collectives of unknown size are predicted for another GPU.
     pub(super) fn sizes_unknown(&self, asked: &QueryEcho) -> Option<Doubt> {
         let count = self.job.rendezvous.iter().filter(|met| has_no_size(met)).count();
+        let width = uncertainty().doubts.unknown_sizes.width;
         (asked.device.is_some() && count > 0).then(|| Doubt {
             kind: "unpriced",
             text: format!(
                 "{count} of {} collectives do not say what they move: they take what was recorded; newer PyTorch records it",
                 self.job.rendezvous.len()
             ),
-            below: 0.05,
-            above: 0.05,
+            below: width,
+            above: width,
             no_estimate: false,
         })
     }
@@ -59,12 +54,13 @@ impl RankSet {
     /// The doubt, where only one step was recorded.
     pub(super) fn single_step_doubt(&self) -> Option<Doubt> {
         let least = self.steps.iter().map(|step| step.graph.samples.steps().len()).min()?;
+        let width = uncertainty().doubts.single_step.width;
         (least == 1).then(|| Doubt {
             kind: "replay",
             text: "one step was recorded: how ranks came into it is not known, and nothing checks the prediction; record several"
                 .into(),
-            below: 0.15,
-            above: 0.15,
+            below: width,
+            above: width,
             no_estimate: false,
         })
     }
@@ -72,6 +68,7 @@ impl RankSet {
     /// The doubt from caches of tables in hosts' memory, whose misses are computed: by the share of the step that the missing rows take to copy.
     pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
         let HostTables { tables, misses } = self.in_hosts?;
+        let width = &uncertainty().doubts.host_tables;
         let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
             let copies = rank.durations.iter_enumerated().filter(|(at, _)| is_pinned(rank.graph, *at));
             copies.map(|(_, time)| *time).sum()
@@ -89,8 +86,8 @@ impl RankSet {
                 "{tables} {lie} in host memory: what {miss}, {misses} rows a step, is computed from the distribution of indices                  (--indices; else every row is as likely), and moving them, up to {:.3} ms on a GPU, is taken to be copies at the link's rate",
                 moved.as_millis()
             ),
-            below: -(1.0 - FEWER * share).ln(),
-            above: (MORE * share).ln_1p(),
+            below: -(1.0 - width.below_share * share).ln(),
+            above: (width.above_share * share).ln_1p(),
             no_estimate: false,
         })
     }
@@ -98,14 +95,15 @@ impl RankSet {
     /// The doubt, where ranks of the job are missing.
     pub(super) fn missing(&self) -> Option<Doubt> {
         let (here, all) = (self.alike.iter().sum::<u32>() as usize, self.crew().world());
+        let Interval { below, above } = uncertainty().doubts.missing_ranks;
         (here < all).then(|| Doubt {
             kind: "ranks",
             text: format!(
                 "{here} of {all} ranks are here: what these waited for the others counts as time of their collectives; give the \
                  folder all ranks"
             ),
-            below: 0.1,
-            above: 0.05,
+            below,
+            above,
             no_estimate: false,
         })
     }
@@ -125,7 +123,7 @@ pub(super) fn has_no_size(met: &Rendezvous) -> bool {
 pub(super) fn replay_doubt(replay: &steptime_sim::Replay) -> Option<Doubt> {
     let error = replay.error();
     let width = (1.0 + error).max(1e-3).ln();
-    (error.abs() > SAID).then(|| Doubt {
+    (error.abs() > uncertainty().doubts.replay.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
             "replayed with the profiler's cost left in, the profiled steps of all ranks take {:.3} ms where {:.3} were recorded \

@@ -12,14 +12,7 @@ use steptime_trace::Nanos;
 use crate::doubt::Doubt;
 use crate::predict::{ordinary_slowness, scale};
 use crate::step::Step;
-
-/// Slowness relative to the others from which a host is increasingly taken to be in a slow moment.
-const FAR: f64 = 1.25;
-/// Slowness from which it is fully taken to be in one.
-const APART: f64 = 1.4;
-
-/// Half-width of 90 % (logarithm) where one rank's host was disturbed, because the others may have been too.
-const DISTURBED: f64 = 0.1;
+use crate::uncertainty::uncertainty;
 
 /// Factors on the pace of each rank's host.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +42,8 @@ impl Pace {
         let excess = |at: usize| slowness[at].map_or(0.0, |slow| (slow / middle).ln().max(0.0));
         let factor = |at: usize| if known(&steps[at]) { 1.0 } else { (kept(excess(at)) - excess(at)).exp() };
         let slowest = (0..steps.len()).max_by(|&a, &b| excess(a).total_cmp(&excess(b)));
-        let apart = slowest.filter(|&at| excess(at) > FAR.ln() && !known(&steps[at]));
+        let apart =
+            slowest.filter(|&at| excess(at) > uncertainty().ranks.slow_from.ln() && !known(&steps[at]));
         Pace {
             factors: (0..steps.len()).map(factor).collect(),
             apart: apart.map(|at| (super::number(&steps[at]), excess(at).exp())),
@@ -65,7 +59,7 @@ impl Pace {
             as_recorded.as_millis(),
         );
         let above = (as_recorded.0 as f64 / step.0.max(1) as f64).ln().max(0.0);
-        Some(Doubt { kind: "host", text, below: DISTURBED, above, no_estimate: false })
+        Some(Doubt { kind: "host", text, below: uncertainty().ranks.disturbed, above, no_estimate: false })
     }
 }
 
@@ -81,9 +75,10 @@ pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<Pric
 
 /// Part of a logarithm of slowness that is kept: half of it, and nothing of too large a one.
 fn kept(excess: f64) -> f64 {
-    let (far, apart) = (FAR.ln(), APART.ln());
+    let ranks = &uncertainty().ranks;
+    let (far, apart) = (ranks.slow_from.ln(), ranks.slow_moment.ln());
     let believed = ((apart - excess) / (apart - far)).clamp(0.0, 1.0);
-    excess.min(far) / 2.0 * believed
+    excess.min(far) * ranks.slow_share * believed
 }
 
 #[cfg(test)]
@@ -93,7 +88,7 @@ mod tests {
     #[test]
     fn a_little_is_halved_and_far_too_much_is_not_believed() {
         assert!((kept(0.1) - 0.05).abs() < 1e-12);
-        assert!(kept(FAR.ln()) > kept(1.3f64.ln()));
+        assert!(kept(uncertainty().ranks.slow_from.ln()) > kept(1.3f64.ln()));
         assert_eq!(kept(1.7f64.ln()), 0.0);
     }
 }

@@ -15,17 +15,15 @@ use super::slowest_host::{SlowestHost, time_alone};
 use super::{JobGraphs, RankSet, call};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
-use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
+use crate::predict::{about, next_run, scale};
 use crate::query::{Query, Sides};
 use crate::query_echo::QueryEcho;
 use crate::shipped_host::own_constants;
 use crate::step::Step;
+use crate::uncertainty::uncertainty;
 
 /// Name of hosts with their own times.
 const OWN: &str = "own";
-
-/// Half-width of 90 % (logarithm) of a collective of unknown size, on another GPU.
-const UNKNOWN_SIZE: f64 = 0.7;
 
 /// A predicted step of a job.
 #[derive(Debug, Clone)]
@@ -72,7 +70,7 @@ impl Collectives {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
-            let half_widths = vec![KERNEL_SPREAD; moving.len()].into();
+            let half_widths = vec![uncertainty().kernels.measured; moving.len()].into();
             return Ok(Collectives { half_widths, moving, source: asked.kernels.clone() });
         };
         let topology = topology(&device.name, node)?;
@@ -80,7 +78,7 @@ impl Collectives {
         let priced = crew.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
             // For a collective of unknown size, the recorded time is the best guess.
             match recorded.filter(|_| has_no_size(met)) {
-                Some(recorded) => (recorded, UNKNOWN_SIZE),
+                Some(recorded) => (recorded, uncertainty().collectives.unknown_size),
                 None => {
                     let price = topology.in_step(&call(met));
                     (price.time, price.half_width)

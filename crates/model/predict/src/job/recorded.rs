@@ -7,9 +7,7 @@ use steptime_trace::Nanos;
 use super::JobGraphs;
 use super::rendezvous::{CollectiveMeeting, Meetings, count};
 use super::stragglers::{Straggler, stragglers};
-
-/// Variation of the ends of one collective between ranks, as a share of a step, above which the ranks are not from one run.
-const ONE_RUN: f64 = 0.05;
+use crate::uncertainty::uncertainty;
 
 /// The recorded steps of a job.
 #[derive(Debug, Clone)]
@@ -41,7 +39,7 @@ impl JobRecording {
     /// Whether the ranks can be from one run: then they leave a collective together in every step.
     #[must_use]
     pub fn is_one_run(&self) -> bool {
-        let most = self.period.0 as f64 * ONE_RUN;
+        let most = self.period.0 as f64 * uncertainty().ranks.one_run;
         self.steps < 3 || self.ranks.iter().all(|rank| rank.scatter.0 as f64 <= most)
     }
 }

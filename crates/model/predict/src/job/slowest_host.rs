@@ -14,11 +14,8 @@ use steptime_trace::Nanos;
 
 use super::RankSet;
 use super::host_pace::paced;
+use crate::uncertainty::uncertainty;
 
-/// Spread of hosts of a job's ranks that do the same work: standard deviation of the logarithm. From hosts of 28 ranks of eight
-/// recorded jobs between their first and third collective; from the lateness of the last rank it would be 0.020 for two ranks,
-/// 0.031 for four.
-const APART: f64 = 0.025;
 /// Half-width of 90 % of a normal distribution, in standard deviations.
 const LEVEL: f64 = 1.645;
 /// Range of the numeric integration, in standard deviations of one host, and number of its parts.
@@ -32,7 +29,7 @@ struct RankClass {
     ranks: u32,
     /// Its step time without waiting for others.
     alone: Nanos,
-    /// The same with a host that is slower by [`APART`].
+    /// The same with a host that is slower by the standard deviation of hosts.
     slower: Nanos,
 }
 
@@ -83,7 +80,7 @@ pub(super) fn time_alone(
 
 /// Factor of a host that is slower than a median one by the standard deviation.
 fn slower() -> f64 {
-    APART.exp()
+    uncertainty().ranks.host_spread.exp()
 }
 
 /// The expected slowest of these; `None` where there is only one rank, or where hosts do not affect the step.
@@ -105,7 +102,7 @@ fn slowest(all: &[RankClass]) -> Option<SlowestHost> {
         return None;
     }
     let [mean, deviation] = largest(&steps);
-    let times = (APART * (mean - own.mean).max(0.0) / own.deviation).exp();
+    let times = (uncertainty().ranks.host_spread * (mean - own.mean).max(0.0) / own.deviation).exp();
     Some(SlowestHost { rank, times, half_width: LEVEL * deviation })
 }
 
@@ -190,8 +187,12 @@ mod tests {
             slower: Nanos((alone as f64 * slower()).round() as i64),
         };
         let times = |all: &[RankClass]| slowest(all).expect("hosts decide").times;
-        assert!((times(&[by_host(4, 5_000_000)]).ln() - 1.0294 * APART).abs() < 1e-4);
-        assert!((times(&[by_host(1, 5_000_000); 4]).ln() - 1.0294 * APART).abs() < 1e-4);
+        assert!(
+            (times(&[by_host(4, 5_000_000)]).ln() - 1.0294 * uncertainty().ranks.host_spread).abs() < 1e-4
+        );
+        assert!(
+            (times(&[by_host(1, 5_000_000); 4]).ln() - 1.0294 * uncertainty().ranks.host_spread).abs() < 1e-4
+        );
         assert!(times(&[by_host(8192, 5_000_000)]) > times(&[by_host(64, 5_000_000)]));
         // A rank that is late anyway does not need a slower host.
         let late = slowest(&[by_host(3, 4_000_000), by_host(1, 5_000_000)]).expect("hosts decide");

@@ -6,9 +6,7 @@ use steptime_trace::Nanos;
 use super::JobGraphs;
 use super::longer_work::{LateCause, Reason, WORTH, Work, work};
 use super::rendezvous::Meetings;
-
-/// Delay after its launch from which an activity was queued behind others, so that the device was late and not the host.
-const QUEUED: Nanos = Nanos(50_000);
+use crate::uncertainty::uncertainty;
 
 /// A rank that others wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,5 +89,5 @@ pub(super) fn stragglers(
 fn launched_late(graph: &StepGraph, step: StepId, activity: steptime_graph::ActivityId) -> bool {
     let call = &graph.calls[graph.activities[activity].call];
     let times = graph.samples.activity_start(step, activity).zip(graph.samples.mark(step, call.end));
-    times.is_none_or(|(start, launched)| start - launched < QUEUED)
+    times.is_none_or(|(start, launched)| start - launched < Nanos(uncertainty().ranks.queued_ns))
 }

@@ -5,13 +5,7 @@ use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
 use crate::shipped_host::{default_host, own_constants};
 use crate::step::Step;
 use crate::time_sources::Host;
-
-/// Half-widths (relative, 90 %) of a fresh process's host time, from the uncertainty of the profiler's cost and of the
-/// host's pace: with pulses, and without.
-const PACE_SPREAD: f64 = 0.13;
-const NO_PACE_SPREAD: f64 = 0.24;
-/// Share of a change of pace (logarithm) by which one host may follow it more or less than others.
-const PACE_SHARE: f64 = 0.25;
+use crate::uncertainty::uncertainty;
 
 /// Prices the host side of a graph.
 pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
@@ -49,10 +43,11 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
     let mut costs = HostCosts::from_own_samples_at(graph, &profiler, &coupling, &speed, elasticity);
     profile.captured.take_off(graph, &mut costs.gaps, &mut costs.captured);
+    let own = &uncertainty().host;
     costs.spread = match process {
         Process::Profiled => costs.spread,
-        Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
-        Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
+        Process::Fresh if known => costs.spread.hypot(own.pace).hypot(own.pace_share * speed.distance()),
+        Process::Fresh => costs.spread.hypot(own.pace_without_pulses),
     };
     let shipped = HostCosts::from_usual(graph, profile, process, &usual);
     (costs, shipped.slowness_of(graph, profile.profiler_of(process)))

@@ -1,43 +1,36 @@
 //! Usual launch shapes, for kernels whose launch shape was not recorded.
 
+use crate::uncertainty::uncertainty;
 use steptime_aten::kernel::{Kernel, KernelCall, Precision};
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::CollectiveKind;
 use steptime_trace::LaunchShape;
 
-/// Launch shape of a 32-bit product on a large GPU, and of one on tensor cores: threads per block, registers, shared
-/// memory. Of the products of 18 measured pairs (`benches/overlap.py`), all but five have as many blocks as the GPU has
-/// multiprocessors, or up to a quarter fewer.
-const PRODUCT: [u32; 3] = [256, 202, 49_152];
-const TENSOR_CORES: [u32; 3] = [384, 168, 213_000];
-/// Launch shape of any other kernel, and the bytes per block.
-const OTHER: [u32; 3] = [128, 32, 0];
-const BYTES_OF_A_BLOCK: u64 = 4096;
-/// Elements per block of a product.
-const TILE: u64 = 128 * 64;
-
 /// Usual launch shape of a kernel, by its family.
 pub(crate) fn usual(call: &KernelCall, spec: &DeviceSpec) -> LaunchShape {
-    let filled = |elements: u64| elements.div_ceil(TILE).max(u64::from(spec.multiprocessors));
+    let shapes = &uncertainty().launch_shapes;
+    let filled =
+        |elements: u64| elements.div_ceil(shapes.product_elements).max(u64::from(spec.multiprocessors));
     let written = call.bytes_written();
     let element = call.dtype.size().max(1);
     let (blocks, [threads, registers, shared_memory]) = match &call.kernel {
         Kernel::Gemm(gemm) => (filled(written / element), product(gemm.precision)),
         Kernel::Conv(conv) => (filled(written / element), product(conv.precision)),
-        Kernel::Attention(_) | Kernel::Rnn(_) => (filled(written / element), TENSOR_CORES),
-        _ => (call.footprint().div_ceil(BYTES_OF_A_BLOCK).max(1), OTHER),
+        Kernel::Attention(_) | Kernel::Rnn(_) => (filled(written / element), shapes.tensor_cores),
+        _ => (call.footprint().div_ceil(shapes.other_bytes).max(1), shapes.other),
     };
     let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
     LaunchShape { grid, block: [threads, 1, 1], registers, shared_memory }
 }
 
 fn product(precision: Precision) -> [u32; 3] {
-    if matches!(precision, Precision::F32 | Precision::F64) { PRODUCT } else { TENSOR_CORES }
+    let shapes = &uncertainty().launch_shapes;
+    if matches!(precision, Precision::F32 | Precision::F64) { shapes.product } else { shapes.tensor_cores }
 }
 
 /// Launch shape with one block on each multiprocessor that occupies all of it.
 pub(crate) fn whole(spec: &DeviceSpec) -> LaunchShape {
-    let [threads, registers, shared_memory] = TENSOR_CORES;
+    let [threads, registers, shared_memory] = uncertainty().launch_shapes.tensor_cores;
     LaunchShape { grid: [spec.multiprocessors, 1, 1], block: [threads, 1, 1], registers, shared_memory }
 }
 

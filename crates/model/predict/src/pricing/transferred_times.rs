@@ -8,11 +8,7 @@ use steptime_trace::Nanos;
 
 use super::catalog::{is_named, shipped_spec};
 use super::launch::Launch;
-
-/// Half-width of a kernel measured on the same GPU: medians of two recordings differ by as much.
-const SAME: f64 = 0.02;
-/// Half-width of a kernel measured on an unknown GPU.
-const NO_PROFILE: f64 = 1.6;
+use crate::uncertainty::uncertainty;
 
 /// Measured times of device activities.
 #[derive(Debug, Clone, Copy)]
@@ -97,9 +93,11 @@ impl<'a> TimeTransfer<'a> {
     fn one(&self, measured: Nanos, name: &str) -> Estimate {
         let kept = |own, source| Estimate { time: measured, own, shared: 0.0, source, extrapolated: false };
         match &self.from {
-            SourceGpu::Same => kept(SAME, Source::Measured),
+            SourceGpu::Same => kept(uncertainty().kernels.same_gpu, Source::Measured),
             SourceGpu::Known(from) => scaled(measured, work(name), from, self.to),
-            SourceGpu::Unknown => Estimate { shared: NO_PROFILE, ..kept(0.0, Source::Unknown) },
+            SourceGpu::Unknown => {
+                Estimate { shared: uncertainty().unknown.work, ..kept(0.0, Source::Unknown) }
+            }
         }
     }
 }

@@ -1,21 +1,14 @@
 //! Regret of a plan: how much shorter another plan may be.
 
+use crate::uncertainty::uncertainty;
 use steptime_trace::Nanos;
-
-/// Error of the predicted difference of two plans: standard deviation of the logarithm of a step. From 55
-/// pairs of eleven recorded jobs, predicted from their descriptions for an unknown host (`validate --planner torchrec`): the host's
-/// error is common to all of them and cancels. Pairs of one model, which share kernels too, should be closer;
-/// the one recorded pair, a good and a bad plan, is off by 9.7 %.
-pub const SPREAD: f64 = 0.068;
-/// Source of that value.
-pub const SPREAD_FROM: &str = "55 pairs of recorded jobs on H200s";
 
 /// Possible saving of another plan over the chosen one, as shares of the step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regret {
     /// Distance of the chosen plan to the bound, by predictions alone: no plan saves more.
     pub above_bound: f64,
-    /// Expected saving of a plan at the bound, assuming that differences of plans have the uncertainty [`SPREAD`],
+    /// Expected saving of a plan at the bound, assuming that differences of plans have the uncertainty `plans.difference`,
     /// and that nothing is saved where the chosen plan is shorter after all. Any other plan saves less.
     pub expected: f64,
 }
@@ -25,7 +18,10 @@ impl Regret {
     #[must_use]
     pub fn new(step: Nanos, bound: Nanos) -> Regret {
         let above = if bound > Nanos::ZERO { (step.0 as f64 / bound.0 as f64).ln().max(0.0) } else { 0.0 };
-        Regret { above_bound: 1.0 - (-above).exp(), expected: 1.0 - (-gain(above, SPREAD)).exp() }
+        Regret {
+            above_bound: 1.0 - (-above).exp(),
+            expected: 1.0 - (-gain(above, uncertainty().plans.difference.value)).exp(),
+        }
     }
 }
 

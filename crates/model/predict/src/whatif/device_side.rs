@@ -13,13 +13,7 @@ use crate::error::Error;
 use crate::pricing::{self, Launch};
 use crate::step::Step;
 use crate::time_sources::Kernels;
-
-/// Half-width of the sum of measured kernel times.
-const MEASURED: f64 = 0.01;
-/// Half-width for kernels launched by a CUDA graph, whose times were measured one by one: 13 recorded pairs are off by 3.5 % on average.
-const REPLAYED: f64 = 0.05;
-/// Share of a model's half-width that applies to the ratio of two of its prices.
-const OF_RATIO: f64 = 0.5;
+use crate::uncertainty::uncertainty;
 
 /// The device side of a changed step.
 pub(super) struct DeviceSide {
@@ -81,7 +75,7 @@ impl DeviceSide {
             let durations = scheduled.carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, measured));
             return Ok(DeviceSide {
                 durations: durations.collect(),
-                spread: MEASURED,
+                spread: uncertainty().kernels.measured,
                 shares: [1.0, 0.0, 0.0],
                 demands: None,
             });
@@ -96,7 +90,7 @@ impl DeviceSide {
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
         let asked = |of: &Demands| carried.activities.iter().map(|at| at.and_then(|at| of.of[at])).collect();
         let demands = self.demands.as_ref().map(|all| Demands { of: asked(all), ..*all });
-        DeviceSide { durations, spread: self.spread.hypot(REPLAYED), demands, ..self }
+        DeviceSide { durations, spread: self.spread.hypot(uncertainty().kernels.captured), demands, ..self }
     }
 }
 
@@ -198,7 +192,7 @@ fn scaled(
                 Nanos(all).as_micros()
             }
         };
-        let of_ratio = if ratio.is_some() { OF_RATIO } else { 1.0 };
+        let of_ratio = if ratio.is_some() { uncertainty().kernels.ratio_share } else { 1.0 };
         times[if of_ratio < 1.0 { 1 } else { 2 }] += total;
         add_spread(after, total * of_ratio, &mut variance, &mut shared);
     }
@@ -208,7 +202,7 @@ fn scaled(
     let spread = (variance + shared * shared).sqrt() / total;
     DeviceSide {
         durations,
-        spread: spread.hypot(MEASURED),
+        spread: spread.hypot(uncertainty().kernels.measured),
         shares: times.map(|time| time / total),
         demands: None,
     }

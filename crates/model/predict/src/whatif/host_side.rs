@@ -11,9 +11,7 @@ use crate::error::Error;
 use crate::shipped_host::default_host;
 use crate::step::Step;
 use crate::time_sources::{FACTORS, Host};
-
-/// Half-width of host time priced by a profile in addition to a recording's own.
-const OF_PROFILE: f64 = 0.25;
+use crate::uncertainty::uncertainty;
 
 /// The host side of a changed step.
 pub(super) fn price(
@@ -58,7 +56,7 @@ pub(super) fn price(
     let share = priced / (own + priced).max(f64::MIN_POSITIVE);
     let mut costs = HostCosts {
         gaps,
-        spread: costs.spread.hypot(OF_PROFILE * share),
+        spread: costs.spread.hypot(uncertainty().host.priced * share),
         captured: captured(scheduled, costs),
         ..costs.clone()
     };

@@ -1,14 +1,11 @@
 //! Host work of an optimizer for each parameter, beside its ops: scaled to the changed number of parameters.
 
+use crate::uncertainty::uncertainty;
 use steptime_cost::HostCosts;
 use steptime_graph::names::EventName;
 use steptime_graph::{OpId, StepGraph};
 use steptime_step::{ScheduledStep, StepIr};
 use steptime_trace::Nanos;
-
-/// Host time per parameter before the first op of an optimizer's step, relative to that of `zero_grad` for one parameter. Fitted to three
-/// pairs of DLRMs, with and without fused bags.
-const OF_ZERO_GRAD: f64 = 0.7;
 
 /// Scales the recorded times of optimizers to the current number of parameters.
 pub(super) fn scale(recorded: &StepGraph, step: &StepIr, scheduled: &ScheduledStep, costs: &mut HostCosts) {
@@ -22,7 +19,8 @@ pub(super) fn scale(recorded: &StepGraph, step: &StepIr, scheduled: &ScheduledSt
     let mut each = 0.0;
     for (op, row) in graph.ops.iter_enumerated().filter(|(op, _)| optimizer(graph, *op)) {
         let gap = if EventName::parse(graph.op_name(op)).is_optimizer_step() {
-            let less = Nanos::from_micros_f64(each * OF_ZERO_GRAD * (was as f64 - now as f64));
+            let less =
+                Nanos::from_micros_f64(each * uncertainty().host.zero_grad_share * (was as f64 - now as f64));
             let first = row.begin.next();
             (first, (costs.gaps[first] - less).max(Nanos::ZERO))
         } else if row.begin.next() == row.end {

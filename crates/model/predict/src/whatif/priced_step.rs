@@ -12,10 +12,7 @@ use crate::error::Error;
 use crate::memory;
 use crate::step::Step;
 use crate::time_sources::Host;
-
-/// Half-width of a host's own times from one run to another, minutes later on the same machine. Of 146 changes
-/// that were recorded before and after on seven hosts, 96 % are inside the interval with it, and 84 % without.
-const ANOTHER_RUN: f64 = 0.25;
+use crate::uncertainty::uncertainty;
 
 /// The costs of a changed step.
 pub(crate) struct PricedStep {
@@ -37,7 +34,7 @@ impl PricedStep {
         let peak = memory::peak_of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
         let mut host = host_side::price(recorded, pricing, edited, base)?;
         if edited.is_changed() && !matches!(pricing.host, Host::Profile(_)) {
-            host.spread = host.spread.hypot(ANOTHER_RUN);
+            host.spread = host.spread.hypot(uncertainty().host.another_run);
         }
         added_host_time::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
         let emulated = emulated::doubt(&pricing.kernels, &edited.launches);

@@ -8,11 +8,7 @@ use steptime_trace::{ActivityKind, Nanos};
 
 use super::{Base, ModifiedStep};
 use crate::pricing::{usual, whole};
-
-/// Half-width of the time of concurrent branches of kernels with known grids: 17 of 18 measured pairs are within it.
-const OF_MODEL: f64 = 0.08;
-/// Half-width for kernels with unknown grids.
-const OF_ESTIMATE: f64 = 0.2;
+use crate::uncertainty::uncertainty;
 
 /// Demands of a changed step's kernels, and the half-width from sharing, relative to device time; `None` where no
 /// rule made streams, so that each kernel takes its own time.
@@ -25,12 +21,13 @@ pub(super) fn demands(
         return None;
     }
     let graph = &edited.flat().graph;
+    let streams = &uncertainty().streams;
     let is_kernel = |at: ActivityId| graph.activities[at].kind == ActivityKind::Kernel;
     let Some(spec) = &base.spec else {
         // On an unknown GPU each kernel occupies all of it.
         let all = Demand { blocks: 1.0, warps: 1.0, block: [1.0; 4], memory: 0.0 };
         let of = graph.activities.keys().map(|at| is_kernel(at).then_some(all)).collect();
-        return Some((Demands { multiprocessors: 1, of }, OF_ESTIMATE));
+        return Some((Demands { multiprocessors: 1, of }, streams.unknown_grids));
     };
     let has = Multiprocessor::from_capability(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
@@ -66,5 +63,6 @@ pub(super) fn demands(
         });
     }
     let share = estimated / f64::max(known + estimated, f64::MIN_POSITIVE);
-    Some((Demands { multiprocessors: spec.multiprocessors, of }, OF_MODEL + (OF_ESTIMATE - OF_MODEL) * share))
+    let half_width = streams.known_grids + (streams.unknown_grids - streams.known_grids) * share;
+    Some((Demands { multiprocessors: spec.multiprocessors, of }, half_width))
 }

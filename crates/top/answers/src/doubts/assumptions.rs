@@ -6,13 +6,11 @@ use steptime_predict::{
     Prediction, PricedLaunches, QueryEcho, Step,
     format::{counted, grouped, percent, times},
     pricing::Launch,
+    uncertainty,
 };
 use steptime_trace::Nanos;
 
 use super::{DoubtEntry, factor};
-
-/// Share of device time in lookups above which their distribution matters.
-const LOOKUPS: f64 = 0.01;
 
 /// All assumptions about a step.
 pub(super) fn all(
@@ -93,7 +91,7 @@ fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
         }
     }
     let share = time.0 as f64 / all.0.max(1) as f64;
-    (share > LOOKUPS).then(|| {
+    (share > uncertainty().notes.lookups).then(|| {
         let text = format!(
             "the indices of {} ({} of device time) are taken to be uniform; skewed or padded ones take another time (--indices \
              zipf:1.05, or a file)",

@@ -5,24 +5,12 @@ use steptime_graph::{StepGraph, StepSource};
 use steptime_predict::{
     DeviceEcho, Prediction, PricedLaunches, QueryEcho, Step,
     format::{counted, percent},
-    without_model,
+    uncertainty, without_model,
 };
 use steptime_trace::Nanos;
 
 use super::DoubtEntry;
 use crate::device_time_sources::ModelShares;
-
-/// Relative speeds of the host that are not reported.
-const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
-
-/// Largest share of device activities without a launch that is not reported.
-const UNLINKED: f64 = 0.02;
-
-/// Largest shares of device time that are not reported: outside of the fitted range, and measured on another GPU.
-const EXTRAPOLATED: f64 = 0.02;
-const STOOD_IN: f64 = 0.01;
-/// Share of device time in float32 products above which an unknown precision is reported.
-const IN_FLOAT32: f64 = 0.2;
 
 /// All notes, in the order in which a step is read, priced and predicted.
 pub(super) fn all(asked: &QueryEcho, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtEntry> {
@@ -63,7 +51,7 @@ fn allowed_precision(priced: &PricedLaunches) -> Option<String> {
             products += estimate.time;
         }
     }
-    (products.0 as f64 > IN_FLOAT32 * all.0 as f64).then(|| {
+    (products.0 as f64 > uncertainty().notes.float32_products * all.0 as f64).then(|| {
         let ms = products.as_millis();
         format!("not recorded whether in TF32: {ms:.3} ms of products, taken without (--tf32)")
     })
@@ -81,7 +69,7 @@ pub(crate) fn graph_notes(graph: &StepGraph) -> Vec<String> {
     }
     let coverage = &graph.coverage;
     let unlinked = coverage.activities.saturating_sub(coverage.activities_linked);
-    if unlinked as f64 > UNLINKED * coverage.activities as f64 {
+    if unlinked as f64 > uncertainty().notes.unlinked * coverage.activities as f64 {
         warnings.push(format!(
             "{unlinked} of {} device activities were launched before the recording began, or by calls that it lacks: left out",
             coverage.activities
@@ -97,7 +85,8 @@ pub(crate) fn graph_notes(graph: &StepGraph) -> Vec<String> {
 /// Notes on the host's times.
 fn host_notes(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(slowness) = slowness.filter(|s| !ORDINARY.contains(s)) {
+    let ordinary = uncertainty().notes.host_fast..=uncertainty().notes.host_slow;
+    if let Some(slowness) = slowness.filter(|s| !ordinary.contains(s)) {
         warnings
             .push(format!(
                 "the host took {slowness:.2} times the profile's time: slow or fast while recording, or another kind of host"
@@ -116,7 +105,7 @@ fn device_notes(coverage: &ModelShares) -> Vec<String> {
     for (share, how) in
         [(coverage.measured, "kept as measured"), (coverage.scaled, "scaled from the GPU recorded on")]
     {
-        if share > STOOD_IN {
+        if share > uncertainty().notes.stood_in {
             warnings.push(format!(
                 "{} of device time is {how}: its ops have no model, or their shapes are missing (an execution trace beside the \
                  Kineto trace has them)",
@@ -124,7 +113,7 @@ fn device_notes(coverage: &ModelShares) -> Vec<String> {
             ));
         }
     }
-    if coverage.extrapolated > EXTRAPOLATED {
+    if coverage.extrapolated > uncertainty().notes.extrapolated {
         warnings.push(format!(
             "{} of device time is of kernels unlike those that models were fitted on: rougher than the others",
             percent(coverage.extrapolated)

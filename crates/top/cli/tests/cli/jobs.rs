@@ -205,7 +205,7 @@ fn descriptions_tell_recorded_jobs_apart_better_than_a_planner() {
     assert_eq!((answer["jobs"].as_array().map(Vec::len), &described["pairs"]), (Some(11), &55.into()));
     // The spread of differences between plans in `shard` is from here.
     let spread = ms(&described["pair_spread"]);
-    assert!((spread / steptime_predict::shard::SPREAD - 1.0).abs() < 0.05, "{spread}");
+    assert!((spread / steptime_predict::uncertainty().plans.difference.value - 1.0).abs() < 0.05, "{spread}");
     assert!(spread < ms(&planned["pair_spread"]), "{planned}");
     assert!(ms(&described["in_order"]) > ms(&planned["in_order"]), "{described} {planned}");
     assert_eq!(described["in_order_of_model"], described["pairs_of_model"], "{described}");
