@@ -27,12 +27,12 @@ impl Rule for ChannelsLast {
     }
 
     fn risk(&self) -> &'static str {
-        "ops without kernels for it copy back and forth"
+        "ops without channels-last kernels convert back and forth"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "cuDNN takes more time on the host for channels last than is known here: where the host is the limit, the step is longer",
+            "cuDNN adds host time for channels-last tensors that is not modelled: a host-bound step is longer",
             0.25,
         ))
     }
@@ -50,15 +50,15 @@ impl Rule for ChannelsLast {
             }
         }
         if patch.is_empty() {
-            let reason = "no op takes images of several channels, row by row".to_owned();
+            let reason = "no image op has a contiguous tensor of several channels".to_owned();
             return Err(Error::NothingToDo { reason });
         }
-        patch.why = format!("{} tensors with channels last", patch.reshape.len());
+        patch.why = format!("{} tensors in channels-last format", patch.reshape.len());
         let running = step.running();
         let norms = running.iter().filter(|&&op| step.ops[op].name == "aten::native_group_norm").count();
         if norms > 0 {
             patch.why +=
-                &format!("; {norms} group norms copy them row by row, which is not counted: it takes longer");
+                &format!("; {norms} group norms copy them to contiguous tensors: the time of these copies is not counted");
         }
         Ok(vec![patch])
     }

@@ -93,7 +93,7 @@ fn prevents(call: &OpCall) -> Option<&'static str> {
     let on_device = || call.inputs.iter().flat_map(Arg::tensors).any(|tensor| tensor.device == Device::Cuda);
     match call.name.as_str() {
         "aten::_local_scalar_dense" if on_device() => Some("numbers read back to the host"),
-        name if BY_DATA.contains(&name) && on_device() => Some("ops whose results' sizes the data tell"),
+        name if BY_DATA.contains(&name) && on_device() => Some("ops with data-dependent output sizes"),
         _ if on(Device::Cpu) && on(Device::Cuda) => Some("copies between host and device"),
         _ if on(Device::Cpu) || on(Device::Pinned) => Some("ops on the host"),
         _ => None,

@@ -30,7 +30,7 @@ impl Rule for Derive {
         let is_op = |op: &OpId| step.ops[*op].arguments().is_some() && !step.event(*op).is_backward();
         patch.derive.extend(step.running().into_iter().filter(is_op));
         if patch.is_empty() {
-            return Err(Error::NothingToDo { reason: "the arguments of no op are known".to_owned() });
+            return Err(Error::NothingToDo { reason: "no op has known arguments".to_owned() });
         }
         patch.why = format!("{} ops derived from their arguments", patch.derive.len());
         Ok(vec![patch])

@@ -37,7 +37,7 @@ impl Rule for FuseLinear {
     }
 
     fn risk(&self) -> &'static str {
-        "none of the numbers; torch._addmm_activation is not a public name"
+        "none for the results; torch._addmm_activation is not a public function"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -67,13 +67,13 @@ impl FuseLinear {
             let reason = match others {
                 0 => format!("no {PRODUCT} adds a bias"),
                 _ => format!(
-                    "no ReLU follows any of {others} linear layers: other activations need what goes into them for their gradient"
+                    "no ReLU follows any of {others} linear layers: the gradient of another activation needs its input"
                 ),
             };
             return Err(Error::NothingToDo { reason });
         }
         patch.why = format!(
-            "{layers} linear layers with the ReLU that follows become one product each; {others} have none"
+            "{layers} linear layers and the ReLU after each become one product per layer; {others} without a ReLU"
         );
         Ok(vec![patch])
     }

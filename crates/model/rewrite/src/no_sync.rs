@@ -31,11 +31,11 @@ impl Rule for NoSync {
     }
 
     fn effort(&self) -> &'static str {
-        "small: keep the loss as a tensor, and read it every so many steps"
+        "small: keep the loss as a tensor, and read it once every N steps"
     }
 
     fn risk(&self) -> &'static str {
-        "a number that decides what the script does next must be read"
+        "the script must still read numbers that its control flow uses"
     }
 
     fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -55,7 +55,7 @@ impl Rule for NoSync {
         if patch.remove.is_empty() {
             let reason = match kept.is_empty() {
                 true => "no op reads a number from the device".to_owned(),
-                false => format!("the numbers that {READ} reads are needed: {}", kept.join(", ")),
+                false => format!("all numbers that {READ} reads are needed: {}", kept.join(", ")),
             };
             return Err(Error::NothingToDo { reason });
         }
@@ -81,7 +81,7 @@ fn needs(step: &StepIr, uses: &Uses, op: OpId) -> Option<&'static str> {
     let mut touched = tensors()
         .flat_map(|tensor| uses.producer(tensor).into_iter().chain(uses.consumers(tensor).iter().copied()));
     if !CALLED.contains(&&*step.ops[step.outermost(op)].name) {
-        Some("by ops that need them")
+        Some("by other ops")
     } else if touched.any(|other| step.ops[other].name.starts_with(SCALER)) {
         Some("by the gradient scaler")
     } else if step.is_in(op, EventName::is_optimizer) {
@@ -96,7 +96,7 @@ fn maker(step: &StepIr, uses: &Uses, op: OpId) -> String {
     let tensor = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     let maker = tensor.and_then(|tensor| uses.producer(tensor));
     maker.map_or_else(
-        || "what is older than the step".to_owned(),
+        || "tensors from before the step".to_owned(),
         |maker| step.ops[step.outermost(maker)].name.clone(),
     )
 }

@@ -26,7 +26,7 @@ impl Rule for PrefetchInputs {
     }
 
     fn risk(&self) -> &'static str {
-        "a batch must not be written while it is copied; the device holds two"
+        "a batch must not be written while it is copied; the device holds two batches"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -49,10 +49,10 @@ impl Rule for PrefetchInputs {
         }
         let left = match made {
             0 => String::new(),
-            _ => format!("; {made} copies of what the step itself makes on the host stay"),
+            _ => format!("; {made} copies of tensors that the step computes on the host stay"),
         };
         patch.why = format!(
-            "{} copies from pageable memory, {:.1} MB, become copies from pinned memory on a stream of their own, a step ahead{left}",
+            "{} copies from pageable memory ({:.1} MB) become copies from pinned memory on their own stream, one step ahead{left}",
             patch.ahead.len(),
             bytes as f64 / 1e6,
         );
@@ -64,9 +64,9 @@ impl Rule for PrefetchInputs {
 fn reason(asynchronous: usize, made: usize) -> String {
     match (asynchronous, made) {
         (0, 0) => "no op copies from the host to the device".to_owned(),
-        (0, _) => format!("all {made} copies to the device are of what the step itself makes on the host"),
+        (0, _) => format!("all {made} copies to the device are of tensors that the step computes on the host"),
         _ => format!(
-            "aten::copy_ does not wait as it is: {asynchronous} copies to the device are non-blocking"
+            "the host does not wait for inputs: {asynchronous} copies to the device are non-blocking"
         ),
     }
 }

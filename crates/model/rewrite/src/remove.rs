@@ -34,11 +34,11 @@ impl Rule for Remove {
     }
 
     fn effort(&self) -> &'static str {
-        "small where nothing needs them"
+        "small where no other op needs their results"
     }
 
     fn risk(&self) -> &'static str {
-        "the model is another one; it shows what the ops cost"
+        "the model changes; the result shows the cost of the ops"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -46,7 +46,7 @@ impl Rule for Remove {
         let mut patch = Patch::new(self.name());
         let gone = RemovedOps::find(step, &chosen);
         if step.running().iter().all(|op| gone.ops.contains(op) || step.ops[*op].annotation) {
-            return Err(Error::NothingToDo { reason: "nothing of the step would be left".to_owned() });
+            return Err(Error::NothingToDo { reason: "no op of the step would be left".to_owned() });
         }
         let others = gone.replaced(step, &mut patch);
         for op in step.running() {
@@ -178,7 +178,7 @@ fn why(step: &StepIr, chosen: &[OpId], gone: &RemovedOps) -> String {
     let functions = gone.roots.len() - chosen.len();
     let with = match functions {
         0 => String::new(),
-        _ => format!(", with {} of the backward pass", counted(functions, "function", "functions")),
+        _ => format!(", and without {} of the backward pass", counted(functions, "function", "functions")),
     };
     format!("without {}{more}{with}", said.join(", "))
 }

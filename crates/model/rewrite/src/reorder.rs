@@ -49,13 +49,13 @@ impl Rule for Reorder {
         if patch.is_empty() {
             let reason = match copies.iter().filter(|copy| **copy).count() {
                 0 => "no op copies an input to the device and waits for it".to_owned(),
-                1 => "the copy of the only input is right before what first takes it".to_owned(),
-                count => format!("{count} copies of inputs are right before what first takes them"),
+                1 => "the only input is copied right before its first use already".to_owned(),
+                count => format!("{count} inputs are copied right before their first use already"),
             };
             return Err(Error::NothingToDo { reason });
         }
         patch.why = format!(
-            "to right before what first takes them: {} of inputs, past {} that need none of it",
+            "{} of inputs moved to right before the first use, past {} that do not need them",
             counted(patch.remove.len(), "copy", "copies"),
             counted(passed, "op", "ops"),
         );

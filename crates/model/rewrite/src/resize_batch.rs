@@ -42,7 +42,7 @@ impl Rule for ResizeBatch {
     }
 
     fn risk(&self) -> &'static str {
-        "the learning rate must follow"
+        "adapt the learning rate"
     }
 
     fn samples(&self, _: Option<u64>) -> Option<u64> {

@@ -35,7 +35,7 @@ impl Rule for Accumulate {
     }
 
     fn effort(&self) -> &'static str {
-        "small: optimizer.step() and zero_grad() every so many batches, the loss divided by their number"
+        "small: optimizer.step() and zero_grad() once every N batches, the loss divided by N"
     }
 
     fn risk(&self) -> &'static str {
@@ -84,7 +84,7 @@ impl Accumulate {
         let (ops, adds) = (rounds.ops, rounds.adds);
         let mut patch = rounds.patch;
         patch.why = format!(
-            "{} batches, one update: {ops} ops run again, {adds} gradients are added to those before",
+            "{} batches per update: {ops} ops are repeated, {adds} gradients are accumulated",
             self.batches
         );
         Ok(patch)

@@ -93,7 +93,7 @@ pub(super) fn scale_updates(
     patch.reshape.sort_by_key(|(tensor, _)| *tensor);
     patch.reshape.dedup_by_key(|(tensor, _)| *tensor);
     patch.why = format!(
-        "sparse gradients have the rows of {batches} batches, and so have the updates of their tables"
+        "sparse gradients, and the updates of their tables, have the rows of {batches} batches"
     );
     (!patch.is_empty()).then_some(patch)
 }

@@ -48,8 +48,7 @@ impl Rule for Bf16 {
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
-        let text = "autocast takes more time on the host than is known here, and attention may use another kernel: where the \
-                    host is the limit, the step is longer";
+        let text = "autocast adds host time that is not modelled, and attention may use another kernel: a host-bound step is longer";
         Some((text, 0.3))
     }
 
@@ -74,11 +73,11 @@ impl Rule for Fp16 {
     }
 
     fn effort(&self) -> &'static str {
-        "small: torch.autocast(\"cuda\", dtype=torch.float16) around the forward pass, a GradScaler, and float16 as what tables give"
+        "small: torch.autocast(\"cuda\", dtype=torch.float16) around the forward pass, a GradScaler, and float16 results of table lookups"
     }
 
     fn risk(&self) -> &'static str {
-        "small gradients vanish: the loss must be scaled, and what overflows skipped"
+        "small gradients vanish: scale the loss, and skip steps that overflow"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {

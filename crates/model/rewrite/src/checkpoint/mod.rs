@@ -48,12 +48,12 @@ impl Rule for Checkpoint {
     }
 
     fn risk(&self) -> &'static str {
-        "blocks must compute the same again: random numbers are restored, other state is not"
+        "blocks must compute the same values twice: random state is restored, other state is not"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "checkpointing calls Python for every tensor that a function saves: how long that takes is known of one host; where the host is the limit, the step may be longer",
+            "checkpointing calls Python for every tensor that a function saves: the cost was measured on one host; a host-bound step may be longer",
             0.15,
         ))
     }
@@ -87,14 +87,13 @@ fn reason(forward: &Forward<'_>, blocks: usize) -> String {
     if forward.functions.is_empty() {
         "the step has no backward pass".to_owned()
     } else if forward.made.is_empty() {
-        "tensors cannot be told apart: it takes an execution trace".to_owned()
+        "the identity of tensors is not known: record an execution trace".to_owned()
     } else if blocks == 0 {
         format!(
-            "of {} ops of the forward pass no stretch comes again, fed by the one before: name the modules to compute again, as --blocks \
-             module:Net.down.*,module:Net.up.*",
+            "the {} ops of the forward pass contain no chain of equal blocks: name the modules to recompute, as --blocks module:Net.down.*,module:Net.up.*",
             forward.roots.len()
         )
     } else {
-        format!("the backward pass takes nothing that only the {blocks} blocks make")
+        format!("the backward pass uses no tensor from inside the {blocks} blocks")
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn find(step: &StepIr, apart: &FxHashSet<OpId>) -> Result<Vec<Gradien
         .iter()
         .any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce))
     {
-        return Err(Error::NothingToDo { reason: "its gradients are averaged already".to_owned() });
+        return Err(Error::NothingToDo { reason: "gradients are averaged already".to_owned() });
     }
     let name = EventName::engine(ACCUMULATE_GRAD);
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn find(step: &StepIr, apart: &FxHashSet<OpId>) -> Result<Vec<Gradien
     }
     if found.is_empty() {
         return Err(Error::NothingToDo {
-            reason: "no gradient comes to a parameter whose shape is known: it takes an execution trace of a training step"
+            reason: "no gradient of a parameter of known shape was found: record an execution trace of a training step"
                 .to_owned(),
         });
     }

@@ -48,8 +48,7 @@ impl DataParallel {
 
     /// Uncertainty of a hook that sends gradients: three models with one, on two hosts, took 1.04 to 1.48 times the predicted time.
     pub(crate) fn hook_doubt(&self) -> Option<(&'static str, f64)> {
-        let text = "a hook that sends gradients in another type is run by Python as each bucket is averaged, and its memory is not free at once: \
-                    steps were measured to take 1.04 to 1.48 times as long as this tells";
+        let text = "a compression hook runs in Python for each bucket, and its memory is not freed at once: measured steps took 1.04 to 1.48 times the predicted time";
         self.send.map(|_| (text, 0.39))
     }
 
@@ -116,7 +115,7 @@ impl Rule for DataParallel {
     }
 
     fn risk(&self) -> &'static str {
-        "the batch of all ranks together is larger: the learning rate must follow"
+        "the global batch is larger: adapt the learning rate"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {

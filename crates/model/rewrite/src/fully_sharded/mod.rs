@@ -74,12 +74,12 @@ impl Rule for FullySharded {
     }
 
     fn risk(&self) -> &'static str {
-        "the batch of all ranks together is larger: the learning rate must follow; what reads parameters beside the model finds parts"
+        "the global batch is larger: adapt the learning rate; other code that reads parameters finds shards"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "fully_shard calls Python before and after each block, and DTensors do for each op of the optimizer: three models on two hosts took 0.95 to 1.7 times as long as this tells",
+            "fully_shard calls Python before and after each block, and DTensor for each op of the optimizer: three models on two hosts took 0.95 to 1.7 times the predicted time",
             0.53,
         ))
     }
@@ -90,16 +90,15 @@ impl Rule for FullySharded {
         }
         let gradients = data_parallel::gradients_of(step, &FxHashSet::default())?;
         if step.ops.iter().any(|op| op.stream > 0) {
-            let reason = "its kernels were put on several streams: shard it first".to_owned();
+            let reason = "kernels were moved to several streams: shard the step first".to_owned();
             return Err(Error::NothingToDo { reason });
         }
         if step.running().into_iter().any(|op| step.ops[op].name.starts_with("FSDP::")) {
-            return Err(Error::NothingToDo { reason: "its parameters are sharded already".to_owned() });
+            return Err(Error::NothingToDo { reason: "parameters are sharded already".to_owned() });
         }
         let passes = Passes::find(step);
         if passes.are_several(step) {
-            let reason = "gradients are accumulated over several backward passes, and how parameters are gathered in each is not known: shard \
-                          the step of one batch"
+            let reason = "the step has several backward passes, and the gathering of parameters in each is not known: shard the step of one batch"
                 .to_owned();
             return Err(Error::NothingToDo { reason });
         }
@@ -131,7 +130,7 @@ fn check(step: &StepIr, units: &[Unit]) -> Result<(), Error> {
     if parameters().any(|value| value.shape.is_empty()) {
         return Err(Error::NothingToDo {
             reason:
-                "a parameter is a single number, and fully_shard takes none: make it a tensor of one element"
+                "a parameter is a scalar, which fully_shard rejects: make it a tensor of one element"
                     .to_owned(),
         });
     }
@@ -142,7 +141,7 @@ fn check(step: &StepIr, units: &[Unit]) -> Result<(), Error> {
             let name = unit.name.as_deref().unwrap_or("the model");
             return Err(Error::NothingToDo {
                 reason: format!(
-                    "parameters of {name} are of several types: they are gathered together, and must be of one"
+                    "parameters of {name} have several types: parameters that are gathered together must have one"
                 ),
             });
         }
@@ -162,11 +161,11 @@ fn why(step: &StepIr, units: &[(Unit, Shards)], what: &str, rule: &FullySharded)
         [one] => format!("in the block {one} ({what})"),
         [first, .., last] => format!("in {} blocks {first} to {last} ({what})", blocks.len()),
     };
-    let rest = if rest > 0 { format!(", {rest} of them in none") } else { String::new() };
+    let rest = if rest > 0 { format!(", {rest} in no block") } else { String::new() };
     let kept =
         if rule.reshard { "gathered again for the backward pass" } else { "kept for the backward pass" };
     format!(
-        "{} ({:.1} MB) cut over {} ranks {named}{rest}, {kept}",
+        "{} ({:.1} MB) sharded over {} ranks {named}{rest}, {kept}",
         counted(parameters().count(), "parameter", "parameters"),
         bytes as f64 / 1e6,
         rule.ranks,

@@ -144,7 +144,7 @@ impl Fuse<'_> {
         }
         let (bags, width) = (self.bags.len(), self.bags[0].kind.width);
         self.patch.why = format!(
-            "{bags} bags of {width} wide rows become one: {all} ops less, among them {copies} copies and {kernels} kernels"
+            "{bags} embedding bags of {width} columns become one: {all} fewer ops, among them {copies} copies and {kernels} kernels"
         );
     }
 }

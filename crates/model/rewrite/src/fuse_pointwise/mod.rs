@@ -28,16 +28,16 @@ impl Rule for FusePointwise {
     }
 
     fn effort(&self) -> &'static str {
-        "small: each chain in a function of its own, under torch.compile"
+        "small: one function per chain, under torch.compile"
     }
 
     fn risk(&self) -> &'static str {
-        "shapes that change compile again; sums may be rounded otherwise"
+        "new shapes compile again; sums may round differently"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "calling a compiled function takes Python some time, in one model twice as long as in another: where the host is the limit, the step may be longer",
+            "calls of compiled functions take host time, twice as much in one model as in another: a host-bound step may be longer",
             0.2,
         ))
     }
@@ -53,7 +53,7 @@ impl FusePointwise {
         let units = Units::find(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {
-            let reason = "no two elementwise ops of the forward pass follow one another alone".to_owned();
+            let reason = "no elementwise op of the forward pass feeds one other elementwise op alone".to_owned();
             return Err(Error::NothingToDo { reason });
         }
         let mut compiled = ChainPatch::new(&units, self.name());
@@ -61,7 +61,7 @@ impl FusePointwise {
         let [forward, backward] = compiled.kernels;
         let mut patch = compiled.patch;
         patch.why = format!(
-            "{} chains of elementwise ops: {forward} kernels of the forward pass and {backward} of the backward pass become one each",
+            "{} chains of elementwise ops: {forward} kernels of the forward pass and {backward} of the backward pass become one per chain and pass",
             chains.len()
         );
         Ok(vec![patch])

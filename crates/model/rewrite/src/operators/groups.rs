@@ -76,7 +76,7 @@ pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) 
         let optimizer = match &trained {
             Some(trained) if trained.shared => {
                 left.push(format!(
-                    "the gradient of {} is not taken by its optimizer alone",
+                    "the gradient of {} is used outside its optimizer",
                     described(step, lookup.table)
                 ));
                 continue;

@@ -47,7 +47,7 @@ fn patch(step: &StepIr, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Pa
     let ops: usize = views.patch.remove.iter().map(|&op| step.subtree(op).len()).sum();
     let value = &step.tensors[dot.vectors].value;
     views.patch.why =
-        format!("products of {} vectors in pairs become one op each way: {ops} ops less", value.size(1));
+        format!("pairwise products of {} vectors become one op per pass: {ops} fewer ops", value.size(1));
     Some(views.patch)
 }
 

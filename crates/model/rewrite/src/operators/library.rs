@@ -44,7 +44,7 @@ impl Library {
         let refuses = self == Library::Fbgemm && !fits;
         refuses.then(|| {
             let table = described(step, lookup.table);
-            format!("{table}: FBGEMM takes multiples of {VECTOR} columns up to {WIDEST}")
+            format!("{table}: FBGEMM needs a multiple of {VECTOR} columns, at most {WIDEST}")
         })
     }
 }

@@ -81,7 +81,7 @@ fn bags(step: &StepIr, op: OpId, call: &Call) -> Option<Result<Lookup, String>> 
     Some(match () {
         () if offsets.is_none() => about("has bags without offsets"),
         () if input(6).is_some() => about("has lookups with weights"),
-        () if !(0..=1).contains(&mode) => about("takes the maximum of rows"),
+        () if !(0..=1).contains(&mode) => about("has bags of mode max"),
         () if is_padded(call, 8) => about("has a padding row"),
         () if is_on(call, 3) => about("scales its gradients by frequency"),
         () => Ok(lookup),
@@ -93,16 +93,16 @@ fn usable(step: &StepIr, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> 
     let about = |what: String| Err(format!("{} {what}", described(step, lookup.table)));
     let (table, indices) = (&step.tensors[lookup.table].value, &step.tensors[lookup.indices].value);
     if table.device != Device::Cuda || !table.is_contiguous() || table.dtype != Dtype::F32 {
-        return about("is no contiguous matrix of 32-bit floats on the device".to_owned());
+        return about("is not a contiguous float32 matrix on the device".to_owned());
     }
     if !matches!(indices.dtype, Dtype::I32 | Dtype::I64) {
-        return about("is looked up by neither int32 nor int64".to_owned());
+        return about("has indices that are neither int32 nor int64".to_owned());
     }
     let others = uses.consumers(lookup.table).iter();
     let mut others =
         others.filter(|&&op| !step.is_within(op, lookup.op) && updates::owner(step, op).is_none());
     if let Some(&other) = others.next() {
-        return about(format!("is used by {}, too", step.ops[step.outermost(other)].name));
+        return about(format!("is also used by {}", step.ops[step.outermost(other)].name));
     }
     match lookup.offsets {
         Some(offsets) if index_origin::source(step, uses, offsets).is_none() => {

@@ -33,7 +33,7 @@ use crate::rule_order::Stage;
 
 /// Risk of any library that updates tables itself.
 const RISK: &str =
-    "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up";
+    "tables are updated in the backward pass: gradients are not clipped, and Adam updates only looked-up rows";
 
 /// Embedding bags, rows of embedding tables and dot interaction by the operators of `steptime.operators`.
 ///
@@ -51,7 +51,7 @@ impl Rule for Operators {
     }
 
     fn effort(&self) -> &'static str {
-        "medium: EmbeddingBags and interaction of steptime.operators, indices one table after the other"
+        "medium: EmbeddingBags and interaction of steptime.operators, indices concatenated by table"
     }
 
     fn risk(&self) -> &'static str {
@@ -79,7 +79,7 @@ impl Rule for Fbgemm {
     }
 
     fn effort(&self) -> &'static str {
-        "medium: SplitTableBatchedEmbeddingBagsCodegen of fbgemm_gpu, indices one table after the other"
+        "medium: SplitTableBatchedEmbeddingBagsCodegen of fbgemm_gpu, indices concatenated by table"
     }
 
     fn risk(&self) -> &'static str {
@@ -88,7 +88,7 @@ impl Rule for Fbgemm {
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "what FBGEMM's Python module and ops take on the host is known of one host: where the host is the limit, the step may be longer or shorter",
+            "the host time of FBGEMM's Python module and ops was measured on one host: a host-bound step may be longer or shorter",
             0.2,
         ))
     }
@@ -125,7 +125,7 @@ fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookup
             made.forget(known);
             leaving.stay(group);
             let table = lookups::described(step, group.members[0].lookup.table);
-            left.push(format!("the gradient of {table} comes another way than is known"));
+            left.push(format!("the gradient of {table} is computed in an unsupported way"));
             continue;
         };
         draft.patch(&patch)?;
@@ -135,7 +135,7 @@ fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookup
     leaving.shorten(&mut rest, draft.step());
     if !rest.is_empty() {
         draft.patch(&rest)?;
-        rest.why = "optimizers go without these tables".to_owned();
+        rest.why = "optimizers no longer update these tables".to_owned();
         patches.push(rest);
     }
     Ok(Lookups { draft, patches, left })
@@ -145,7 +145,7 @@ fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookup
 fn named(mut patches: Vec<Patch>, mut left: Vec<String>, nothing: &str) -> Result<Vec<Patch>, Error> {
     left.dedup();
     match patches.last_mut() {
-        Some(last) if !left.is_empty() => last.why += &format!("; as it was: {}", left.join(", ")),
+        Some(last) if !left.is_empty() => last.why += &format!("; unchanged: {}", left.join(", ")),
         Some(_) => {}
         None if left.is_empty() => return Err(Error::NothingToDo { reason: nothing.to_owned() }),
         None => return Err(Error::NothingToDo { reason: left.join(", ") }),

@@ -71,9 +71,9 @@ fn why(step: &StepIr, group: &Group, library: Library, patch: &Patch) -> String 
     let kept = match kept {
         0 => String::new(),
         bytes => format!(
-            " ({:.0} MB of the optimizer's state are not PyTorch's and not in its peak memory)",
+            " ({:.0} MB of optimizer state are allocated outside PyTorch and not in its peak memory)",
             bytes as f64 / 1e6
         ),
     };
-    format!("lookups in {tables}, {columns} columns in all{update} become one call: {ops} ops less{kept}")
+    format!("lookups in {tables} of {columns} columns in total{update} become one call: {ops} fewer ops{kept}")
 }

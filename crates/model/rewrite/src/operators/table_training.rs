@@ -114,7 +114,7 @@ pub(crate) fn optimizer(
             _ => about("is updated with momentum or weight decay"),
         },
         _ => about(&format!(
-            "is updated by {name} with settings that the operators have not: plain SGD, Adagrad and Adam they have"
+            "is updated by {name} with settings that the operators do not support: they support plain SGD, Adagrad and Adam"
         )),
     }
 }

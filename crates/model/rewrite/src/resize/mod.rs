@@ -54,14 +54,14 @@ fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String>
     if let Some(&(tensor, at)) = seeds.ambiguous.first() {
         let shape = &step.tensors[tensor].value.shape;
         doubts.push(format!(
-            "several dimensions of the input {:?} are of {from}: number {at} is taken for the batch; --batch-dim takes another",
+            "several dimensions of the input {:?} have size {from}: dimension {at} is taken as the batch; --batch-dim selects another",
             shape.as_slice()
         ));
     }
     if !forms.guessed.is_empty() {
         let guessed: Vec<(TensorId, usize)> = forms.guessed.iter().map(|dim| (dim.tensor, dim.at)).collect();
         doubts.push(format!(
-            "no op says whether {} of the inputs ({}) grow with the batch: their size does",
+            "no op shows whether {} of the inputs ({}) grow with the batch: their size suggests it",
             guessed.len(),
             batch_inputs::shapes(step, &guessed)
         ));
@@ -69,7 +69,7 @@ fn doubts(step: &StepIr, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String>
     if !forms.doubted.is_empty() {
         let kept: Vec<(TensorId, usize)> = forms.doubted.iter().map(|&tensor| (tensor, usize::MAX)).collect();
         doubts.push(format!(
-            "{} parameters would grow with the batch ({}) and are kept as they are",
+            "{} parameters would grow with the batch ({}): their sizes are kept",
             kept.len(),
             batch_inputs::shapes(step, &kept)
         ));
@@ -106,6 +106,6 @@ fn scaled(
         return Ok(vec![patch]);
     }
     let (fewer, more) = (children.remove.len(), children.insert.len());
-    children.why = format!("of its size, ops call {fewer} ops less and {more} more");
+    children.why = format!("at the new size, ops call {fewer} ops less and {more} more");
     Ok(vec![patch, children])
 }

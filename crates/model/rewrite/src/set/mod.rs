@@ -36,7 +36,7 @@ impl Rule for SetSize {
     }
 
     fn risk(&self) -> &'static str {
-        "another model: what it learns is another question"
+        "the model changes: its accuracy is not predicted"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {

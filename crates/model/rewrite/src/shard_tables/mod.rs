@@ -107,7 +107,7 @@ impl ShardTables {
                 continue;
             }
             for mut patch in resize::scale(step, facts.ops, self.name(), &seeds, [from, to])? {
-                let whose = if of_tables { "lookups are of all ranks" } else { "all else is of this rank" };
+                let whose = if of_tables { "lookups cover all ranks" } else { "other tensors cover this rank" };
                 patch.why = format!("{from} samples become {to}: {whose}");
                 step.apply(&patch, facts.ops)?;
                 patches.push(patch);
@@ -131,7 +131,7 @@ impl Rule for ShardTables {
     }
 
     fn risk(&self) -> &'static str {
-        "the batch of all ranks together is larger: the learning rate must follow"
+        "the global batch is larger: adapt the learning rate"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
@@ -140,8 +140,7 @@ impl Rule for ShardTables {
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if Passes::find(step).are_several(step) {
-            let reason = "gradients are accumulated over several backward passes, and how tables are looked up in each is not known: place the \
-                          tables of the step of one batch"
+            let reason = "the step has several backward passes, and the lookups in each are not known: place the tables of the step of one batch"
                 .to_owned();
             return Err(Error::NothingToDo { reason });
         }

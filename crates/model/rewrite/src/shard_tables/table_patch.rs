@@ -46,7 +46,7 @@ pub(super) fn patch(step: &StepIr, rule: &ShardTables, tables: &[Table]) -> Resu
         })
         .collect();
     let Some(first) = spread.first() else {
-        return Err(Error::NothingToDo { reason: "no table lies on some ranks alone".to_owned() });
+        return Err(Error::NothingToDo { reason: "every table is on all ranks".to_owned() });
     };
     let result = &step.tensors[first.table.lookup.result].value;
     let (samples, dtype) = (result.size(0), result.dtype);
@@ -56,7 +56,7 @@ pub(super) fn patch(step: &StepIr, rule: &ShardTables, tables: &[Table]) -> Resu
     }) {
         return Err(Error::NothingToDo {
             reason: format!(
-                "{} is looked up for another number of samples, or of another type, than {}",
+                "lookups in {} have another number of samples, or another type, than those in {}",
                 described(step, other.table.lookup.table),
                 described(step, first.table.lookup.table),
             ),
@@ -83,7 +83,7 @@ pub(super) fn patch(step: &StepIr, rule: &ShardTables, tables: &[Table]) -> Resu
         if let Some(late) = late {
             return Err(Error::NothingToDo {
                 reason: format!(
-                    "the gradient of {} comes after that of another table went back: which tables share an exchange is not known",
+                    "the gradient of {} is computed after the exchange of another table's gradient: which tables share an exchange is not known",
                     described(step, late.table.lookup.table)
                 ),
             });
@@ -94,16 +94,15 @@ pub(super) fn patch(step: &StepIr, rule: &ShardTables, tables: &[Table]) -> Resu
     change(step, &spread, &removed, [&replaced, &gradients], &mut patch);
     let own = spread.iter().filter(|one| one.own).count();
     patch.why = format!(
-        "rank {} of {}: {} of {} {} on it, {} exchanged",
+        "rank {} of {} has {} of {}; {} exchanged",
         rule.rank,
         rule.dense.ranks,
         own,
         counted(tables.len(), "table", "tables"),
-        if own == 1 { "lies" } else { "lie" },
         if spread.len() == tables.len() {
             "vectors are".to_owned()
         } else {
-            format!("those of {} are", spread.len())
+            format!("vectors of {} are", counted(spread.len(), "table", "tables"))
         },
     );
     let adds_up = |table: &Table| table.trained.as_ref()?.roots.get(1).copied();

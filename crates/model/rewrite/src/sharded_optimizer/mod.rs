@@ -38,7 +38,7 @@ impl ShardedOptimizer {
         }
         patch.insert.extend(parameters.iter().map(|_| (Place::LastIn(update), wait(stream))));
         patch.why = format!(
-            "each of {} sent to all by the rank that updates it",
+            "each of {} broadcast by the rank that updates it",
             counted(parameters.len(), "parameter", "parameters")
         );
         Some(patch)
@@ -59,12 +59,12 @@ impl Rule for ShardedOptimizer {
     }
 
     fn risk(&self) -> &'static str {
-        "the batch of all ranks together is larger: the learning rate must follow; states are spread: consolidate_state_dict before saving"
+        "the global batch is larger: adapt the learning rate; optimizer states are sharded: call consolidate_state_dict before saving"
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "what ZeroRedundancyOptimizer does in Python is not known, and taken for none; the step may be longer",
+            "the Python time of ZeroRedundancyOptimizer is not known and not counted: the step may be longer",
             0.1,
         ))
     }

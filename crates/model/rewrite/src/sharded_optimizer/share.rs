@@ -86,7 +86,7 @@ impl Share {
         patch.remove = gone;
         let own = self.own.iter().filter(|own| **own).count();
         patch.why = format!(
-            "of {} parameters ({:.1} MB) cut over {} ranks the one with most updates {own} ({:.1} MB)",
+            "{} parameters ({:.1} MB) split over {} ranks: the largest part has {own} ({:.1} MB)",
             self.own.len(),
             self.bytes[1] as f64 / 1e6,
             self.ranks,

@@ -41,7 +41,7 @@ impl Rule for Streams {
     }
 
     fn risk(&self) -> &'static str {
-        "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
+        "a missing wait gives wrong numbers; tensors used on two streams need record_stream"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -58,7 +58,7 @@ impl Rule for Streams {
         units.follow(&mut forward);
         if forward.iter().all(|&stream| stream == 0) {
             return Err(nothing(format!(
-                "of {} ops of the forward pass none joins branches that share nothing and are long enough to gain by a stream of their own",
+                "none of {} ops of the forward pass joins independent branches that are long enough for a stream of their own",
                 units.passes.forward.len()
             )));
         }
@@ -98,14 +98,14 @@ fn refused(units: &Units<'_>) -> Result<(), Error> {
         return Err(nothing("branches have streams of their own already".to_owned()));
     }
     if step.tensors.iter().all(|tensor| tensor.storage.is_none()) {
-        return Err(nothing("tensors cannot be told apart: it takes an execution trace".to_owned()));
+        return Err(nothing("the identity of tensors is not known: record an execution trace".to_owned()));
     }
     if step.streams > 1 {
         return Err(nothing(format!("the step has kernels on {} streams already", step.streams)));
     }
     if units.passes.are_several(step) {
         return Err(nothing(
-            "the step has several backward passes: which ops run before which is not known".to_owned(),
+            "the step has several backward passes: the order of their ops is not known".to_owned(),
         ));
     }
     let unknown = |&&op: &&steptime_step::OpId| {
@@ -113,7 +113,7 @@ fn refused(units: &Units<'_>) -> Result<(), Error> {
         inside.iter().all(|&op| step.ops[op].call.is_none()) && step.ops[op].name.contains("::")
     };
     match units.passes.forward.iter().find(unknown) {
-        Some(&op) => Err(nothing(format!("what {} takes and gives is not known", step.ops[op].name))),
+        Some(&op) => Err(nothing(format!("the inputs and outputs of {} are not known", step.ops[op].name))),
         None => Ok(()),
     }
 }

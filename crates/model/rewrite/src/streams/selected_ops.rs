@@ -32,7 +32,7 @@ impl Rule for SecondStream {
     }
 
     fn risk(&self) -> &'static str {
-        "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
+        "a missing wait gives wrong numbers; tensors used on two streams need record_stream"
     }
 
     fn patches(&self, step: &StepIr, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -46,7 +46,7 @@ impl Rule for SecondStream {
         let many = forward.iter().filter(|&&stream| stream > 0).count();
         if many == 0 {
             return Err(nothing(
-                "none of them is an op of the forward pass on the device: others go where those do"
+                "none of the ops is in the forward pass and on the device: all other ops follow those"
                     .to_owned(),
             ));
         }

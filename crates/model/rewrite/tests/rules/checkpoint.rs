@@ -75,5 +75,5 @@ fn a_model_without_blocks_is_named() {
     let Err(Error::NothingToDo { reason }) = open("dlrm_default_2048").after(&EACH) else {
         panic!("it has none")
     };
-    assert!(reason.contains("no stretch comes again"), "{reason}");
+    assert!(reason.contains("no chain of equal blocks"), "{reason}");
 }

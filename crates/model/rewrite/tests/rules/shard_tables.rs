@@ -133,5 +133,5 @@ fn places_that_are_none_are_refused() {
     let few = apply(&example, &rule(vec![on(0)], 0, 2, None)).unwrap_err();
     assert_eq!(few, Error::Homes { homes: 1, tables: TABLES });
     let all = apply(&example, &rule(vec![TableHome::Everywhere; TABLES], 0, 2, None)).unwrap_err();
-    assert!(all.to_string().contains("no table lies on some ranks alone"), "{all}");
+    assert!(all.to_string().contains("every table is on all ranks"), "{all}");
 }

@@ -114,5 +114,5 @@ fn it_says_why_it_does_not_apply() {
     let mut chain = example.step.clone();
     chain.threads.raw[0].clear();
     let error = Streams { count: 2 }.patches(&chain, &facts).expect_err("a chain");
-    assert!(error.to_string().contains("none joins branches"), "{error}");
+    assert!(error.to_string().contains("joins independent branches"), "{error}");
 }
