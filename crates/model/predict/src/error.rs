@@ -39,8 +39,7 @@ pub enum Error {
     Cost(#[from] steptime_cost::Error),
     /// The input has no timing of a device, and no device was given to price it for.
     #[error(
-        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): name the GPU to \
-         price its step for (--device h200), or give a recording made on a GPU", path.display()
+        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): name a GPU to predict for (--device h200), or give a recording made on a GPU", path.display()
     )]
     NoTiming {
         /// The input.
@@ -70,8 +69,7 @@ pub enum Error {
     },
     /// A trace without device activity.
     #[error(
-        "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA where a GPU is, or give the step's \
-         execution trace and name a device to price it for (--device h200)", path.display(), other(accelerators)
+        "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA on a GPU, or give the step's execution trace and name a GPU to predict for (--device h200)", path.display(), other(accelerators)
     )]
     NoDeviceActivity {
         /// The input.
@@ -83,10 +81,9 @@ pub enum Error {
     #[error(
         "{}: none of its {activities} GPU activities was launched within a step: {}", path.display(),
         if *linked == 0 {
-            "the calls that launched them were not recorded, or carry no number that ties them to a kernel (correlation, \
-             External id): record with both ProfilerActivity.CPU and ProfilerActivity.CUDA"
+            "the calls that launched them were not recorded, or have no id that links them to a kernel (correlation, External id): record with both ProfilerActivity.CPU and ProfilerActivity.CUDA"
         } else {
-            "what the steps do is on the host alone; mark the steps that train (prof.step())"
+            "the steps run on the host only; mark the training steps (prof.step())"
         }
     )]
     NothingLaunched {
@@ -115,7 +112,7 @@ pub enum Error {
         device: String,
     },
     /// The host's own times were requested of an input without host times.
-    #[error("{}: an execution trace alone holds no times of the host: that needs a recording", path.display())]
+    #[error("{}: an execution trace alone has no host times: give a recording", path.display())]
     NoHostTimes {
         /// The input.
         path: PathBuf,
@@ -213,7 +210,7 @@ pub enum Error {
     },
     /// Changed kernels have to be priced by a profile of the GPU recorded on, and there is none.
     #[error(
-        "{}: no shipped device profile for {}, on which it was recorded, to price changed kernels: name a GPU with --device",
+        "{}: changed kernels cannot be priced: no shipped device profile for {}, the GPU of the recording; name a GPU with --device",
         path.display(), device.as_deref().unwrap_or("the GPU")
     )]
     NoOwnProfile {
@@ -249,8 +246,7 @@ pub enum Error {
     },
     /// An execution trace, or a step recorded on a CPU, where measured times of a GPU are needed.
     #[error(
-        "{}: no times of a GPU in the input (an execution trace alone, or recorded on a CPU): give a \
-         recording made on a GPU (`steptime predict --device h200` prices this one)", path.display()
+        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): give a recording made on a GPU (`steptime predict --device h200` accepts this one)", path.display()
     )]
     NothingMeasured {
         /// The input.
@@ -285,7 +281,7 @@ pub enum Error {
     },
     /// Times of a table that are implausible for the GPU of its name.
     #[error(
-        "{}: the median row takes {median:.3} times what is possible on {device}: its times are in another unit, or of another GPU",
+        "{}: the median row takes {median:.3} times the time expected on {device}: times are in another unit, or of another GPU",
         path.display()
     )]
     AnotherUnit {
@@ -335,8 +331,7 @@ pub enum Error {
     },
     /// Leave-one-out needs recordings of at least two architectures.
     #[error(
-        "leave-one-out needs recordings of at least two architectures, and all of these are of one, {family}: their \
-         steps are alike, whatever their names"
+        "leave-one-out needs recordings of at least two architectures: all of these are of {family}, whatever their names"
     )]
     OneModel {
         /// The one architecture.
@@ -378,6 +373,6 @@ fn other(accelerators: &[String]) -> String {
     if accelerators.is_empty() {
         String::new()
     } else {
-        format!(", and the accelerator that it is of is not read ({})", accelerators.join(", "))
+        format!(", and its accelerator is not supported ({})", accelerators.join(", "))
     }
 }

@@ -197,8 +197,7 @@ fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
     let known = rows.iter().filter(|row| row.in_sample).count();
     if known > 0 {
         warnings.push(format!(
-            "in sample: the host profile was fitted on {known} of these {} recordings; `--host leave-one-out` scores \
-             what it has not seen",
+            "in sample: the host profile was fitted on {known} of these {} recordings; `--host leave-one-out` scores a profile fitted without the scored architecture",
             rows.len()
         ));
     }

@@ -53,8 +53,8 @@ impl<'a, 'q> Search<'a, 'q> {
     /// Finds the step at the largest batch that fits a GPU, or the reason why it is unknown.
     pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<LargestBatch, String> {
         let from = self.from.filter(|&batch| batch > 0);
-        let from = from.ok_or("the batch is not recorded: say --recorded-batch N")?;
-        let room = memory::room(spec).ok_or("how much memory the GPU has is not known")?;
+        let from = from.ok_or("the batch is not recorded: give --recorded-batch N")?;
+        let room = memory::room(spec).ok_or("the memory of the GPU is not known")?;
         let peak = |batch| self.peak(batch, spec);
         let batch = match largest(from, room, peak)? {
             Some(batch) => batch,
@@ -85,7 +85,7 @@ impl<'a, 'q> Search<'a, 'q> {
         let peak = |spec: &DeviceSpec| -> Result<u64, String> {
             let found = memory::peak_of_changed(asked.recorded(), Some(spec), &edited.step, edited.flat());
             let peak =
-                found.ok_or("what memory the step needs is not known: record it with its execution trace")?;
+                found.ok_or("the memory of the step is not known: record the step with its execution trace")?;
             Ok(peak.total())
         };
         self.capabilities.iter().map(peak).collect()

@@ -103,9 +103,9 @@ impl Trial<'_, '_> {
             outcome: Err(reason.to_owned()),
         };
         let Some(batch) = self.samples else {
-            return refused("the batch is not recorded: say --recorded-batch N");
+            return refused("the batch is not recorded: give --recorded-batch N");
         };
-        let mut last = refused("a batch of one sample has no parts");
+        let mut last = refused("a batch of one sample cannot be split");
         for rounds in (1..=ROUNDS.ilog2()).map(|power| 1u32 << power) {
             let Some(part) = parts(batch, rounds) else { break };
             let resize = resized(batch, part);
@@ -175,7 +175,7 @@ impl Trial<'_, '_> {
 }
 
 /// Reason where the memory of a changed step is unknown.
-const UNKNOWN: &str = "what memory the step needs is not known";
+const UNKNOWN: &str = "the memory of the step is not known";
 
 /// Samples of each of `rounds` equal parts, where the batch can be divided so.
 fn parts(batch: u64, rounds: u32) -> Option<u64> {

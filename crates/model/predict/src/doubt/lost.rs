@@ -25,11 +25,11 @@ fn launches(graph: &StepGraph) -> Option<Doubt> {
     );
     let (left, all) = (coverage.steps_incomplete, coverage.steps);
     if left > 0 {
-        let text = format!("{lost}; {} of {all} were left out for it", counted(left, "step"));
+        let text = format!("{lost}; {} of {all} were left out", counted(left, "step"));
         return Some(Doubt { kind: "lost", text, below: 0.0, above: 0.0, no_estimate: false });
     }
     let text = format!(
-        "{lost}, and neither their time nor what waited for them is in this step; record fewer steps at a time, or without stacks"
+        "{lost}; the step lacks their time and the waits for them; record fewer steps at a time, or without stacks"
     );
     let above = (1.0 / (1.0 - share).max(0.1)).ln();
     Some(Doubt {
@@ -50,8 +50,7 @@ fn time(graph: &StepGraph) -> Option<Doubt> {
     let missing = 1.0 - mean.0 as f64 / all.0.max(1) as f64;
     (missing.abs() > uncertainty().doubts.lost.time && all > Nanos::ZERO).then(|| {
         let text = format!(
-            "the kernels of the recording run for {:.3} ms a step, those that the calls of a step launched for {:.3} ms: the \
-             others have no call in a step",
+            "all kernels of the recording run for {:.3} ms per step, kernels that calls within steps launched for {:.3} ms: the others have no call in a step",
             all.as_millis(),
             mean.as_millis()
         );

@@ -25,7 +25,7 @@ pub(crate) fn doubt(peak: &Peak, spec: &DeviceSpec) -> Option<Doubt> {
     let end = if needs > has {
         "the step would run out of memory"
     } else {
-        "with the CUDA context, and what the allocator cannot use, the step may run out of memory"
+        "with the CUDA context and fragmentation, the step may run out of memory"
     };
     let gb = |bytes: u64| bytes as f64 / 1e9;
     let text = format!(

@@ -14,8 +14,7 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
         Origin::Nsight => "Nsight Systems",
     };
     let text = format!(
-        "recorded by {by}: what that cost the host is not known and stays in, and ops have no arguments, so that another GPU is a guess and \
-         no change can be tried; record a PyTorch step with steptime.record for these"
+        "recorded by {by}: host times include its cost, which is not known; ops have no arguments, so that another GPU is a guess and no change can be tried; record a PyTorch step with steptime.record"
     );
     Some(Doubt {
         kind: "profiler",

@@ -22,11 +22,11 @@ pub(crate) fn doubt(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let (what, simulated, recorded, error) = if in_period {
         ("the profiled step", check.typical, check.recorded, period)
     } else {
-        ("its device active time", check.active_typical, check.active_recorded, active)
+        ("the device active time", check.active_typical, check.active_recorded, active)
     };
     let worst = if in_period { period } else { active_in_step };
     let text = format!(
-        "replayed with the profiler's cost left in, {what} takes {:.3} ms where {:.3} were recorded ({:+.0} %): {}",
+        "replayed with the profiler's cost, {what} takes {:.3} ms, but {:.3} ms were recorded ({:+.0} %): {}",
         simulated.as_millis(),
         recorded.as_millis(),
         100.0 * error,
@@ -44,8 +44,7 @@ fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
     ((ratio - 1.0).abs() > of.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
-            "the host ran ahead of the device: its marks are {:.3} ms apart, what the steps launched ends {:.3} ms \
-             apart, which is taken for the step",
+            "the host ran ahead of the device: the host's marks are {:.3} ms apart, the ends of the steps' kernels {:.3} ms; the latter is taken as the step time",
             host.as_millis(),
             check.recorded.as_millis(),
         ),
@@ -62,13 +61,13 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
     let unlinked = coverage.activities - coverage.activities_linked;
     if !check.single && check.each_error.abs() <= of.threshold && check.unrest > of.unsteady {
         return format!(
-            "its steps differ by {:.0} % among themselves: record more steps, after warm-up",
+            "the recorded steps differ by {:.0} %: record more steps, after warm-up",
             100.0 * check.unrest
         );
     }
     if coverage.marks_matched_permille < 900 {
         return format!(
-            "its steps are not alike, {:.0} % of their ops and calls match: record steps of one shape",
+            "the recorded steps are not alike ({:.0} % of their ops and calls match): record steps of one shape",
             coverage.marks_matched_permille as f64 / 10.0
         );
     }
@@ -80,7 +79,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
     }
     if coverage.late.0 as f64 > of.threshold * check.recorded.0 as f64 {
         return format!(
-            "{} began {:.3} ms late on an idle GPU, as where the code of a kernel is loaded: record after warm-up",
+            "{} began {:.3} ms late on an idle GPU, as when a kernel's code is loaded: record after warm-up",
             counted(coverage.late_starts, "kernel"),
             coverage.late.as_millis(),
         );
@@ -88,7 +87,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
     let unknown = coverage.waits_inferred + coverage.waits_refuted;
     if unknown > 0 && unknown * 2 > coverage.stream_waits {
         return format!(
-            "{} waits between streams do not say for what: which kernels run side by side is inferred",
+            "{} waits between streams have no recorded event: concurrent kernels are inferred",
             coverage.stream_waits
         );
     }
@@ -96,7 +95,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
         return format!("its steps differ by {:.0} % among themselves", 100.0 * check.unrest);
     }
     if check.single {
-        return "a single step, with what ran before it unknown: record several".into();
+        return "the recording has a single step, and the work before it is not known: record several steps".into();
     }
-    "something in it waits in a way that is not understood".into()
+    "the cause of a wait in the step is not known".into()
 }

@@ -21,7 +21,7 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
         return (count > 0).then(|| Doubt {
             kind: "ranks",
             text: format!(
-                "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing{}; give all ranks",
+                "one rank of {of}: waiting for other ranks in its {count} collectives is not counted{}; give all ranks",
                 uncounted(graph, kernels),
             ),
             below: width.other_side,
@@ -37,8 +37,7 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
     (time.0 as f64 > width.threshold * step.0 as f64).then(|| Doubt {
         kind: "ranks",
         text: format!(
-            "one rank of {of}: its collectives take {:.3} ms as recorded; what of that is waiting for other ranks is taken to \
-             be as much less without the profiler as its own step; give the folder of all ranks",
+            "one rank of {of}: its collectives take {:.3} ms as recorded; their waiting for other ranks is assumed to shrink without the profiler as much as the rank's own step; give the folder of all ranks",
             time.as_millis(),
         ),
         below: width.below,
@@ -50,7 +49,7 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
 /// Lists the collectives without a time, by name, and the reason, as the end of a sentence; empty where all have one.
 fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
     if !joined(kernels) {
-        return ", nor do they, for how GPUs of this name are joined is not known".to_owned();
+        return ", nor are the collectives: the links of GPUs of this name are not known".to_owned();
     }
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for collective in graph.collectives.iter().filter(|own| exchange_call(own).is_none()) {
@@ -61,7 +60,7 @@ fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
     }
     let listed: Vec<String> = kinds.iter().map(|(name, count)| format!("{count} {name}")).collect();
     format!(
-        ", and {} are not counted at all, for the trace does not say among how many ranks, or of how many bytes",
+        ", and {} are not counted at all: the trace lacks their number of ranks or bytes",
         listed.join(", ")
     )
 }

@@ -8,8 +8,7 @@ use crate::uncertainty::uncertainty;
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
     let at = recorded.cut_at?;
     let text = format!(
-        "the execution trace ends in the middle (at byte {at}), and the step with it: what came after the cut is not in this time; \
-         record it again"
+        "the execution trace ends in the middle of the step (at byte {at}): the rest of the step is not in this time; record it again"
     );
     Some(Doubt { kind: "cut", text, below: 0.0, above: uncertainty().unknown.work, no_estimate: true })
 }

@@ -28,7 +28,7 @@ pub(super) fn doubt(
     let graph = &recorded.graph;
     let measured = if recorded.arguments.is_derived() { "launches" } else { "the measured device work" };
     let mut text = format!(
-        "{:.0} % of {measured} ({} of {}) has no price on {}: a single time would be a guess",
+        "{:.0} % of {measured} ({} of {}) cannot be priced on {}: a single time would be a guess",
         100.0 * unpriced.share,
         unpriced.launches,
         device.launches.len(),
@@ -64,8 +64,7 @@ pub fn without_model(graph: &StepGraph, device: &PricedLaunches) -> Option<Strin
         ""
     };
     Some(format!(
-        "{} of {} launches have no model{of}: {:.1} % of device time, by the bytes of their ops alone, where it may be several \
-         times as much{remedy}",
+        "{} of {} launches have no model{of}: their {:.1} % of device time is estimated from bytes alone, and may be several times as much{remedy}",
         unpriced.launches,
         device.launches.len(),
         100.0 * (coverage.fallback + coverage.unknown),
@@ -77,7 +76,7 @@ fn remedy(recorded: &Step, shapeless: bool) -> String {
     let from =
         recorded.graph.device.as_deref().filter(|name| !name.is_empty()).unwrap_or("a GPU without a name");
     match (recorded.arguments.is_derived(), shapeless) {
-        (true, _) => "; record it on a GPU, whose measured times then stand in".into(),
+        (true, _) => "; record the step on a GPU to use its measured times".into(),
         (false, true) => format!(
             "; shapes are missing, and {from} has no profile to scale from: record an execution trace beside the \
              Kineto trace"

@@ -27,8 +27,7 @@ impl RankSet {
         let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
         let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
         let text = format!(
-            "the ends of collectives lie {:.3} ms apart from step to step: these ranks are of different runs, or their clocks run \
-             apart; who waited for whom is not known",
+            "the ends of collectives vary by {:.3} ms between ranks from step to step: these ranks are of different runs, or their clocks drift; which rank waited for which is not known",
             scatter.as_millis()
         );
         let width = uncertainty().doubts.several_runs.width;
@@ -42,7 +41,7 @@ impl RankSet {
         (asked.device.is_some() && count > 0).then(|| Doubt {
             kind: "unpriced",
             text: format!(
-                "{count} of {} collectives do not say what they move: they take what was recorded; newer PyTorch records it",
+                "{count} of {} collectives have no recorded size: their recorded time is kept; newer PyTorch records the size",
                 self.job.rendezvous.len()
             ),
             below: width,
@@ -57,7 +56,7 @@ impl RankSet {
         let width = uncertainty().doubts.single_step.width;
         (least == 1).then(|| Doubt {
             kind: "replay",
-            text: "one step was recorded: how ranks came into it is not known, and nothing checks the prediction; record several"
+            text: "one step was recorded: the ranks' start times are not known, and nothing checks the prediction; record several steps"
                 .into(),
             below: width,
             above: width,
@@ -75,15 +74,12 @@ impl RankSet {
         };
         let moved = priced.iter().map(of_rank).max().unwrap_or_default();
         let share = (moved.0 as f64 / (step.0 as f64).max(1.0)).clamp(0.0, 1.0);
-        let (lie, miss) = if tables == 1 {
-            ("table lies", "its cache misses")
-        } else {
-            ("tables lie", "their caches miss")
-        };
+        let are = if tables == 1 { "table is" } else { "tables are" };
         Some(Doubt {
             kind: "cache",
             text: format!(
-                "{tables} {lie} in host memory: what {miss}, {misses} rows a step, is computed from the distribution of indices                  (--indices; else every row is as likely), and moving them, up to {:.3} ms on a GPU, is taken to be copies at the link's rate",
+                "{tables} {are} in host memory: cache misses, {misses} rows per step, follow from the distribution of indices (--indices; \
+                 else uniform), and their copies, up to {:.3} ms on a GPU, are assumed to run at the link's rate",
                 moved.as_millis()
             ),
             below: -(1.0 - width.below_share * share).ln(),
@@ -99,8 +95,7 @@ impl RankSet {
         (here < all).then(|| Doubt {
             kind: "ranks",
             text: format!(
-                "{here} of {all} ranks are here: what these waited for the others counts as time of their collectives; give the \
-                 folder all ranks"
+                "{here} of {all} ranks are given: waiting for the others counts as time of collectives; give the folder of all ranks"
             ),
             below,
             above,
@@ -126,8 +121,7 @@ pub(super) fn replay_doubt(replay: &steptime_sim::Replay) -> Option<Doubt> {
     (error.abs() > uncertainty().doubts.replay.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
-            "replayed with the profiler's cost left in, the profiled steps of all ranks take {:.3} ms where {:.3} were recorded \
-             ({:+.0} %): something in them waits in a way that is not understood",
+            "replayed with the profiler's cost, the profiled steps of all ranks take {:.3} ms, but {:.3} ms were recorded ({:+.0} %): the cause of a wait in them is not known",
             replay.simulated.as_millis(),
             replay.measured.as_millis(),
             100.0 * error,

@@ -88,7 +88,7 @@ impl World<'_> {
         let ranks = self.dense.ranks;
         match self.nodes {
             Some(nodes) if nodes == 0 || !ranks.is_multiple_of(nodes) => Err(format!(
-                "{ranks} ranks cannot lie in {nodes} nodes evenly: every node has as many; take a divisor of {ranks}"
+                "{ranks} ranks cannot be divided evenly among {nodes} nodes: use a divisor of {ranks}"
             )),
             nodes => Ok(nodes.map(|nodes| ranks / nodes)),
         }
@@ -180,8 +180,7 @@ impl SpreadInput<'_> {
     /// Simulates the ranks of a world together.
     fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         if world.keeps != KeptState::All && world.tables.is_some() {
-            let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
-                          that keeps all other parameters on each rank"
+            let reason = "tables cannot be placed where other parameters are sharded: place tables in a job that keeps all other parameters on each rank"
                 .to_owned();
             let source = RuleError { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
             return Err(Error::Rewrite { path: self.step.path.clone(), source });
@@ -191,8 +190,7 @@ impl SpreadInput<'_> {
             Error::Rewrite { path: self.step.path.clone(), source }
         };
         if !self.step.graph.collectives.is_empty() {
-            let reason = "it is a rank of a job already, with the collectives of that: predict it by itself or the folder of all ranks; a job of \
-                          another number of ranks is made of the step of one GPU"
+            let reason = "the step is already one rank of a job, with its collectives: predict this rank alone, or the folder of all ranks; a job of another size needs the step of one GPU"
                 .to_owned();
             return Err(refused(reason));
         }
@@ -247,7 +245,7 @@ impl SpreadInput<'_> {
         }
         if let (Some(nodes), Some(node)) = (world.nodes, node) {
             changes.push(format!(
-                "{nodes} nodes of {node} GPUs: what goes from one to another goes over their network"
+                "{nodes} nodes of {node} GPUs: data between nodes goes over their network"
             ));
         }
         let ranks = RankSet { node, ..RankSet::from_steps(self.step.path.clone(), steps, alike)? };

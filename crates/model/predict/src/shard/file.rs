@@ -45,7 +45,7 @@ pub enum PlanError {
         what: String,
     },
     /// The format cannot express the placement.
-    #[error("table {table} {how}, which HugeCTR's matrices cannot say: write the plan as torchrec")]
+    #[error("table {table} {how}, which HugeCTR's matrices cannot express: write the plan as torchrec")]
     NoWord {
         /// The table.
         table: usize,
@@ -122,7 +122,7 @@ fn hugectr(homes: &[TableLayout], gpus: u32) -> Result<Value, PlanError> {
                 copied.push(name(table));
             }
             TableLayout::Parts(_) if home.caches().next().is_some() => {
-                let how = "lies in the host's memory behind a cache";
+                let how = "is in host memory behind a cache";
                 return Err(PlanError::NoWord { table, how });
             }
             TableLayout::Parts(parts) if parts.iter().any(|part| part.offset[1] > 0) => {
@@ -209,7 +209,7 @@ fn share(said: &Value) -> Result<Option<f64>, String> {
     }
     if kernel != CACHED && !ALSO_CACHED.contains(&kernel) {
         return Err(format!(
-            "compute kernel `{kernel}` is not known: rows lie on the GPU (fused, dense) or in the host's memory behind a cache ({CACHED})"
+            "compute kernel `{kernel}` is not known: rows are on the GPU (fused, dense) or in host memory behind a cache ({CACHED})"
         ));
     }
     let factor = said.get("cache_params").and_then(|cache| cache.get("load_factor"));

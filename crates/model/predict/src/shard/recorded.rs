@@ -81,8 +81,7 @@ impl RecordedJob {
                 return Ok(model);
             }
             let what = format!(
-                "{} ranks were recorded, and the description is of {}: write `placement` in meta.json, or say where tables lie in \
-                 [parallel]",
+                "{} ranks were recorded, and the description is of {}: write `placement` in meta.json, or place the tables in [parallel]",
                 self.ranks,
                 model.gpus()
             );

@@ -92,19 +92,19 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
         };
         let there = match moved.kept_inputs {
             0 => String::new(),
-            1 => "; an input that is the same in each step is there".to_owned(),
-            count => format!("; {count} inputs that are the same in each step are there"),
+            1 => "; an input that is the same in each step is on the device already".to_owned(),
+            count => format!("; {count} inputs that are the same in each step are on the device already"),
         };
         assumed.push(format!(
-            "recorded {place}: the ops of CUDA are taken instead, with {copies} of the batch to the device{there}"
+            "recorded {place}: the step is predicted with CUDA ops, with {copies} of the batch to the device{there}"
         ));
         if !moved.unknown.is_empty() {
             let names = moved.unknown.join(", ");
-            assumed.push(format!("what CUDA calls instead is not known of {names}: taken as on the CPU"));
+            assumed.push(format!("the CUDA form of {names} is not known: the CPU form is used"));
         }
         if moved.channels_last > 0 {
             assumed.push(format!(
-                "{} convolutions have channels last: so have their results here, as on a GPU; on the meta device PyTorch gives channels first",
+                "{} convolutions have channels-last inputs: their results are channels-last here, as on a GPU; the meta device gives channels first",
                 moved.channels_last
             ));
         }

@@ -99,7 +99,7 @@ fn an_answer_is_what_the_question_said() {
         ("default", "h200", "simulate")
     );
     assert!(
-        answer.warnings.iter().any(|said| said.contains("a typical host stands in")),
+        answer.warnings.iter().any(|said| said.contains("a typical host is assumed")),
         "nothing was said of it"
     );
     let said = answer_of(&step.predict().on("h200").unwrap().on_a_typical_host());

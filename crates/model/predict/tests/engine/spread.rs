@@ -47,7 +47,7 @@ fn ranks_lie_in_as_many_nodes_as_is_said() {
     for nodes in [0, 3] {
         let error =
             spread("resnet50_32", &World { nodes: Some(nodes), ..World::new(16) }).expect_err("uneven");
-        assert!(error.to_string().contains("16 ranks cannot lie in"), "{error}");
+        assert!(error.to_string().contains("16 ranks cannot be divided evenly among"), "{error}");
     }
 }
 
