@@ -26,7 +26,7 @@ fn host_bound<'g>(
         gpus.iter().filter_map(|gpu| Some((gpu, of(gpu)?))).filter(|(_, point)| point.host_bound).collect();
     let most = bound.iter().map(|(_, point)| point.saved_by_gpu.max(0.0)).reduce(f64::max)?;
     Some(format!(
-        "host-bound {which} on {}: a faster GPU brings nothing (one twice as fast saves {} at most)",
+        "host-bound {which} on {}: a faster GPU brings nothing (a GPU twice as fast saves {} at most)",
         names(bound.iter().map(|(gpu, _)| gpu.name.as_str())),
         percent(most)
     ))
@@ -46,7 +46,7 @@ fn undistinguished(gpus: &[GpuReport]) -> Option<String> {
         .collect();
     (!close.is_empty()).then(|| {
         format!(
-            "not to be told from {}, the first: {} (the interval of the ratio holds 1)",
+            "no clear difference between {}, the first, and {} (the interval of the ratio contains 1)",
             first.name,
             names(close)
         )
@@ -84,7 +84,7 @@ fn too_large(gpu: &GpuReport) -> Option<String> {
     let batch = gpu.recorded.batch.map_or_else(String::new, |batch| format!(" of batch {}", grouped(batch)));
     let head = format!("{}: the step{batch} needs {needs:.1} of {:.1} GB", gpu.name, gpu.memory_mb / 1e3);
     if fitting.is_empty() {
-        return Some(format!("{head}, and no change that was tried makes it fit"));
+        return Some(format!("{head}, and none of the tried changes makes it fit"));
     }
     let each: Vec<String> = fitting.into_iter().map(remedy).collect();
     Some(format!("{head}; it fits with {}", each.join("; ")))

@@ -39,8 +39,7 @@ pub(crate) fn host_doubt(asked: &QueryEcho) -> Option<DoubtEntry> {
     let known = asked.host_half_width.and_then(factor);
     let width = known.map_or_else(String::new, |factor| format!(" ({})", times(factor)));
     let text = format!(
-        "no host times in an execution trace: a typical host stands in, {} times as slow as {}{width}; \
-         `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml",
+        "no host times in an execution trace: a typical host is assumed, {} times as slow as {}{width}; `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml",
         than.times, than.machine
     );
     Some(DoubtEntry { factor: known, ..DoubtEntry::note("host", text) })
@@ -50,22 +49,22 @@ pub(crate) fn host_doubt(asked: &QueryEcho) -> Option<DoubtEntry> {
 fn kernels_doubt(asked: &QueryEcho, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtEntry> {
     let device = asked.device.as_ref()?;
     let models = if device.fitted {
-        format!("what models of {} say", device.name)
+        format!("models of {}", device.name)
     } else {
-        "times of its specification and models of another GPU".to_owned()
+        "its specification and models of another GPU".to_owned()
     };
     let known = priced.and_then(|priced| factor(priced.prices.spread.ln_1p()));
     let width = known.map_or_else(String::new, |factor| format!(" ({} all together)", times(factor)));
     let text = match (untimed, device.fitted) {
         (false, true) => return None,
-        (false, false) => format!("no kernel was measured on {}: kernels take {models}{width}", device.name),
+        (false, false) => format!("no kernel was measured on {}: kernel times come from {models}{width}", device.name),
         (true, _) => {
             let measured = if device.fitted {
                 String::new()
             } else {
                 format!(", and no kernel was measured on {}", device.name)
             };
-            format!("no kernel of this step was timed{measured}: its ops take {models}{width}")
+            format!("no kernel of this step was timed{measured}: kernel times come from {models}{width}")
         }
     };
     Some(DoubtEntry { factor: known, ..DoubtEntry::note("kernels", text) })
@@ -93,8 +92,7 @@ fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
     let share = time.0 as f64 / all.0.max(1) as f64;
     (share > uncertainty().notes.lookups).then(|| {
         let text = format!(
-            "the indices of {} ({} of device time) are taken to be uniform; skewed or padded ones take another time (--indices \
-             zipf:1.05, or a file)",
+            "the indices of {} ({} of device time) are assumed to be uniform; skewed or padded indices change the time (--indices zipf:1.05, or a file)",
             counted(count, "lookup kernel"),
             percent(share)
         );
@@ -119,8 +117,7 @@ fn depends_on_rows(launch: &Launch) -> bool {
 fn batch_doubt(step: &Step) -> Option<DoubtEntry> {
     let batch = step.batch().filter(|_| step.meta.as_ref().is_some_and(|meta| meta.batch_guessed))?;
     let text = format!(
-        "the batch of {} is a guess of the recorder, from the first size of the first tensor: say it to the recorder (batch=N), or \
-         to a change (--recorded-batch N)",
+        "the batch of {} is a guess of the recorder, from the first size of the first tensor: give the batch to the recorder (batch=N), or to a change (--recorded-batch N)",
         grouped(batch)
     );
     Some(DoubtEntry::note("batch", text))

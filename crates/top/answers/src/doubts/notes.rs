@@ -18,7 +18,7 @@ pub(super) fn all(asked: &QueryEcho, step: &Step, simulated: Option<&Prediction>
     let mut add =
         |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtEntry::note(kind, text)));
     let by_recorder = step.meta.iter().flat_map(|meta| &meta.warnings);
-    add("recorder", by_recorder.map(|text| format!("when it was recorded: {text}")).collect());
+    add("recorder", by_recorder.map(|text| format!("at recording: {text}")).collect());
     add("ops", step.assumed.clone());
     if !step.arguments.is_derived() {
         add("steps", graph_notes(&step.graph));
@@ -53,7 +53,7 @@ fn allowed_precision(priced: &PricedLaunches) -> Option<String> {
     }
     (products.0 as f64 > uncertainty().notes.float32_products * all.0 as f64).then(|| {
         let ms = products.as_millis();
-        format!("not recorded whether in TF32: {ms:.3} ms of products, taken without (--tf32)")
+        format!("the use of TF32 is not recorded: {ms:.3} ms of products are priced without it (--tf32)")
     })
 }
 
@@ -64,14 +64,14 @@ pub(crate) fn graph_notes(graph: &StepGraph) -> Vec<String> {
         StepSource::Marked => {}
         StepSource::Repeated => warnings.push("no step marks: steps were found by repetition".into()),
         StepSource::Whole => {
-            warnings.push("no step marks and no repetition: the whole trace is taken for one step".into())
+            warnings.push("no step marks and no repetition: the whole trace is taken as one step".into())
         }
     }
     let coverage = &graph.coverage;
     let unlinked = coverage.activities.saturating_sub(coverage.activities_linked);
     if unlinked as f64 > uncertainty().notes.unlinked * coverage.activities as f64 {
         warnings.push(format!(
-            "{unlinked} of {} device activities were launched before the recording began, or by calls that it lacks: left out",
+            "{unlinked} of {} device activities are left out: they were launched before the recording began, or by calls that were not recorded",
             coverage.activities
         ));
     }
@@ -94,7 +94,7 @@ fn host_notes(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     }
     if unpriced > 0 {
         warnings
-            .push(format!("{} on the host without a price: taken to cost nothing", counted(unpriced, "gap")));
+            .push(format!("{} on the host without a price: counted as zero", counted(unpriced, "gap")));
     }
     warnings
 }
@@ -115,7 +115,7 @@ fn device_notes(coverage: &ModelShares) -> Vec<String> {
     }
     if coverage.extrapolated > uncertainty().notes.extrapolated {
         warnings.push(format!(
-            "{} of device time is of kernels unlike those that models were fitted on: rougher than the others",
+            "{} of device time is of kernels outside the fitted range of their models: less certain than the others",
             percent(coverage.extrapolated)
         ));
     }

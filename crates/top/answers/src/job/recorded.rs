@@ -146,11 +146,10 @@ fn straggler_entry(straggler: &Straggler) -> StragglerEntry {
 fn warnings(crew: &JobGraphs<'_>, recorded: &JobRecording) -> Vec<String> {
     let (here, all) = (crew.graphs.len(), crew.world());
     let missing = (here < all).then(|| {
-        format!("{here} of {all} ranks are here: waiting for the others counts as time of their collectives")
+        format!("{here} of {all} ranks are given: waiting for the others counts as time of collectives")
     });
     let apart = (!recorded.is_one_run()).then(|| {
-        "the ends of collectives lie differently from step to step: these ranks are of different runs, or their clocks run \
-         apart; who waited for whom is not known"
+        "the ends of collectives vary between ranks from step to step: these ranks are of different runs, or their clocks drift; which rank waited for which is not known"
             .to_owned()
     });
     missing.into_iter().chain(apart).collect()
