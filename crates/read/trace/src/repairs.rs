@@ -64,13 +64,13 @@ pub enum Note {
 
 /// All kinds with their messages, repairs first.
 const KINDS: [(Note, &str); 27] = [
-    (Note::Truncated, "the file ends in the middle; what comes before the cut was read"),
-    (Note::DamagedCompression, "compressed data is damaged; what comes before the damage was read"),
+    (Note::Truncated, "the file ends in the middle; the part before the cut was read"),
+    (Note::DamagedCompression, "compressed data is damaged; the part before the damage was read"),
     (Note::SkippedItem, "unreadable events left out"),
     (Note::MissingComma, "missing commas supplied"),
     (Note::SurplusComma, "surplus commas ignored"),
     (Note::ControlCharacter, "bare control characters in strings accepted"),
-    (Note::InvalidUtf8, "strings that are not UTF-8 mended"),
+    (Note::InvalidUtf8, "strings that are not UTF-8 repaired"),
     (Note::NotANumber, "not-a-number values taken as absent"),
     (Note::WrongType, "fields of an unexpected type taken as absent"),
     (Note::LongString, "strings longer than 16 MiB taken as absent"),
@@ -78,7 +78,7 @@ const KINDS: [(Note, &str); 27] = [
     (Note::MissingDuration, "events without a duration taken as instantaneous"),
     (Note::NegativeDuration, "negative durations taken as zero"),
     (Note::LinkedByFlow, "kernels and copies without a correlation linked to their calls by flow arrows"),
-    (Note::Overlap, "kernels and copies that end after the next of their stream cut to its beginning"),
+    (Note::Overlap, "kernels and copies that overlap the next on their stream shortened"),
     (Note::TrailingData, "data after the end of the document ignored"),
     (Note::BrokenTail, "unreadable end of the document ignored"),
     (Note::UnknownSchema, "schema not known to this reader, read as the nearest known one"),
