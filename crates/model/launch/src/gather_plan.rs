@@ -145,30 +145,28 @@ impl Problem {
         let distinct = self.distinct();
         match launch {
             _ if distinct > 0.99 * lookups => {
-                "hardly any row is wanted twice, so that no order can read less than every lookup's row".to_owned()
+                "hardly any row is used twice: no order can read less than one row per lookup".to_owned()
             }
             Launch::Rows => format!(
-                "between two uses of a row lie whole rows and what is written for them, of which the cache's {} hold \
-                 {:.0} lookups",
+                "between two uses of a row, whole rows and their output pass through the cache: its {} hold {:.0} lookups",
                 mb(cache),
                 cache / ((1.0 + gpu.gather.output_room) * row)
             ),
             Launch::LookupsFirst { slice } => {
                 let fits = dram <= 1.02 * distinct * row;
                 format!(
-                    "{} of the rows that are wanted are in use at a time, which {} the cache's {} while all lookups pass",
+                    "{} of the used rows are active at a time: they {} the cache's {} until all lookups are done",
                     mb(rows.min(distinct) * slice * self.slices_in_flight(gpu)),
-                    if fits { "stay in" } else { "with what is written do not all stay in" },
+                    if fits { "stay in" } else { "do not all stay, beside the output, in" },
                     mb(cache)
                 )
             }
             Launch::ColumnsFirst { .. } => {
-                "blocks under way share lookups but no byte of the table: it is the order of whole rows again"
+                "concurrent blocks share lookups but no byte of the table: reads are those of whole rows"
                     .to_owned()
             }
             Launch::Sorted => {
-                "the uses of a row come one after the other, so that each is read once with any cache; sorting is \
-                 not counted"
+                "the uses of a row are adjacent: each row is read once with any cache; the sort is not counted"
                     .to_owned()
             }
         }

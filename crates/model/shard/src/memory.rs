@@ -46,15 +46,15 @@ fn place(on: ScarceMemory) -> &'static str {
 fn remedy(on: ScarceMemory) -> &'static str {
     match on {
         ScarceMemory::Gpu => {
-            "take more GPUs, or GPUs with more memory, or let tables lie in the hosts' memory"
+            "use more GPUs, or GPUs with more memory, or allow tables in host memory"
         }
         ScarceMemory::Uncached => {
-            "take more GPUs, or GPUs with more memory; of its rows a cache would have to hold most, so it does not lie in the hosts' memory"
+            "use more GPUs, or GPUs with more memory; host memory does not help, as a cache would have to hold most rows"
         }
         ScarceMemory::Cache => {
-            "take more GPUs, or GPUs with more memory, or smaller batches, which want fewer rows at once"
+            "use more GPUs, or GPUs with more memory, or smaller batches, which need fewer rows at once"
         }
-        ScarceMemory::Host => "allow more of the hosts' memory, or take more nodes or more GPUs",
+        ScarceMemory::Host => "allow more host memory, or use more nodes or more GPUs",
     }
 }
 

@@ -246,7 +246,7 @@ fn a_table_too_large_for_all_gpus_lies_in_the_hosts_memory_where_that_is_allowed
     assert_eq!((found.table, found.on), (0, ScarceMemory::Host));
     let said = found.to_string();
     assert!(said.contains("table 0 needs 0.44 GiB in 2 groups of columns in the memory of a host"), "{said}");
-    assert!(said.contains("0.39 GiB are left of 0.39 GiB: allow more of the hosts' memory"), "{said}");
+    assert!(said.contains("0.39 GiB are left of 0.39 GiB: allow more host memory"), "{said}");
     // On one node both groups are on one host.
     let one = error(&Problem { node: 2, ..problem.clone() });
     assert_eq!(one.needs, Bytes(900 << 20), "{one}");

@@ -83,11 +83,11 @@ pub struct Hang {
 
 fn words(waiting: &[(RendezvousId, Vec<usize>)]) -> String {
     if waiting.is_empty() {
-        return "a thread or a stream of one of them waits for what comes after it".to_owned();
+        return "a thread or stream of one rank waits for its own later work".to_owned();
     }
     let each = |(at, ranks): &(RendezvousId, Vec<usize>)| {
         let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
-        format!("at collective {} of the step stand ranks {}", at.0 + 1, ranks.join(", "))
+        format!("at collective {} of the step: ranks {}", at.0 + 1, ranks.join(", "))
     };
     waiting.iter().map(each).collect::<Vec<String>>().join("; ")
 }

@@ -209,7 +209,7 @@ fn unfit(trace: &Trace) -> Option<String> {
     let processes = trace.stepping_processes().len();
     if processes > 1 {
         return Some(format!(
-            "{processes} processes marked steps in it, and a rank is one: give one file a process"
+            "{processes} processes marked steps in it, and a rank is one: give one file per process"
         ));
     }
     let notes = [Note::Truncated, Note::DamagedCompression, Note::BrokenTail];

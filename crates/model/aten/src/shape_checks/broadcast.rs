@@ -18,8 +18,8 @@ pub(super) fn in_place(call: &OpCall) -> Result<(), Complaint> {
     let Some(first) = tensors(call).next() else { return Ok(()) };
     must(
         first.shape.as_slice() == shape.as_slice(),
-        || format!("a result of {} does not go into {}, which is written", listed(&shape), shown(first)),
-        || "what is written must have the largest sizes".into(),
+        || format!("a result of {} does not fit the output of {}", listed(&shape), shown(first)),
+        || "the output must have the largest sizes".into(),
     )
 }
 
@@ -28,8 +28,8 @@ fn spread(call: &OpCall) -> Result<Vec<i64>, Complaint> {
     for tensor in tensors(call) {
         shape = broadcast(&shape, &tensor.shape).ok_or_else(|| {
             (
-                format!("{} and {} do not go to one shape", listed(&shape), shown(tensor)),
-                "sizes are compared from the last on: each pair must be the same, or one of it 1".into(),
+                format!("{} and {} do not broadcast", listed(&shape), shown(tensor)),
+                "sizes are compared from the last on: each pair must be equal, or one of them 1".into(),
             )
         })?;
     }

@@ -27,7 +27,7 @@ fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Complain
     let (given, groups) = (x.shape.len(), groups.max(1));
     must(
         dims >= 3 && (given == dims || given + 1 == dims),
-        || format!("an input of {} does not go with a weight of {}", shown(x), shown(weight)),
+        || format!("an input of {} does not match a weight of {}", shown(x), shown(weight)),
         || "an input is [batch, channels, sizes], a weight [channels out, channels in, sizes]".into(),
     )?;
     let has = x.shape[given + 1 - dims];
@@ -42,7 +42,7 @@ fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Complain
             )
         },
         || {
-            "a weight is [channels out, channels in over groups, sizes]; say groups where there are some"
+            "a weight is [channels out, channels in over groups, sizes]; give groups if there are some"
                 .into()
         },
     )?;
@@ -50,7 +50,7 @@ fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Complain
         weight.shape[0] % groups == 0,
         || {
             format!(
-                "{} channels of {} are no whole number for each of {groups} groups",
+                "{} channels of {} cannot be divided evenly among {groups} groups",
                 weight.shape[0],
                 shown(weight)
             )
@@ -89,7 +89,7 @@ fn a_channel(x: &Tensor, other: Option<&Tensor>, name: &str) -> Result<(), Compl
         other.numel() == u64::try_from(channels).unwrap_or(0),
         || {
             format!(
-                "a {name} of {} does not go with an input of {}, which has {channels} channels",
+                "a {name} of {} does not match an input of {}, which has {channels} channels",
                 shown(other),
                 shown(x)
             )
@@ -116,7 +116,7 @@ pub(super) fn group_norm(call: &OpCall) -> Result<(), Complaint> {
     let channels = x.size(1);
     must(
         groups > 0 && channels % groups == 0,
-        || format!("{channels} channels of {} are no whole number for each of {groups} groups", shown(x)),
+        || format!("{channels} channels of {} cannot be divided evenly among {groups} groups", shown(x)),
         || "choose a number that divides them".into(),
     )?;
     a_channel(x, tensor(call, 2), "weight").and_then(|()| a_channel(x, tensor(call, 3), "bias"))
@@ -127,14 +127,14 @@ pub(super) fn layer_norm(call: &OpCall) -> Result<(), Complaint> {
     let (Some(x), Some(over)) = (tensor(call, 0), call.ints_at(1)) else { return Ok(()) };
     must(
         x.shape.ends_with(&over),
-        || format!("a norm over {} does not go with an input of {}", listed(&over), shown(x)),
+        || format!("a norm over {} does not match an input of {}", listed(&over), shown(x)),
         || "it is over the last sizes of the input".into(),
     )?;
     for (arg, name) in [(2, "weight"), (3, "bias")] {
         if let Some(other) = tensor(call, arg) {
             must(
                 other.shape.as_slice() == over.as_slice(),
-                || format!("a {name} of {} does not go with a norm over {}", shown(other), listed(&over)),
+                || format!("a {name} of {} does not match a norm over {}", shown(other), listed(&over)),
                 || format!("it must be {}", listed(&over)),
             )?;
         }
@@ -151,7 +151,7 @@ pub(super) fn class_loss(call: &OpCall) -> Result<(), Complaint> {
     }
     must(
         target.shape.as_slice() == places.as_slice() || target.shape == scores.shape,
-        || format!("targets of {} do not go with scores of {}", shown(target), shown(scores)),
+        || format!("targets of {} do not match scores of {}", shown(target), shown(scores)),
         || format!("classes must be {}, and probabilities {}", listed(&places), shown(scores)),
     )
 }

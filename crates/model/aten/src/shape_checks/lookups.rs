@@ -27,7 +27,7 @@ pub(super) fn index_select(call: &OpCall) -> Result<(), Complaint> {
     }
     must(
         indices.shape.len() <= 1,
-        || format!("indices of {} are no list", shown(indices)),
+        || format!("indices of {} are not a list", shown(indices)),
         || "give one size".into(),
     )
 }
@@ -38,13 +38,13 @@ pub(super) fn gather(call: &OpCall) -> Result<(), Complaint> {
     let dim = call.int_at(1).map(|dim| dimension(x, dim)).transpose()?;
     must(
         x.shape.len().max(1) == indices.shape.len().max(1),
-        || format!("indices of {} have other dimensions than the input {}", shown(indices), shown(x)),
-        || "give both as many sizes".into(),
+        || format!("indices of {} and the input {} differ in their number of dimensions", shown(indices), shown(x)),
+        || "give both the same number of sizes".into(),
     )?;
     let fits = |at: usize| Some(at) == dim || indices.shape[at] <= x.shape[at];
     must(
         (0..x.shape.len().min(indices.shape.len())).all(fits),
         || format!("indices of {} are larger than the input {}", shown(indices), shown(x)),
-        || "only along the dimension gathered may they be".into(),
+        || "they may be larger only along the gathered dimension".into(),
     )
 }

@@ -99,7 +99,7 @@ pub(super) fn linear(call: &OpCall) -> Result<(), Complaint> {
     let out = if weight.shape.len() > 1 { weight.size(0) } else { 1 };
     must(
         bias.numel() == u64::try_from(out).unwrap_or(0) || bias.numel() == 1,
-        || format!("a bias of {} does not go with the weight {}", shown(bias), shown(weight)),
+        || format!("a bias of {} does not match the weight {}", shown(bias), shown(weight)),
         || format!("it must be [{out}]"),
     )
 }
@@ -112,7 +112,7 @@ pub(super) fn attention(call: &OpCall) -> Result<(), Complaint> {
         query.size(-1) == key.size(-1),
         || {
             format!(
-                "queries {} and keys {} are of {} and {} numbers",
+                "queries {} and keys {} have a last size of {} and {}",
                 shown(query),
                 shown(key),
                 query.size(-1),
@@ -125,7 +125,7 @@ pub(super) fn attention(call: &OpCall) -> Result<(), Complaint> {
         key.size(-2) == value.size(-2),
         || {
             format!(
-                "keys {} and values {} are {} and {} many",
+                "the number of keys {} and of values {} is {} and {}",
                 shown(key),
                 shown(value),
                 key.size(-2),
@@ -138,7 +138,7 @@ pub(super) fn attention(call: &OpCall) -> Result<(), Complaint> {
     let batches = |tensor: &Tensor| tensor.shape[..tensor.shape.len().saturating_sub(2)].to_vec();
     must(
         grouped && query.size(0) == key.size(0) || broadcast(&batches(query), &batches(key)).is_some(),
-        || format!("queries {} and keys {} are of other batches or heads", shown(query), shown(key)),
+        || format!("queries {} and keys {} have different batches or heads", shown(query), shown(key)),
         || "a shape is [batch, heads, length, numbers]".into(),
     )
 }

@@ -66,8 +66,8 @@ fn shapes_that_do_not_fit_are_named_with_both_and_a_remedy() {
             "cannot be joined along dimension 1",
         ),
         (json!({"op": "aten::stack", "shapes": [[[4, 8], [4, 9]]]}), "cannot be stacked"),
-        (json!({"op": "aten::add", "shapes": [[8, 4], [8, 5]]}), "[8, 4] and [8, 5] do not go to one shape"),
-        (json!({"op": "aten::mul_", "shapes": [[1, 4], [8, 4]]}), "does not go into [1, 4]"),
+        (json!({"op": "aten::add", "shapes": [[8, 4], [8, 5]]}), "[8, 4] and [8, 5] do not broadcast"),
+        (json!({"op": "aten::mul_", "shapes": [[1, 4], [8, 4]]}), "does not fit the output of [1, 4]"),
         (
             json!({"op": "aten::layer_norm", "shapes": [[8, 5]], "args": {"normalized_shape": [4]}}),
             "a norm over [4]",
@@ -75,7 +75,7 @@ fn shapes_that_do_not_fit_are_named_with_both_and_a_remedy() {
         (json!({"op": "aten::batch_norm", "shapes": [[8, 5, 3], [4], [4]]}), "it must be [5]"),
         (
             json!({"op": "aten::scaled_dot_product_attention", "shapes": [[2, 8, 128, 64], [2, 8, 128, 32], [2, 8, 128, 64]]}),
-            "of 64 and 32 numbers",
+            "have a last size of 64 and 32",
         ),
         (json!({"op": "aten::softmax", "shapes": [[8, 5]], "args": {"dim": 2}}), "[8, 5] has no dimension 2"),
         (

@@ -36,8 +36,7 @@ pub enum Error {
     Taken { path: PathBuf },
     /// The profile could not be read again if it were written.
     #[error(
-        "nothing is written to {}, for it could not be read again ({source}): the rows are too few or out of all \
-         range, measure for longer", path.display()
+        "nothing is written to {}: the profile could not be read back ({source}), as the sweep has too few rows or impossible times; measure for longer", path.display()
     )]
     Unusable {
         path: PathBuf,

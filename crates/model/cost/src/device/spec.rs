@@ -255,7 +255,7 @@ impl DeviceSpec {
                 Some(self.without("8-bit floats", "8.9", "ask for float16"))
             }
             Dtype::F8 if self.peak.i8_tflop_s <= 0.0 => Some(format!(
-                "nothing of 8-bit floats was measured on {}; ask for float16, which takes longer",
+                "8-bit floats were not measured on {}; query float16, which takes longer",
                 self.name
             )),
             Dtype::Bf16 if self.compute_capability < [8, 0] => {

@@ -11,9 +11,8 @@ pub(super) fn as_run(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall>
     without_tf32(call, spec).or_else(|| with_own_attention(call, spec))
 }
 
-/// Replaces the kind of attention. PyTorch (2.11) uses cuDNN's attention on Hopper and Blackwell alone. Elsewhere it uses FlashAttention, without a
-/// mask
-/// and from Ampere on; else the memory-efficient kernels.
+/// Replaces the kind of attention. PyTorch (2.11) uses cuDNN's attention on Hopper and Blackwell only. On other GPUs it uses FlashAttention from
+/// Ampere on and without a mask, and the memory-efficient kernels otherwise.
 fn with_own_attention(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     let Kernel::Attention(attention) = &call.kernel else { return None };
     let [major, minor] = spec.compute_capability;

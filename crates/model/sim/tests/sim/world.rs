@@ -138,7 +138,7 @@ fn groups_entered_in_another_order_hang() {
     let (one, other) = (order("a", "b"), order("b", "a"));
     let hang = simulate(&[priced(&one), priced(&other)]).expect_err("each waits for the other");
     assert_eq!(hang.waiting.len(), 2);
-    assert!(hang.to_string().contains("stand ranks 0"), "{hang}");
+    assert!(hang.to_string().contains("of the step: ranks 0"), "{hang}");
 }
 
 #[test]

@@ -63,10 +63,10 @@ pub enum ModelsError {
     #[error("the models of a family cannot be packed or unpacked: {0}")]
     Zstd(#[source] std::io::Error),
     /// Bytes are left over.
-    #[error("it has bytes to spare")]
+    #[error("it has bytes after its end")]
     Spare,
     /// A byte that marks a following model is neither 0 nor 1.
-    #[error("a mark is neither 0 nor 1")]
+    #[error("a flag is neither 0 nor 1")]
     Present,
     /// Trees are inconsistent.
     #[error(transparent)]
