@@ -72,7 +72,7 @@ fn fit_profile(
     let sweeps = steptime_sweep::read_all(from.sweeps)?;
     let mut observed = steptime_sweep::observe(&sweeps, &OpSet::standard());
     for (op, count) in &observed.unknown {
-        output::warn(&format!("{op} is not known: its {count} rows count by their bytes"));
+        output::warn(&format!("{op} is not known: its {count} rows are priced by their bytes"));
     }
     for (op, count) in &observed.unexpected {
         output::warn(&format!("{op} should launch nothing by itself: its {count} rows are left out"));

@@ -12,8 +12,7 @@ use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
 /// Explanation of the columns.
-const LEGEND: &str = "memory GB: the most that tensors need, of what the GPU has; host (%): what a GPU twice as fast would save; of the \
-     first: ratio of samples a second, in whose interval the host they share cancels";
+const LEGEND: &str = "memory GB: peak of tensors, of the GPU's memory; host (%): saving with a GPU twice as fast; of the first: samples/s relative to the first GPU, without the uncertainty of the host, which all GPUs share";
 
 /// Returns the answer as text.
 pub fn text(answer: &ChooseReport) -> String {
@@ -36,7 +35,7 @@ pub fn text(answer: &ChooseReport) -> String {
     }
     let (largest, rest) = (largest(answer), recorded(answer));
     if answer.gpus.iter().any(|gpu| gpu.largest.is_some()) {
-        text += &format!("\nat the largest batch that fits, a tenth of the memory left\n{}", largest.text());
+        text += &format!("\nat the largest batch that fits with a tenth of the memory free\n{}", largest.text());
     }
     text += &format!("\nat the recorded batch\n{}", rest.text());
     text + &wrapped(LEGEND, prose(), 2) + "\n"

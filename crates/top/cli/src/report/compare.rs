@@ -9,6 +9,9 @@ use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
+/// Share of kernel times from models of another GPU above which the table says so.
+const MOST: f64 = 0.5;
+
 /// Returns the answer as text.
 pub fn text(answer: &CompareReport) -> String {
     let Some(first) = answer.predictions.first() else { return String::new() };
@@ -21,7 +24,8 @@ pub fn text(answer: &CompareReport) -> String {
         first.process
     );
     let legend =
-        "limited by: where the critical path is most of the time; fitted: kernel times from fitted models";
+        "limited by: place of most of the critical path; fitted: share of kernel times from models fitted on this GPU, or \
+         `transferred` if most come from models of another GPU";
     let mut text = format!("{}\n{}\n\n", wrapped(&head, width(), 2), wrapped(legend, prose(), 2));
     text.push_str(&table(&answer.predictions).text());
     for (said, of) in distinct_doubts(&answer.predictions) {
@@ -46,7 +50,9 @@ fn table(predictions: &[PredictionReport]) -> Columns {
             or_dash(row.active_ms.map(ms)),
             or_dash(row.active_ms.map(|active| ms(row.step_ms - active))),
             or_dash(limit(row).map(|(place, share)| format!("{place} {:.0} %", 100.0 * share))),
-            or_dash(row.kernel_coverage.map(|coverage| percent(coverage.fitted))),
+            or_dash(row.kernel_coverage.map(|shares| {
+                if shares.transferred > MOST { "transferred".into() } else { percent(shares.fitted) }
+            })),
             doubts(row),
         ]);
     }

@@ -16,8 +16,8 @@ pub fn listed(list: &[DeviceEntry]) -> String {
     for row in list {
         let kernels = match (row.families, &row.models_of) {
             (count, None) => format!("{count} families"),
-            (0, Some(from)) => format!("{from}'s"),
-            (count, Some(from)) => format!("{from}'s, {count} measured"),
+            (0, Some(from)) => format!("transferred from {from}"),
+            (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
         };
         columns.row([
             row.name.clone(),
@@ -30,8 +30,7 @@ pub fn listed(list: &[DeviceEntry]) -> String {
             kernels,
         ]);
     }
-    let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or the GPU \
-    whose models are evaluated with this specification, and families that a sweep of this GPU corrects";
+    let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from which models are transferred, and families corrected by a sweep of this GPU";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
@@ -54,7 +53,7 @@ pub fn scored(scores: &[TableScoreEntry]) -> String {
             percent(row.roofline),
         ]);
     }
-    let head = "errors of predicted times; total: all that was predicted over all that was measured; inside: rows in the 90 % interval; roofline: its mean error";
+    let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
@@ -117,7 +116,7 @@ fn specification(profile: &DeviceProfileReport) -> Vec<String> {
             profile.name, spec.name, spec.multiprocessors, spec.clock_mhz, spec.source
         ),
         format!(
-            "memory {:.0} GB at {:.0} GB/s ({}); L2 {:.0} MB, of which {:.0} MB hold data that comes back, at {:.0} GB/s",
+            "memory {:.0} GB at {:.0} GB/s ({}); L2 {:.0} MB, of which {:.0} MB hold reused data, at {:.0} GB/s",
             spec.memory.bytes as f64 / 1e9,
             spec.memory.rate_gb_s,
             spec.memory.source,

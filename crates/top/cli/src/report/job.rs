@@ -118,7 +118,7 @@ fn decides(answer: &JobPredictionReport) -> String {
     }
     let slowest = answer.slowest_host.filter(|slowest| slowest.times > WORTH_SAYING).map(|slowest| {
         format!(
-            "; of {} the host of rank {} is taken for the slowest, {:.3} times as slow as a middle one",
+            "; of {}, the host of rank {} is assumed to be the slowest, {:.3} times as slow as the median",
             counted(answer.world, "rank"),
             slowest.rank,
             slowest.times
@@ -276,16 +276,16 @@ fn delays(straggler: &StragglerEntry) -> String {
     let longer = straggler.busy_ms > WORTH * straggler.others_busy_ms;
     let why = match (longer, reasons.is_empty()) {
         (true, true) => {
-            format!("works {} ms, that of others {}", ms(straggler.busy_ms), ms(straggler.others_busy_ms))
+            format!("works {} ms, on other ranks {}", ms(straggler.busy_ms), ms(straggler.others_busy_ms))
         }
         (true, false) => format!(
-            "works {} ms, that of others {}: {}",
+            "works {} ms, on other ranks {}: {}",
             ms(straggler.busy_ms),
             ms(straggler.others_busy_ms),
             reasons.join(", ")
         ),
-        (false, true) => "works no longer than that of others: it came into the step late".to_owned(),
-        (false, false) => format!("works no longer than that of others, but {}", reasons.join(", ")),
+        (false, true) => "works no longer than on other ranks: the rank entered the step late".to_owned(),
+        (false, false) => format!("works no longer than on other ranks, but {}", reasons.join(", ")),
     };
     format!(
         "rank {} keeps others waiting for {} ms a step (last at {} of the collectives): {side} {why}",
@@ -341,7 +341,7 @@ pub fn validated(answer: &JobValidationReport) -> String {
         "{}\n{}\n{}\n{}\nthe {:.0} % interval holds the measured step in {inside} of {}\n",
         counted(answer.jobs.len(), "job"),
         wrapped(
-            "times in ms; error, slowest alone, first rank (its waiting taken for work) and replay: how far off, in %",
+            "times in ms; error, slowest alone, first rank (its waiting counted as work) and replay: errors in %",
             prose(),
             2
         ),
@@ -380,8 +380,7 @@ pub fn planned(answer: &PlannerValidationReport) -> String {
             format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
         ]);
     }
-    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: how far the ratio of two jobs is off, a factor that all share left out; in order: pairs of jobs in the order \
-                  that was measured; TorchRec's planner tells what tables cost, without dense layers and host";
+    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: error of the ratio of two jobs, without a factor that all share; in order: pairs of jobs in the measured order; TorchRec's planner estimates tables only, without dense layers and host";
     format!(
         "{}\n\n{}\n{}{}\n",
         counted(answer.jobs.len(), "job"),

@@ -49,7 +49,7 @@ pub fn text(answer: &ScaleReport) -> String {
     }
     text.push_str(&columns.text());
     text.push_str(&wrapped(
-        "efficiency: samples a second of each GPU, relative to the first row; exposed: data on its way while nothing else runs",
+        "efficiency: samples a second of each GPU, relative to the first row; exposed: communication while nothing else runs",
         prose(),
         2,
     ));
@@ -68,7 +68,7 @@ pub fn plot(answer: &ScaleReport) -> String {
     let rate = |row: &ScaleRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
     let plots = vec![
         Plot::Line(
-            line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("as many times as GPUs"),
+            line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("linear scaling"),
         ),
         Plot::Line(line(&|row| rate(row, row.interval_ms[1]), COLOURS[5], 1.0).with_legend("90 % interval")),
         Plot::Line(line(&|row| rate(row, row.interval_ms[0]), COLOURS[5], 1.0)),

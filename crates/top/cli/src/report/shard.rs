@@ -45,16 +45,15 @@ fn found(answer: &PlacementReport) -> Option<String> {
         changes => format!(", then {} that simulations found", counted(changes, "change")),
     };
     let near = answer.simulated.saturating_sub(1 + answer.others.len());
-    let near = if near > 0 { format!(", and {near} a change away") } else { String::new() };
+    let near = if near > 0 { format!(", and {near} that differ by one change") } else { String::new() };
     let bound = match answer.bound_ms {
-        Some(bound) => format!("; by loads, as far as they add up, no plan is shorter than {} ms", ms(bound)),
+        Some(bound) => format!("; lower bound of all plans, from loads that add up: {} ms", ms(bound)),
         None => String::new(),
     };
     let how = format!("plan by {by}{changed}; others simulated: {others}{near}{bound}");
     let regret = answer.regret.map_or_else(String::new, |regret| {
         let words = format!(
-            "expected regret at most {}: what a plan at that bound, {} below, would save on average, where a difference of plans is \
-             off by {} ({})",
+            "expected regret at most {}: the mean saving of a plan at that bound, {} below, with an error of {} in differences of plans ({})",
             percent(regret.expected),
             percent(regret.above_bound),
             percent(regret.spread),

@@ -16,7 +16,7 @@ pub fn text(answer: &GridReport) -> String {
         head += &format!(", {} of them from before", answer.resumed);
     }
     if answer.not_applicable > 0 {
-        head += &format!("; to {} of them their change does not apply", answer.not_applicable);
+        head += &format!("; the change does not apply to {} of them", answer.not_applicable);
     }
     if answer.does_not_fit > 0 {
         head += &format!("; {} of them do not fit in memory, and are last", answer.does_not_fit);

@@ -154,7 +154,7 @@ fn grids_are_read_simulated_and_written_as_torchrec_has_them() {
     let matrix = folder.path().join("matrix.json");
     let no_word = failure(&[&args[..], &["-o", text(&matrix), "--format", "hugectr"]].concat());
     assert!(
-        no_word.contains("table 0 is cut into columns, which HugeCTR's matrices cannot say"),
+        no_word.contains("table 0 is cut into columns, which HugeCTR's matrices cannot express"),
         "{no_word}"
     );
     // A key of the description has the same effect.
@@ -257,7 +257,7 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
         assert!(error.contains(said), "{written}: {error}");
     }
     let small = shard(&["--gpus", "2", "--memory", "0.05"]);
-    assert!(small.contains("needs 0.") && small.contains("take more GPUs"), "{small}");
+    assert!(small.contains("needs 0.") && small.contains("use more GPUs"), "{small}");
     assert!(shard(&["--gpus", "3"]).contains("cannot be divided evenly among 3 GPUs"));
     steptime(&["shard", text(&model), "--device", "h200"]).assert().code(2);
     steptime(&["shard", text(&model), "--gpus", "2", "--device", "h200", "--memory", "-1"]).assert().code(2);
@@ -322,7 +322,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     let plan = folder.path().join("plan.json");
     let small = failure(&with(&model, &["--gpus", "2"]));
     assert!(
-        small.contains("table 0 needs") && small.contains("let tables lie in the hosts' memory"),
+        small.contains("table 0 needs") && small.contains("allow tables in host memory"),
         "{small}"
     );
     let small = failure(&with(&model, &["--gpus", "2", "--host-memory", "100"]));
@@ -342,7 +342,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     // Its GPU holds only a cache.
     assert!(found["gpus"].as_array().expect("GPUs").iter().all(|gpu| ms(gpu, "peak_mb") < 2000.0), "{found}");
     let page = words(&stdout(&args));
-    assert!(page.contains("1 table lies in host memory: what its cache misses"), "{page}");
+    assert!(page.contains("1 table is in host memory: cache misses, "), "{page}");
     assert!(page.contains("1 table in host memory, 384.0 GB a node: 0 ("), "{page}");
     // Written in TorchRec's format, read again, and priced the same.
     let written: Value =
@@ -364,7 +364,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     // A placement without a word in the format, or an unknown one, is refused.
     let matrix = folder.path().join("matrix.json");
     let words = failure(&[&args[..args.len() - 1], &[text(&matrix), "--format", "hugectr"]].concat());
-    assert!(words.contains("table 0 lies in the host's memory behind a cache"), "{words}");
+    assert!(words.contains("table 0 is in host memory behind a cache"), "{words}");
     for (old, new, said) in [
         ("fused_uvm_caching", "fused_uvm", "compute kernel `fused_uvm` is not known"),
         (

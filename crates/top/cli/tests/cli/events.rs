@@ -94,7 +94,7 @@ fn a_kernel_ends_before_the_next_of_its_stream() {
     assert!((ms(&cut, "step_ms") / ms(&recorded, "step_ms") - 1.0).abs() < 0.01, "{}", cut["step_ms"]);
     assert!((ms(&cut, "active_ms") / ms(&recorded, "active_ms") - 1.0).abs() < 0.05, "{}", cut["active_ms"]);
     let doubts = cut["doubts"].to_string();
-    assert!(doubts.contains("cut to its beginning"), "{longer} kernels: {doubts}");
+    assert!(doubts.contains("overlap the next on their stream shortened"), "{longer} kernels: {doubts}");
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_job_of_which_ranks_are_missing_says_so() {
     let answer = json(&["predict", text(folder.path())]);
     assert_eq!(answer["world"], 4);
     assert!(
-        answer["doubts"][0]["text"].as_str().expect("words").starts_with("2 of 4 ranks are here"),
+        answer["doubts"][0]["text"].as_str().expect("words").starts_with("2 of 4 ranks are given"),
         "{answer}"
     );
 }

@@ -51,6 +51,6 @@ fn from_a_gpu_of_which_nothing_is_known_there_is_no_estimate() {
     let said = stdout(&["predict", text(file.path()), "--device", "h200"]);
     let first: Vec<&str> = said.lines().take(3).collect();
     assert!(first[1].starts_with("step: no estimate"), "{said}");
-    assert!(first[2].starts_with("! 100 % of the measured device work (3 of 3) has no price"), "{said}");
+    assert!(first[2].starts_with("! 100 % of the measured device work (3 of 3) cannot be priced"), "{said}");
     assert!(words(&said).contains("Some Accelerator has no profile to scale from"), "{said}");
 }

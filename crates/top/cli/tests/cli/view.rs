@@ -224,7 +224,7 @@ fn what_is_no_gpu_to_choose_is_refused_in_words() {
         // Only the folder named on the command line is read, and no other.
         (r#"{"device": "profiles/h100"}"#, "no GPU \"profiles/h100\""),
         (r#"{"device": "../../../../etc"}"#, "no GPU"),
-        (r#"{"device": null}"#, "no times of a GPU in the input to show as recorded"),
+        (r#"{"device": null}"#, "no GPU times in the input to show as recorded"),
         (r#"{"device": 4}"#, "the name of a GPU, or null"),
         (r#"{"device": "t4", "batch": 1}"#, "`batch` is not a key"),
         ("[]", "invalid type"),

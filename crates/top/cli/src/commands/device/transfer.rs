@@ -38,7 +38,7 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
         let device = sweep.meta.get("device").unwrap_or_default();
         let Some(shipped) = steptime_predict::pricing::shipped_for(device) else {
             output::warn(&format!(
-                "{}: no profile is of {device:?}, its rows are left out",
+                "{}: no profile for {device:?}: its rows are left out",
                 sweep.path.display()
             ));
             continue;
@@ -87,7 +87,7 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
     let fitted = fit_across(&elsewhere, &lender, &options)?;
     if fitted.families().is_empty() {
         return Err(format!(
-            "nothing is written: no kind of kernel has rows enough on {GPUS} GPUs to learn from"
+            "nothing is written: no kind of kernel has enough rows on {GPUS} GPUs to learn from"
         )
         .into());
     }

@@ -83,7 +83,7 @@ impl<'a, 's> Gpus<'a, 's> {
             let names = all.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
             match device {
                 Some(name) => format!("no GPU {name:?} to choose: there are {names}"),
-                None => format!("no times of a GPU in the input to show as recorded: choose one of {names}"),
+                None => format!("no GPU times in the input to show as recorded: choose one of {names}"),
             }
         })
     }
