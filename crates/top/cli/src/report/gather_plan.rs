@@ -142,18 +142,18 @@ impl Answer {
         let mb = |bytes: f64| format!("{} MB", megabytes(bytes));
         format!(
             "A table of {} rows of {} bytes is {}; {} lookups ({}) write {}.\n\n\
-             1. What there is to gain. {:.0} different rows are wanted, {:.1} times each: {} must be read. Without any\n\
-             \x20  reuse {} would be. The output is written in any order, so that at best {:.0} % of all traffic goes.\n\n\
-             2. Row after row ({} read, {} hit). Two uses of a row lie thousands of lookups apart, each of which brings\n\
-             \x20  {} bytes of the table and as many of the output into a cache that keeps {}.\n\n\
-             3. Tiles of {:.0} columns, blocks of lookups on grid axis 0 ({} read, {} hit). Axis 0 goes fastest: all\n\
-             \x20  lookups start for the first {:.0} columns before any for the next. Meanwhile only these columns of the\n\
-             \x20  table are in use, {}: they stay, and every second use hits.\n\n\
-             4. The same tiles with the axes swapped ({} read, {} hit). Now all columns of a block of lookups start\n\
-             \x20  before the next lookups. These blocks name the same rows but read different columns of them: they\n\
-             \x20  share indices, not one byte of the table. It is row order again, and all of the gain is lost.\n\n\
-             5. Sorted lookups ({} read). The uses of a row come together; no cache is needed, but a sort is.\n\n\
-             So it is not the tile that saves, but what is launched beside it. Choose {}: {}.\n",
+             1. Possible gain. The lookups use {:.0} different rows, {:.1} times each: {} must be read, or {}\n\
+             \x20  without any reuse. Every order writes the output, so that at best {:.0} % of all traffic is saved.\n\n\
+             2. Row after row ({} read, {} hit). Two uses of a row are thousands of lookups apart. Each lookup\n\
+             \x20  brings {} bytes of the table and as many of the output into a cache that keeps {}.\n\n\
+             3. Tiles of {:.0} columns, blocks of lookups on grid axis 0 ({} read, {} hit). Axis 0 varies fastest:\n\
+             \x20  all lookups of the first {:.0} columns start before any of the next columns. Until then only these\n\
+             \x20  columns of the table are in use, {}: they stay in the cache, and every second use hits.\n\n\
+             4. The same tiles with the axes swapped ({} read, {} hit). All columns of a block of lookups start\n\
+             \x20  before the next lookups. These blocks use the same rows but read different columns: they share\n\
+             \x20  indices, not one byte of the table. Reads are those of row order, and all of the gain is lost.\n\n\
+             5. Sorted lookups ({} read). The uses of a row are adjacent: no cache is needed, but a sort is.\n\n\
+             The gain comes from the launch order of tiles, not from their size. Choose {}: {}.\n",
             problem.rows,
             self.dim * 4,
             mb(problem.rows as f64 * row),
