@@ -44,9 +44,9 @@ pub use what_if::{Changes, Explain, Fuse, Operators, Precision, Target, WhatIf, 
     after_help = "EXAMPLE
     steptime predict examples/dlrm_default_2048
 
-An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace,
-a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst. A file that ends
-in .toml describes a model: it is read as the execution trace of a training step of that model."
+An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace, a folder with one of these \
+for each rank, or a tar archive of traces; plain, .gz or .zst. A file that ends in .toml describes a model: it is read as the execution \
+trace of a training step of that model."
 )]
 pub struct Cli {
     /// Command to run.
@@ -144,7 +144,7 @@ pub struct MovedCommand {
     steptime inspect examples/dlrm_default_2048
     steptime inspect traces/param_dlrm_8xV100 --rank 3 --json")]
 pub struct Inspect {
-    /// A recording, a trace, or a folder of ranks
+    /// A recording, a trace, a folder of ranks, or the description of a model (.toml)
     pub input: PathBuf,
     /// Output format.
     #[command(flatten)]

@@ -28,7 +28,8 @@ pub struct Choose {
     /// Samples in the recorded batch [default: as noted in the recording]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub recorded_batch: Option<u64>,
-    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
+    /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Kernel pricing.

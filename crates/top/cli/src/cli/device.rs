@@ -13,7 +13,7 @@ pub enum Device {
     #[command(after_help = "EXAMPLE
     python -m steptime.measure --out sweep.parquet --minutes 10     # on the GPU
     steptime device fit sweep.parquet -o profiles/my-gpu
-    steptime device fit later.parquet --onto profiles/my-gpu -o profiles/my-gpu     # the first sweep is gone")]
+    steptime device fit later.parquet --onto profiles/my-gpu -o profiles/my-gpu    # adds a sweep")]
     Fit {
         /// Sweeps of one GPU
         #[arg(required = true, value_name = "SWEEP")]
@@ -47,7 +47,7 @@ pub enum Device {
     /// Predict the kernels in tables of measured times (sweeps, NeuSight's CSV, aiconfigurator's Parquet), and report the errors
     #[command(after_help = "EXAMPLE
     steptime device score bmm.csv gemm_perf.parquet        # each GPU by the profile of its name
-    steptime device score sweep.parquet --device h100 --lent h200    # by the models of another GPU")]
+    steptime device score sweep.parquet --device h100 --lent h200    # by another GPU's models")]
     Score {
         /// Tables of measured kernels
         #[arg(required = true, value_name = "TABLE")]

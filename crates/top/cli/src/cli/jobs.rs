@@ -13,8 +13,8 @@ use super::{Form, HostChoice, OutputFile, Pricing, one_host};
     steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
     steptime shard model.toml --gpus 8 --device h200 --host-memory 1000 --indices zipf:1.05
 
-A plan names tables by their numbers in the description: t_0, t_1, ...; a plan by TorchRec or HugeCTR
-is read too if its tables' names end in these numbers.")]
+A plan names tables by their numbers in the description: t_0, t_1, ...; a plan by TorchRec or HugeCTR is read too if its tables' \
+names end in these numbers.")]
 pub struct ShardTables {
     /// The description of a model (.toml)
     pub model: PathBuf,
@@ -27,7 +27,8 @@ pub struct ShardTables {
     /// The GPUs: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: String,
-    /// Source of host times: `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `default` (a typical host, shipped with steptime), a profile's file, a probe's file, or a recording with a
+    /// probe
     #[arg(long, value_name = "default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Memory that the job may use on each GPU, in GiB [default: nine tenths of the GPU's memory]
@@ -70,8 +71,8 @@ pub enum PlanFormat {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
     steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50
-    steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16,32 --nodes 1,2,4 --weak --device h200 --plot scale.svg
-    steptime scale examples/resnet50_32 --weak                                  # a recording: data parallel")]
+    steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16 --nodes 1,2 --weak --device h200
+    steptime scale examples/resnet50_32 --weak --plot scale.svg    # a recording: data parallel")]
 pub struct Scale {
     /// The description of a model (.toml), or the step of one GPU: a recording with an execution trace, or an execution trace
     #[arg(value_name = "INPUT")]
@@ -85,7 +86,8 @@ pub struct Scale {
     /// The GPUs: a shipped profile's name, or a profile's folder [default: that of the recording]
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
-    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
+    /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Weak scaling: each GPU keeps the input's number of samples; without it, all GPUs share them

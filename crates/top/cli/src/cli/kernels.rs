@@ -14,8 +14,9 @@ pub enum KernelsCommand {
     echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
         steptime kernels predict --device h200 --json
 
-A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],"strides":[...],
-"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}; all but op and shapes may be left out."#)]
+A query; all keys but op and shapes may be left out:
+    {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],
+     "strides":[...],"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}"#)]
     Predict {
         /// A shipped profile's name, or a profile's folder
         #[arg(long, value_name = "NAME|FOLDER")]
@@ -38,8 +39,8 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
     steptime roofline examples/dlrm_default_2048
     steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
 pub struct Roofline {
-    /// A recording with its execution trace, or an execution trace; of any other trace from a GPU, kernels are shown by
-    /// name
+    /// A recording with its execution trace, an execution trace, or the description of a model (.toml); of any other trace from a GPU,
+    /// kernels are shown by name
     pub input: PathBuf,
     /// GPU to predict kernel times for [default: measured times, against the recorded GPU]
     #[arg(long, value_name = "NAME|FOLDER")]

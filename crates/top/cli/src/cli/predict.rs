@@ -13,16 +13,17 @@ use super::{
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
     steptime predict examples/dlrm_default_2048
-    steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev
-    steptime predict examples/dlrm_default_2048/et.json.gz --device h200        # no GPU, no measured time
-    steptime predict examples/dlrm_default_2048 --device h200,a100,l4           # one table
-    steptime predict examples/resnet50_32 --world 8                             # one rank of eight
+    steptime predict examples/resnet50_32 --timeline step.json     # for ui.perfetto.dev
+    steptime predict examples/dlrm_default_2048/et.json.gz --device h200    # no GPU times
+    steptime predict examples/dlrm_default_2048 --device h200,a100,l4       # one table
+    steptime predict examples/models/dcn_v2.toml --device h200     # a model
+    steptime predict examples/resnet50_32 --world 8                # one rank of eight
     steptime predict examples/dlrm_default_2048 --csv > ops.csv")]
 pub struct Predict {
-    /// A recording, a trace, or a folder of ranks
+    /// A recording, a trace, a folder of ranks, or the description of a model (.toml)
     pub input: PathBuf,
-    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
-    /// [default: `own`; for a lone execution trace, which has no times, `default`]
+    /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
+    /// probe's file, or a recording with a probe [default: `own`; for a lone execution trace, which has no times, `default`]
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Factor on all host times of the profile: 1.7 for a host 1.7 times as slow
@@ -47,15 +48,15 @@ pub struct Predict {
     /// Write the predicted step beside the measured one, as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
     pub timeline: Option<OutputFile>,
-    /// Job of the step.
-    #[command(flatten)]
-    pub world: World,
     /// Step and rank.
     #[command(flatten)]
     pub part: Part,
     /// Keep the profiler's own cost: predict the step under the profiler
     #[arg(long)]
     pub keep_profiler: bool,
+    /// Job of the step. It is the last field: its heading covers all options after it.
+    #[command(flatten)]
+    pub world: World,
 }
 
 /// Job in which every rank runs the step of one.
@@ -135,8 +136,8 @@ pub struct Validate {
     /// Recordings, or folders of recordings
     #[arg(required = true, value_name = "RECORDING")]
     pub recordings: Vec<PathBuf>,
-    /// Source of host times: `own`, `default` (rescaled to the host of a recording with a probe), a profile's file, or
-    /// `leave-one-out`: for each recording a profile fitted on all other architectures
+    /// Source of host times: `own` (those of each recording), `default` (a typical host, shipped with steptime, rescaled to the host of a
+    /// recording with a probe), a profile's file, or `leave-one-out`: for each recording a profile fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
     /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)

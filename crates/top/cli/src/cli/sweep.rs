@@ -10,16 +10,16 @@ use super::{Form, OutputFile, Shard, Target};
 /// `steptime sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
-    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o grid.parquet --plot grid.svg
-    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o part1.parquet --shard 1/4
+    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o grid.parquet
+    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o part.parquet --shard 1/4
 
-A grid is TOML: the keys of a plan of `whatif`, and device, each with a list of values; \"as-is\" leaves a key out.
+A grid is TOML: keys of a plan of `whatif`, and device, each with a list of values; \"as-is\" leaves a key out:
     batch = [2048, 4096, 8192]
     device = [\"h200\", \"a100\"]
     cuda-graph = [false, true]
 Repeat the command to resume an interrupted sweep.")]
 pub struct Sweep {
-    /// A recording with an execution trace, or an execution trace
+    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
     pub input: PathBuf,
     /// The keys and their values
     #[arg(long, value_name = "FILE.toml")]

@@ -13,10 +13,10 @@ use super::{OutputFile, Target};
     steptime view examples/dlrm_default_2048 -o report.html
     steptime view before/ --against after/ --device h200 -o report.html
 
-Without -o the page is served to this machine alone, at an address with a token, until Ctrl-C; other GPUs and changes can
-be tried on it. With -o it is one file that loads nothing and makes no request.")]
+Without -o the page is served to this machine only, at an address with a token, until Ctrl-C; other GPUs and changes can be tried on \
+it. With -o the page is one file that loads nothing and makes no request.")]
 pub struct View {
-    /// A recording, a trace, or an execution trace
+    /// A recording, a trace, an execution trace, or the description of a model (.toml)
     pub input: PathBuf,
     /// Another recording to compare with it
     #[arg(long, value_name = "INPUT")]

@@ -15,10 +15,10 @@ use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, times_as_long
     steptime whatif examples/resnet50_32 --host-speed 0.5 --json
     steptime whatif examples/dlrm_default_2048 --plan change.toml
 
-A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", host-speed = 0.5, ...
+A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", ...
 Changes may be given in any order: they are applied in a fixed order, a CUDA graph last.")]
 pub struct WhatIf {
-    /// A recording with an execution trace, or an execution trace
+    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
     pub input: PathBuf,
     /// Changes to the step.
     #[command(flatten)]
@@ -217,7 +217,7 @@ impl From<Precision> for steptime_predict::Precision {
     steptime explain examples/dlrm_default_2048
     steptime explain examples/resnet50_32 --json")]
 pub struct Explain {
-    /// A recording with an execution trace, or an execution trace
+    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
     pub input: PathBuf,
     /// Device, host and part of the input.
     #[command(flatten)]
@@ -233,7 +233,8 @@ pub struct Target {
     /// GPU to predict kernel times for, instead of the measured ones: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
-    /// Source of host times: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
+    /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
     /// Kernel pricing.
