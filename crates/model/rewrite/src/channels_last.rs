@@ -57,8 +57,9 @@ impl Rule for ChannelsLast {
         let running = step.running();
         let norms = running.iter().filter(|&&op| step.ops[op].name == "aten::native_group_norm").count();
         if norms > 0 {
-            patch.why +=
-                &format!("; {norms} group norms copy them to contiguous tensors: the time of these copies is not counted");
+            patch.why += &format!(
+                "; {norms} group norms copy them to contiguous tensors: the time of these copies is not counted"
+            );
         }
         Ok(vec![patch])
     }

@@ -64,10 +64,12 @@ impl Rule for PrefetchInputs {
 fn reason(asynchronous: usize, made: usize) -> String {
     match (asynchronous, made) {
         (0, 0) => "no op copies from the host to the device".to_owned(),
-        (0, _) => format!("all {made} copies to the device are of tensors that the step computes on the host"),
-        _ => format!(
-            "the host does not wait for inputs: {asynchronous} copies to the device are non-blocking"
-        ),
+        (0, _) => {
+            format!("all {made} copies to the device are of tensors that the step computes on the host")
+        }
+        _ => {
+            format!("the host does not wait for inputs: {asynchronous} copies to the device are non-blocking")
+        }
     }
 }
 

@@ -45,9 +45,7 @@ fn place(on: ScarceMemory) -> &'static str {
 
 fn remedy(on: ScarceMemory) -> &'static str {
     match on {
-        ScarceMemory::Gpu => {
-            "use more GPUs, or GPUs with more memory, or allow tables in host memory"
-        }
+        ScarceMemory::Gpu => "use more GPUs, or GPUs with more memory, or allow tables in host memory",
         ScarceMemory::Uncached => {
             "use more GPUs, or GPUs with more memory; host memory does not help, as a cache would have to hold most rows"
         }

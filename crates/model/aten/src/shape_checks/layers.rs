@@ -41,10 +41,7 @@ fn channels(call: &OpCall, transposed: bool, groups: i64) -> Result<(), Complain
                 shown(weight)
             )
         },
-        || {
-            "a weight is [channels out, channels in over groups, sizes]; give groups if there are some"
-                .into()
-        },
+        || "a weight is [channels out, channels in over groups, sizes]; give groups if there are some".into(),
     )?;
     must(
         weight.shape[0] % groups == 0,

@@ -38,7 +38,13 @@ pub(super) fn gather(call: &OpCall) -> Result<(), Complaint> {
     let dim = call.int_at(1).map(|dim| dimension(x, dim)).transpose()?;
     must(
         x.shape.len().max(1) == indices.shape.len().max(1),
-        || format!("indices of {} and the input {} differ in their number of dimensions", shown(indices), shown(x)),
+        || {
+            format!(
+                "indices of {} and the input {} differ in their number of dimensions",
+                shown(indices),
+                shown(x)
+            )
+        },
         || "give both the same number of sizes".into(),
     )?;
     let fits = |at: usize| Some(at) == dim || indices.shape[at] <= x.shape[at];

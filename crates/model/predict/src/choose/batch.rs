@@ -84,8 +84,8 @@ impl<'a, 'q> Search<'a, 'q> {
         let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
         let peak = |spec: &DeviceSpec| -> Result<u64, String> {
             let found = memory::peak_of_changed(asked.recorded(), Some(spec), &edited.step, edited.flat());
-            let peak =
-                found.ok_or("the memory of the step is not known: record the step with its execution trace")?;
+            let peak = found
+                .ok_or("the memory of the step is not known: record the step with its execution trace")?;
             Ok(peak.total())
         };
         self.capabilities.iter().map(peak).collect()

@@ -95,7 +95,8 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
         return format!("its steps differ by {:.0} % among themselves", 100.0 * check.unrest);
     }
     if check.single {
-        return "the recording has a single step, and the work before it is not known: record several steps".into();
+        return "the recording has a single step, and the work before it is not known: record several steps"
+            .into();
     }
     "the cause of a wait in the step is not known".into()
 }

@@ -244,9 +244,7 @@ impl SpreadInput<'_> {
             alike.push(class.count);
         }
         if let (Some(nodes), Some(node)) = (world.nodes, node) {
-            changes.push(format!(
-                "{nodes} nodes of {node} GPUs: data between nodes goes over their network"
-            ));
+            changes.push(format!("{nodes} nodes of {node} GPUs: data between nodes goes over their network"));
         }
         let ranks = RankSet { node, ..RankSet::from_steps(self.step.path.clone(), steps, alike)? };
         let predicted = ranks.predict_from_sides(sides, doubts)?;

@@ -92,9 +92,8 @@ pub(super) fn scale_updates(
     }
     patch.reshape.sort_by_key(|(tensor, _)| *tensor);
     patch.reshape.dedup_by_key(|(tensor, _)| *tensor);
-    patch.why = format!(
-        "sparse gradients, and the updates of their tables, have the rows of {batches} batches"
-    );
+    patch.why =
+        format!("sparse gradients, and the updates of their tables, have the rows of {batches} batches");
     (!patch.is_empty()).then_some(patch)
 }
 

@@ -81,8 +81,7 @@ pub(super) fn by_modules(
 
 /// Repeated stretches of a forward pass of this number of ops.
 pub(super) fn by_repeats(ops: usize, stretches: Vec<Range<usize>>) -> BlockAssignment {
-    let mut found =
-        BlockAssignment { what: "repeated stretches".to_owned(), ..BlockAssignment::none(ops) };
+    let mut found = BlockAssignment { what: "repeated stretches".to_owned(), ..BlockAssignment::none(ops) };
     for places in stretches {
         found.of[places].fill(Some(found.names.len()));
         found.names.push(found.names.len().to_string());

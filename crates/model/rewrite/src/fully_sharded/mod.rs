@@ -129,9 +129,8 @@ fn check(step: &StepIr, units: &[Unit]) -> Result<(), Error> {
     }
     if parameters().any(|value| value.shape.is_empty()) {
         return Err(Error::NothingToDo {
-            reason:
-                "a parameter is a scalar, which fully_shard rejects: make it a tensor of one element"
-                    .to_owned(),
+            reason: "a parameter is a scalar, which fully_shard rejects: make it a tensor of one element"
+                .to_owned(),
         });
     }
     for unit in units {

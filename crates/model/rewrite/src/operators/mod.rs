@@ -32,8 +32,7 @@ use crate::rule::{Facts, Rule};
 use crate::rule_order::Stage;
 
 /// Risk of any library that updates tables itself.
-const RISK: &str =
-    "tables are updated in the backward pass: gradients are not clipped, and Adam updates only looked-up rows";
+const RISK: &str = "tables are updated in the backward pass: gradients are not clipped, and Adam updates only looked-up rows";
 
 /// Embedding bags, rows of embedding tables and dot interaction by the operators of `steptime.operators`.
 ///

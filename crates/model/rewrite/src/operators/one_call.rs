@@ -75,5 +75,7 @@ fn why(step: &StepIr, group: &Group, library: Library, patch: &Patch) -> String 
             bytes as f64 / 1e6
         ),
     };
-    format!("lookups in {tables} of {columns} columns in total{update} become one call: {ops} fewer ops{kept}")
+    format!(
+        "lookups in {tables} of {columns} columns in total{update} become one call: {ops} fewer ops{kept}"
+    )
 }

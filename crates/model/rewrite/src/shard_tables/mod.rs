@@ -107,7 +107,8 @@ impl ShardTables {
                 continue;
             }
             for mut patch in resize::scale(step, facts.ops, self.name(), &seeds, [from, to])? {
-                let whose = if of_tables { "lookups cover all ranks" } else { "other tensors cover this rank" };
+                let whose =
+                    if of_tables { "lookups cover all ranks" } else { "other tensors cover this rank" };
                 patch.why = format!("{from} samples become {to}: {whose}");
                 step.apply(&patch, facts.ops)?;
                 patches.push(patch);

@@ -57,7 +57,9 @@ fn kernels_doubt(asked: &QueryEcho, priced: Option<&PricedLaunches>, untimed: bo
     let width = known.map_or_else(String::new, |factor| format!(" ({} all together)", times(factor)));
     let text = match (untimed, device.fitted) {
         (false, true) => return None,
-        (false, false) => format!("no kernel was measured on {}: kernel times come from {models}{width}", device.name),
+        (false, false) => {
+            format!("no kernel was measured on {}: kernel times come from {models}{width}", device.name)
+        }
         (true, _) => {
             let measured = if device.fitted {
                 String::new()

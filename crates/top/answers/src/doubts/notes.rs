@@ -93,8 +93,7 @@ fn host_notes(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
             ));
     }
     if unpriced > 0 {
-        warnings
-            .push(format!("{} on the host without a price: counted as zero", counted(unpriced, "gap")));
+        warnings.push(format!("{} on the host without a price: counted as zero", counted(unpriced, "gap")));
     }
     warnings
 }

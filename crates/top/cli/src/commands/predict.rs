@@ -198,8 +198,7 @@ fn in_flags(args: &Predict, error: Error) -> Failure {
         Error::NoHostTimes { path } => {
             let flag = if args.keep_profiler { "--keep-profiler" } else { "--host own" };
             let path = path.display();
-            format!("{path}: an execution trace alone has no host times: {flag} needs a recording")
-                .into()
+            format!("{path}: an execution trace alone has no host times: {flag} needs a recording").into()
         }
         Error::FactorOfNoProfile => {
             "--host-speed needs a host profile: add --host default or --host FILE".into()

@@ -35,7 +35,8 @@ pub fn text(answer: &ChooseReport) -> String {
     }
     let (largest, rest) = (largest(answer), recorded(answer));
     if answer.gpus.iter().any(|gpu| gpu.largest.is_some()) {
-        text += &format!("\nat the largest batch that fits with a tenth of the memory free\n{}", largest.text());
+        text +=
+            &format!("\nat the largest batch that fits with a tenth of the memory free\n{}", largest.text());
     }
     text += &format!("\nat the recorded batch\n{}", rest.text());
     text + &wrapped(LEGEND, prose(), 2) + "\n"

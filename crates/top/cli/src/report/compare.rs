@@ -23,8 +23,7 @@ pub fn text(answer: &CompareReport) -> String {
         shorten(&first.host, 60),
         first.process
     );
-    let legend =
-        "limited by: place of most of the critical path; fitted: share of kernel times from models fitted on this GPU, or \
+    let legend = "limited by: place of most of the critical path; fitted: share of kernel times from models fitted on this GPU, or \
          `transferred` if most come from models of another GPU";
     let mut text = format!("{}\n{}\n\n", wrapped(&head, width(), 2), wrapped(legend, prose(), 2));
     text.push_str(&table(&answer.predictions).text());

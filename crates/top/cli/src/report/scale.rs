@@ -67,9 +67,7 @@ pub fn plot(answer: &ScaleReport) -> String {
     };
     let rate = |row: &ScaleRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
     let plots = vec![
-        Plot::Line(
-            line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("linear scaling"),
-        ),
+        Plot::Line(line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("linear scaling")),
         Plot::Line(line(&|row| rate(row, row.interval_ms[1]), COLOURS[5], 1.0).with_legend("90 % interval")),
         Plot::Line(line(&|row| rate(row, row.interval_ms[0]), COLOURS[5], 1.0)),
         Plot::Line(line(&|row| row.samples_per_s, COLOURS[0], 2.0).with_legend("predicted")),

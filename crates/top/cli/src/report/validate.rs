@@ -21,8 +21,7 @@ pub fn text(answer: &ValidationReport) -> String {
         answer.host,
         answer.kernels
     );
-    let legend =
-        "times in ms; error, paper, kernels, active and replay: errors in %; host: its slowness";
+    let legend = "times in ms; error, paper, kernels, active and replay: errors in %; host: its slowness";
     let mut text = format!(
         "{}\n{}{}\n\n{}\n{}\nthe {:.0} % interval holds the measured step in {inside} of {}\n",
         wrapped(&head, prose(), 2),

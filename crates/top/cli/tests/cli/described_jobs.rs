@@ -321,10 +321,7 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     std::fs::write(&model, HUGE).expect("a file");
     let plan = folder.path().join("plan.json");
     let small = failure(&with(&model, &["--gpus", "2"]));
-    assert!(
-        small.contains("table 0 needs") && small.contains("allow tables in host memory"),
-        "{small}"
-    );
+    assert!(small.contains("table 0 needs") && small.contains("allow tables in host memory"), "{small}");
     let small = failure(&with(&model, &["--gpus", "2", "--host-memory", "100"]));
     assert!(
         small.contains("in the memory of a host") && small.contains("of 100.00 GiB: allow more"),

@@ -149,7 +149,10 @@ fn predictions_say_what_is_missing() {
         [(nsight(folder.path(), &[77]), "Nsight Systems"), (xla(folder.path()), "XLA's profiler")]
     {
         let said = words(&stdout(&["predict", text(&path)]));
-        assert!(said.contains(&format!("recorded by {by}: host times include its cost, which is not known")), "{said}");
+        assert!(
+            said.contains(&format!("recorded by {by}: host times include its cost, which is not known")),
+            "{said}"
+        );
         let answer = json(&["predict", text(&path)]);
         let step = answer["step_ms"].as_f64().expect("a number");
         assert!((step - 1.0).abs() < 0.05, "{step}");
