@@ -92,7 +92,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
         );
     }
     if check.unrest > of.unsteady {
-        return format!("its steps differ by {:.0} % among themselves", 100.0 * check.unrest);
+        return format!("the recorded steps differ by {:.0} %", 100.0 * check.unrest);
     }
     if check.single {
         return "the recording has a single step, and the work before it is not known: record several steps"

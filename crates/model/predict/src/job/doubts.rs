@@ -17,7 +17,7 @@ impl RankSet {
         let of = |step: &Step| Some((super::number(step), step.repairs.clone()?));
         let (rank, repairs) = self.steps.iter().find_map(of)?;
         let text =
-            format!("the trace of rank {rank} is damaged, and what is missing counts as nothing: {repairs}");
+            format!("the trace of rank {rank} is damaged, and the missing part is not counted: {repairs}");
         let Interval { below, above } = uncertainty().doubts.damaged_rank;
         Some(Doubt { kind: "cut", text, below, above, no_estimate: false })
     }
