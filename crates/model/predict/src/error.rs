@@ -39,7 +39,8 @@ pub enum Error {
     Cost(#[from] steptime_cost::Error),
     /// The input has no timing of a device, and no device was given to price it for.
     #[error(
-        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): name a GPU to predict for (--device h200), or give a recording made on a GPU", path.display()
+        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): name a GPU to predict for (--device h200), or give \
+         a recording made on a GPU", path.display()
     )]
     NoTiming {
         /// The input.
@@ -69,7 +70,8 @@ pub enum Error {
     },
     /// A trace without device activity.
     #[error(
-        "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA on a GPU, or give the step's execution trace and name a GPU to predict for (--device h200)", path.display(), other(accelerators)
+        "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA on a GPU, or give the step's execution trace and name a GPU \
+         to predict for (--device h200)", path.display(), other(accelerators)
     )]
     NoDeviceActivity {
         /// The input.
@@ -81,7 +83,8 @@ pub enum Error {
     #[error(
         "{}: none of its {activities} GPU activities was launched within a step: {}", path.display(),
         if *linked == 0 {
-            "the calls that launched them were not recorded, or have no id that links them to a kernel (correlation, External id): record with both ProfilerActivity.CPU and ProfilerActivity.CUDA"
+            "the calls that launched them were not recorded, or have no id that links them to a kernel (correlation, External id): record \
+             with both ProfilerActivity.CPU and ProfilerActivity.CUDA"
         } else {
             "the steps run on the host only; mark the training steps (prof.step())"
         }
@@ -246,7 +249,8 @@ pub enum Error {
     },
     /// An execution trace, or a step recorded on a CPU, where measured times of a GPU are needed.
     #[error(
-        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): give a recording made on a GPU (`steptime predict --device h200` accepts this one)", path.display()
+        "{}: no GPU times in the input (an execution trace alone, or recorded on a CPU): give a recording made on a GPU (`steptime predict \
+         --device h200` accepts this one)", path.display()
     )]
     NothingMeasured {
         /// The input.

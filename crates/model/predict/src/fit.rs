@@ -49,7 +49,8 @@ pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<HostFi
             if excluded {
                 let pace = if away > 0.0 { "slow" } else { "fast" };
                 warnings.push(format!(
-                    "{}: its profiled steps are {:+.0} % out of line with its un-profiled ones: the host was {pace} during the recording; the profile lists the recording but is not fitted on it",
+                    "{}: its profiled steps are {:+.0} % out of line with its un-profiled ones: the host was {pace} during the recording; \
+                     the profile lists the recording but is not fitted on it",
                     recorded.name,
                     100.0 * away
                 ));

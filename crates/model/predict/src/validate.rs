@@ -197,7 +197,8 @@ fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
     let known = rows.iter().filter(|row| row.in_sample).count();
     if known > 0 {
         warnings.push(format!(
-            "in sample: the host profile was fitted on {known} of these {} recordings; `--host leave-one-out` scores a profile fitted without the scored architecture",
+            "in sample: the host profile was fitted on {known} of these {} recordings; `--host leave-one-out` scores a profile fitted \
+             without the scored architecture",
             rows.len()
         ));
     }

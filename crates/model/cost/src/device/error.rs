@@ -36,7 +36,8 @@ pub enum Error {
     Taken { path: PathBuf },
     /// The profile could not be read again if it were written.
     #[error(
-        "nothing is written to {}: the profile could not be read back ({source}), as the sweep has too few rows or impossible times; measure for longer", path.display()
+        "nothing is written to {}: the profile could not be read back ({source}), as the sweep has too few rows or impossible times; \
+         measure for longer", path.display()
     )]
     Unusable {
         path: PathBuf,

@@ -14,7 +14,8 @@ pub(crate) fn doubt(unknown: Nanos, [before, after]: [Nanos; 2], step: Nanos) ->
     (amiss.abs() >= uncertainty().doubts.arguments.threshold).then(|| Doubt {
         kind: "arguments",
         text: format!(
-            "the arguments of ops are not known for {share:.0} % of device time, which is assumed not to change (record the step with its whole execution trace)"
+            "the arguments of ops are not known for {share:.0} % of device time, which is assumed not to change (record the step with its \
+             whole execution trace)"
         ),
         below: -(1.0 + amiss.clamp(-0.5, 0.0)).ln(),
         above: (1.0 + amiss.max(0.0)).ln(),

@@ -20,7 +20,8 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
         return None;
     }
     let text = format!(
-        "the GPU runs only {copies} {}: a step that replays a CUDA graph has no ops to record; record its kernels (Kineto), or record the loop without the graph",
+        "the GPU runs only {copies} {}: a step that replays a CUDA graph has no ops to record; record its kernels (Kineto), or record the \
+         loop without the graph",
         if copies == 1 { "copy" } else { "copies" }
     );
     Some(Doubt {

@@ -26,7 +26,8 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     (range > uncertainty().doubts.input.threshold * middle && middle > 0.0).then(|| Doubt {
         kind: "input",
         text: format!(
-            "the wait for input differs between steps, {:.3} to {:.3} ms: recorded steps take {middle:.3} ms in the median, {mean:.3} ms in the mean and {late:.3} ms in the slowest tenth",
+            "the wait for input differs between steps, {:.3} to {:.3} ms: recorded steps take {middle:.3} ms in the median, {mean:.3} ms in \
+             the mean and {late:.3} ms in the slowest tenth",
             ms(&waits, 0.0),
             ms(&waits, 1.0),
         ),

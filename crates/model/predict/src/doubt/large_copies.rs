@@ -13,7 +13,8 @@ pub(super) fn doubt(guessed: GuessedCopies, step: Nanos) -> Option<Doubt> {
     (share >= of.threshold).then(|| Doubt {
         kind: "copies",
         text: format!(
-            "{} larger than any in the host profile: {} of host time are estimated from memory bandwidth (fit a profile on recordings with copies as large)",
+            "{} larger than any in the host profile: {} of host time are estimated from memory bandwidth (fit a profile on recordings with \
+             copies as large)",
             if guessed.copies == 1 { "a pageable copy is".into() } else { format!("{} pageable copies are", guessed.copies) },
             guessed.time
         ),

@@ -55,7 +55,8 @@ pub(super) fn doubt(
     let named: Vec<String> =
         off.iter().take(NAMED).map(|&(name, off)| families[name].words(name, off.times)).collect();
     let text = format!(
-        "in the recording, {} the prediction of the profile of {}: causes may be another version of PyTorch or its libraries, strides that were not recorded, or an error of the profile; measure a GPU with that version (python -m steptime.measure --minutes 2)",
+        "in the recording, {} the prediction of the profile of {}: causes may be another version of PyTorch or its libraries, strides that \
+         were not recorded, or an error of the profile; measure a GPU with that version (python -m steptime.measure --minutes 2)",
         named.join(" and "),
         home.spec.name,
     );

@@ -50,7 +50,8 @@ fn time(graph: &StepGraph) -> Option<Doubt> {
     let missing = 1.0 - mean.0 as f64 / all.0.max(1) as f64;
     (missing.abs() > uncertainty().doubts.lost.time && all > Nanos::ZERO).then(|| {
         let text = format!(
-            "all kernels of the recording run for {:.3} ms per step, kernels that calls within steps launched for {:.3} ms: the others have no call in a step",
+            "all kernels of the recording run for {:.3} ms per step, kernels that calls within steps launched for {:.3} ms: the others have \
+             no call in a step",
             all.as_millis(),
             mean.as_millis()
         );

@@ -14,7 +14,8 @@ pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
         Origin::Nsight => "Nsight Systems",
     };
     let text = format!(
-        "recorded by {by}: host times include its cost, which is not known; ops have no arguments, so that another GPU is a guess and no change can be tried; record a PyTorch step with steptime.record"
+        "recorded by {by}: host times include its cost, which is not known; ops have no arguments, so that another GPU is a guess and no \
+         change can be tried; record a PyTorch step with steptime.record"
     );
     Some(Doubt {
         kind: "profiler",

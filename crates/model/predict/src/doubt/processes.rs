@@ -10,7 +10,8 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     (processes > 1).then(|| Doubt {
         kind: "processes",
         text: format!(
-            "{processes} processes marked steps in this file: their events count as one step, by the marks of the first process; give one file per process, or this file alone"
+            "{processes} processes marked steps in this file: their events count as one step, by the marks of the first process; give one \
+             file per process, or this file alone"
         ),
         below: 0.0,
         above: 0.0,

@@ -44,7 +44,8 @@ fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
     ((ratio - 1.0).abs() > of.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
-            "the host ran ahead of the device: the host's marks are {:.3} ms apart, the ends of the steps' kernels {:.3} ms; the latter is taken as the step time",
+            "the host ran ahead of the device: the host's marks are {:.3} ms apart, the ends of the steps' kernels {:.3} ms; the latter is \
+             taken as the step time",
             host.as_millis(),
             check.recorded.as_millis(),
         ),

@@ -37,7 +37,8 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
     (time.0 as f64 > width.threshold * step.0 as f64).then(|| Doubt {
         kind: "ranks",
         text: format!(
-            "one rank of {of}: its collectives take {:.3} ms as recorded; their waiting for other ranks is assumed to shrink without the profiler as much as the rank's own step; give the folder of all ranks",
+            "one rank of {of}: its collectives take {:.3} ms as recorded; their waiting for other ranks is assumed to shrink without the \
+             profiler as much as the rank's own step; give the folder of all ranks",
             time.as_millis(),
         ),
         below: width.below,

@@ -27,7 +27,8 @@ impl RankSet {
         let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
         let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
         let text = format!(
-            "the ends of collectives vary by {:.3} ms between ranks from step to step: these ranks are of different runs, or their clocks drift; which rank waited for which is not known",
+            "the ends of collectives vary by {:.3} ms between ranks from step to step: these ranks are of different runs, or their clocks \
+             drift; which rank waited for which is not known",
             scatter.as_millis()
         );
         let width = uncertainty().doubts.several_runs.width;
@@ -121,7 +122,8 @@ pub(super) fn replay_doubt(replay: &steptime_sim::Replay) -> Option<Doubt> {
     (error.abs() > uncertainty().doubts.replay.threshold).then(|| Doubt {
         kind: "replay",
         text: format!(
-            "replayed with the profiler's cost, the profiled steps of all ranks take {:.3} ms, but {:.3} ms were recorded ({:+.0} %): the cause of a wait in them is not known",
+            "replayed with the profiler's cost, the profiled steps of all ranks take {:.3} ms, but {:.3} ms were recorded ({:+.0} %): the \
+             cause of a wait in them is not known",
             replay.simulated.as_millis(),
             replay.measured.as_millis(),
             100.0 * error,

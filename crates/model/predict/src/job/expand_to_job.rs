@@ -180,7 +180,8 @@ impl SpreadInput<'_> {
     /// Simulates the ranks of a world together.
     fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         if world.keeps != KeptState::All && world.tables.is_some() {
-            let reason = "tables cannot be placed where other parameters are sharded: place tables in a job that keeps all other parameters on each rank"
+            let reason = "tables cannot be placed where other parameters are sharded: place tables in a job that keeps all other parameters \
+                          on each rank"
                 .to_owned();
             let source = RuleError { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
             return Err(Error::Rewrite { path: self.step.path.clone(), source });
@@ -190,7 +191,8 @@ impl SpreadInput<'_> {
             Error::Rewrite { path: self.step.path.clone(), source }
         };
         if !self.step.graph.collectives.is_empty() {
-            let reason = "the step is already one rank of a job, with its collectives: predict this rank alone, or the folder of all ranks; a job of another size needs the step of one GPU"
+            let reason = "the step is already one rank of a job, with its collectives: predict this rank alone, or the folder of all ranks; \
+                          a job of another size needs the step of one GPU"
                 .to_owned();
             return Err(refused(reason));
         }

@@ -54,7 +54,8 @@ impl Pace {
     pub(super) fn doubt(&self, step: Nanos, as_recorded: Nanos) -> Option<Doubt> {
         let (rank, times) = self.apart?;
         let text = format!(
-            "while profiled, the host of rank {rank} took {times:.2} times as long as the others for the same work: assumed temporary; if permanent, the step is {:.3} ms",
+            "while profiled, the host of rank {rank} took {times:.2} times as long as the others for the same work: assumed temporary; if \
+             permanent, the step is {:.3} ms",
             as_recorded.as_millis(),
         );
         let above = (as_recorded.0 as f64 / step.0.max(1) as f64).ln().max(0.0);

@@ -90,7 +90,8 @@ fn reason(forward: &Forward<'_>, blocks: usize) -> String {
         "the identity of tensors is not known: record an execution trace".to_owned()
     } else if blocks == 0 {
         format!(
-            "the {} ops of the forward pass contain no chain of equal blocks: name the modules to recompute, as --blocks module:Net.down.*,module:Net.up.*",
+            "the {} ops of the forward pass contain no chain of equal blocks: name the modules to recompute, as --blocks \
+             module:Net.down.*,module:Net.up.*",
             forward.roots.len()
         )
     } else {

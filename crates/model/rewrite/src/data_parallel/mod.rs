@@ -48,7 +48,8 @@ impl DataParallel {
 
     /// Uncertainty of a hook that sends gradients: three models with one, on two hosts, took 1.04 to 1.48 times the predicted time.
     pub(crate) fn hook_doubt(&self) -> Option<(&'static str, f64)> {
-        let text = "a compression hook runs in Python for each bucket, and its memory is not freed at once: measured steps took 1.04 to 1.48 times the predicted time";
+        let text = "a compression hook runs in Python for each bucket, and its memory is not freed at once: measured steps took 1.04 to \
+                    1.48 times the predicted time";
         self.send.map(|_| (text, 0.39))
     }
 

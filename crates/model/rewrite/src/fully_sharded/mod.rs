@@ -79,7 +79,8 @@ impl Rule for FullySharded {
 
     fn doubt(&self) -> Option<(&'static str, f64)> {
         Some((
-            "fully_shard calls Python before and after each block, and DTensor for each op of the optimizer: three models on two hosts took 0.95 to 1.7 times the predicted time",
+            "fully_shard calls Python before and after each block, and DTensor for each op of the optimizer: three models on two hosts took \
+             0.95 to 1.7 times the predicted time",
             0.53,
         ))
     }

@@ -51,7 +51,8 @@ pub(crate) fn trained(step: &StepIr, gradients: &[Gradient]) -> Result<Vec<Train
 /// Error of a step without known trained parameters.
 pub(super) fn none() -> Error {
     Error::NothingToDo {
-        reason: "no parameter is used by the model and updated by an optimizer: record an execution trace of a training step, optimizer.step() included"
+        reason: "no parameter is used by the model and updated by an optimizer: record an execution trace of a training step, \
+                 optimizer.step() included"
             .to_owned(),
     }
 }

@@ -39,7 +39,8 @@ pub(crate) fn host_doubt(asked: &QueryEcho) -> Option<DoubtEntry> {
     let known = asked.host_half_width.and_then(factor);
     let width = known.map_or_else(String::new, |factor| format!(" ({})", times(factor)));
     let text = format!(
-        "no host times in an execution trace: a typical host is assumed, {} times as slow as {}{width}; `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml",
+        "no host times in an execution trace: a typical host is assumed, {} times as slow as {}{width}; `python -m steptime.probe -o \
+         my-host.toml` measures yours, for --host my-host.toml",
         than.times, than.machine
     );
     Some(DoubtEntry { factor: known, ..DoubtEntry::note("host", text) })
@@ -94,7 +95,8 @@ fn indices_doubt(priced: &PricedLaunches) -> Option<DoubtEntry> {
     let share = time.0 as f64 / all.0.max(1) as f64;
     (share > uncertainty().notes.lookups).then(|| {
         let text = format!(
-            "the indices of {} ({} of device time) are assumed to be uniform; skewed or padded indices change the time (--indices zipf:1.05, or a file)",
+            "the indices of {} ({} of device time) are assumed to be uniform; skewed or padded indices change the time (--indices \
+             zipf:1.05, or a file)",
             counted(count, "lookup kernel"),
             percent(share)
         );
@@ -119,7 +121,8 @@ fn depends_on_rows(launch: &Launch) -> bool {
 fn batch_doubt(step: &Step) -> Option<DoubtEntry> {
     let batch = step.batch().filter(|_| step.meta.as_ref().is_some_and(|meta| meta.batch_guessed))?;
     let text = format!(
-        "the batch of {} is a guess of the recorder, from the first size of the first tensor: give the batch to the recorder (batch=N), or to a change (--recorded-batch N)",
+        "the batch of {} is a guess of the recorder, from the first size of the first tensor: give the batch to the recorder (batch=N), or \
+         to a change (--recorded-batch N)",
         grouped(batch)
     );
     Some(DoubtEntry::note("batch", text))

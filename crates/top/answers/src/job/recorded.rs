@@ -149,7 +149,8 @@ fn warnings(crew: &JobGraphs<'_>, recorded: &JobRecording) -> Vec<String> {
         format!("{here} of {all} ranks are given: waiting for the others counts as time of collectives")
     });
     let apart = (!recorded.is_one_run()).then(|| {
-        "the ends of collectives vary between ranks from step to step: these ranks are of different runs, or their clocks drift; which rank waited for which is not known"
+        "the ends of collectives vary between ranks from step to step: these ranks are of different runs, or their clocks drift; which rank \
+         waited for which is not known"
             .to_owned()
     });
     missing.into_iter().chain(apart).collect()

@@ -23,7 +23,8 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
         Err(Error::NoArguments { .. }) if args.device.is_none() => {
             if args.plot.is_some() {
                 let place = args.input.display();
-                return Err(format!("{place}: --plot needs the arithmetic of kernels, which is not known without arguments of ops: leave --plot out for times by kernel name, or profile with record_shapes=True").into());
+                return Err(format!("{place}: --plot needs the arithmetic of kernels, which is not known without arguments of ops: leave \
+                                    --plot out for times by kernel name, or profile with record_shapes=True").into());
             }
             let answer = RooflineReport::from_named_kernels(&question.kernels_by_name()?, &step);
             return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);

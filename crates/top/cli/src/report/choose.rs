@@ -12,7 +12,8 @@ use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
 /// Explanation of the columns.
-const LEGEND: &str = "memory GB: peak of tensors, of the GPU's memory; host (%): saving with a GPU twice as fast; of the first: samples/s relative to the first GPU, without the uncertainty of the host, which all GPUs share";
+const LEGEND: &str = "memory GB: peak of tensors, of the GPU's memory; host (%): saving with a GPU twice as fast; of the first: samples/s \
+                      relative to the first GPU, without the uncertainty of the host, which all GPUs share";
 
 /// Returns the answer as text.
 pub fn text(answer: &ChooseReport) -> String {

@@ -30,7 +30,8 @@ pub fn listed(list: &[DeviceEntry]) -> String {
             kernels,
         ]);
     }
-    let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from which models are transferred, and families corrected by a sweep of this GPU";
+    let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from \
+                which models are transferred, and families corrected by a sweep of this GPU";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
@@ -53,7 +54,8 @@ pub fn scored(scores: &[TableScoreEntry]) -> String {
             percent(row.roofline),
         ]);
     }
-    let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: its mean error";
+    let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: \
+                its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 

@@ -380,7 +380,9 @@ pub fn planned(answer: &PlannerValidationReport) -> String {
             format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
         ]);
     }
-    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: error of the ratio of two jobs, without a factor that all share; in order: pairs of jobs in the measured order; TorchRec's planner estimates tables only, without dense layers and host";
+    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: error of the ratio of two jobs, without a \
+                  factor that all share; in order: pairs of jobs in the measured order; TorchRec's planner estimates tables only, without \
+                  dense layers and host";
     format!(
         "{}\n\n{}\n{}{}\n",
         counted(answer.jobs.len(), "job"),
