@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<Sweep, Error> {
     let broken = |what: String| Error::Broken { path: path.to_owned(), what };
     open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if path.to_string_lossy().ends_with(".jsonl.gz") {
-        let what = "it is of lines; turn it into Parquet with `python -m steptime.measure --convert`, not Parquet itself";
+        let what = "it is JSON lines, not Parquet; convert it with `python -m steptime.measure --convert`";
         return Err(broken(what.into()));
     }
     guarded(|| parquet(path)).unwrap_or_else(|panic| Err(broken(format!("its reader failed ({panic})"))))

@@ -88,7 +88,7 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
     let unknown = coverage.waits_inferred + coverage.waits_refuted;
     if unknown > 0 && unknown * 2 > coverage.stream_waits {
         return format!(
-            "{} waits between streams have no recorded event: concurrent kernels are inferred",
+            "{} waits between streams have no known target: concurrent kernels are inferred",
             coverage.stream_waits
         );
     }

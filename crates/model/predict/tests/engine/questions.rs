@@ -107,7 +107,7 @@ fn an_answer_is_what_the_question_said() {
         (said.step_ms, said.host_slower_than.clone()),
         (answer.step_ms, answer.host_slower_than.clone())
     );
-    assert!(said.warnings.iter().all(|said| !said.contains("stands in")), "it was asked for");
+    assert!(said.warnings.iter().all(|said| !said.contains("a typical host is assumed")), "it was asked for");
     let simple = answer_of(&recorded().predict().by(Baseline::KernelSum));
     assert_eq!((simple.method, simple.interval_ms, simple.ops), ("kernel-sum", None, None));
 }

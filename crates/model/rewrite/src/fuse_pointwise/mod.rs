@@ -53,8 +53,7 @@ impl FusePointwise {
         let units = Units::find(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {
-            let reason =
-                "no elementwise op of the forward pass feeds one other elementwise op alone".to_owned();
+            let reason = "the forward pass has no chain of elementwise ops".to_owned();
             return Err(Error::NothingToDo { reason });
         }
         let mut compiled = ChainPatch::new(&units, self.name());
