@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::encode::EncodedColumn;
-use super::{Block, FEATURES, Features, Splits};
-use crate::Error;
+use super::encode::{Block, EncodedColumn};
+use crate::{Categorical, Error, FEATURES, Features, Splits};
 
 /// Writes the rows of a dataset into a folder that gets its name when it is complete.
 ///
@@ -65,7 +64,7 @@ impl Writer {
         let dense = (!features.dense.columns.is_empty())
             .then(|| Output::create(own, &features.dense.file))
             .transpose()?;
-        let column = |column: &super::Categorical| -> Result<_, Error> {
+        let column = |column: &Categorical| -> Result<_, Error> {
             let mut offsets = column.offsets.as_deref().map(|name| Output::create(own, name)).transpose()?;
             if let Some(offsets) = &mut offsets {
                 offsets.write(&0_u64.to_le_bytes())?;
