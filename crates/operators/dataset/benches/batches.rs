@@ -1,4 +1,5 @@
-//! Reading of batches from the page cache: one-hot Criteo rows of 160 bytes (a label, 13 dense values, 26 indices).
+//! Reading of batches from the page cache: one-hot Criteo rows of 160 bytes (a label, 13 dense values, 26 indices); and
+//! planted batches.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use steptime_dataset::{
     BatchOptions, Batches, Block, Categorical, Column, Dataset, Dense, Features, Hotness, IdRule, IndexType,
-    Rows, Shuffle, SplitName, Splits, Writer,
+    Planted, PlantedOptions, Rows, Shuffle, Source, SplitName, Splits, Writer,
 };
 
 const ROWS: usize = 4 << 20;
@@ -49,8 +50,8 @@ fn write(place: &Path, narrow: bool) -> Dataset {
     Dataset::open(place).expect("a dataset")
 }
 
-fn epoch(dataset: &Dataset, options: BatchOptions) {
-    let batches = Batches::new(Arc::new(dataset.split(SplitName::Train)), options).expect("batches");
+fn epoch(source: Arc<dyn Source>, options: BatchOptions) {
+    let batches = Batches::new(source, options).expect("batches");
     for batch in batches {
         black_box(batch.expect("a batch").label()[0]);
     }
@@ -68,7 +69,7 @@ fn read(criterion: &mut Criterion) {
                 let id =
                     BenchmarkId::new(format!("{stored}/{order}/batch {batch}"), format!("{threads} threads"));
                 group.bench_with_input(id, &options, |bencher, &options| {
-                    bencher.iter(|| epoch(&dataset, options));
+                    bencher.iter(|| epoch(Arc::new(dataset.split(SplitName::Train)), options));
                 });
             }
         }
@@ -76,5 +77,23 @@ fn read(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, read);
+fn planted(criterion: &mut Criterion) {
+    const ROWS: u64 = 1 << 18;
+    let mut group = criterion.benchmark_group("planted");
+    group.throughput(Throughput::Elements(ROWS)).sample_size(10);
+    for zipf in [0.0, 1.05] {
+        let planted = Planted::new(PlantedOptions { zipf, ..PlantedOptions::new(1, ROWS) }).expect("options");
+        let planted = Arc::new(planted);
+        for threads in [1, 2] {
+            let options = BatchOptions { threads, ..BatchOptions::new(16_384) };
+            let id = BenchmarkId::new(format!("zipf {zipf}"), format!("{threads} threads"));
+            group.bench_with_input(id, &options, |bencher, &options| {
+                bencher.iter(|| epoch(planted.clone(), options));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, read, planted);
 criterion_main!(benches);

@@ -129,8 +129,7 @@ pub enum Error {
     },
     /// An allocator returned a buffer that is too short or not aligned.
     #[error(
-        "the allocator returned {found} bytes at alignment {alignment}, and a batch needs {expected} at {}",
-        crate::batches::ALIGNMENT
+        "the allocator returned {found} bytes at alignment {alignment}, and a batch needs {expected} at {least}"
     )]
     Buffer {
         /// Bytes of the buffer.
@@ -139,6 +138,8 @@ pub enum Error {
         alignment: usize,
         /// Needed bytes.
         expected: usize,
+        /// Needed alignment.
+        least: usize,
     },
     /// A thread that reads ahead has panicked.
     #[error("a thread that reads batches ahead has panicked; its message is on standard error")]

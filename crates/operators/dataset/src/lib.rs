@@ -117,6 +117,7 @@
 
 mod batches;
 pub mod convert;
+mod disk;
 mod error;
 mod format;
 #[expect(unsafe_code, reason = "mapping a file; each use has its reason")]
@@ -128,10 +129,11 @@ pub use batches::{
     ALIGNMENT, Allocate, Batch, BatchOptions, Batches, Buffer, ColumnIndices, ColumnLayout, Heap, HeapBuffer,
     Last, Layout, Position, Shuffle,
 };
+pub use disk::{Block, Column, Dataset, Rows, Split, Writer};
 pub use error::Error;
 pub use format::{
-    Block, Categorical, Column, Dataset, Dense, DenseType, FEATURES, Features, Hotness, IdRule, IndexType,
-    Label, Rows, Split, SplitName, Splits, Transform, VERSION, Writer,
+    Categorical, Dense, DenseType, FEATURES, Features, Hotness, IdRule, IndexType, Label, SplitName, Splits,
+    Transform, VERSION,
 };
 pub use source::{Selection, Slot, Slots, Source};
 pub use synthetic::{Best, KAGGLE_CARDINALITIES, Planted, PlantedOptions, PlantedRow};

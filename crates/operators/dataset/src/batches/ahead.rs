@@ -118,7 +118,8 @@ impl<A: Allocate> Shared<A> {
         let bytes = buffer.bytes_mut();
         let (found, alignment) = (bytes.len(), 1 << bytes.as_ptr().addr().trailing_zeros().min(12));
         let slots = (alignment >= ALIGNMENT && found >= layout.end).then(|| layout.slots(bytes)).flatten();
-        let slots = slots.ok_or(Error::Buffer { found, alignment, expected: layout.end })?;
+        let slots =
+            slots.ok_or(Error::Buffer { found, alignment, expected: layout.end, least: ALIGNMENT })?;
         self.source.fill(&selection, slots)?;
         Ok(Filled { buffer, layout, rows })
     }

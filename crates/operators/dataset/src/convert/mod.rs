@@ -20,7 +20,7 @@ pub use options::{ConvertOptions, Pass, Progress, ProgressFn, Report, Validation
 pub use parquet::{ParquetColumn, ParquetColumns, parquet};
 pub use parsed::{Damage, DamagedRow};
 
-use crate::format::is_free;
+use crate::disk::is_free;
 use crate::{Block, Categorical, Column, Dense, Error, Features, Hotness, IdRule, Rows, Writer};
 use counts::Counts;
 use ids::Ids;

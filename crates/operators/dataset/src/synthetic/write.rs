@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Planted, PlantedRow};
 use crate::convert::ordered::ordered;
-use crate::format::is_free;
+use crate::disk::is_free;
 use crate::{Block, Column, Error, Features, Rows, Source, Splits, Writer};
 
 /// Rows that a thread takes at once.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use steptime_dataset::convert::{ConvertOptions, Damage, Report, Validation, criteo};
+use steptime_dataset::convert::{ConvertOptions, Damage, Progress, ProgressFn, Report, Validation, criteo};
 use steptime_dataset::{
     BatchOptions, Batches, Dataset, DenseType, FEATURES, Hotness, IdRule, Selection, Source, SplitName,
     Splits, Transform,
@@ -134,6 +134,30 @@ fn rows_are_those_of_the_reference_for_any_compression_and_threads() {
         let dataset = Dataset::open(&place).expect("a dataset");
         assert!(dataset.features().categorical.iter().map(|c| c.cardinality).eq(cardinalities));
         assert!(rows(&place) == expected);
+    }
+}
+
+#[test]
+fn progress_ascends_to_the_whole_input() {
+    let text = text(&lines(20_000, 8)).join("\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = ["day_0", "day_1"].map(|name| folder.path().join(name));
+    files.iter().for_each(|file| fs::write(file, &text).expect("written"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&seen);
+    let progress: Arc<ProgressFn> =
+        Arc::new(move |progress: &Progress| kept.lock().expect("a list").push(*progress));
+    let shown = ConvertOptions { progress: Some(progress), ..options(frequency(1), 3) };
+    criteo(&files, &folder.path().join("data"), &shown).expect("converted");
+    let seen = seen.lock().expect("a list");
+    for pass in ["count", "rows"] {
+        let seen: Vec<_> = seen.iter().filter(|progress| progress.pass == pass).collect();
+        assert!(
+            seen.len() > 4
+                && seen.is_sorted_by_key(|progress| (progress.file, progress.bytes, progress.rows))
+        );
+        let last = seen[seen.len() - 1];
+        assert_eq!((last.file, last.bytes, last.rows), (1, 2 * text.len() as u64, 40_000));
     }
 }
 

@@ -8,6 +8,8 @@ use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, StringDicti
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int8Array, Int64Array, RecordBatch, UInt32Array};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::WriterProperties;
 use steptime_dataset::convert::{ConvertOptions, Damage, ParquetColumn, ParquetColumns, Validation, parquet};
 use steptime_dataset::{BatchOptions, Batches, Dataset, Hotness, IdRule, SplitName, Transform};
 
@@ -18,8 +20,17 @@ fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
         columns.into_iter().map(|(name, array)| (name, array, true)),
     );
     let batch = batch.expect("columns");
-    let mut writer =
-        ArrowWriter::try_new(File::create(path).expect("a file"), batch.schema(), None).expect("a writer");
+    // The name chooses the compression.
+    let compressions = [
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+    ];
+    let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let compression = compressions[name.parse::<usize>().expect("a number")];
+    let properties = WriterProperties::builder().set_compression(compression).build();
+    let file = File::create(path).expect("a file");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
     writer.write(&batch).and_then(|()| writer.close().map(drop)).expect("written");
     path.to_owned()
 }
@@ -74,7 +85,7 @@ fn columns(names: &[&str]) -> ParquetColumns {
 }
 
 fn options(ids: IdRule, threads: usize) -> ConvertOptions {
-    let validation = Validation::LastFiles(1);
+    let validation = Validation::LastFiles(2);
     ConvertOptions { threads, transform: Transform::None, validation, ..ConvertOptions::new(ids) }
 }
 
@@ -89,7 +100,8 @@ fn columns_of_all_types_become_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = [
         file(&folder.path().join("0.parquet"), 0..20_000),
-        file(&folder.path().join("1.parquet"), 20_000..20_100),
+        file(&folder.path().join("1.parquet"), 20_000..20_050),
+        file(&folder.path().join("2.parquet"), 20_050..20_100),
     ];
     let columns = columns(&["shop", "user", "tags", "pair"]);
     let mut first = None;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use steptime_dataset::{
-    BatchOptions, Batches, Block, Column, DenseType, Features, IndexType, Rows, Shuffle, Source,
-    SplitName, Splits, Writer,
+    BatchOptions, Batches, Block, Column, DenseType, Features, IndexType, Rows, Shuffle, Source, SplitName,
+    Splits, Writer,
 };
 
 use crate::rows::{Drawn, Row, of_batch};

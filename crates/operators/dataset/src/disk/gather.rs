@@ -3,8 +3,7 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::{DenseType, IndexType};
-use crate::Selection;
+use crate::{DenseType, IndexType, Selection};
 
 /// Copies records of `per_row` numbers of `W` bytes; `first` is the file's row of the selection's row 0.
 fn copy<const W: usize, T>(

@@ -2,8 +2,7 @@
 
 use half::f16;
 
-use super::{Categorical, DenseType, Features, Hotness, IndexType};
-use crate::Error;
+use crate::{Categorical, DenseType, Error, Features, Hotness, IndexType};
 
 /// Rows in memory, column by column.
 #[derive(Debug, Clone)]

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::encode::EncodedColumn;
-use super::{Block, FEATURES, Features, Splits};
-use crate::Error;
+use super::encode::{Block, EncodedColumn};
+use crate::{Categorical, Error, FEATURES, Features, Splits};
 
 /// Writes the rows of a dataset into a folder that gets its name when it is complete.
 ///
-/// Until then the rows are in a hidden folder beside it, which is removed if the writer is dropped.
+/// Until then the rows are in a hidden folder beside it, `.NAME.part-*`. It is removed if the writer is dropped; a process
+/// that is killed leaves it, and it may be removed by hand.
 #[derive(Debug)]
 pub struct Writer {
     place: PathBuf,
@@ -58,14 +58,17 @@ impl Writer {
         }
         let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(Error::io(parent))?;
-        let folder =
-            tempfile::Builder::new().prefix(".part-").tempdir_in(parent).map_err(Error::io(parent))?;
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let folder = tempfile::Builder::new()
+            .prefix(&format!(".{name}.part-"))
+            .tempdir_in(parent)
+            .map_err(Error::io(parent))?;
         let own = folder.path();
         let label = Output::create(own, &features.label.file)?;
         let dense = (!features.dense.columns.is_empty())
             .then(|| Output::create(own, &features.dense.file))
             .transpose()?;
-        let column = |column: &super::Categorical| -> Result<_, Error> {
+        let column = |column: &Categorical| -> Result<_, Error> {
             let mut offsets = column.offsets.as_deref().map(|name| Output::create(own, name)).transpose()?;
             if let Some(offsets) = &mut offsets {
                 offsets.write(&0_u64.to_le_bytes())?;

@@ -1,17 +1,9 @@
-//! A dataset on disk, mapped.
+//! The mapped files of a dataset.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{Categorical, Features, Hotness, Split, SplitName};
-use crate::Error;
 use crate::map::Map;
-
-/// A dataset whose files are mapped. Their lengths agree with the description.
-#[derive(Debug, Clone)]
-pub struct Dataset {
-    opened: Arc<Opened>,
-}
+use crate::{Categorical, Error, Features, Hotness};
 
 /// The mapped files of a dataset.
 #[derive(Debug)]
@@ -35,13 +27,9 @@ pub(super) struct StoredColumn {
     pub(super) offsets: Option<Stored>,
 }
 
-impl Dataset {
-    /// Opens the dataset of a folder.
-    ///
-    /// # Errors
-    ///
-    /// If the description or a file is missing or damaged, or a file's length does not agree with the description.
-    pub fn open(folder: &Path) -> Result<Dataset, Error> {
+impl Opened {
+    /// Maps the files, and checks their lengths.
+    pub(super) fn open(folder: &Path) -> Result<Opened, Error> {
         let features = Features::read(folder)?;
         let rows = features.rows;
         let label = Stored::open(folder, &features.label.file, Some(rows), 4)?;
@@ -50,20 +38,7 @@ impl Dataset {
         let dense = (row > 0).then(|| Stored::open(folder, &dense.file, Some(rows), row)).transpose()?;
         let column = |column| StoredColumn::open(folder, column, rows);
         let categorical = features.categorical.iter().map(column).collect::<Result<_, _>>()?;
-        Ok(Dataset { opened: Arc::new(Opened { features, label, dense, categorical }) })
-    }
-
-    /// The description.
-    #[must_use]
-    pub fn features(&self) -> &Features {
-        &self.opened.features
-    }
-
-    /// The rows of a split.
-    #[must_use]
-    pub fn split(&self, name: SplitName) -> Split {
-        let rows = self.opened.features.splits.rows(name);
-        Split::new(Arc::clone(&self.opened), rows)
+        Ok(Opened { features, label, dense, categorical })
     }
 }
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::dataset::{Opened, StoredColumn};
-use super::{Categorical, Features, Hotness, gather};
-use crate::{Error, Selection, Slot, Slots, Source};
+use super::files::{Opened, StoredColumn};
+use super::gather;
+use crate::{Categorical, Error, Features, Hotness, Selection, Slot, Slots, Source};
 
 /// Rows of a dataset on disk. Row 0 is the first row of the split.
 #[derive(Debug, Clone)]
