@@ -21,6 +21,14 @@ pub(crate) fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
+/// Prefetches all lines of a row.
+#[inline(always)]
+pub(crate) fn prefetch_row<T>(row: &[T]) {
+    for line in row.chunks(64 / size_of::<T>()) {
+        prefetch(line.as_ptr());
+    }
+}
+
 /// Makes stores that bypassed the caches visible to other threads.
 #[inline(always)]
 pub(crate) fn fence() {

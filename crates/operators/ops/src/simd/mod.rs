@@ -14,7 +14,7 @@ mod neon;
 mod pair;
 mod scalar;
 
-pub(crate) use memory::{fence, prefetch};
+pub(crate) use memory::{fence, prefetch, prefetch_row};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use pair::Pair;
 

@@ -85,7 +85,12 @@ fn bags<S: Decode, const E: u8, const M: u8, const V: usize>(work: &Work<'_, S>)
     let table = Rows::<S, E, M, V>::new(s, chunk, slice);
     let mut at = 0;
     for (bag, &end) in chunk.bags.clone().zip(chunk.ends) {
-        let (acc, bias) = if fetch { table.pool::<true>(at..end) } else { table.pool::<false>(at..end) };
+        let (acc, bias) = match (fetch, !S::MASKED && last == S::LANES) {
+            (false, false) => table.pool::<false, false>(at..end),
+            (false, true) => table.pool::<false, true>(at..end),
+            (true, false) => table.pool::<true, false>(at..end),
+            (true, true) => table.pool::<true, true>(at..end),
+        };
         // Added and multiplied while sums are stored: a separate loop over them would keep them in memory throughout.
         let bias = s.splat(bias);
         let mean = if chunk.pooling == Pooling::Mean && end > at { 1.0 / (end - at) as f32 } else { 1.0 };
@@ -142,9 +147,10 @@ impl<'a, S: Decode, const E: u8, const M: u8, const V: usize> Rows<'a, S, E, M, 
         Rows { s, bytes, rows: chunk.rows, weights, slice, scale, ahead: slice.ahead(), straddles }
     }
 
-    /// Pools a bag's lookups, and returns the bias still to be added; with `FETCH`, rows ahead are prefetched.
+    /// Pools a bag's lookups, and returns the bias still to be added. With `FETCH`, rows ahead are prefetched; with
+    /// `WHOLE`, all lanes of the last vector are columns.
     #[inline(always)]
-    fn pool<const FETCH: bool>(&self, bag: Range<usize>) -> ([S::V; V], f32) {
+    fn pool<const FETCH: bool, const WHOLE: bool>(&self, bag: Range<usize>) -> ([S::V; V], f32) {
         let s = self.s;
         let last = self.slice.columns - (V - 1) * S::LANES;
         let mut acc = [s.splat(0.0); V];
@@ -169,9 +175,9 @@ impl<'a, S: Decode, const E: u8, const M: u8, const V: usize> Rows<'a, S, E, M, 
             let values = Values::<S, E>::new(s, &row[self.slice.byte..], scales, biases);
             for (vector, sum) in acc.iter_mut().enumerate() {
                 // SAFETY: all lanes of a vector before the last are columns of the slice; of the last, the first
-                // `last` are.
+                // `last` are, with `WHOLE` all.
                 let value = unsafe {
-                    if vector + 1 < V { values.load(vector) } else { values.load_part(vector, last) }
+                    if WHOLE || vector + 1 < V { values.load(vector) } else { values.load_part(vector, last) }
                 };
                 *sum = match (E, M) {
                     (INT8, MAX) => largest(s, s.mul_add(value, scales, biases), *sum, place),

@@ -9,6 +9,7 @@ use crate::simd::avx512::first_lanes;
 
 impl Decode for Avx512 {
     const VECTORS: usize = 16;
+    const MASKED: bool = true;
     /// The 16 values of a number.
     type Int4 = __m512;
 

@@ -27,6 +27,8 @@ pub(super) const fn bits(element: u8) -> usize {
 pub(super) trait Decode: Simd {
     /// Most vectors whose sums fit the registers.
     const VECTORS: usize = 8;
+    /// Whether part of a vector is loaded as fast as a whole.
+    const MASKED: bool = false;
     /// Scale and bias of int4 numbers, as the conversion needs them.
     type Int4: Copy;
 
@@ -52,11 +54,10 @@ pub(super) trait Decode: Simd {
     #[inline(always)]
     unsafe fn first_columns<const E: u8>(self, from: *const u8, int4: Self::Int4, count: usize) -> Self::V {
         let mut bytes = [0_u8; 32];
-        // SAFETY: `count` columns can be read, by the caller's promise; fewer columns than lanes, at most eight, fit the
-        // copy.
+        // SAFETY: `count` columns can be read, by the caller's promise; those of eight lanes fit the copy.
         unsafe {
-            if count == Self::LANES {
-                return self.columns::<E>(from, int4);
+            if E == F32 {
+                return self.read_first(from.cast(), count);
             }
             from.copy_to_nonoverlapping(bytes.as_mut_ptr(), (count * bits(E)).div_ceil(8));
             self.columns::<E>(bytes.as_ptr(), int4)
