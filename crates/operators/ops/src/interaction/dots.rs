@@ -1,5 +1,7 @@
 //! Sums across the lanes of a tile's accumulators.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::{float32x4_t, vpaddq_f32};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -13,34 +15,41 @@ use crate::simd::Simd;
 
 #[cfg(target_arch = "x86_64")]
 impl Dots<2> for Avx2 {
+    type Four = __m128;
+
     #[inline(always)]
-    fn dots(self, [[a, b, c, d], [e, f, g, h]]: [[__m256; 4]; 2]) -> [[f32; 4]; 2] {
-        // SAFETY: an `Avx2` exists only where the processor has AVX2; the array has eight floats.
+    fn dots(self, [[a, b, c, d], [e, f, g, h]]: [[__m256; 4]; 2]) -> [__m128; 2] {
+        // SAFETY: an `Avx2` exists only where the processor has AVX2.
         unsafe {
             // Sums within 128-bit parts, which are then added.
             let first = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
             let second = _mm256_hadd_ps(_mm256_hadd_ps(e, f), _mm256_hadd_ps(g, h));
             let low = _mm256_permute2f128_ps::<0x20>(first, second);
             let high = _mm256_permute2f128_ps::<0x31>(first, second);
-            let mut sums = [[0.0; 4]; 2];
-            _mm256_storeu_ps(sums.as_mut_ptr().cast(), _mm256_add_ps(low, high));
-            sums
+            let sums = _mm256_add_ps(low, high);
+            [_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums)]
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Dots<4> for Avx512 {
+    type Four = __m128;
+
     #[inline(always)]
-    fn dots(self, [a, b, c, d]: [[__m512; 4]; 4]) -> [[f32; 4]; 4] {
-        // SAFETY: an `Avx512` exists only where the processor has AVX-512; the array has sixteen floats.
+    fn dots(self, [a, b, c, d]: [[__m512; 4]; 4]) -> [__m128; 4] {
+        // SAFETY: an `Avx512` exists only where the processor has AVX-512.
         unsafe {
             let (a, b, c, d) =
                 (sum_of_quarters(a), sum_of_quarters(b), sum_of_quarters(c), sum_of_quarters(d));
             let (ab, cd) = (add_pairs(a, b), add_pairs(c, d));
-            let mut sums = [[0.0; 4]; 4];
-            _mm512_storeu_ps(sums.as_mut_ptr().cast(), add_pairs(ab, cd));
-            sums
+            let sums = add_pairs(ab, cd);
+            [
+                _mm512_castps512_ps128(sums),
+                _mm512_extractf32x4_ps::<1>(sums),
+                _mm512_extractf32x4_ps::<2>(sums),
+                _mm512_extractf32x4_ps::<3>(sums),
+            ]
         }
     }
 }
@@ -77,13 +86,14 @@ unsafe fn add_pairs(a: __m512, b: __m512) -> __m512 {
 
 #[cfg(target_arch = "aarch64")]
 impl Dots<4> for Neon {
+    type Four = float32x4_t;
+
     #[inline(always)]
-    fn dots(self, sums: [[Self::V; 4]; 4]) -> [[f32; 4]; 4] {
-        use std::arch::aarch64::vpaddq_f32;
-        let mut dots = [[0.0; 4]; 4];
+    fn dots(self, sums: [[float32x4_t; 4]; 4]) -> [float32x4_t; 4] {
+        let mut dots = [self.splat(0.0); 4];
         for (dots, [a, b, c, d]) in dots.iter_mut().zip(sums) {
-            // SAFETY: a `Neon` exists only where the processor has NEON; four floats.
-            unsafe { self.write(dots.as_mut_ptr(), vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d))) };
+            // SAFETY: a `Neon` exists only where the processor has NEON.
+            *dots = unsafe { vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)) };
         }
         dots
     }

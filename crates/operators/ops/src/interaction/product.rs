@@ -26,40 +26,35 @@ pub(super) fn product<S: Simd>(
     for tile in 0..tiles {
         let first = f * tile / tiles;
         let out = &mut out[first..f * (tile + 1) / tiles];
-        // Columns are the inner loop: otherwise the same columns of the next tile would be read while those of this
-        // one, which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
-        for column in (0..d).step_by(2 * S::LANES) {
-            let product = Product { s, square, rows, dense, first, column, stream };
-            match out.len() {
-                1 => s.compile(Tile::<S, 1>(&product, out)),
-                2 => s.compile(Tile::<S, 2>(&product, out)),
-                3 => s.compile(Tile::<S, 3>(&product, out)),
-                4 => s.compile(Tile::<S, 4>(&product, out)),
-                5 => s.compile(Tile::<S, 5>(&product, out)),
-                6 => s.compile(Tile::<S, 6>(&product, out)),
-                7 if many => s.compile(Tile::<S, 7>(&product, out)),
-                8 if many => s.compile(Tile::<S, 8>(&product, out)),
-                9 if many => s.compile(Tile::<S, 9>(&product, out)),
-                10 if many => s.compile(Tile::<S, 10>(&product, out)),
-                11 if many => s.compile(Tile::<S, 11>(&product, out)),
-                12 if many => s.compile(Tile::<S, 12>(&product, out)),
-                13 if many => s.compile(Tile::<S, 13>(&product, out)),
-                14 if many => s.compile(Tile::<S, 14>(&product, out)),
-                rows => unreachable!("a tile of {rows} rows"),
-            }
+        let product = Product { s, square, rows, dense, first, stream };
+        match out.len() {
+            1 => s.compile(Tile::<S, 1>(&product, out)),
+            2 => s.compile(Tile::<S, 2>(&product, out)),
+            3 => s.compile(Tile::<S, 3>(&product, out)),
+            4 => s.compile(Tile::<S, 4>(&product, out)),
+            5 => s.compile(Tile::<S, 5>(&product, out)),
+            6 => s.compile(Tile::<S, 6>(&product, out)),
+            7 if many => s.compile(Tile::<S, 7>(&product, out)),
+            8 if many => s.compile(Tile::<S, 8>(&product, out)),
+            9 if many => s.compile(Tile::<S, 9>(&product, out)),
+            10 if many => s.compile(Tile::<S, 10>(&product, out)),
+            11 if many => s.compile(Tile::<S, 11>(&product, out)),
+            12 if many => s.compile(Tile::<S, 12>(&product, out)),
+            13 if many => s.compile(Tile::<S, 13>(&product, out)),
+            14 if many => s.compile(Tile::<S, 14>(&product, out)),
+            rows => unreachable!("a tile of {rows} rows"),
         }
     }
 }
 
-/// Operands of a tile: rows from `first`, two vectors of columns from `column`. Made only by [`product`]: `square` is
-/// `F x F` floats; there are `F` rows, and they and `dense` are `D` floats each, of which `column` is one.
+/// Operands of a tile, whose rows begin with `first`. Made only by [`product`]: `square` is `F x F` floats; there are `F`
+/// rows, and they and `dense` are `D` floats each.
 struct Product<'a, S> {
     s: S,
     square: &'a [f32],
     rows: &'a [&'a [f32]],
     dense: &'a [f32],
     first: usize,
-    column: usize,
     stream: bool,
 }
 
@@ -69,29 +64,34 @@ struct Tile<'p, 'a, 'o, S, const R: usize>(&'p Product<'a, S>, &'p mut [&'o mut 
 impl<S: Simd, const R: usize> Code for Tile<'_, '_, '_, S, R> {
     type Output = ();
 
+    /// Columns are the inner loop: otherwise the same columns of the next tile would be read while those of this one,
+    /// which may be a multiple of 4 KiB away, are being written, and processors take the two for one address.
     #[inline(always)]
     fn run(self) {
         let Tile(product, out) = self;
         let Some(out) = out.first_chunk_mut() else { return };
-        if product.dense.len() - product.column >= 2 * S::LANES {
-            product.tile::<R, true>(out);
-        } else {
-            product.tile::<R, false>(out);
+        let (columns, step) = (product.dense.len(), 2 * S::LANES);
+        let whole = columns - columns % step;
+        for column in (0..whole).step_by(step) {
+            product.tile::<R, true>(column, out);
+        }
+        if whole < columns {
+            product.tile::<R, false>(whole, out);
         }
     }
 }
 
 impl<S: Simd> Product<'_, S> {
-    /// Computes a tile; with `WHOLE`, all lanes are columns.
+    /// Computes two vectors of columns from `column`; with `WHOLE`, all lanes are columns.
     #[inline(always)]
-    fn tile<const R: usize, const WHOLE: bool>(&self, out: &mut [&mut [f32]; R]) {
+    fn tile<const R: usize, const WHOLE: bool>(&self, column: usize, out: &mut [&mut [f32]; R]) {
         let (s, f) = (self.s, self.rows.len());
         let mut sums = [[s.splat(0.0); 2]; R];
         if self.first == 0 {
-            sums[0] = self.load::<WHOLE>(self.dense);
+            sums[0] = self.load::<WHOLE>(self.dense, column);
         }
         for (j, row) in self.rows.iter().enumerate() {
-            let row = self.load::<WHOLE>(row);
+            let row = self.load::<WHOLE>(row, column);
             // The matrix is symmetric: column `first..` of row `j` is row `j` of columns `first..`.
             let weights = self.square.as_ptr().wrapping_add(j * f + self.first);
             for (i, sums) in sums.iter_mut().enumerate() {
@@ -103,7 +103,7 @@ impl<S: Simd> Product<'_, S> {
         }
         for (sums, out) in sums.iter().zip(out) {
             for (half, &sum) in sums.iter().enumerate() {
-                let (to, count) = self.half(out.as_mut_ptr(), half);
+                let (to, count) = self.half(out.as_mut_ptr(), column, half);
                 // SAFETY: `count` floats inside of the row, with `WHOLE` as many as lanes; past the caches only where
                 // aligned.
                 unsafe {
@@ -121,10 +121,10 @@ impl<S: Simd> Product<'_, S> {
 
     /// Loads these columns of a row; those past the last are zero.
     #[inline(always)]
-    fn load<const WHOLE: bool>(&self, row: &[f32]) -> [S::V; 2] {
+    fn load<const WHOLE: bool>(&self, row: &[f32], column: usize) -> [S::V; 2] {
         let mut values = [self.s.splat(0.0); 2];
         for (half, value) in values.iter_mut().enumerate() {
-            let (from, count) = self.half(row.as_ptr().cast_mut(), half);
+            let (from, count) = self.half(row.as_ptr().cast_mut(), column, half);
             // SAFETY: `count` floats inside of the row, with `WHOLE` as many as lanes.
             *value = unsafe { if WHOLE { self.s.read(from) } else { self.s.read_first(from, count) } };
         }
@@ -133,8 +133,8 @@ impl<S: Simd> Product<'_, S> {
 
     /// Address of the first or second vector of columns of a row, and number of its columns.
     #[inline(always)]
-    fn half(&self, row: *mut f32, half: usize) -> (*mut f32, usize) {
-        let at = self.column + half * S::LANES;
+    fn half(&self, row: *mut f32, column: usize, half: usize) -> (*mut f32, usize) {
+        let at = column + half * S::LANES;
         (row.wrapping_add(at), self.dense.len().saturating_sub(at).min(S::LANES))
     }
 }

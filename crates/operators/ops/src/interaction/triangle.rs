@@ -3,14 +3,20 @@
 //! The triangle is divided into tiles of `R x 4` pairs: 4 x 4 with AVX-512 and NEON (16 accumulators), 2 x 4 with AVX2 (8
 //! accumulators).
 
+use std::array::from_fn;
+use std::mem::{take, transmute_copy};
+
 use super::Interaction;
 use crate::arch::Code;
 use crate::simd::Simd;
 
 /// Vectors for tiles of `R x 4` pairs.
 pub(super) trait Dots<const R: usize>: Simd {
+    /// A vector of four floats.
+    type Four: Copy;
+
     /// Adds up the lanes of each accumulator.
-    fn dots(self, sums: [[Self::V; 4]; R]) -> [[f32; 4]; R];
+    fn dots(self, sums: [[Self::V; 4]; R]) -> [Self::Four; R];
 }
 
 /// Computes the dot products of all pairs, in order.
@@ -39,33 +45,40 @@ impl<S: Dots<R>, const R: usize> Code for Triangle<'_, S, R> {
 
     #[inline(always)]
     fn run(self) {
-        let Triangle { s, of: &of, rows, pairs } = self;
+        let Triangle { s, of, rows, mut pairs } = self;
+        let dim = of.dim;
         for i in (0..rows.len()).step_by(R) {
             let left = some(rows, i);
+            let mut targets: [&mut [f32]; R] = from_fn(|at| {
+                let len = if i + at < rows.len() { of.row_len(i + at) } else { 0 };
+                pairs.split_off_mut(..len).unwrap_or_default()
+            });
             for j in (0..i + R).step_by(4) {
                 // SAFETY: each pointer is to `D` floats, as `triangle` checked.
-                let sums = s.dots(unsafe { tile(s, left, some(rows, j), of.dim) });
-                for (at, four) in sums.iter().enumerate() {
-                    if i + at < rows.len() {
-                        let end = of.row_start(i + at) + of.row_len(i + at);
-                        store(four, &mut pairs[end.min(of.row_start(i + at) + j)..end]);
-                    }
+                let sums = s.dots(unsafe { tile(s, left, some(rows, j), dim) });
+                for (target, &four) in targets.iter_mut().zip(&sums) {
+                    store(four, target);
                 }
             }
         }
     }
 }
 
-/// Stores four sums, or as many as fit.
+/// Stores four sums, or as many as fit, and goes on to what is after them.
 #[inline(always)]
-fn store(four: &[f32; 4], pairs: &mut [f32]) {
-    if let Some(pairs) = pairs.first_chunk_mut() {
-        *pairs = *four;
+fn store<F: Copy>(four: F, target: &mut &mut [f32]) {
+    const { assert!(size_of::<F>() == size_of::<[f32; 4]>()) };
+    if let Some(to) = target.split_off_mut(..4) {
+        // SAFETY: four floats, which need not be aligned as a vector.
+        unsafe { to.as_mut_ptr().cast::<F>().write_unaligned(four) };
     } else {
+        let rest = take(target);
+        // SAFETY: a vector of four floats has the size and the bytes of an array of them.
+        let four: [f32; 4] = unsafe { transmute_copy(&four) };
         // Not a copy of so many floats, which would be a call.
         for at in 0..3 {
-            if let Some(pair) = pairs.get_mut(at) {
-                *pair = four[at];
+            if let Some(to) = rest.get_mut(at) {
+                *to = four[at];
             }
         }
     }
@@ -74,7 +87,7 @@ fn store(four: &[f32; 4], pairs: &mut [f32]) {
 /// Addresses of the rows from `first` on. Rows past the last repeat it; their sums are not stored.
 #[inline(always)]
 fn some<const N: usize>(rows: &[&[f32]], first: usize) -> [*const f32; N] {
-    std::array::from_fn(|at| rows[(first + at).min(rows.len() - 1)].as_ptr())
+    from_fn(|at| rows[(first + at).min(rows.len() - 1)].as_ptr())
 }
 
 /// The products of vectors with four others, summed lane by lane: `[i][j]` is that of `left[i]` and `right[j]`.
