@@ -1,7 +1,7 @@
 //! The product of the backward pass of one sample, with vectors.
 //!
-//! It is divided into tiles of two vectors of columns and up to 14 rows with sixteen lanes (28 accumulators), 6 with eight
-//! (12 accumulators).
+//! It is divided into tiles of two vectors of columns and up to 14 rows with sixteen lanes (28 accumulators), 6 with
+//! eight (12 accumulators).
 
 use crate::arch::Code;
 use crate::simd::Simd;
@@ -47,8 +47,8 @@ pub(super) fn product<S: Simd>(
     }
 }
 
-/// Operands of a tile, whose rows begin with `first`. Made only by [`product`]: `square` is `F x F` floats; there are `F`
-/// rows, and they and `dense` are `D` floats each.
+/// Operands of a tile, whose rows begin with `first`. Made only by [`product`]: `square` is `F x F` floats; there are
+/// `F` rows, and they and `dense` are `D` floats each.
 struct Product<'a, S> {
     s: S,
     square: &'a [f32],

@@ -1,7 +1,7 @@
 //! The dot products of all pairs of one sample, with vectors.
 //!
-//! The triangle is divided into tiles of `R x 4` pairs: 4 x 4 with AVX-512 and NEON (16 accumulators), 2 x 4 with AVX2 (8
-//! accumulators).
+//! The triangle is divided into tiles of `R x 4` pairs: 4 x 4 with AVX-512 and NEON (16 accumulators), 2 x 4 with AVX2
+//! (8 accumulators).
 
 use std::array::from_fn;
 use std::mem::{take, transmute_copy};
@@ -64,7 +64,7 @@ impl<S: Dots<R>, const R: usize> Code for Triangle<'_, S, R> {
     }
 }
 
-/// Stores four sums, or as many as fit, and goes on to what is after them.
+/// Stores four sums, or as many as fit, at the start of the target, which then begins after them.
 #[inline(always)]
 fn store<F: Copy>(four: F, target: &mut &mut [f32]) {
     const { assert!(size_of::<F>() == size_of::<[f32; 4]>()) };
@@ -75,7 +75,7 @@ fn store<F: Copy>(four: F, target: &mut &mut [f32]) {
         let rest = take(target);
         // SAFETY: a vector of four floats has the size and the bytes of an array of them.
         let four: [f32; 4] = unsafe { transmute_copy(&four) };
-        // Not a copy of so many floats, which would be a call.
+        // One by one, since a copy of unknown length would be a call.
         for at in 0..3 {
             if let Some(to) = rest.get_mut(at) {
                 *to = four[at];

@@ -55,7 +55,8 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn read_first(self, from: *const f32, count: usize) -> Self::V {
-        // SAFETY: the mask excludes the floats from `count` on; an `Avx512` exists only where the processor has AVX-512.
+        // SAFETY: the mask excludes the floats from `count` on; an `Avx512` exists only where the processor has
+        // AVX-512.
         unsafe { _mm512_maskz_loadu_ps(first_lanes(count), from) }
     }
 
@@ -67,7 +68,8 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn write_first(self, to: *mut f32, value: Self::V, count: usize) {
-        // SAFETY: the mask excludes the floats from `count` on; an `Avx512` exists only where the processor has AVX-512.
+        // SAFETY: the mask excludes the floats from `count` on; an `Avx512` exists only where the processor has
+        // AVX-512.
         unsafe { _mm512_mask_storeu_ps(to, first_lanes(count), value) }
     }
 
