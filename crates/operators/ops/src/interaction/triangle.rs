@@ -76,9 +76,9 @@ fn store<F: Copy>(four: F, target: &mut &mut [f32]) {
         // SAFETY: a vector of four floats has the size and the bytes of an array of them.
         let four: [f32; 4] = unsafe { transmute_copy(&four) };
         // One by one, since a copy of unknown length would be a call.
-        for at in 0..3 {
+        for (at, sum) in four.into_iter().enumerate() {
             if let Some(to) = rest.get_mut(at) {
-                *to = four[at];
+                *to = sum;
             }
         }
     }
