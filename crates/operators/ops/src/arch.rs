@@ -5,6 +5,16 @@
 
 use crate::Isa;
 
+/// Code to compile for an instruction set. Its `run` and all that it calls must be `#[inline(always)]`: only then are
+/// they compiled for it. Vectors must not be used in closures, which cannot have the attribute.
+pub trait Code {
+    /// Result type.
+    type Output;
+
+    /// Runs the code.
+    fn run(self) -> Self::Output;
+}
+
 /// The proof that this processor has NEON, as every 64-bit ARM does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Neon(());
@@ -31,6 +41,17 @@ impl Avx2 {
             return Some(Avx2(()));
         }
         None
+    }
+
+    /// Runs code, compiled for these instructions.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn run<C: Code>(self, code: C) -> C::Output {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn inner<C: Code>(code: C) -> C::Output {
+            code.run()
+        }
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+        unsafe { inner(code) }
     }
 }
 
@@ -61,6 +82,17 @@ impl Avx512 {
             return Some(Avx512(()));
         }
         None
+    }
+
+    /// Runs code, compiled for these instructions.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn run<C: Code>(self, code: C) -> C::Output {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        fn inner<C: Code>(code: C) -> C::Output {
+            code.run()
+        }
+        // SAFETY: the token proves that the processor has AVX-512 F, BW, DQ and VL, and what `Avx2` proves.
+        unsafe { inner(code) }
     }
 }
 
@@ -95,6 +127,17 @@ impl Arch {
             Arch::Neon(_) => Isa::Neon,
             Arch::Avx2(_) => Isa::Avx2,
             Arch::Avx512(_) => Isa::Avx512,
+        }
+    }
+
+    /// Runs code, compiled for this instruction set.
+    pub(crate) fn run<C: Code>(self, code: C) -> C::Output {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Arch::Avx512(token) => token.run(code),
+            #[cfg(target_arch = "x86_64")]
+            Arch::Avx2(token) => token.run(code),
+            _ => code.run(),
         }
     }
 

@@ -22,6 +22,7 @@ mod pool;
 pub mod rearrange;
 mod round;
 mod shared;
+mod simd;
 mod team;
 
 pub use cpu::{Cpu, CpuError};

@@ -20,6 +20,7 @@ mod storage;
 mod table;
 mod table_values;
 mod tables;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 mod weight_gradient;
 mod weights;

@@ -5,10 +5,11 @@ use std::ops::Range;
 use steptime_tensor::{View, ViewMut};
 
 use super::features::check;
-use super::sample::{Backward, Forward, finish_stores, prefetch};
+use super::sample::{Backward, Forward};
 use super::{Features, FeaturesMut, Interaction, InteractionError};
 use crate::Cpu;
 use crate::shared::Shared;
+use crate::simd::{fence, prefetch_row};
 
 /// Number of samples of one part of the work: a few hundred kilobytes, so that the cost of starting a part does not
 /// matter.
@@ -104,7 +105,7 @@ impl Interaction {
                 let gradient = &gradient.elements()[start..start + self.columns()];
                 kernel.run(&rows, gradient, &mut square, &mut grads);
             }
-            finish_stores();
+            fence();
         });
         Ok(())
     }
@@ -149,11 +150,11 @@ impl<'b> Vectors<'_, 'b> {
         }
         let dim = self.dense.shape()[1];
         let at = Places::rows(self.dense).at(sample, 0);
-        prefetch(&self.dense.elements()[at..at + dim]);
+        prefetch_row(&self.dense.elements()[at..at + dim]);
         let places = Places::rows(self.pooled);
         for feature in 0..self.pooled.shape()[1] {
             let at = places.at(sample, feature);
-            prefetch(&self.pooled.elements()[at..at + dim]);
+            prefetch_row(&self.pooled.elements()[at..at + dim]);
         }
     }
 

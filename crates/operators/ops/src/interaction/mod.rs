@@ -14,17 +14,17 @@
 //! | forward | `F D` | `D + P` | `P D` |
 //! | backward | `F D + D + P` | `F D` | `F^2 D` |
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod dots;
 mod driver;
 mod error;
 mod features;
-#[cfg(target_arch = "aarch64")]
-mod neon;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod product;
 pub mod reference;
 mod sample;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod triangle;
 
 pub use error::InteractionError;
 pub use features::{Features, FeaturesMut};

@@ -2,20 +2,8 @@
 
 use super::Interaction;
 use crate::arch::Arch;
-
-/// Makes stores that bypassed the caches visible to other threads.
-pub(super) fn finish_stores() {
-    #[cfg(target_arch = "x86_64")]
-    super::avx512::fence();
-}
-
-/// Prefetches the lines of a slice.
-pub(super) fn prefetch(row: &[f32]) {
-    #[cfg(target_arch = "x86_64")]
-    super::avx512::prefetch(row);
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = row;
-}
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Pair;
 
 /// The forward pass of one sample.
 pub(super) struct Forward<'a> {
@@ -34,11 +22,11 @@ impl<'a> Forward<'a> {
         dense.copy_from_slice(rows[0]);
         match self.arch {
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx512(token) => super::avx512::triangle(token, self.of, rows, pairs),
+            Arch::Avx512(token) => super::triangle::triangle(token, self.of, rows, pairs),
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx2(token) => super::avx2::triangle(token, self.of, rows, pairs),
+            Arch::Avx2(token) => super::triangle::triangle(token, self.of, rows, pairs),
             #[cfg(target_arch = "aarch64")]
-            Arch::Neon(token) => super::neon::triangle(token, self.of, rows, pairs),
+            Arch::Neon(token) => super::triangle::triangle(token, self.of, rows, pairs),
             _ => triangle(self.of, rows, pairs),
         }
     }
@@ -49,10 +37,6 @@ pub(super) struct Backward<'a> {
     of: &'a Interaction,
     arch: Arch,
     /// Whether gradients are written past the caches.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        expect(dead_code, reason = "only x86-64 has stores past the caches")
-    )]
     stream: bool,
 }
 
@@ -68,11 +52,11 @@ impl<'a> Backward<'a> {
         mirror(self.of, pairs, square);
         match self.arch {
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx512(token) => super::avx512::product(token, square, rows, dense, out, self.stream),
+            Arch::Avx512(token) => super::product::product(token, square, rows, dense, out, self.stream),
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx2(token) => super::avx2::product(token, square, rows, dense, out, self.stream),
+            Arch::Avx2(token) => super::product::product(token, square, rows, dense, out, self.stream),
             #[cfg(target_arch = "aarch64")]
-            Arch::Neon(token) => super::neon::product(token, square, rows, dense, out),
+            Arch::Neon(token) => super::product::product(Pair(token), square, rows, dense, out, self.stream),
             _ => product(square, rows, dense, out),
         }
     }

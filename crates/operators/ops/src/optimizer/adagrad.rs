@@ -2,8 +2,8 @@
 
 use super::error::check_positive;
 use super::rule::private::Formula;
-use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
+use crate::simd::{Simd, update};
 
 /// Steps that shrink with the sum of squared gradients: `g += weight_decay p; h += g^2; p -= lr' g / (sqrt h + eps)`,
 /// where `lr' = lr / (1 + (step - 1) lr_decay)`.

@@ -2,8 +2,8 @@
 
 use super::error::{check_positive, check_share};
 use super::rule::private::Formula;
-use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
+use crate::simd::{Simd, update};
 
 /// Steps along a running mean, over the root of a running mean square: `g += weight_decay p;
 /// m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2;

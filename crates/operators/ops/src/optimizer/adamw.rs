@@ -2,8 +2,8 @@
 
 use super::adam::{Step, moments};
 use super::rule::private::Formula;
-use super::simd::Simd;
 use super::{Adam, OptimizerError, Rule};
+use crate::simd::Simd;
 
 /// [`Adam`] whose weight decay shrinks the parameter itself, `p *= 1 - lr weight_decay`, and does not change the
 /// gradient.

@@ -1,9 +1,9 @@
 //! An optimizer's state for a list of tensors, and its step.
 
-use super::simd::{Kernel, Simd, dispatch};
 use super::{OptimizerError, Rule};
 use crate::Cpu;
 use crate::shared::Shared;
+use crate::simd::{Kernel, Simd, dispatch};
 
 /// Number of parameters that one part of the work updates: 64 KiB of them.
 const BLOCK: usize = 16 << 10;

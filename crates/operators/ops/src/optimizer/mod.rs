@@ -11,7 +11,6 @@ mod error;
 mod list;
 mod rule;
 mod sgd;
-pub(crate) mod simd;
 
 pub use adagrad::Adagrad;
 pub use adam::Adam;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::OptimizerError;
-use super::simd::Simd;
+use crate::simd::Simd;
 
 /// A dense optimizer's settings and formulas, for one parameter p with gradient g and up to two elements of state.
 pub trait Rule: Copy + Debug + Send + Sync + private::Formula {

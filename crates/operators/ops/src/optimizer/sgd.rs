@@ -2,8 +2,8 @@
 
 use super::error::{check, check_positive, check_share};
 use super::rule::private::Formula;
-use super::simd::{Simd, update};
 use super::{OptimizerError, Rule};
+use crate::simd::{Simd, update};
 
 /// Gradient descent: `g += weight_decay p; m = momentum m + (1 - dampening) g; p -= lr m`; the first step has `m = g`.
 /// With `nesterov`, `p -= lr (g + momentum m)`. Without momentum, m is not used: `p -= lr g`.

@@ -8,12 +8,6 @@ use steptime_tensor::Element;
 use super::tile::{TILE, Tile};
 use crate::arch::Avx512;
 
-/// Waits for stores that bypass the caches.
-pub(super) fn fence() {
-    // SAFETY: every x86-64 processor has this instruction, and it touches no memory of the program.
-    unsafe { _mm_sfence() }
-}
-
 /// Prefetches the lines of a slice.
 pub(super) fn prefetch<T>(run: &[T]) {
     for line in run.chunks((64 / size_of::<T>()).max(1)) {
@@ -43,7 +37,7 @@ pub(super) fn stream<T: Element>(_: Avx512, from: &[T], to: &mut [T]) {
 #[target_feature(enable = "avx512f")]
 unsafe fn stream_lines(from: *const __m512i, to: *mut __m512i, lines: usize) {
     for line in 0..lines {
-        // SAFETY: by the caller's promise; `fence` follows.
+        // SAFETY: by the caller's promise; a fence follows.
         unsafe { _mm512_stream_si512(to.add(line), _mm512_loadu_si512(from.add(line))) };
     }
 }
@@ -85,7 +79,7 @@ unsafe fn transpose_512(
     let columns = transpose_rows(rows);
     for (&column, &to) in columns.iter().zip(to).take(outputs) {
         if stream {
-            // SAFETY: 16 elements, aligned by the caller's promise; `fence` follows.
+            // SAFETY: 16 elements, aligned by the caller's promise; a fence follows.
             unsafe { _mm512_stream_ps(to, column) };
         } else if inputs == TILE {
             // SAFETY: 16 elements.

@@ -7,12 +7,6 @@ use super::tile::TILE;
 use super::tile::Tile;
 use crate::arch::Arch;
 
-/// Makes stores that bypassed the caches visible to other threads.
-pub(super) fn finish_stores() {
-    #[cfg(target_arch = "x86_64")]
-    super::avx512::fence();
-}
-
 /// Prefetches the lines of a slice.
 pub(super) fn prefetch<T>(run: &[T]) {
     #[cfg(target_arch = "x86_64")]

@@ -8,6 +8,7 @@ use super::transpose::transpose;
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
+use crate::simd::fence;
 
 /// Bytes of a part of the work: enough that the cost of starting it does not matter.
 const PART_BYTES: usize = 256 << 10;
@@ -80,7 +81,7 @@ pub(super) fn run<T: Element>(cpu: &Cpu, jobs: &[Job<'_, T>]) {
         let (first, job, plan, cut) = &cut[cut.partition_point(|(first, ..)| *first <= part) - 1];
         job.part(cpu.arch(), plan, *cut, part - first, stream);
         if stream {
-            dispatch::finish_stores();
+            fence();
         }
     });
 }

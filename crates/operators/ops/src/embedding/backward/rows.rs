@@ -11,8 +11,8 @@ use super::sum::long::Partials;
 use super::update::Numbers;
 use super::{Rounding, State};
 use crate::Cpu;
-use crate::optimizer::simd::{Kernel, Simd, dispatch, prefetch};
 use crate::shared::Shared;
+use crate::simd::{Kernel, Simd, dispatch, prefetch};
 
 /// Number of lookups whose rows one part of the work updates.
 const PART: usize = 256;

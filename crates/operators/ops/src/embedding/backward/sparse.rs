@@ -9,7 +9,7 @@ use super::sum::Sums;
 use super::sum::long::{self, Partials};
 use super::{BackwardError, Gradient};
 use crate::Cpu;
-use crate::optimizer::simd::{Kernel, Simd, dispatch};
+use crate::simd::{Kernel, Simd, dispatch};
 
 /// Number of distinct rows that one part of the work sums.
 const PART: usize = 512;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use self::long::Partials;
 use super::super::group::Groups;
 use super::winners::NO_WINNER;
-use crate::optimizer::simd::{LANES, Simd, prefetch};
+use crate::simd::{LANES, Simd, prefetch};
 
 /// Number of lookups of a run.
 pub(super) const LONG: usize = 256;

@@ -1,7 +1,7 @@
 //! The step of one row.
 
 use super::{Decay, RowRule};
-use crate::optimizer::simd::{LANES, Simd, update};
+use crate::simd::{LANES, Simd, update};
 
 /// Numbers of a rule in a step.
 #[derive(Debug, Clone, Copy)]

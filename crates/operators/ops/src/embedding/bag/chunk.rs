@@ -117,10 +117,6 @@ pub(in crate::embedding) struct Output<'a> {
     /// First column of the table.
     pub(in crate::embedding) column: usize,
     /// Whether stores bypass the caches, for an output that is not read before it would be evicted.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        expect(dead_code, reason = "only x86-64 has stores past the caches")
-    )]
     pub(in crate::embedding) stream: bool,
 }
 

@@ -1,15 +1,11 @@
 //! The forward pass of embedding bags over many tables at once.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod chunk;
 mod dispatch;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 mod reference;
 mod room;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

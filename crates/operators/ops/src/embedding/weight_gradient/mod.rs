@@ -1,12 +1,8 @@
 //! The gradient of per-sample weights.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 mod reference;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
 
 use std::ops::Range;
 
@@ -17,6 +13,8 @@ use super::{Bounds, EmbeddingError, Lookups, Pooling, Report, Table, Tables};
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Pair;
 
 /// Number of lookups of a part.
 const PART: usize = 4096;
@@ -67,17 +65,12 @@ pub fn weight_gradient(
             stride,
         };
         match cpu.arch() {
-            // SAFETY: the token proves that the processor has AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx512(token) if report.out_of_range == 0 => unsafe {
-                avx512::products(token, &work, out);
-            },
-            // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+            Arch::Avx512(token) if report.out_of_range == 0 => vector::products(token, &work, out),
             #[cfg(target_arch = "x86_64")]
-            Arch::Avx2(token) if report.out_of_range == 0 => unsafe { avx2::products(token, &work, out) },
-            // SAFETY: the token proves that the processor has NEON.
+            Arch::Avx2(token) if report.out_of_range == 0 => vector::products(token, &work, out),
             #[cfg(target_arch = "aarch64")]
-            Arch::Neon(token) if report.out_of_range == 0 => unsafe { neon::products(token, &work, out) },
+            Arch::Neon(token) if report.out_of_range == 0 => vector::products(Pair(token), &work, out),
             _ => reference::products(&work, out),
         }
     });

@@ -7,8 +7,8 @@ use super::super::{Activation, MatMut, MatRef};
 use super::Gradients;
 use crate::Cpu;
 use crate::arch::Arch;
-use crate::optimizer::simd::{Kernel, LANES, Simd, dispatch};
 use crate::shared::Shared;
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Number of rows of the batch in a part. Sums over the batch are added part by part, so it must not depend on the
 /// threads.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{LONG, Sums};
 use crate::Cpu;
-use crate::optimizer::simd::{Kernel, Simd, dispatch, update};
+use crate::simd::{Kernel, Simd, dispatch, update};
 
 /// Sums over runs of [`LONG`] lookups of the rows that have more of them.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::array::from_fn;
 
 use super::{LANES, Simd};
+use crate::arch::Code;
 
 /// Portable code.
 #[derive(Clone, Copy)]
@@ -10,6 +11,12 @@ pub(super) struct Scalar;
 
 impl Simd for Scalar {
     type V = [f32; LANES];
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    fn compile<C: Code>(self, code: C) -> C::Output {
+        code.run()
+    }
 
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
@@ -17,25 +24,15 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn load(self, from: &[f32; LANES]) -> Self::V {
-        *from
+    unsafe fn read(self, from: *const f32) -> Self::V {
+        // SAFETY: sixteen readable floats.
+        unsafe { from.cast::<[f32; LANES]>().read() }
     }
 
     #[inline(always)]
-    fn load_part(self, from: &[f32]) -> Self::V {
-        let mut value = [0.0; LANES];
-        value[..from.len()].copy_from_slice(from);
-        value
-    }
-
-    #[inline(always)]
-    fn store(self, to: &mut [f32; LANES], value: Self::V) {
-        *to = value;
-    }
-
-    #[inline(always)]
-    fn store_part(self, to: &mut [f32], value: Self::V) {
-        to.copy_from_slice(&value[..to.len()]);
+    unsafe fn write(self, to: *mut f32, value: Self::V) {
+        // SAFETY: sixteen writable floats.
+        unsafe { to.cast::<[f32; LANES]>().write(value) }
     }
 
     #[inline(always)]
@@ -56,6 +53,16 @@ impl Simd for Scalar {
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
         from_fn(|lane| a[lane] / b[lane])
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::V, b: Self::V, sum: Self::V) -> Self::V {
+        from_fn(|lane| a[lane] * b[lane] + sum[lane])
+    }
+
+    #[inline(always)]
+    fn larger(self, a: Self::V, b: Self::V) -> Self::V {
+        from_fn(|lane| if a[lane] > b[lane] { a[lane] } else { b[lane] })
     }
 
     #[inline(always)]
