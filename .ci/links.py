@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documentation: the file of every relative link exists, and so does its heading if the link has one.
 
-Paths of the repository that a page mentions without a link must exist, too. Also checks the book: each page is in
+Paths of the repository that a page mentions without a link must exist, too, and so must source files that it names as code. Also checks the book: each page is in
 SUMMARY.md, and book.toml is valid. Uses the standard library only.
 """
 
@@ -22,6 +22,7 @@ PAGES = [
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//")
 PATH = re.compile(r"(?<![\w./-])(?:crates|benches|lab|\.ci)/[\w./-]*\w")
+SOURCE = re.compile(r"`((?:[\w-]+/)*(?:\w+|\{[\w,]+\})\.(?:rs|cu|ts))`")
 CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -77,6 +78,24 @@ def wrong(page: Path, target: str) -> str:
     return ""
 
 
+def sources() -> set:
+    """Ends of the paths of all source files, at each folder: `c.rs` and `b/c.rs` of `a/b/c.rs`."""
+    found = set()
+    for folder in ("crates", "web/src", "web/tests", "fuzz", "lab"):
+        for ending in ("rs", "cu", "ts"):
+            for path in (ROOT / folder).rglob(f"*.{ending}"):
+                parts = path.relative_to(ROOT).parts
+                found.update("/".join(parts[at:]) for at in range(len(parts)))
+    return found
+
+
+def spelled(path: str) -> list:
+    """Paths of a path with a list in braces, `a/{b,c}.rs`; itself without one."""
+    begin, brace, rest = path.partition("{")
+    names, _, end = rest.partition("}")
+    return [f"{begin}{name}{end}" for name in names.split(",")] if brace else [path]
+
+
 def book() -> list:
     """Errors of the book."""
     listed = {(SUMMARY.parent / target).resolve() for _, target in links(SUMMARY)}
@@ -94,7 +113,7 @@ def book() -> list:
 
 
 def main() -> int:
-    found, count = book(), 0
+    found, count, known = book(), 0, sources()
     for page in PAGES:
         for line, target in links(page):
             count += 1
@@ -103,6 +122,7 @@ def main() -> int:
                 found.append(f"{page.relative_to(ROOT)}:{line}: {target} {problem}")
         for line, words in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
             missing = [path for path in PATH.findall(words) if not (ROOT / path).exists()]
+            missing += [path for named in SOURCE.findall(words) for path in spelled(named) if path not in known]
             found += [f"{page.relative_to(ROOT)}:{line}: {path} is not there" for path in missing]
     print(*found, sep="\n", end="\n" if found else "")
     print(f"{count} links in {len(PAGES)} pages, {len(found)} problems")

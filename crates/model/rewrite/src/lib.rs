@@ -10,7 +10,6 @@
 mod accumulate;
 mod bf16;
 mod blocks;
-mod catalog;
 mod channels_last;
 mod checkpoint;
 mod counted;
@@ -48,10 +47,11 @@ mod tensor_groups;
 mod tf32;
 mod updates;
 
+use steptime_aten::optimizer::Form;
+
 pub use accumulate::Accumulate;
 pub use bf16::{Bf16, Fp16};
 pub use blocks::Blocks;
-pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use checkpoint::Checkpoint;
 pub use cuda_graph::CudaGraph;
@@ -80,3 +80,23 @@ pub use shard_tables::{PlacedTable, ShardTables, TableHome, tables};
 pub use sharded_optimizer::ShardedOptimizer;
 pub use streams::{SecondStream, Streams};
 pub use tf32::Tf32;
+
+/// All rules without a numeric parameter: those that are tried in a search for speedups.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Rule>> {
+    vec![
+        Box::new(FuseEmbeddingBags),
+        Box::new(Operators),
+        Box::new(Fbgemm),
+        Box::new(FusePointwise),
+        Box::new(FuseLinear),
+        Box::new(Optimizer { form: Form::Fused }),
+        Box::new(Tf32),
+        Box::new(Bf16),
+        Box::new(ChannelsLast),
+        Box::new(PrefetchInputs),
+        Box::new(Reorder),
+        Box::new(NoSync),
+        Box::new(CudaGraph),
+    ]
+}

@@ -84,7 +84,7 @@ pub(crate) fn what_if(
         spread: costed.device.spread,
         slowness: base.slowness,
         device: None,
-        peak: costed.peak.clone(),
+        peak: costed.peak,
         spec: base.spec.as_ref(),
         asked: before.asked.clone(),
     };

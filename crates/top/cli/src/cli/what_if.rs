@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use steptime_rewrite::{Blocks, Selection, SetSize};
+use steptime_rewrite::{BatchDims, Blocks, Checkpoint, ResizeBatch, Selection, SetSize};
 
 use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, times_as_long};
 
@@ -179,6 +179,36 @@ pub enum Precision {
     Bf16,
     /// float16, as under autocast; embedding lookups return float16, too
     Fp16,
+}
+
+impl From<&Changes> for steptime_predict::Changes {
+    fn from(changes: &Changes) -> steptime_predict::Changes {
+        let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
+        let batch = changes.batch.map(|to| ResizeBatch { to, from: changes.recorded_batch, dims });
+        let checkpoint = changes.checkpoint.map(|segments| Checkpoint {
+            segments: Some(segments).filter(|&segments| segments > 0),
+            blocks: changes.blocks.clone().unwrap_or_default(),
+        });
+        steptime_predict::Changes {
+            remove: changes.remove.clone(),
+            batch,
+            sizes: changes.set.clone(),
+            fuse: changes.fuse.iter().map(|&fuse| fuse.into()).collect(),
+            among: changes.among.clone(),
+            operators: changes.operators.map(Into::into),
+            precision: changes.dtype.map(Into::into),
+            channels_last: changes.channels_last,
+            prefetch_inputs: changes.prefetch_inputs,
+            reorder: changes.reorder,
+            no_sync: changes.no_sync,
+            checkpoint,
+            on_stream: changes.on_stream.clone(),
+            streams: changes.streams,
+            accumulate: changes.accumulate,
+            data_parallel: changes.data_parallel,
+            cuda_graph: changes.cuda_graph,
+        }
+    }
 }
 
 impl From<Fuse> for steptime_predict::Fuse {

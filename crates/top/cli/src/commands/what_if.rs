@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use steptime_answers::{ExplainReport, WhatIfReport, chrome};
 use steptime_predict::{Change, Choice, Query, Step};
-use steptime_rewrite::{BatchDims, Checkpoint, ResizeBatch, Rule};
+use steptime_rewrite::Rule;
 use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
@@ -27,7 +27,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::from_path).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
-        return Err("nothing to change: give --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: give a change, such as --batch, --fuse or --cuda-graph, or --plan; `steptime whatif --help` lists all".into());
     }
     let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
@@ -90,30 +90,5 @@ pub(super) fn validate(changes: &Changes) -> Result<(), String> {
 
 /// Returns the rules of the changes, in their order of application.
 pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
-    let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
-    let batch = changes.batch.map(|to| ResizeBatch { to, from: changes.recorded_batch, dims });
-    let checkpoint = changes.checkpoint.map(|segments| Checkpoint {
-        segments: Some(segments).filter(|&segments| segments > 0),
-        blocks: changes.blocks.clone().unwrap_or_default(),
-    });
-    let changes = steptime_predict::Changes {
-        remove: changes.remove.clone(),
-        batch,
-        sizes: changes.set.clone(),
-        fuse: changes.fuse.iter().map(|&fuse| fuse.into()).collect(),
-        among: changes.among.clone(),
-        operators: changes.operators.map(Into::into),
-        precision: changes.dtype.map(Into::into),
-        channels_last: changes.channels_last,
-        prefetch_inputs: changes.prefetch_inputs,
-        reorder: changes.reorder,
-        no_sync: changes.no_sync,
-        checkpoint,
-        on_stream: changes.on_stream.clone(),
-        streams: changes.streams,
-        accumulate: changes.accumulate,
-        data_parallel: changes.data_parallel,
-        cuda_graph: changes.cuda_graph,
-    };
-    changes.rules()
+    steptime_predict::Changes::from(changes).rules()
 }
