@@ -8,7 +8,7 @@
 //! size. The first steps are not counted.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use steptime_eager::Model;
 use steptime_ops::Cpu;
@@ -42,11 +42,13 @@ fn main() -> Result<(), Failure> {
     }
     let mut session = Session::new(program, Cpu::new(number("--threads", 2)?)?, 1)?;
     feed(&mut session, &model)?;
+    // Time on a processor, which other jobs do not lengthen; meaningful with one thread.
+    let cpu_time = arguments.iter().any(|own| own == "--cpu-time");
     let mut times = Vec::new();
     for step in 0..WARM_UP + number("--steps", 20)? {
-        let start = Instant::now();
+        let (start, used) = (Instant::now(), on_cpu());
         let loss = session.step()?;
-        let time = start.elapsed();
+        let time = if cpu_time { on_cpu() - used } else { start.elapsed() };
         if step >= WARM_UP {
             times.push(time);
         }
@@ -70,6 +72,12 @@ fn main() -> Result<(), Failure> {
 
 fn ms(time: std::time::Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Time of this thread on a processor so far, where the system reports it.
+fn on_cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0))
 }
 
 /// Feeds a random batch.

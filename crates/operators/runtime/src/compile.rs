@@ -14,7 +14,7 @@ use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region, SlotPlace};
-use crate::{table, views};
+use crate::{fuse, table, views};
 
 /// Compiles a step for the CPU.
 pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
@@ -118,13 +118,12 @@ impl<'d> Compiler<'d> {
 
     /// Notes the tensors that the next instruction uses. Temporary tensors must be written before they are read.
     fn used(&mut self, uses: &[Use]) -> Result<(), String> {
-        let at = self.instructions.len();
         let mut all: Vec<_> = uses.iter().map(|one| (one.access, one.tensor)).collect();
         all.sort_by_key(|(access, _)| *access);
         for (access, tensor) in all {
             let memory = self.places.locate(tensor)?.memory;
             let bound = self.region(memory) != Region::Arena;
-            if !self.places.touch(memory, at, access) && !bound {
+            if !self.places.touch(memory, access) && !bound {
                 let value = &self.places.described.step.tensors[tensor].value;
                 return Err(format!("it reads a tensor {:?} that no op before it writes", value.shape));
             }
@@ -144,6 +143,10 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
+        self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions));
+        for (at, instruction) in self.instructions.iter().enumerate() {
+            instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
+        }
         let loss = self.loss()?;
         let regions: Vec<Region> = (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
         let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
@@ -172,7 +175,7 @@ impl<'d> Compiler<'d> {
         }
         let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
         let last = self.instructions.len();
-        self.places.touch(located.memory, last, Access::Read);
+        self.places.lives_at(located.memory, last);
         Ok(Some((located.memory, located.layout.offset())))
     }
 

@@ -32,6 +32,7 @@ mod checkpoint;
 mod compile;
 mod described;
 mod error;
+mod fuse;
 mod initial;
 mod inputs;
 mod kept;
