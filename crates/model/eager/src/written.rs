@@ -96,7 +96,12 @@ impl Forward<'_> {
     pub fn linear(&mut self, layer: LinearLayer, x: &Value) -> Result<Value, Problem> {
         let of = |at: usize| self.e.parameters[at].tensor.clone();
         let (weight, bias) = (of(layer.weight), of(layer.bias));
-        fits("a linear layer", x.shape().len() == 2 && x.shape()[1] == weight.shape[1], x, &Value(weight.clone()))?;
+        fits(
+            "a linear layer",
+            x.shape().len() == 2 && x.shape()[1] == weight.shape[1],
+            x,
+            &Value(weight.clone()),
+        )?;
         Ok(Value(linear::linear(self.e, &x.0, &weight, Some(&bias))))
     }
 
@@ -142,9 +147,11 @@ impl Forward<'_> {
     /// # Errors
     /// Where there is no part, or the parts have different numbers of rows.
     pub fn cat(&mut self, parts: &[Value]) -> Result<Value, Problem> {
-        let first = parts.first().ok_or_else(|| Problem::Conflict("a concatenation needs a part".to_owned()))?;
+        let first =
+            parts.first().ok_or_else(|| Problem::Conflict("a concatenation needs a part".to_owned()))?;
         for part in parts {
-            let same = part.shape().len() == 2 && first.shape().len() == 2 && part.shape()[0] == first.shape()[0];
+            let same =
+                part.shape().len() == 2 && first.shape().len() == 2 && part.shape()[0] == first.shape()[0];
             fits("a concatenation", same, first, part)?;
         }
         let parts: Vec<Tensor> = parts.iter().map(|part| part.0.clone()).collect();
@@ -184,7 +191,8 @@ pub fn record<L>(
     let layers = layers(&mut Layers { e: &mut e });
     let optimizer = Optimizer::new(&mut e, rule, Form::Foreach);
     for first in [true, false] {
-        let result = e.label("## forward ##", |e| loss(&mut Forward { e, sparse: rule == Rule::Sgd }, &layers))?.0;
+        let result =
+            e.label("## forward ##", |e| loss(&mut Forward { e, sparse: rule == Rule::Sgd }, &layers))?.0;
         e.name(&result, "loss", Role::Loss);
         optimizer.zero_grad(&mut e);
         e.label("## backward ##", |e| backward::run(e, &result));
@@ -200,5 +208,9 @@ fn fits(what: &str, fits: bool, one: &Value, other: &Value) -> Result<(), Proble
     if fits {
         return Ok(());
     }
-    Err(Problem::Conflict(format!("{what} of {:?} and {:?}: the shapes do not fit", one.shape(), other.shape())))
+    Err(Problem::Conflict(format!(
+        "{what} of {:?} and {:?}: the shapes do not fit",
+        one.shape(),
+        other.shape()
+    )))
 }

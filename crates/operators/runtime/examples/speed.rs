@@ -22,7 +22,8 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let option = |name: &str| arguments.iter().position(|own| own == name).and_then(|at| arguments.get(at + 1));
+    let option =
+        |name: &str| arguments.iter().position(|own| own == name).and_then(|at| arguments.get(at + 1));
     let number = |name: &str, default: usize| option(name).map_or(Ok(default), |text| text.parse());
     let path = arguments.first().ok_or("give the path of a model.toml")?;
     let model = Model::read(Path::new(path))?.with_batch(number("--batch", 2048)? as u64)?;

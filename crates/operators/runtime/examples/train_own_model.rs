@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.feed_ints("items.indices", &indices)?;
     session.feed_ints("items.offsets", &(0..BATCH as i64).map(|bag| 2 * bag).collect::<Vec<_>>())?;
     session.feed_floats("dense", &(0..3 * BATCH).map(|at| (at as f32).sin()).collect::<Vec<_>>())?;
-    session.feed_floats("labels", &indices.iter().step_by(2).map(|at| (at % 2) as f32).collect::<Vec<_>>())?;
+    session
+        .feed_floats("labels", &indices.iter().step_by(2).map(|at| (at % 2) as f32).collect::<Vec<_>>())?;
     for step in 1..=10 {
         println!("step {step}: loss {:.4}", session.step()?);
     }

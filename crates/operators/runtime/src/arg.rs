@@ -112,9 +112,7 @@ impl Arg {
     pub(crate) fn plane(&self, batch: usize) -> (usize, [usize; 2], [usize; 2]) {
         let (shape, strides) = (self.layout.shape(), self.layout.strides());
         let rank = shape.len();
-        let at = |from_end: usize| {
-            rank.checked_sub(from_end).map_or((1, 1), |at| (shape[at], strides[at]))
-        };
+        let at = |from_end: usize| rank.checked_sub(from_end).map_or((1, 1), |at| (shape[at], strides[at]));
         let ((rows, down), (columns, right)) = (at(2), at(1));
         let start = self.layout.offset() + if rank > 2 { batch * strides[rank - 3] } else { 0 };
         (start, [rows, columns], [down, right])

@@ -109,7 +109,8 @@ impl Session {
         };
         let Some((table, state)) = name.rsplit_once('.') else { return Err(unknown()) };
         let shape = self.program.kept.iter().find(|kept| kept.name == table).map(|kept| kept.shape.clone());
-        let Some([rows, columns]) = shape.as_deref().and_then(|shape| <[usize; 2]>::try_from(shape).ok()) else {
+        let Some([rows, columns]) = shape.as_deref().and_then(|shape| <[usize; 2]>::try_from(shape).ok())
+        else {
             return Err(unknown());
         };
         let kernels = self.program.instructions.iter().position(|instruction| {

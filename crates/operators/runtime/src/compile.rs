@@ -18,10 +18,14 @@ use crate::{fuse, table, views};
 
 /// Compiles a step for the CPU.
 pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+    compile_in(described, &in_order(described)?, reuse)
+}
+
+/// Compiles a step whose ops begin in an order.
+pub(crate) fn compile_in(described: &DescribedStep, order: &[OpId], reuse: Reuse) -> Result<Program, Error> {
     let mut compiler = Compiler::new(described);
-    let order = in_order(described)?;
-    views::copies_of_inputs(&mut compiler.places, &order);
-    compiler.run(&order)?;
+    views::copies_of_inputs(&mut compiler.places, order);
+    compiler.run(order)?;
     compiler.finish(reuse)
 }
 
@@ -148,7 +152,8 @@ impl<'d> Compiler<'d> {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
         }
         let loss = self.loss()?;
-        let regions: Vec<Region> = (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
+        let regions: Vec<Region> =
+            (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
         let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
         for instruction in &mut self.instructions {
             let place = |&(memory, access): &(MemoryId, Access)| {
@@ -225,7 +230,8 @@ impl<'d> Compiler<'d> {
                 continue;
             }
             let located = self.places.locate(tensor).map_err(|why| Error::Order { why })?;
-            let is_joined = joined.iter().any(|one| self.places.memory_of(one.tensor) == Some(located.memory));
+            let is_joined =
+                joined.iter().any(|one| self.places.memory_of(one.tensor) == Some(located.memory));
             if is_joined || plan.piece(located.memory).life.is_none() {
                 continue;
             }
@@ -233,9 +239,7 @@ impl<'d> Compiler<'d> {
             let lookup = || self.described.lookups().find(|lookup| lookup.offsets == *name);
             let kind = match (located.dtype.is_float(), lookup()) {
                 (true, _) => PartKind::Floats,
-                (false, Some(lookup)) => {
-                    PartKind::Offsets { base: 0, lookups: lookup.count, closes: false }
-                }
+                (false, Some(lookup)) => PartKind::Offsets { base: 0, lookups: lookup.count, closes: false },
                 (false, None) => PartKind::Ints,
             };
             let part = InputPart { memory: located.memory, start: located.layout.offset(), len, kind };

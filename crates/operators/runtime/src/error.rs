@@ -66,7 +66,9 @@ pub enum Error {
         given: String,
     },
     /// Offsets of bags that do not increase, or exceed the number of lookups.
-    #[error("offset {at} of `{name}` is {value}: offsets begin at 0 and increase up to {lookups}, the number of lookups")]
+    #[error(
+        "offset {at} of `{name}` is {value}: offsets begin at 0 and increase up to {lookups}, the number of lookups"
+    )]
     Offset {
         /// Name of the input.
         name: String,

@@ -92,7 +92,8 @@ impl Layer {
             return None;
         }
         let [dy, y] = gate.map_or([Some(dz.clone()), None], |[dy, y]| [Some(dy), Some(y)]);
-        let mut layer = Layer { count: usize::from(y.is_some()), dy: dy?, y, weight: None, input: None, bias: None };
+        let mut layer =
+            Layer { count: usize::from(y.is_some()), dy: dy?, y, weight: None, input: None, bias: None };
         while let Some(next) = all.get(at + layer.count).and_then(Option::as_ref) {
             if !layer.adds(next, &dz) {
                 break;
@@ -146,12 +147,16 @@ impl Layer {
         let Some([x, dw]) = &self.weight else { return false };
         let Some(&inputs) = x.one.arg.shape().get(1) else { return false };
         let weights = shaped(x, [batch, inputs]) && shaped(dw, [outputs, inputs]);
-        let others = self.input.as_ref().is_none_or(|[w, dx]| {
-            shaped(w, [outputs, inputs]) && shaped(dx, [batch, inputs])
-        });
+        let others = self
+            .input
+            .as_ref()
+            .is_none_or(|[w, dx]| shaped(w, [outputs, inputs]) && shaped(dx, [batch, inputs]));
         let reads = [Some(&self.dy), self.y.as_ref(), Some(x), self.input.as_ref().map(|[w, _]| w)];
         let writes = [Some(dw), self.input.as_ref().map(|[_, dx]| dx), self.bias.as_ref()];
-        let apart = writes.into_iter().flatten().all(|to| reads.into_iter().flatten().all(|from| from.memory != to.memory));
+        let apart = writes
+            .into_iter()
+            .flatten()
+            .all(|to| reads.into_iter().flatten().all(|from| from.memory != to.memory));
         weights && others && apart
     }
 

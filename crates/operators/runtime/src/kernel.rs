@@ -31,9 +31,7 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(
-        run: impl FnMut(&mut Run<'_, '_>) -> Result<(), Failure> + Send + 'static,
-    ) -> Kernel {
+    pub(crate) fn new(run: impl FnMut(&mut Run<'_, '_>) -> Result<(), Failure> + Send + 'static) -> Kernel {
         Kernel::Function(Box::new(run))
     }
 

@@ -66,7 +66,9 @@ impl MemoryPlan {
             (0..pieces.len()).filter(|&at| shared(&pieces[at]) && pieces[at].life.is_some()).collect();
         let starts = ORDERS.iter().map(|first| {
             let mut order = all.clone();
-            order.sort_by_key(|&at| (Reverse(first(&pieces[at])), Reverse(pieces[at].bytes), pieces[at].life, at));
+            order.sort_by_key(|&at| {
+                (Reverse(first(&pieces[at])), Reverse(pieces[at].bytes), pieces[at].life, at)
+            });
             placed(&pieces, &order)
         });
         if let Some((size, starts)) = starts.min_by_key(|(size, _)| *size) {

@@ -70,7 +70,8 @@ impl RowUpdate {
 
     pub(crate) fn run(&mut self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
         let mut tables = self.tables(&mut run.memory)?;
-        let (indices, offsets) = (self.args.indices.int_row(&run.memory)?, self.args.offsets.int_row(&run.memory)?);
+        let (indices, offsets) =
+            (self.args.indices.int_row(&run.memory)?, self.args.offsets.int_row(&run.memory)?);
         let bags = self.args.gradient.shape()[0];
         let lookups = Lookups::new(bags, indices, offsets)?;
         self.grouping.group(run.cpu, &tables, &lookups, Bounds::Error)?;

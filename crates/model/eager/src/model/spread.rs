@@ -95,7 +95,8 @@ impl Spread {
         let columns = tables.iter().map(|(_, table)| table.columns).collect();
         let share = of.share();
         let sends = moved.iter().any(|piece| piece.gpu == Some(rank));
-        let nothing = (!sends && !moved.is_empty()).then(|| e.own_parameter("nothing", &[0], Initial::Normal));
+        let nothing =
+            (!sends && !moved.is_empty()).then(|| e.own_parameter("nothing", &[0], Initial::Normal));
         let (order, apart) = (None, false);
         let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, nothing, order, apart };
         let pieces = spread.pieces();

@@ -53,10 +53,8 @@ fn copied(from: Arg, to: Arg) -> Result<Built, Refusal> {
             let source = from.ints(&run.memory)?;
             Ok(rearrange::copy(run.cpu, &source, to.ints_mut(&mut run.memory)?)?)
         }))),
-        (one, other) => Err(format!(
-            "it converts {} to {}: leave out rules that change types",
-            one.name(),
-            other.name()
-        )),
+        (one, other) => {
+            Err(format!("it converts {} to {}: leave out rules that change types", one.name(), other.name()))
+        }
     }
 }

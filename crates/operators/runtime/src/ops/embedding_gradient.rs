@@ -44,7 +44,8 @@ fn dense(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         run.cpu.run_with(&mut parts, |_, part| part.fill(0.0));
         // Only the shape of the table matters: its gradient has the same.
         let bytes = bytemuck::cast_slice(to);
-        let table = Table::borrow_bytes("the gradient of a table", bytes, [rows, width], Element::F32, 4 * width)?;
+        let table =
+            Table::borrow_bytes("the gradient of a table", bytes, [rows, width], Element::F32, 4 * width)?;
         let tables = Tables::new(vec![table], pooling);
         grouping.group(run.cpu, &tables, &lookups, Bounds::Error)?;
         let sparse = sparse_gradients(run.cpu, &tables, &lookups, &grouping, Bounds::Error, &gradient)?;

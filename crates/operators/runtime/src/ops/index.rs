@@ -8,8 +8,7 @@ use crate::kernel::Kernel;
 use crate::slices::Slices;
 use crate::table::{Row, runs};
 
-pub(super) const ROWS: &[Row] =
-    &[runs("aten::index", index), runs("aten::_index_put_impl_", index_put)];
+pub(super) const ROWS: &[Row] = &[runs("aten::index", index), runs("aten::_index_put_impl_", index_put)];
 
 /// Indices outside of the matrix.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +21,8 @@ struct Outside {
 }
 
 /// The reason for the refusal of other indices.
-const OTHERS: &str = "it takes rows and columns of each sample's matrix; other indices have no implementation";
+const OTHERS: &str =
+    "it takes rows and columns of each sample's matrix; other indices have no implementation";
 
 /// Indices of rows and of columns: the last two of a list of three, the first of which selects all samples.
 fn pairs(b: &mut Binder<'_, '_>) -> Result<[Arg; 2], Refusal> {
@@ -31,7 +31,8 @@ fn pairs(b: &mut Binder<'_, '_>) -> Result<[Arg; 2], Refusal> {
         [all, rows, columns] if !b.places.is_placed(all) => (rows, columns),
         _ => return Err(OTHERS.to_owned()),
     };
-    let pairs = [b.tensor(rows, crate::slices::Access::Read)?, b.tensor(columns, crate::slices::Access::Read)?];
+    let pairs =
+        [b.tensor(rows, crate::slices::Access::Read)?, b.tensor(columns, crate::slices::Access::Read)?];
     for one in &pairs {
         of_type(one, Dtype::I64)?;
         in_order(one)?;

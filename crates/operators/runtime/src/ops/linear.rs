@@ -41,7 +41,8 @@ fn product(b: &mut Binder<'_, '_>, activation: Activation) -> Result<Built, Refu
         return Err("it adds a matrix; a bias has one dimension".to_owned());
     }
     let y = b.writes(0)?;
-    let weight = Arg { layout: turned.layout.transpose(0, 1).map_err(|source| source.to_string())?, ..turned };
+    let weight =
+        Arg { layout: turned.layout.transpose(0, 1).map_err(|source| source.to_string())?, ..turned };
     layer(x, weight, Some(bias), activation, y)
 }
 

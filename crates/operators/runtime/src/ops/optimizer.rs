@@ -208,7 +208,12 @@ impl Update {
         Ok(Update { changed, gradient })
     }
 
-    fn run(&self, run: &mut Run<'_, '_>, program: &Program, numbers: &[f32]) -> Result<(), crate::error::Failure> {
+    fn run(
+        &self,
+        run: &mut Run<'_, '_>,
+        program: &Program,
+        numbers: &[f32],
+    ) -> Result<(), crate::error::Failure> {
         let mut inputs: Vec<Input<'_>> = (0..self.changed.len()).map(Input::InPlace).collect();
         inputs.push(Input::View(self.gradient.floats(&run.memory)?));
         for number in numbers {

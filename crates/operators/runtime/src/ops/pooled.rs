@@ -57,10 +57,7 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 }
 
 /// `embedding_bag_backward_*(grad, tables, indices, offsets, weights, mode, plan)`.
-fn update(
-    b: &mut Binder<'_, '_>,
-    rule: fn(&crate::numbers::Numbers) -> RowRule,
-) -> Result<Built, Refusal> {
+fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule) -> Result<Built, Refusal> {
     if !b.is_none(4) {
         return Err("its lookups have weights".to_owned());
     }

@@ -38,8 +38,11 @@ fn bmm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         let products = (0..batch)
             .map(|at| Ok((left.matrix(&run.memory, at)?, right.matrix(&run.memory, at)?)))
             .collect::<Result<Vec<_>, crate::error::Failure>>()?;
-        let mut parts: Vec<_> =
-            all.chunks_mut(rows * columns * SAMPLES).zip(products.chunks(SAMPLES)).map(|(to, of)| (to, of, Ok(()))).collect();
+        let mut parts: Vec<_> = all
+            .chunks_mut(rows * columns * SAMPLES)
+            .zip(products.chunks(SAMPLES))
+            .map(|(to, of)| (to, of, Ok(())))
+            .collect();
         run.cpu.run_with(&mut parts, |_, (to, of, result)| {
             *result = to.chunks_mut(rows * columns).zip(*of).try_for_each(|(to, &(left, right))| {
                 gemm(&alone, 1.0, left, right, 0.0, MatMut::new(to, rows, columns)?)

@@ -32,7 +32,9 @@ pub(super) fn reduced(
         let view = from.floats(&run.memory)?;
         let to = to.row_mut(&mut run.memory)?;
         let mut parts: Vec<&mut [f32]> = to.chunks_mut(PART).collect();
-        run.cpu.run_with(&mut parts, |part, to| part_of(&view, (&kept, &summed), part * PART, to, before, after));
+        run.cpu.run_with(&mut parts, |part, to| {
+            part_of(&view, (&kept, &summed), part * PART, to, before, after)
+        });
         Ok(())
     })))
 }
@@ -72,7 +74,9 @@ fn part_of(
             let row = &elements[starts[0] + distance..][..sums.len()];
             sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += before(f64::from(x)));
         } else {
-            sums.iter_mut().zip(&starts).for_each(|(sum, start)| *sum += before(f64::from(elements[start + distance])));
+            sums.iter_mut()
+                .zip(&starts)
+                .for_each(|(sum, start)| *sum += before(f64::from(elements[start + distance])));
         }
     }
     to.iter_mut().zip(sums).for_each(|(to, sum)| *to = after(sum) as f32);

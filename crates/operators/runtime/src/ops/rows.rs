@@ -53,8 +53,13 @@ fn index_select(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     Ok(Built::Kernel(Kernel::new(move |run| {
         let view = from.floats(&run.memory)?;
         let bytes = bytemuck::cast_slice(&view.elements()[view.offset()..]);
-        let table =
-            Table::borrow_bytes("rows", bytes, [rows, width], steptime_ops::embedding::Element::F32, 4 * pitch)?;
+        let table = Table::borrow_bytes(
+            "rows",
+            bytes,
+            [rows, width],
+            steptime_ops::embedding::Element::F32,
+            4 * pitch,
+        )?;
         let index = index.int_row(&run.memory)?;
         gather(run.cpu, &table, index, Bounds::Error, Order::Auto, to.row_mut(&mut run.memory)?, width)?;
         Ok(())
@@ -67,7 +72,11 @@ pub(super) fn add(_: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 }
 
 /// Gradient descent of a table by its sparse gradient: rows change by the sum of their gradients, in the order of the lookups.
-pub(super) fn descent(b: &mut Binder<'_, '_>, table: TensorId, gradient: TensorId) -> Result<Function, Refusal> {
+pub(super) fn descent(
+    b: &mut Binder<'_, '_>,
+    table: TensorId,
+    gradient: TensorId,
+) -> Result<Function, Refusal> {
     let parts = *b.places.sparse.get(&gradient).ok_or("the parts of its sparse gradient are not known")?;
     let to = b.tensor(table, Access::Change)?;
     let [indices, values] = [b.tensor(parts[0], Access::Read)?, b.tensor(parts[1], Access::Read)?];

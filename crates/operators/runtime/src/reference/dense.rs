@@ -4,8 +4,8 @@ use steptime_aten::Arg as Argument;
 use steptime_step::TensorId;
 
 use super::Operands;
-use crate::slices::Access;
 use super::tensor::Plain;
+use crate::slices::Access;
 
 fn elementwise(of: &Operands<'_>, function: impl Fn(f64, f64) -> f64) -> Plain {
     let other = matches!(&of.call.expect("a call").inputs.get(1), Some(Argument::Tensor(t)) if of.before.iter().any(|(own, _)| own == t));
@@ -21,7 +21,9 @@ fn elementwise(of: &Operands<'_>, function: impl Fn(f64, f64) -> f64) -> Plain {
 
 fn product(a: &Plain, b: &Plain) -> Plain {
     let (rows, inner, columns) = (a.shape[0], a.shape[1], b.shape[1]);
-    Plain::new(&[rows, columns], |at| (0..inner).map(|k| a.values[at[0] * inner + k] * b.values[k * columns + at[1]]).sum())
+    Plain::new(&[rows, columns], |at| {
+        (0..inner).map(|k| a.values[at[0] * inner + k] * b.values[k * columns + at[1]]).sum()
+    })
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -32,7 +34,8 @@ fn sigmoid(x: f64) -> f64 {
 fn linear(x: &Plain, weight: &Plain, bias: Option<&Plain>) -> Plain {
     let (inner, outputs) = (x.shape[1], weight.shape[0]);
     Plain::new(&[x.shape[0], outputs], |at| {
-        let sum: f64 = (0..inner).map(|k| x.values[at[0] * inner + k] * weight.values[at[1] * inner + k]).sum();
+        let sum: f64 =
+            (0..inner).map(|k| x.values[at[0] * inner + k] * weight.values[at[1] * inner + k]).sum();
         sum + bias.map_or(0.0, |bias| bias.values[at[1]])
     })
 }
@@ -75,7 +78,8 @@ fn shape_of(of: &Operands<'_>, tensor: TensorId) -> Vec<usize> {
 
 /// Results of ops without tables.
 pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
-    let alpha = |at: usize| if of.call.is_some_and(|call| call.inputs.len() > at) { of.number(at) } else { 1.0 };
+    let alpha =
+        |at: usize| if of.call.is_some_and(|call| call.inputs.len() > at) { of.number(at) } else { 1.0 };
     let name = of.name.strip_prefix("aten::").or(of.name.strip_prefix("steptime::"))?;
     let one = |plain: Plain| Some(vec![(of.out(0), plain)]);
     match name {
@@ -102,7 +106,9 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         "addmm" => one(biased(of)),
         "_addmm_activation" => one(biased(of).map(|x| x.max(0.0))),
         "sum" => one(sums(of.at(0), &dims(of, 1), &shape_of(of, of.out(0)), |x| x)),
-        "linalg_vector_norm" => one(sums(of.at(0), &dims(of, 2), &shape_of(of, of.out(0)), |x| x * x).map(f64::sqrt)),
+        "linalg_vector_norm" => {
+            one(sums(of.at(0), &dims(of, 2), &shape_of(of, of.out(0)), |x| x * x).map(f64::sqrt))
+        }
         "clamp_min" => one(elementwise(of, f64::max)),
         "eq" => one(elementwise(of, |a, b| f64::from(u8::from(a == b)))),
         "ge" => one(elementwise(of, |a, b| f64::from(u8::from(a >= b)))),
@@ -112,7 +118,10 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "where" => {
             let (mask, a, b) = (of.at(0), of.at(1), of.at(2));
-            one(Plain::new(&shape_of(of, of.out(0)), |at| if mask.at(at) != 0.0 { a.at(at) } else { b.at(at) }))
+            one(Plain::new(
+                &shape_of(of, of.out(0)),
+                |at| if mask.at(at) != 0.0 { a.at(at) } else { b.at(at) },
+            ))
         }
         "cat" => {
             let dim = of.number(1) as usize;
@@ -164,7 +173,10 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             let (log, classes) = (of.at(0), of.at(1));
             let count = classes.values.len();
             let sum: f64 = (0..count).map(|at| -log.at(&[at, classes.values[at] as usize])).sum();
-            Some(vec![(of.out(0), Plain::new(&[], |_| sum / count as f64)), (of.out(1), Plain::new(&[], |_| count as f64))])
+            Some(vec![
+                (of.out(0), Plain::new(&[], |_| sum / count as f64)),
+                (of.out(1), Plain::new(&[], |_| count as f64)),
+            ])
         }
         "nll_loss_backward" => {
             let (grad, classes, total) = (of.at(0).values[0], of.at(2), of.at(6).values[0]);
@@ -185,7 +197,8 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             let mut x = of.at(0).clone();
             for sample in 0..values.shape[0] {
                 for at in 0..values.shape[1] {
-                    let place = (sample * x.shape[1] + rows.values[at] as usize) * x.shape[2] + columns.values[at] as usize;
+                    let place = (sample * x.shape[1] + rows.values[at] as usize) * x.shape[2]
+                        + columns.values[at] as usize;
                     x.values[place] += values.at(&[sample, at]);
                 }
             }
@@ -193,12 +206,15 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "linear_backward" => {
             let tensor = |at: usize| of.of(of.uses[at].0);
-            let reads: Vec<&Plain> = (0..of.uses.len()).filter(|&at| of.uses[at].1 == Access::Read).map(tensor).collect();
-            let writes: Vec<TensorId> = of.uses.iter().filter(|one| one.1 != Access::Read).map(|one| one.0).collect();
+            let reads: Vec<&Plain> =
+                (0..of.uses.len()).filter(|&at| of.uses[at].1 == Access::Read).map(tensor).collect();
+            let writes: Vec<TensorId> =
+                of.uses.iter().filter(|one| one.1 != Access::Read).map(|one| one.0).collect();
             // The gradient, the output behind a ReLU, the weight where the input has a gradient, and the input.
             let (dy, x) = (reads[0], reads[reads.len() - 1]);
             let gated = reads.len() > 2 && reads[1].shape == dy.shape && of.gated;
-            let dz = Plain::new(&dy.shape, |at| if gated && reads[1].at(at) <= 0.0 { 0.0 } else { dy.at(at) });
+            let dz =
+                Plain::new(&dy.shape, |at| if gated && reads[1].at(at) <= 0.0 { 0.0 } else { dy.at(at) });
             let turned = |x: &Plain| Plain::new(&[x.shape[1], x.shape[0]], |at| x.at(&[at[1], at[0]]));
             let mut results = Vec::new();
             for to in writes {
@@ -219,7 +235,8 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         "interaction" => {
             let x = of.at(0);
             let (features, width) = (x.shape[1], x.shape[2]);
-            let pairs: Vec<(usize, usize)> = (0..features).flat_map(|row| (0..row).map(move |column| (row, column))).collect();
+            let pairs: Vec<(usize, usize)> =
+                (0..features).flat_map(|row| (0..row).map(move |column| (row, column))).collect();
             one(Plain::new(&shape_of(of, of.out(0)), |at| match at[1].checked_sub(width) {
                 None => x.at(&[at[0], 0, at[1]]),
                 Some(pair) => {
@@ -238,7 +255,9 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             one(Plain::new(&x.shape, |at| {
                 let own = if at[1] == 0 { grad.at(&[at[0], at[2]]) } else { 0.0 };
                 let others = (0..x.shape[1]).filter(|&other| other != at[1]);
-                own + others.map(|other| grad.at(&[at[0], pair(at[1], other)]) * x.at(&[at[0], other, at[2]])).sum::<f64>()
+                own + others
+                    .map(|other| grad.at(&[at[0], pair(at[1], other)]) * x.at(&[at[0], other, at[2]]))
+                    .sum::<f64>()
             }))
         }
         _ => None,

@@ -4,6 +4,7 @@
 //! operands. So each op is tested in its own place, on its own layouts, and errors do not add up.
 
 mod dense;
+mod rare;
 mod tables;
 mod tensor;
 mod updates;
@@ -18,6 +19,7 @@ use steptime_step::{Step, TensorId};
 use self::tensor::Plain;
 use crate::binder::Use;
 use crate::described::DescribedStep;
+use crate::kernel::Kernel;
 use crate::program::{Instruction, Program};
 use crate::session::Session;
 use crate::slices::Access;
@@ -35,6 +37,8 @@ pub(super) struct Operands<'s> {
     before: Vec<(TensorId, Plain)>,
     uses: Vec<(TensorId, Access)>,
     number_of_step: i32,
+    /// States of the rows of each table that the instruction updates.
+    states: Vec<Vec<Plain>>,
     numbers: crate::numbers::Numbers,
     described: &'s DescribedStep,
 }
@@ -87,13 +91,36 @@ fn read(session: &Session, instruction: &Instruction, one: &Use) -> Plain {
     Plain::read(layout.shape(), layout.strides(), layout.offset(), value)
 }
 
+/// States of the rows of each table of an instruction.
+fn row_states(session: &mut Session, at: usize) -> Vec<Vec<Plain>> {
+    let Kernel::Rows(update) = &session.program.instructions[at].kernel else { return Vec::new() };
+    let tables: Vec<String> = update.states().map(|(table, _)| table.to_owned()).collect();
+    let all = session.tensors();
+    let mut of_table = |table: &String| {
+        let own = all
+            .iter()
+            .filter(|one| one.state && one.name.rsplit_once('.').is_some_and(|(of, _)| of == table));
+        own.map(|state| {
+            let values = session.read(&state.name).expect("a state");
+            Plain { shape: state.shape.clone(), values: values.into_iter().map(f64::from).collect() }
+        })
+        .collect()
+    };
+    tables.iter().map(&mut of_table).collect()
+}
+
 /// Runs two steps of a model, instruction by instruction. Adds the names of the compared ops.
-fn check(described: &DescribedStep, fed: impl Fn(&mut Session), names: &mut BTreeSet<String>) {
-    let program = Program::new(described).expect("it compiles");
+fn check(
+    described: &DescribedStep,
+    program: Program,
+    fed: impl Fn(&mut Session),
+    names: &mut BTreeSet<String>,
+) {
     let mut session = Session::new(program, Cpu::new(2).expect("threads"), 3).expect("memory");
     fed(&mut session);
     for _ in 0..2 {
         for at in 0..session.program.instructions.len() {
+            let states = row_states(&mut session, at);
             let instruction = &session.program.instructions[at];
             let before = instruction.uses.iter().map(|one| (one.tensor, read(&session, instruction, one)));
             let row = &described.step.ops[instruction.op];
@@ -105,18 +132,11 @@ fn check(described: &DescribedStep, fed: impl Fn(&mut Session), names: &mut BTre
                 before: before.collect(),
                 uses: instruction.uses.iter().map(|one| (one.tensor, one.access)).collect(),
                 number_of_step: session.steps() as i32 + 1,
+                states,
                 numbers: *session.numbers(),
                 described,
             };
-            let rows = row.name.contains("backward_ada");
-            let expected = match results(&operands) {
-                // Optimizers of rows with states of their own: their tests are in `ops`.
-                None if rows => {
-                    session.instruction(at).expect("it runs");
-                    continue;
-                }
-                expected => expected.unwrap_or_else(|| panic!("{} has no plain version", row.name)),
-            };
+            let expected = results(&operands).unwrap_or_else(|| panic!("{} has no plain version", row.name));
             let step = session.steps();
             session.instruction(at).expect("it runs");
             let instruction = &session.program.instructions[at];
@@ -142,7 +162,8 @@ fn check(described: &DescribedStep, fed: impl Fn(&mut Session), names: &mut BTre
     }
 }
 
-const TABLES: &str = "tables = [{ rows = 40, columns = 8, lookups = 3, count = 2 }, { rows = 9, columns = 6, count = 2 }]";
+const TABLES: &str =
+    "tables = [{ rows = 40, columns = 8, lookups = 3, count = 2 }, { rows = 9, columns = 6, count = 2 }]";
 
 /// Descriptions whose steps have all ops.
 fn descriptions() -> Vec<String> {
@@ -177,7 +198,8 @@ fn feed(session: &mut Session, model: &Model) {
     let inputs: Vec<String> = session.program.inputs.keys().cloned().collect();
     for name in inputs {
         let len = session.program.input_len(&name);
-        let table = name.split_once("tables.").and_then(|(_, rest)| rest.split('.').next()?.parse::<usize>().ok());
+        let table =
+            name.split_once("tables.").and_then(|(_, rest)| rest.split('.').next()?.parse::<usize>().ok());
         let Some(table) = table.map(|table| model.tables()[table]) else {
             let values: Vec<f32> = (0..len).map(|_| (random() % 1000) as f32 / 1000.0).collect();
             session.feed_floats(&name, &values).expect("an input");
@@ -185,7 +207,9 @@ fn feed(session: &mut Session, model: &Model) {
         };
         let values: Vec<i64> = match name.ends_with("indices") {
             true => (0..len).map(|_| (random() % table.rows as u64) as i64).collect(),
-            false => (0..len as i64).map(|bag| bag * table.lookups + i64::from(table.lookups > 1 && bag % 2 == 1)).collect(),
+            false => (0..len as i64)
+                .map(|bag| bag * table.lookups + i64::from(table.lookups > 1 && bag % 2 == 1))
+                .collect(),
         };
         session.feed_ints(&name, &values).expect("an input");
     }
@@ -198,19 +222,28 @@ fn every_op_is_near_its_plain_version() {
     for text in descriptions() {
         let model = Model::parse(&text).expect("a model");
         let plain = DescribedStep::new(&model).expect("a step");
-        check(&plain, |session| feed(session, &model), &mut names);
+        check(
+            &plain,
+            Program::new(&plain).expect("it compiles"),
+            |session| feed(session, &model),
+            &mut names,
+        );
         for rule in [&Operators as &dyn Rule, &FuseLinear] {
             let mut changed = plain.clone();
             let ops = changed.ops().clone();
             if apply(&mut changed.step, &[rule], &Facts::new(&ops, Some(33))).is_ok() {
-                check(&changed, |session| feed(session, &model), &mut names);
+                let program = Program::new(&changed).expect("it compiles");
+                check(&changed, program, |session| feed(session, &model), &mut names);
             }
         }
     }
-    println!("{names:?}");
-    // Ops that run inside of others in all of these steps, or only where a layout asks for it, and ops without work.
-    let missed: Vec<&str> = crate::table::known_ops().into_iter().filter(|name| !names.contains(*name)).collect();
-    println!("not run by themselves: {missed:?}");
+    rare::check_all(&mut names);
+    let computes = |name: &&str| !crate::ops::WITHOUT_WORK.contains(name);
+    let missed: Vec<&str> = crate::table::known_ops()
+        .into_iter()
+        .filter(computes)
+        .filter(|name| !names.contains(*name))
+        .collect();
+    assert!(missed.is_empty(), "{missed:?}");
     assert!(names.contains("steptime::linear_backward"));
-    assert!(names.len() >= 40, "{}", names.len());
 }

@@ -30,7 +30,7 @@ fn pooled(table: &Plain, indices: &[f64], bag_of: &[usize], bags: usize, mean: b
 /// Results of lookups and of their gradients.
 pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
     match of.name {
-        "aten::embedding_bag" => {
+        "aten::embedding_bag" | "aten::_embedding_bag" => {
             let (table, indices, offsets, mean) = (of.at(0), of.at(1), of.at(2), of.number(4) == 1.0);
             let (count, size) = (indices.values.len(), offsets.values.len());
             let bag_of = bags(&offsets.values, size, 0, count);
@@ -65,7 +65,8 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "aten::index_select" => {
             let (x, index) = (of.at(0), of.at(2));
-            let shape: Vec<usize> = std::iter::once(index.values.len()).chain(x.shape[1..].iter().copied()).collect();
+            let shape: Vec<usize> =
+                std::iter::once(index.values.len()).chain(x.shape[1..].iter().copied()).collect();
             let plain = Plain::new(&shape, |at| {
                 let mut at = at.to_vec();
                 at[0] = index.values[at[0]] as usize;
@@ -78,7 +79,19 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             let bag_of: Vec<usize> =
                 sizes.values.iter().enumerate().flat_map(|(bag, &size)| vec![bag; size as usize]).collect();
             let Argument::Int(rows) = of.call?.inputs[5] else { return None };
-            Some(vec![(of.out(0), gradient(grad, 0, rows as usize, grad.shape[1], &indices.values, &bag_of, &sizes.values, mean))])
+            Some(vec![(
+                of.out(0),
+                gradient(
+                    grad,
+                    0,
+                    rows as usize,
+                    grad.shape[1],
+                    &indices.values,
+                    &bag_of,
+                    &sizes.values,
+                    mean,
+                ),
+            )])
         }
         _ => None,
     }

@@ -12,21 +12,39 @@ impl Plain {
         let count: usize = shape.iter().product();
         let index = |at: usize| -> Vec<usize> {
             let mut rest = at;
-            let mut index: Vec<usize> = shape.iter().rev().map(|&size| { let own = rest % size; rest /= size; own }).collect();
+            let mut index: Vec<usize> = shape
+                .iter()
+                .rev()
+                .map(|&size| {
+                    let own = rest % size;
+                    rest /= size;
+                    own
+                })
+                .collect();
             index.reverse();
             index
         };
         Plain { shape: shape.to_vec(), values: (0..count).map(|at| value(&index(at))).collect() }
     }
 
-    pub(super) fn read(shape: &[usize], strides: &[usize], offset: usize, value: impl Fn(usize) -> f64) -> Plain {
-        Plain::new(shape, |index| value(offset + index.iter().zip(strides).map(|(at, stride)| at * stride).sum::<usize>()))
+    pub(super) fn read(
+        shape: &[usize],
+        strides: &[usize],
+        offset: usize,
+        value: impl Fn(usize) -> f64,
+    ) -> Plain {
+        Plain::new(shape, |index| {
+            value(offset + index.iter().zip(strides).map(|(at, stride)| at * stride).sum::<usize>())
+        })
     }
 
     /// The element at an index; dimensions of size 1 repeat, leading ones may be missing.
     pub(super) fn at(&self, index: &[usize]) -> f64 {
         let index = &index[index.len() - self.shape.len()..];
-        let place = index.iter().zip(&self.shape).fold(0, |place, (&at, &size)| place * size + if size == 1 { 0 } else { at });
+        let place = index
+            .iter()
+            .zip(&self.shape)
+            .fold(0, |place, (&at, &size)| place * size + if size == 1 { 0 } else { at });
         self.values[place]
     }
 

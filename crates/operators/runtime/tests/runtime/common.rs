@@ -30,9 +30,9 @@ pub fn names() -> Vec<String> {
 
 /// Hashes of a name and the positions 0 to `count - 1`, as in `data/losses.py`.
 pub fn bits(name: &str, count: usize) -> impl Iterator<Item = u64> {
-    let start = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |start, byte| (start ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let start = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |start, byte| {
+        (start ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
     (1..=count as u64).map(move |at| {
         let mut x = start.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

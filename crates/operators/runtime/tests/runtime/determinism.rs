@@ -32,7 +32,10 @@ fn steps() -> Vec<(Reference, DescribedStep)> {
         let facts = steptime_rewrite::Facts::new(&ops, Some(reference.model.batch()));
         let applies = steptime_rewrite::apply(&mut changed.step, &rules, &facts).is_ok();
         if applies {
-            all.push((references().into_iter().find(|other| other.name == reference.name).expect("it"), changed));
+            all.push((
+                references().into_iter().find(|other| other.name == reference.name).expect("it"),
+                changed,
+            ));
         }
         all.push((reference, plain));
     }
@@ -47,7 +50,11 @@ fn bits_do_not_depend_on_threads_runs_or_the_memory_plan() {
         let first = bits(reference, step, 1, Reuse::ByLifetime);
         assert!(first.0.iter().all(|&loss| f32::from_bits(loss).is_finite()), "{}", reference.name);
         for threads in 1..=8 {
-            assert!(first == bits(reference, step, threads, Reuse::ByLifetime), "{} {threads}", reference.name);
+            assert!(
+                first == bits(reference, step, threads, Reuse::ByLifetime),
+                "{} {threads}",
+                reference.name
+            );
         }
         assert!(first == bits(reference, step, 1, Reuse::Never), "{}: memory plan", reference.name);
     }
@@ -62,7 +69,12 @@ fn shared_memory_is_smaller_and_no_larger_than_needed() {
         let arena = shared.bytes(Region::Arena);
         assert!(arena < own.bytes(Region::Arena) * 3 / 4, "{}", reference.name);
         assert!(arena >= shared.least_arena(), "{}", reference.name);
-        assert!(arena * 100 <= shared.least_arena() * 115, "{}: {arena} {}", reference.name, shared.least_arena());
+        assert!(
+            arena * 100 <= shared.least_arena() * 115,
+            "{}: {arena} {}",
+            reference.name,
+            shared.least_arena()
+        );
     }
 }
 

@@ -6,7 +6,8 @@ use steptime_runtime::{Numbers, Program, Session};
 
 use crate::common::{described, feed, floats, session};
 
-const TABLES: &str = "tables = [{ rows = 30, columns = 4, lookups = 3 }, { rows = 10, columns = 4, count = 2 }]";
+const TABLES: &str =
+    "tables = [{ rows = 30, columns = 4, lookups = 3 }, { rows = 10, columns = 4, count = 2 }]";
 const HEADS: [&str; 6] = [
     "model = 'dlrm'\ndense = 5\nbottom_mlp = [8, 4]\ntop_mlp = [8, 1]\nloss = 'mse'",
     "model = 'dlrm'\ndense = 5\nbottom_mlp = [8, 6]\ntop_mlp = [8, 1]\npooling = 'mean'",
@@ -18,8 +19,12 @@ const HEADS: [&str; 6] = [
 
 fn models() -> Vec<Model> {
     let mut texts: Vec<String> = HEADS.iter().map(|head| format!("batch = 16\n{head}\n{TABLES}")).collect();
-    let towers = TABLES.replace("lookups = 3", "lookups = 3, tower = 'query'").replace("count = 2", "count = 2, tower = 'item'");
-    texts.push(format!("batch = 16\nmodel = 'two_towers'\ntop_mlp = [8, 4]\noptimizer = {{ name = 'sgd' }}\n{towers}"));
+    let towers = TABLES
+        .replace("lookups = 3", "lookups = 3, tower = 'query'")
+        .replace("count = 2", "count = 2, tower = 'item'");
+    texts.push(format!(
+        "batch = 16\nmodel = 'two_towers'\ntop_mlp = [8, 4]\noptimizer = {{ name = 'sgd' }}\n{towers}"
+    ));
     texts.iter().map(|text| Model::parse(text).expect("a model")).collect()
 }
 
@@ -56,14 +61,17 @@ fn a_step_descends_along_the_slope_of_the_loss() {
                     false => vec![0.0; values.len()],
                 };
                 let ways: Vec<Vec<f32>> = before.iter().enumerate().map(way).collect();
-                let gradient = before[chosen].1.iter().zip(&after[chosen].1).map(|(old, new)| f64::from(old - new));
+                let gradient =
+                    before[chosen].1.iter().zip(&after[chosen].1).map(|(old, new)| f64::from(old - new));
                 let slope: f64 = gradient.zip(&ways[chosen]).map(|(g, &way)| g * f64::from(way)).sum();
                 // Over a large distance ReLUs switch, over a small one losses are rounded.
                 let measured = [1e-2_f32, 3e-3, 1e-3, 3e-4].map(|far| {
                     let [ahead, behind] = [far, -far].map(|by| loss(&mut session, &before, &ways, by));
                     (ahead - behind) / (2.0 * f64::from(far))
                 });
-                let close = |measured: &f64| (slope - measured).abs() <= 1e-2 * slope.abs().max(measured.abs()) + 5e-5;
+                let close = |measured: &f64| {
+                    (slope - measured).abs() <= 1e-2 * slope.abs().max(measured.abs()) + 5e-5
+                };
                 assert!(measured.iter().any(close), "{:?}: {slope} {measured:?}", before[chosen].0);
                 tested += usize::from(slope.abs() > 1e-3);
             }

@@ -31,7 +31,12 @@ pub fn references() -> Vec<Reference> {
         decay: number(of, "decay"),
         steps: number(of, "steps") as usize,
         every: number(of, "every") as usize,
-        losses: of["losses"].as_array().expect("losses").iter().map(|x| x.as_f64().expect("a loss")).collect(),
+        losses: of["losses"]
+            .as_array()
+            .expect("losses")
+            .iter()
+            .map(|x| x.as_f64().expect("a loss"))
+            .collect(),
     };
     all.iter().map(one).collect()
 }

@@ -31,7 +31,13 @@ fn the_plan_needs_no_more_than_was_predicted() {
             // Gradients are freed after their last use here, and at the next zero_grad there; whole ops have no tensors inside.
             let others = predicted(&step, &[MemoryKind::Gradients, MemoryKind::Activations]);
             let own = (plan.bytes(Region::Inputs) + plan.bytes(Region::Arena)) as f64;
-            println!("{name} ({} rules): {:.1} of {:.1} MB, least {:.1}", rules.len(), own / 1e6, others / 1e6, plan.least_arena() as f64/1e6);
+            println!(
+                "{name} ({} rules): {:.1} of {:.1} MB, least {:.1}",
+                rules.len(),
+                own / 1e6,
+                others / 1e6,
+                plan.least_arena() as f64 / 1e6
+            );
             assert!(own <= 1.08 * others, "{name}: {own} of {others} are temporary");
             assert!(own >= 0.3 * others, "{name}: {own} of {others} are temporary");
         }

@@ -42,7 +42,8 @@ fn losses_are_the_same_after_rules() {
                 continue;
             }
             applied[at] += 1;
-            let program = Program::new(&step).unwrap_or_else(|error| panic!("{} {name}: {error}", reference.name));
+            let program =
+                Program::new(&step).unwrap_or_else(|error| panic!("{} {name}: {error}", reference.name));
             let own = losses(&mut session(program, 1, numbers), &reference.model, 60);
             let relative = |(own, plain): (&f32, &f32)| f64::from((own - plain) / plain).abs();
             let difference = own.iter().zip(&plain).map(relative).fold(0.0, f64::max);
