@@ -1,5 +1,6 @@
 //! Compilation of a step to a program.
 
+use rustc_hash::FxHashSet;
 use steptime_eager::Role;
 use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
@@ -14,7 +15,7 @@ use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region, SlotPlace};
-use crate::{fuse, table, views};
+use crate::{fuse, removed, table, views};
 
 /// Compiles a step for the CPU.
 pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
@@ -51,6 +52,8 @@ struct Compiler<'d> {
     /// Ops that run as a part of an op around them.
     inside: Vec<bool>,
     optimizer: Option<String>,
+    /// Ops in place that belong to compiled kernels.
+    changed: FxHashSet<OpId>,
 }
 
 impl<'d> Compiler<'d> {
@@ -62,6 +65,7 @@ impl<'d> Compiler<'d> {
             instructions: Vec::new(),
             inside: vec![false; described.step.ops.len()],
             optimizer: None,
+            changed: FxHashSet::default(),
         }
     }
 
@@ -85,6 +89,13 @@ impl<'d> Compiler<'d> {
     /// Adds the instruction of an op. Returns whether it runs as a whole.
     fn op(&mut self, op: OpId) -> Result<bool, String> {
         let row = &self.described.step.ops[op];
+        let compiled = row.call.as_deref().filter(|_| row.name.starts_with(removed::KERNEL));
+        if let Some(call) = compiled {
+            let members = removed::replaced_by(&self.described.step, op, call, &mut self.changed);
+            let empty = call.gives().next().is_none();
+            let runs = members.into_iter().try_fold(empty, |_, member| self.op(member).map(|_| true))?;
+            return if runs { Ok(true) } else { Err(table::unknown(&row.name)) };
+        }
         if let Some(why) = table::foreign(&row.name) {
             return Err(why.to_owned());
         }

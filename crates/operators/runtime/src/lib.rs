@@ -44,6 +44,7 @@ mod plan;
 mod program;
 #[cfg(test)]
 mod reference;
+mod removed;
 mod row_update;
 mod session;
 mod slices;
