@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use steptime_eager::Model;
 use steptime_ops::Cpu;
+use steptime_ops::limits::fma_peak;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
 use steptime_runtime::{DescribedStep, Program, Session};
 
@@ -41,7 +42,10 @@ fn main() -> Result<(), Failure> {
     if arguments.iter().any(|own| own == "--print") {
         print!("{program}");
     }
-    let mut session = Session::new(program, Cpu::new(number("--threads", 2)?)?, 1)?;
+    let cpu = Cpu::new(number("--threads", 2)?)?;
+    let peak = fma_peak(&cpu, 200).per_second / 1e9;
+    println!("{} threads with {}: at most {peak:.0} GFLOP/s", cpu.threads(), cpu.isa());
+    let mut session = Session::new(program, cpu, 1)?;
     feed(&mut session, &model)?;
     // Time on a processor, which other jobs do not lengthen; meaningful with one thread.
     let cpu_time = arguments.iter().any(|own| own == "--cpu-time");
