@@ -8,10 +8,11 @@
 //! size. The first steps are not counted.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use steptime_eager::Model;
 use steptime_ops::Cpu;
+use steptime_ops::limits::fma_peak;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
 use steptime_runtime::{DescribedStep, Program, Session};
 
@@ -41,13 +42,18 @@ fn main() -> Result<(), Failure> {
     if arguments.iter().any(|own| own == "--print") {
         print!("{program}");
     }
-    let mut session = Session::new(program, Cpu::new(number("--threads", 2)?)?, 1)?;
+    let cpu = Cpu::new(number("--threads", 2)?)?;
+    let peak = fma_peak(&cpu, 200).per_second / 1e9;
+    println!("{} threads with {}: at most {peak:.0} GFLOP/s", cpu.threads(), cpu.isa());
+    let mut session = Session::new(program, cpu, 1)?;
     feed(&mut session, &model)?;
+    // Time on a processor, which other jobs do not lengthen; meaningful with one thread.
+    let cpu_time = arguments.iter().any(|own| own == "--cpu-time");
     let mut times = Vec::new();
     for step in 0..WARM_UP + number("--steps", 20)? {
-        let start = Instant::now();
+        let (start, used) = (Instant::now(), on_cpu());
         let loss = session.step()?;
-        let time = start.elapsed();
+        let time = if cpu_time { on_cpu() - used } else { start.elapsed() };
         if step >= WARM_UP {
             times.push(time);
         }
@@ -71,6 +77,12 @@ fn main() -> Result<(), Failure> {
 
 fn ms(time: std::time::Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Time of this thread on a processor so far, where the system reports it.
+fn on_cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0))
 }
 
 /// Feeds a random batch.

@@ -1,5 +1,6 @@
 //! Compilation of a step to a program.
 
+use rustc_hash::FxHashSet;
 use steptime_eager::Role;
 use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
@@ -14,14 +15,18 @@ use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region, SlotPlace};
-use crate::{table, views};
+use crate::{fuse, removed, table, views};
 
 /// Compiles a step for the CPU.
 pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+    compile_in(described, &in_order(described)?, reuse)
+}
+
+/// Compiles a step whose ops begin in an order.
+pub(crate) fn compile_in(described: &DescribedStep, order: &[OpId], reuse: Reuse) -> Result<Program, Error> {
     let mut compiler = Compiler::new(described);
-    let order = in_order(described)?;
-    views::copies_of_inputs(&mut compiler.places, &order);
-    compiler.run(&order)?;
+    views::copies_of_inputs(&mut compiler.places, order);
+    compiler.run(order)?;
     compiler.finish(reuse)
 }
 
@@ -47,6 +52,8 @@ struct Compiler<'d> {
     /// Ops that run as a part of an op around them.
     inside: Vec<bool>,
     optimizer: Option<String>,
+    /// Ops in place that belong to compiled kernels.
+    changed: FxHashSet<OpId>,
 }
 
 impl<'d> Compiler<'d> {
@@ -58,6 +65,7 @@ impl<'d> Compiler<'d> {
             instructions: Vec::new(),
             inside: vec![false; described.step.ops.len()],
             optimizer: None,
+            changed: FxHashSet::default(),
         }
     }
 
@@ -81,6 +89,13 @@ impl<'d> Compiler<'d> {
     /// Adds the instruction of an op. Returns whether it runs as a whole.
     fn op(&mut self, op: OpId) -> Result<bool, String> {
         let row = &self.described.step.ops[op];
+        let compiled = row.call.as_deref().filter(|_| row.name.starts_with(removed::KERNEL));
+        if let Some(call) = compiled {
+            let members = removed::replaced_by(&self.described.step, op, call, &mut self.changed);
+            let empty = call.gives().next().is_none();
+            let runs = members.into_iter().try_fold(empty, |_, member| self.op(member).map(|_| true))?;
+            return if runs { Ok(true) } else { Err(table::unknown(&row.name)) };
+        }
         if let Some(why) = table::foreign(&row.name) {
             return Err(why.to_owned());
         }
@@ -118,13 +133,12 @@ impl<'d> Compiler<'d> {
 
     /// Notes the tensors that the next instruction uses. Temporary tensors must be written before they are read.
     fn used(&mut self, uses: &[Use]) -> Result<(), String> {
-        let at = self.instructions.len();
         let mut all: Vec<_> = uses.iter().map(|one| (one.access, one.tensor)).collect();
         all.sort_by_key(|(access, _)| *access);
         for (access, tensor) in all {
             let memory = self.places.locate(tensor)?.memory;
             let bound = self.region(memory) != Region::Arena;
-            if !self.places.touch(memory, at, access) && !bound {
+            if !self.places.touch(memory, access) && !bound {
                 let value = &self.places.described.step.tensors[tensor].value;
                 return Err(format!("it reads a tensor {:?} that no op before it writes", value.shape));
             }
@@ -144,6 +158,10 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
+        self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions));
+        for (at, instruction) in self.instructions.iter().enumerate() {
+            instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
+        }
         let loss = self.loss()?;
         let regions: Vec<Region> =
             (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
@@ -173,7 +191,7 @@ impl<'d> Compiler<'d> {
         }
         let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
         let last = self.instructions.len();
-        self.places.touch(located.memory, last, Access::Read);
+        self.places.lives_at(located.memory, last);
         Ok(Some((located.memory, located.layout.offset())))
     }
 

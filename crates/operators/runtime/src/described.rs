@@ -76,6 +76,13 @@ impl DescribedStep {
         Ok(described)
     }
 
+    /// A step with names, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_step(step: StepIr, names: FxHashMap<TensorId, (String, Role)>) -> DescribedStep {
+        let (before, graph) = (step.clone(), StepGraph::empty());
+        DescribedStep { step, before, graph, ops: OpSet::standard(), names, lookups: FxHashMap::default() }
+    }
+
     /// Known ops, for rules.
     #[must_use]
     pub fn ops(&self) -> &OpSet {

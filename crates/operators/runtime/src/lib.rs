@@ -32,6 +32,7 @@ mod checkpoint;
 mod compile;
 mod described;
 mod error;
+mod fuse;
 mod initial;
 mod inputs;
 mod kept;
@@ -43,6 +44,7 @@ mod plan;
 mod program;
 #[cfg(test)]
 mod reference;
+mod removed;
 mod row_update;
 mod session;
 mod slices;

@@ -98,16 +98,17 @@ impl<'d> Places<'d> {
         Ok(Located { memory, layout, dtype: value.dtype })
     }
 
-    /// Notes the use of memory by an instruction. Returns whether the memory has elements at that time.
-    pub(crate) fn touch(&mut self, memory: MemoryId, at: usize, access: Access) -> bool {
-        let row = &mut self.memories[memory.0];
-        let first = row.life.is_none();
-        let life = row.life.get_or_insert([at, at]);
+    /// Notes the use of memory by the next instruction. Returns whether the memory has elements after that.
+    pub(crate) fn touch(&mut self, memory: MemoryId, access: Access) -> bool {
+        let made = &mut self.memories[memory.0].made;
+        *made |= access == Access::Write;
+        *made
+    }
+
+    /// Extends the lifetime of memory to an instruction.
+    pub(crate) fn lives_at(&mut self, memory: MemoryId, at: usize) {
+        let life = self.memories[memory.0].life.get_or_insert([at, at]);
         life[1] = life[1].max(at);
-        if first {
-            row.made = access == Access::Write;
-        }
-        !first || access == Access::Write
     }
 
     /// Makes a tensor a view of another, `shift` elements after its first one. Returns whether it is one: memory that is in use already cannot

@@ -33,9 +33,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 }
 
 /// Prefixes of ops of other libraries, with the remedy.
-const FOREIGN: [(&str, &str); 3] = [
+const FOREIGN: [(&str, &str); 2] = [
     ("fbgemm::", "it is an op of FBGEMM: use `operators` instead of `operators-fbgemm`"),
-    ("triton_", "its arithmetic is not part of the step: leave out `fuse-elementwise`"),
     ("fsdp::", "it is an op of several ranks: train the model on one device"),
 ];
 

@@ -51,3 +51,7 @@ pub(crate) const FILES: &[&[Row]] = &[
     softmax::ROWS,
     views::ROWS,
 ];
+
+/// Ops that compute nothing.
+#[cfg(test)]
+pub(crate) const WITHOUT_WORK: &[&str] = views::NAMES;

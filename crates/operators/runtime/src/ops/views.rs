@@ -116,3 +116,45 @@ fn part(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let part = parts[which];
     alias(b, b.result(0)?, part, 0)
 }
+
+/// Names of these ops, and of moves between devices.
+#[cfg(test)]
+pub(super) const NAMES: &[&str] = &[
+    "aten::view",
+    "aten::_unsafe_view",
+    "aten::_reshape_alias",
+    "aten::t",
+    "aten::transpose",
+    "aten::permute",
+    "aten::unsqueeze",
+    "aten::squeeze",
+    "aten::expand",
+    "aten::expand_as",
+    "aten::detach",
+    "aten::detach_",
+    "aten::alias",
+    "aten::lift_fresh",
+    "aten::narrow",
+    "aten::slice",
+    "aten::select",
+    "aten::as_strided",
+    "aten::split_with_sizes",
+    "aten::broadcast_tensors",
+    "aten::empty",
+    "aten::empty_like",
+    "aten::empty_strided",
+    "aten::new_empty",
+    "aten::resize_",
+    "aten::record_stream",
+    "aten::pin_memory",
+    "aten::result_type",
+    "aten::_nnz",
+    "aten::sparse_dim",
+    "aten::is_coalesced",
+    "aten::_sparse_coo_tensor_unsafe",
+    "aten::_sparse_coo_tensor_with_dims_and_tensors",
+    "aten::_indices",
+    "aten::_values",
+    "aten::to",
+    "aten::_to_copy",
+];

@@ -5,6 +5,7 @@ use steptime_step::TensorId;
 
 use super::Operands;
 use super::tensor::Plain;
+use crate::slices::Access;
 
 fn elementwise(of: &Operands<'_>, function: impl Fn(f64, f64) -> f64) -> Plain {
     let other = matches!(&of.call.expect("a call").inputs.get(1), Some(Argument::Tensor(t)) if of.before.iter().any(|(own, _)| own == t));
@@ -202,6 +203,34 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
                 }
             }
             Some(vec![(of.id(0), x)])
+        }
+        "linear_backward" => {
+            let tensor = |at: usize| of.of(of.uses[at].0);
+            let reads: Vec<&Plain> =
+                (0..of.uses.len()).filter(|&at| of.uses[at].1 == Access::Read).map(tensor).collect();
+            let writes: Vec<TensorId> =
+                of.uses.iter().filter(|one| one.1 != Access::Read).map(|one| one.0).collect();
+            // The gradient, the output behind a ReLU, the weight where the input has a gradient, and the input.
+            let (dy, x) = (reads[0], reads[reads.len() - 1]);
+            let gated = reads.len() > 2 && reads[1].shape == dy.shape && of.gated;
+            let dz =
+                Plain::new(&dy.shape, |at| if gated && reads[1].at(at) <= 0.0 { 0.0 } else { dy.at(at) });
+            let turned = |x: &Plain| Plain::new(&[x.shape[1], x.shape[0]], |at| x.at(&[at[1], at[0]]));
+            let mut results = Vec::new();
+            for to in writes {
+                let shape = shape_of(of, to);
+                let dw = product(&turned(&dz), x);
+                let weight = reads.len() > 2 + usize::from(gated);
+                let plain = if weight && results.is_empty() {
+                    product(&dz, reads[1 + usize::from(gated)])
+                } else if results.len() == usize::from(weight) {
+                    if shape == dw.shape { dw } else { turned(&dw) }
+                } else {
+                    sums(&dz, &[0], &shape, |x| x)
+                };
+                results.push((to, plain));
+            }
+            Some(results)
         }
         "interaction" => {
             let x = of.at(0);

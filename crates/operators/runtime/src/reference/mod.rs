@@ -4,6 +4,7 @@
 //! operands. So each op is tested in its own place, on its own layouts, and errors do not add up.
 
 mod dense;
+mod rare;
 mod tables;
 mod tensor;
 mod updates;
@@ -18,6 +19,7 @@ use steptime_step::{StepIr, TensorId};
 use self::tensor::Plain;
 use crate::binder::Use;
 use crate::described::DescribedStep;
+use crate::kernel::Kernel;
 use crate::program::{Instruction, Program};
 use crate::session::Session;
 use crate::slices::Access;
@@ -30,9 +32,13 @@ pub(super) struct Operands<'s> {
     step: &'s StepIr,
     call: Option<&'s steptime_step::Call>,
     name: &'s str,
+    /// Whether the slope of a ReLU is a part of the instruction.
+    gated: bool,
     before: Vec<(TensorId, Plain)>,
     uses: Vec<(TensorId, Access)>,
     number_of_step: i32,
+    /// States of the rows of each table that the instruction updates.
+    states: Vec<Vec<Plain>>,
     numbers: crate::numbers::Numbers,
     described: &'s DescribedStep,
 }
@@ -85,35 +91,52 @@ fn read(session: &Session, instruction: &Instruction, one: &Use) -> Plain {
     Plain::read(layout.shape(), layout.strides(), layout.offset(), value)
 }
 
+/// States of the rows of each table of an instruction.
+fn row_states(session: &mut Session, at: usize) -> Vec<Vec<Plain>> {
+    let Kernel::Rows(update) = &session.program.instructions[at].kernel else { return Vec::new() };
+    let tables: Vec<String> = update.states().map(|(table, _)| table.to_owned()).collect();
+    let all = session.tensors();
+    let mut of_table = |table: &String| {
+        let own = all
+            .iter()
+            .filter(|one| one.state && one.name.rsplit_once('.').is_some_and(|(of, _)| of == table));
+        own.map(|state| {
+            let values = session.read(&state.name).expect("a state");
+            Plain { shape: state.shape.clone(), values: values.into_iter().map(f64::from).collect() }
+        })
+        .collect()
+    };
+    tables.iter().map(&mut of_table).collect()
+}
+
 /// Runs two steps of a model, instruction by instruction. Adds the names of the compared ops.
-fn check(described: &DescribedStep, fed: impl Fn(&mut Session), names: &mut BTreeSet<String>) {
-    let program = Program::new(described).expect("it compiles");
+fn check(
+    described: &DescribedStep,
+    program: Program,
+    fed: impl Fn(&mut Session),
+    names: &mut BTreeSet<String>,
+) {
     let mut session = Session::new(program, Cpu::new(2).expect("threads"), 3).expect("memory");
     fed(&mut session);
     for _ in 0..2 {
         for at in 0..session.program.instructions.len() {
+            let states = row_states(&mut session, at);
             let instruction = &session.program.instructions[at];
             let before = instruction.uses.iter().map(|one| (one.tensor, read(&session, instruction, one)));
             let row = &described.step.ops[instruction.op];
             let operands = Operands {
                 step: &described.step,
                 call: row.call.as_deref(),
-                name: &row.name,
+                name: &instruction.name,
+                gated: row.name == "aten::threshold_backward",
                 before: before.collect(),
                 uses: instruction.uses.iter().map(|one| (one.tensor, one.access)).collect(),
                 number_of_step: session.steps() as i32 + 1,
+                states,
                 numbers: *session.numbers(),
                 described,
             };
-            let rows = row.name.contains("backward_ada");
-            let expected = match results(&operands) {
-                // Optimizers of rows with states of their own: their tests are in `ops`.
-                None if rows => {
-                    session.instruction(at).expect("it runs");
-                    continue;
-                }
-                expected => expected.unwrap_or_else(|| panic!("{} has no plain version", row.name)),
-            };
+            let expected = results(&operands).unwrap_or_else(|| panic!("{} has no plain version", row.name));
             let step = session.steps();
             session.instruction(at).expect("it runs");
             let instruction = &session.program.instructions[at];
@@ -132,7 +155,7 @@ fn check(described: &DescribedStep, fed: impl Fn(&mut Session), names: &mut BTre
             }
             let compared: BTreeSet<TensorId> = expected.iter().map(|(tensor, _)| *tensor).collect();
             assert!(changed.is_subset(&compared), "{}: {changed:?} {compared:?}", row.name);
-            names.insert(row.name.clone());
+            names.insert(instruction.name.clone());
         }
         let steps = session.steps();
         session.set_steps(steps + 1);
@@ -199,19 +222,28 @@ fn every_op_is_near_its_plain_version() {
     for text in descriptions() {
         let model = Model::parse(&text).expect("a model");
         let plain = DescribedStep::new(&model).expect("a step");
-        check(&plain, |session| feed(session, &model), &mut names);
+        check(
+            &plain,
+            Program::new(&plain).expect("it compiles"),
+            |session| feed(session, &model),
+            &mut names,
+        );
         for rule in [&Operators as &dyn Rule, &FuseLinear] {
             let mut changed = plain.clone();
             let ops = changed.ops().clone();
             if apply(&mut changed.step, &[rule], &Facts::new(&ops, Some(33))).is_ok() {
-                check(&changed, |session| feed(session, &model), &mut names);
+                let program = Program::new(&changed).expect("it compiles");
+                check(&changed, program, |session| feed(session, &model), &mut names);
             }
         }
     }
-    println!("{names:?}");
-    // Ops that run inside of others in all of these steps, or only where a layout asks for it, and ops without work.
-    let missed: Vec<&str> =
-        crate::table::known_ops().into_iter().filter(|name| !names.contains(*name)).collect();
-    println!("not run by themselves: {missed:?}");
-    assert!(names.len() >= 40, "{}", names.len());
+    rare::check_all(&mut names);
+    let computes = |name: &&str| !crate::ops::WITHOUT_WORK.contains(name);
+    let missed: Vec<&str> = crate::table::known_ops()
+        .into_iter()
+        .filter(computes)
+        .filter(|name| !names.contains(*name))
+        .collect();
+    assert!(missed.is_empty(), "{missed:?}");
+    assert!(names.contains("steptime::linear_backward"));
 }

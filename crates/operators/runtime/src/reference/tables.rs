@@ -30,7 +30,7 @@ fn pooled(table: &Plain, indices: &[f64], bag_of: &[usize], bags: usize, mean: b
 /// Results of lookups and of their gradients.
 pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
     match of.name {
-        "aten::embedding_bag" => {
+        "aten::embedding_bag" | "aten::_embedding_bag" => {
             let (table, indices, offsets, mean) = (of.at(0), of.at(1), of.at(2), of.number(4) == 1.0);
             let (count, size) = (indices.values.len(), offsets.values.len());
             let bag_of = bags(&offsets.values, size, 0, count);

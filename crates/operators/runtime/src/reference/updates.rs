@@ -24,10 +24,16 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Updated> {
                 (0..*size).map(|bag| bag_of.iter().filter(|&&own| own == bag).count() as f64).collect();
             let g = gradient(grad, column, old.shape[0], old.shape[1], indices, bag_of, &sizes, mean);
             column += old.shape[1];
-            if rule != "sgd" {
-                return None;
-            }
-            updated.push((table, Plain::new(&old.shape, |at| old.at(at) - rate * g.at(at))));
+            let states = &of.states[updated.len()];
+            // Rows that are not looked up keep their elements.
+            let moves = |at: &[usize]| indices.contains(&(at[0] as f64));
+            let change = match rule {
+                "sgd" => g.map(|g| rate * g),
+                "adagrad" => zip(&g, &states[0], |g, h| rate * g / ((h + g * g).sqrt() + of.numbers.eps)),
+                _ => adam(of, &states[0], &states[1], &g).2,
+            };
+            let plain = |at: &[usize]| old.at(at) - if moves(at) { change.at(at) } else { 0.0 };
+            updated.push((table, Plain::new(&old.shape, plain)));
         }
         return Some(updated);
     }
@@ -55,20 +61,25 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Updated> {
                 updated.push((changed[1], sum));
             }
             _ => {
-                let numbers = of.numbers;
-                let first = zip(&state(1), &gradient, |m, g| m + (1.0 - numbers.beta1) * (g - m));
-                let second =
-                    zip(&state(2), &gradient, |v, g| numbers.beta2 * v + (1.0 - numbers.beta2) * g * g);
-                let own = rate / (1.0 - numbers.beta1.powi(of.number_of_step));
-                let root = (1.0 - numbers.beta2.powi(of.number_of_step)).sqrt();
-                let change = zip(&first, &second, |m, v| own * m / (v.sqrt() / root + numbers.eps));
-                let keep = if class == "AdamW" { 1.0 - rate * numbers.decay } else { 1.0 };
+                let (first, second, change) = adam(of, &state(1), &state(2), &gradient);
+                let keep = if class == "AdamW" { 1.0 - rate * of.numbers.decay } else { 1.0 };
                 updated.push((changed[0], zip(old, &change, |p, change| p * keep - change)));
                 updated.extend([(changed[1], first), (changed[2], second)]);
             }
         }
     }
     Some(updated)
+}
+
+/// Both moments after a step of Adam, and the change of the parameter.
+fn adam(of: &Operands<'_>, first: &Plain, second: &Plain, gradient: &Plain) -> (Plain, Plain, Plain) {
+    let numbers = of.numbers;
+    let first = zip(first, gradient, |m, g| m + (1.0 - numbers.beta1) * (g - m));
+    let second = zip(second, gradient, |v, g| numbers.beta2 * v + (1.0 - numbers.beta2) * g * g);
+    let own = numbers.rate / (1.0 - numbers.beta1.powi(of.number_of_step));
+    let root = (1.0 - numbers.beta2.powi(of.number_of_step)).sqrt();
+    let change = zip(&first, &second, |m, v| own * m / (v.sqrt() / root + numbers.eps));
+    (first, second, change)
 }
 
 fn zip(a: &Plain, b: &Plain, function: impl Fn(f64, f64) -> f64) -> Plain {

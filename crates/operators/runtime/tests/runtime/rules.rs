@@ -1,7 +1,9 @@
 //! Steps changed by rules: they run, with the same losses within rounding.
 
 use steptime_aten::optimizer::Form;
-use steptime_rewrite::{CudaGraph, FuseLinear, Operators, Optimizer, PrefetchInputs, Rule, Tf32};
+use steptime_rewrite::{
+    CudaGraph, FuseLinear, FusePointwise, Operators, Optimizer, PrefetchInputs, Rule, Tf32,
+};
 use steptime_runtime::Program;
 
 use crate::common::{described, losses, session};
@@ -14,7 +16,7 @@ const NEAR: f64 = 1e-4;
 fn losses_are_the_same_after_rules() {
     let fused = Optimizer { form: Form::Fused };
     let foreach = Optimizer { form: Form::Foreach };
-    let rules: [(&str, Vec<&dyn Rule>); 8] = [
+    let rules: [(&str, Vec<&dyn Rule>); 10] = [
         ("operators", vec![&Operators]),
         ("fuse-linear", vec![&FuseLinear]),
         ("optimizer fused", vec![&fused]),
@@ -22,9 +24,11 @@ fn losses_are_the_same_after_rules() {
         ("prefetch-inputs", vec![&PrefetchInputs]),
         ("tf32", vec![&Tf32]),
         ("cuda-graph", vec![&CudaGraph]),
+        ("fuse-elementwise", vec![&FusePointwise]),
+        ("operators, fuse-linear, fuse-elementwise", vec![&Operators, &FuseLinear, &FusePointwise]),
         ("operators, fuse-linear, prefetch-inputs", vec![&Operators, &FuseLinear, &PrefetchInputs]),
     ];
-    let mut applied = [0; 8];
+    let mut applied = [0; 10];
     for reference in references() {
         let program = Program::new(&described(&reference.model, &[])).expect("it compiles");
         let numbers = reference.numbers(&program);

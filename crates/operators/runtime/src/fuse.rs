@@ -1,0 +1,202 @@
+//! Instructions joined to one: the gradients of a linear layer, with the slope of the ReLU behind it.
+//!
+//! PyTorch's backward pass of a layer is up to four ops in a row: the slope of the ReLU, the gradients of input and weight, the sum for the bias.
+//! One kernel computes all of them from the gradient of the output, which it reads once for each product and never stores with the slope.
+
+use steptime_ops::gemm::{Activation, Gradients, linear_backward};
+use steptime_tensor::Layout;
+
+use crate::arg::Arg;
+use crate::binder::Use;
+use crate::kernel::Kernel;
+use crate::places::MemoryId;
+use crate::program::Instruction;
+use crate::slices::Access;
+
+/// Name of the joined instruction.
+const NAME: &str = "steptime::linear_backward";
+
+/// Joins the gradients of linear layers.
+pub(crate) fn linear_layers(instructions: Vec<Instruction>) -> Vec<Instruction> {
+    let mut all: Vec<Instruction> = Vec::with_capacity(instructions.len());
+    let mut rest: Vec<Option<Instruction>> = instructions.into_iter().map(Some).collect();
+    for at in 0..rest.len() {
+        let found = Layer::find(&rest, at);
+        let taken = found.as_ref().map_or(1, |layer| layer.count);
+        let parts: Vec<Instruction> = rest[at..at + taken].iter_mut().filter_map(Option::take).collect();
+        match found {
+            Some(layer) => all.push(layer.joined(parts)),
+            None => all.extend(parts),
+        }
+    }
+    all
+}
+
+/// A use of memory: the memory itself, and the layout over it.
+#[derive(Debug, Clone)]
+struct Piece {
+    memory: MemoryId,
+    one: Use,
+}
+
+/// The gradients of a layer `y = activation(x W^T + b)`, some of which may be absent.
+#[derive(Debug)]
+struct Layer {
+    /// Number of instructions.
+    count: usize,
+    /// The gradient of the output, and the output where a ReLU computed it.
+    dy: Piece,
+    y: Option<Piece>,
+    /// Input of the layer, and gradient of the weight.
+    weight: Option<[Piece; 2]>,
+    /// Weight, and gradient of the input.
+    input: Option<[Piece; 2]>,
+    bias: Option<Piece>,
+}
+
+fn pieces(instruction: &Instruction) -> Vec<Piece> {
+    let piece = |one: &Use| Piece { memory: instruction.slots[one.arg.slot].0, one: one.clone() };
+    instruction.uses.iter().map(piece).collect()
+}
+
+fn transposed(layout: &Layout) -> Option<Layout> {
+    layout.transpose(0, 1).ok()
+}
+
+/// A matrix whose rows are contiguous: itself, or its transpose.
+fn by_rows(piece: Piece) -> Piece {
+    let turned = transposed(&piece.one.arg.layout).filter(|_| {
+        let strides = piece.one.arg.layout.strides();
+        strides.first() == Some(&1) && strides.get(1).is_some_and(|&stride| stride != 1)
+    });
+    match turned {
+        Some(layout) => {
+            let arg = Arg { layout, ..piece.one.arg.clone() };
+            Piece { one: Use { arg, ..piece.one }, ..piece }
+        }
+        None => piece,
+    }
+}
+
+impl Layer {
+    /// The layer whose gradients begin at an instruction, where at least two of its ops can be joined.
+    fn find(all: &[Option<Instruction>], at: usize) -> Option<Layer> {
+        let first = all[at].as_ref()?;
+        let own = pieces(first);
+        let (gate, dz) = match (&*first.name, &own[..]) {
+            ("aten::threshold_backward", [dy, y, dz]) => (Some([dy.clone(), y.clone()]), dz.clone()),
+            ("aten::mm", [dz, ..]) => (None, by_rows(dz.clone())),
+            _ => return None,
+        };
+        if dz.one.arg.shape().len() != 2 {
+            return None;
+        }
+        let [dy, y] = gate.map_or([Some(dz.clone()), None], |[dy, y]| [Some(dy), Some(y)]);
+        let mut layer =
+            Layer { count: usize::from(y.is_some()), dy: dy?, y, weight: None, input: None, bias: None };
+        while let Some(next) = all.get(at + layer.count).and_then(Option::as_ref) {
+            if !layer.adds(next, &dz) {
+                break;
+            }
+            layer.count += 1;
+        }
+        let joined = layer.weight.is_some() && layer.count > 1;
+        let stays = layer.y.is_some() && layer.is_used_later(all, at, &dz);
+        (joined && !stays && layer.is_plain()).then_some(layer)
+    }
+
+    /// Adds an instruction, where it computes one of the gradients from `dz`.
+    fn adds(&mut self, next: &Instruction, dz: &Piece) -> bool {
+        let own = pieces(next);
+        let is_dz = |piece: &Piece, layout: Option<&Layout>| {
+            piece.memory == dz.memory && Some(&piece.one.arg.layout) == layout
+        };
+        let straight = &dz.one.arg.layout;
+        match (&*next.name, &own[..]) {
+            ("aten::mm", [left, right, to]) if is_dz(left, Some(straight)) && self.input.is_none() => {
+                self.input = Some([right.clone(), to.clone()]);
+                true
+            }
+            ("aten::mm", [left, right, to])
+                if is_dz(left, transposed(straight).as_ref()) && self.weight.is_none() =>
+            {
+                self.weight = Some([right.clone(), to.clone()]);
+                true
+            }
+            ("aten::sum", [from, to]) if is_dz(from, Some(straight)) && self.bias.is_none() => {
+                let (sums, width) = (to.one.arg.len(), straight.shape()[1]);
+                let fits = sums == width && to.one.arg.layout.is_contiguous();
+                self.bias = fits.then(|| to.clone());
+                fits
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an instruction after the layer reads the gradient with the slope.
+    fn is_used_later(&self, all: &[Option<Instruction>], at: usize, dz: &Piece) -> bool {
+        let later = all[at + self.count..].iter().flatten();
+        let mut uses = later.flat_map(pieces).filter(|piece| piece.memory == dz.memory);
+        uses.next().is_some_and(|piece| piece.one.access != Access::Write)
+    }
+
+    /// Whether shapes are those of a layer, and no result shares memory with an operand.
+    fn is_plain(&self) -> bool {
+        let [batch, outputs] = [0, 1].map(|at| self.dy.one.arg.shape()[at]);
+        let shaped = |piece: &Piece, shape: [usize; 2]| piece.one.arg.shape() == shape;
+        let Some([x, dw]) = &self.weight else { return false };
+        let Some(&inputs) = x.one.arg.shape().get(1) else { return false };
+        let weights = shaped(x, [batch, inputs]) && shaped(dw, [outputs, inputs]);
+        let others = self
+            .input
+            .as_ref()
+            .is_none_or(|[w, dx]| shaped(w, [outputs, inputs]) && shaped(dx, [batch, inputs]));
+        let reads = [Some(&self.dy), self.y.as_ref(), Some(x), self.input.as_ref().map(|[w, _]| w)];
+        let writes = [Some(dw), self.input.as_ref().map(|[_, dx]| dx), self.bias.as_ref()];
+        let apart = writes
+            .into_iter()
+            .flatten()
+            .all(|to| reads.into_iter().flatten().all(|from| from.memory != to.memory));
+        weights && others && apart
+    }
+
+    /// One instruction in place of several.
+    fn joined(self, parts: Vec<Instruction>) -> Instruction {
+        let mut slots: Vec<(MemoryId, Access)> = Vec::new();
+        let mut uses: Vec<Use> = Vec::new();
+        let mut bound = |piece: Piece| -> Arg {
+            let known = slots.iter().position(|(memory, _)| *memory == piece.memory);
+            let slot = known.unwrap_or_else(|| {
+                slots.push((piece.memory, piece.one.access));
+                slots.len() - 1
+            });
+            let arg = Arg { slot, ..piece.one.arg };
+            uses.push(Use { arg: arg.clone(), ..piece.one });
+            arg
+        };
+        let (dy, y) = (bound(self.dy), self.y.map(&mut bound));
+        let [input, weight] = [self.input, self.weight].map(|pair| pair.map(|pair| pair.map(&mut bound)));
+        let bias = self.bias.map(&mut bound);
+        let activation = if y.is_some() { Activation::Relu } else { Activation::Identity };
+        let kernel = Kernel::new(move |run| {
+            let gradient = dy.matrix(&run.memory, 0)?;
+            let output = y.as_ref().map_or(Ok(gradient), |y| y.matrix(&run.memory, 0))?;
+            // Without the gradient of the input the weight is not read: any matrix of its shape will do.
+            let Some([x, dw]) = &weight else { return Ok(()) };
+            let x = x.matrix(&run.memory, 0)?;
+            let w = match &input {
+                Some([w, _]) => w.matrix(&run.memory, 0)?,
+                None => steptime_ops::gemm::MatRef::with_strides(&[0.0], gradient.cols(), x.cols(), 0, 0)?,
+            };
+            let dx = input.as_ref().map(|[_, dx]| dx.matrix_mut(&mut run.memory)).transpose()?;
+            let dw = Some(dw.matrix_mut(&mut run.memory)?);
+            let db = bias.as_ref().map(|bias| bias.row_mut(&mut run.memory)).transpose()?;
+            let gradients = Gradients { x: dx, weight: dw, bias: db };
+            Ok(linear_backward(run.cpu, gradient, output, x, w, activation, gradients)?)
+        });
+        let first = parts.into_iter().next();
+        let (op, place) = first.map_or_else(Default::default, |first| (first.op, first.place));
+        let (at, order) = (Vec::new(), Vec::new());
+        Instruction { op, name: NAME.to_owned(), place, slots, uses, at, order, kernel }
+    }
+}
