@@ -17,8 +17,26 @@ use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region, SlotPlace};
 use crate::{fuse, removed, table, views};
 
+impl Program {
+    /// Compiles a step for the CPU. For each op the highest level of nesting with an implementation runs as a whole.
+    ///
+    /// # Errors
+    /// Where an op has no implementation, or a tensor is read that nothing writes.
+    pub fn new(described: &DescribedStep) -> Result<Program, Error> {
+        Program::with_reuse(described, Reuse::ByLifetime)
+    }
+
+    /// Compiles a step with or without sharing of memory among temporary tensors.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub fn with_reuse(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+        compile(described, reuse)
+    }
+}
+
 /// Compiles a step for the CPU.
-pub(crate) fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
+fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
     compile_in(described, &in_order(described)?, reuse)
 }
 

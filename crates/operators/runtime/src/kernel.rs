@@ -2,22 +2,9 @@
 
 use std::fmt;
 
-use steptime_ops::Cpu;
-
 use crate::error::Failure;
-use crate::numbers::Numbers;
 use crate::row_update::RowUpdate;
-use crate::slices::Slices;
-
-/// Resources of a running instruction.
-pub(crate) struct Run<'r, 'm> {
-    pub(crate) cpu: &'r Cpu,
-    /// The memory of the instruction.
-    pub(crate) memory: Slices<'m>,
-    pub(crate) numbers: &'r Numbers,
-    /// Number of the step, from 1.
-    pub(crate) step: u64,
-}
+use crate::run::Run;
 
 /// The function of an instruction.
 pub(crate) type Function = Box<dyn FnMut(&mut Run<'_, '_>) -> Result<(), Failure> + Send>;

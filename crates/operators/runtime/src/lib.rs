@@ -45,7 +45,9 @@ mod program;
 #[cfg(test)]
 mod reference;
 mod removed;
+mod row;
 mod row_update;
+mod run;
 mod session;
 mod slices;
 mod table;

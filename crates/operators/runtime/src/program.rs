@@ -5,13 +5,11 @@ use std::fmt;
 use steptime_step::OpId;
 
 use crate::binder::Use;
-use crate::described::DescribedStep;
-use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::kept::Kept;
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
-use crate::plan::{MemoryPlan, Reuse};
+use crate::plan::MemoryPlan;
 use crate::slices::{Access, Region, SlotPlace};
 
 /// A compiled step.
@@ -47,22 +45,6 @@ pub struct Instruction {
 }
 
 impl Program {
-    /// Compiles a step for the CPU. For each op the highest level of nesting with an implementation runs as a whole.
-    ///
-    /// # Errors
-    /// Where an op has no implementation, or a tensor is read that nothing writes.
-    pub fn new(described: &DescribedStep) -> Result<Program, Error> {
-        Program::with_reuse(described, Reuse::ByLifetime)
-    }
-
-    /// Compiles a step with or without sharing of memory among temporary tensors.
-    ///
-    /// # Errors
-    /// As [`Program::new`].
-    pub fn with_reuse(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
-        crate::compile::compile(described, reuse)
-    }
-
     /// The instructions in order.
     #[must_use]
     pub fn instructions(&self) -> &[Instruction] {

@@ -6,8 +6,8 @@ use steptime_ops::embedding::{Bounds, Lookups, Pooling, Table, Tables};
 
 use crate::arg::Arg;
 use crate::error::Failure;
-use crate::kernel::Run;
 use crate::numbers::Numbers;
+use crate::run::Run;
 use crate::slices::Slices;
 
 /// Operands of an update.

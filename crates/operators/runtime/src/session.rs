@@ -9,9 +9,10 @@ use crate::error::Error;
 use crate::initial;
 use crate::inputs::{InputPart, PartKind};
 use crate::kept::{Kept, KeptKind};
-use crate::kernel::{Kernel, Run};
+use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::program::Program;
+use crate::run::Run;
 use crate::slices::{Region, Slices};
 
 /// A program in training.

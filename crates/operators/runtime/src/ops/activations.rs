@@ -4,7 +4,7 @@ use steptime_ops::elementwise::{Expr, Unary};
 
 use super::elementwise::{of_one, of_two};
 use crate::binder::{Binder, Built, Refusal};
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::relu", relu),

@@ -5,7 +5,7 @@ use steptime_ops::elementwise::{Binary, Expr};
 use super::elementwise::{computes, of_one};
 use super::rows;
 use crate::binder::{Binder, Built, Refusal};
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::add", add),

@@ -5,7 +5,7 @@ use steptime_ops::rearrange::concat;
 
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::cat", cat)];
 

@@ -1,6 +1,6 @@
 //! Exchanges between ranks, which have no implementation yet.
 
-use crate::table::{Row, missing};
+use crate::row::{Row, missing};
 
 /// The remedy.
 const ONE: &str = "exchanges between ranks have no implementation: train the model on one device";

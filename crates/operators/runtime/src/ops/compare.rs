@@ -6,7 +6,7 @@ use steptime_tensor::View;
 use super::elementwise::computes;
 use crate::binder::{Binder, Built, Refusal, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::eq", |b| compared(b, |x, other| x == other)),

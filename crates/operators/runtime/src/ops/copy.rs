@@ -6,7 +6,7 @@ use steptime_ops::rearrange;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::copy_", copy_),

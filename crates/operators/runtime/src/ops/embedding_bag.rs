@@ -5,7 +5,7 @@ use steptime_ops::embedding::{Bounds, Lookups, Pooling, Table, Tables, forward};
 
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::embedding_bag", embedding_bag), runs("aten::_embedding_bag", embedding_bag)];

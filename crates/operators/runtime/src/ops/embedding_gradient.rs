@@ -8,7 +8,7 @@ use steptime_ops::embedding::{Bounds, Element, Lookups, Table, Tables};
 use super::embedding_bag::pooling;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::_embedding_bag_dense_backward", dense)];
 

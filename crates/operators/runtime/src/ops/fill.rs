@@ -5,7 +5,7 @@ use steptime_aten::Dtype;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::zero_", |b| filled(b.overwrites(0)?, 0.0)),

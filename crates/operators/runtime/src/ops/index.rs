@@ -5,8 +5,8 @@ use steptime_aten::Dtype;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
+use crate::row::{Row, runs};
 use crate::slices::Slices;
-use crate::table::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::index", index), runs("aten::_index_put_impl_", index_put)];
 

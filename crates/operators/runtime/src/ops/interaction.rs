@@ -4,7 +4,7 @@ use steptime_ops::interaction::{Features, FeaturesMut, Interaction};
 
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] =
     &[runs("steptime::interaction", forward), runs("steptime::interaction_backward", backward)];

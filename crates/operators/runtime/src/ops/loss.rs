@@ -7,7 +7,7 @@ use steptime_ops::loss::{Loss, Reduction};
 use super::elementwise::computes;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::mse_loss", |b| mean(b, Loss::Mse, 2)),

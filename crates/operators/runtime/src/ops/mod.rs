@@ -24,7 +24,7 @@ mod rows;
 mod softmax;
 mod views;
 
-use crate::table::Row;
+use crate::row::Row;
 
 /// The rows of all files.
 pub(crate) const FILES: &[&[Row]] = &[

@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::nll_loss_forward", forward), runs("aten::nll_loss_backward", backward)];

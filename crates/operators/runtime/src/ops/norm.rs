@@ -2,7 +2,7 @@
 
 use super::reduce::reduced;
 use crate::binder::{Binder, Built, Refusal};
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::linalg_vector_norm", norm)];
 

@@ -10,10 +10,11 @@ use steptime_tensor::View;
 use super::rows;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, of_type};
-use crate::kernel::{Kernel, Run};
+use crate::kernel::Kernel;
 use crate::numbers::Numbers;
+use crate::row::{Row, missing, runs};
+use crate::run::Run;
 use crate::slices::Access;
-use crate::table::{Row, missing, runs};
 
 /// The remedy for ops of optimizers outside of an optimizer's step.
 const PART: &str = "it runs as a part of `Optimizer.step` alone";

@@ -9,9 +9,9 @@ use super::embedding_bag::pooling;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::inputs::Joined;
 use crate::kernel::Kernel;
+use crate::row::{Row, runs};
 use crate::row_update::{RowUpdate, UpdateArgs};
 use crate::slices::Access;
-use crate::table::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("steptime::embedding_bag", pooled),

@@ -5,7 +5,7 @@ use steptime_ops::gemm::{MatMut, gemm};
 
 use crate::binder::{Binder, Built, Refusal, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm)];
 

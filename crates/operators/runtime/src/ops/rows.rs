@@ -9,8 +9,8 @@ use steptime_step::TensorId;
 
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::{Function, Kernel};
+use crate::row::{Row, runs};
 use crate::slices::Access;
-use crate::table::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[runs("aten::index_select", index_select)];
 

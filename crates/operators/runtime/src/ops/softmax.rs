@@ -5,7 +5,7 @@ use steptime_aten::Dtype;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::_log_softmax", forward), runs("aten::_log_softmax_backward_data", backward)];

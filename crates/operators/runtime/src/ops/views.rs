@@ -3,7 +3,7 @@
 use steptime_step::TensorId;
 
 use crate::binder::{Binder, Built, Refusal};
-use crate::table::{Row, runs};
+use crate::row::{Row, runs};
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::view", whole),
