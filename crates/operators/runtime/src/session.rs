@@ -171,12 +171,12 @@ impl Session {
     }
 
     /// The bytes of a piece of memory.
-    #[cfg(test)]
     pub(crate) fn bytes_at(&self, place: &crate::slices::SlotPlace) -> &[u8] {
         &self.regions[place.region as usize].bytes()[place.start..][..place.bytes]
     }
 
-    fn loss(&self) -> f32 {
+    /// Loss of the last pass.
+    pub(crate) fn loss(&self) -> f32 {
         let Some((memory, at)) = self.program.loss else { return f32::NAN };
         let place = self.program.plan.piece(memory);
         let bytes = &self.regions[place.region as usize].bytes()[place.start..][..place.bytes];
