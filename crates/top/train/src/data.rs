@@ -111,7 +111,7 @@ pub fn with_table(error: DatasetError, source: &dyn Source) -> Failure {
     let DatasetError::Index { column, .. } = &error else { return error.into() };
     let column = column.clone();
     match source.features().categorical.iter().position(|one| one.name == column) {
-        Some(table) => Error::Index { column, table, source: error }.into(),
+        Some(table) => Error::Index { column, table, source: Box::new(error) }.into(),
         None => error.into(),
     }
 }

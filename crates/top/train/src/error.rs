@@ -78,7 +78,7 @@ pub enum Error {
         /// Number of the table.
         table: usize,
         /// The place, and the remedy.
-        source: steptime_dataset::Error,
+        source: Box<steptime_dataset::Error>,
     },
     /// A checkpoint of another run.
     #[error("{}: {reason}", path.display())]
