@@ -191,12 +191,12 @@ impl Session {
 
     fn initialize(&mut self, seed: u64) {
         let Session { program, cpu, regions, .. } = self;
-        for (number, kept) in program.kept.iter().enumerate() {
+        for kept in &program.kept {
             let elements = kept_bytes(program, regions, kept);
             match &kept.kind {
                 KeptKind::Parameter(initial) => {
                     let elements = &mut bytemuck::cast_slice_mut(elements)[kept.start..][..kept.len()];
-                    initial::fill(cpu, *initial, seed, number as u64, elements);
+                    initial::fill(cpu, *initial, seed, initial::key(&kept.name), elements);
                 }
                 KeptKind::State => {}
                 KeptKind::Indices(indices) => {

@@ -78,7 +78,7 @@ pub struct Train {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Learning rate [default: PyTorch's of the optimizer]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Schedule of the learning rate, a TOML file: `warmup = { steps, start }`, `decay = { kind, ... }`
     #[arg(long, value_name = "FILE")]
@@ -86,7 +86,7 @@ pub struct Train {
     /// Rows of synthetic data in an epoch [default: each step has new rows]
     #[arg(long, value_name = "N")]
     pub rows: Option<NonZero<u64>>,
-    /// Evaluate after every so many steps, and at the end [default: at the end]
+    /// Evaluate every N steps, and at the end [default: at the end]
     #[arg(long, value_name = "N")]
     pub eval_every: Option<NonZero<u64>>,
     /// Rows of an evaluation at most [default: 65536 of synthetic data, all validation rows of a dataset]
@@ -95,7 +95,7 @@ pub struct Train {
     /// Folder for checkpoints
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Write a checkpoint after every so many steps, and at the end [default: at the end]
+    /// Write a checkpoint every N steps, and at the end [default: at the end]
     #[arg(long, value_name = "N", requires = "output")]
     pub save_every: Option<NonZero<u64>>,
     /// Number of checkpoints that are kept, the last ones

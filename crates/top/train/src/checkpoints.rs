@@ -112,7 +112,7 @@ impl Checkpoints {
     }
 }
 
-/// The settings of the run that wrote a checkpoint, with those that were given anew, and its position in the data.
+/// The settings of a checkpoint's run, replaced by those of the command line, and its position in the data.
 pub fn continued(
     checkpoint: &Checkpoint,
     given: Settings,

@@ -53,7 +53,7 @@ struct Common {
     /// Occurrences of a category from which it has its own index; the others share index 0 [default: 15]
     #[arg(long, value_name = "N", conflicts_with = "hash")]
     threshold: Option<u32>,
-    /// Hash categories to so many indices a column, instead of counting them
+    /// Hash categories to this number of indices a column, instead of counting them
     #[arg(long, value_name = "BUCKETS")]
     hash: Option<u32>,
     /// Share of the rows that are for validation, the last ones [default: 0.1]

@@ -28,7 +28,7 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// A schedule that is no schedule.
+    /// An invalid schedule.
     #[error("{}: {source}", path.display())]
     Schedule {
         /// The file.
@@ -55,7 +55,7 @@ pub enum Error {
         /// Name of the input.
         name: String,
     },
-    /// A loss that is no number.
+    /// A loss that is NaN or infinite.
     #[error(
         "step {step}: the loss is {loss}. The run has diverged: lower the learning rate (--rate {}), or warm it up \
          (--schedule). {checkpoint}", rate / 10.0

@@ -4,7 +4,7 @@ use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
 use steptime_runtime::{DescribedStep, Program};
-use steptime_step::Peak;
+use steptime_step::{MemoryKind, Peak};
 
 use crate::Failure;
 use crate::arguments::PlanName;
@@ -15,7 +15,7 @@ pub struct Plan {
     pub applied: Vec<&'static str>,
     /// Rules that were not applied, each with the reason.
     pub skipped: Vec<(&'static str, String)>,
-    /// Predicted peak of the device memory of the step, in bytes.
+    /// Predicted peak of the memory of the step, without workspaces of libraries, in bytes.
     pub predicted_bytes: u64,
     /// Planned memory of the program, in bytes.
     pub planned_bytes: u64,
@@ -48,7 +48,9 @@ impl Plan {
             }
         }
         // The prediction is that of the step that runs.
-        let predicted_bytes = Peak::find(&described.step, &described.scheduled(), None).total();
+        let peak = Peak::find(&described.step, &described.scheduled(), None);
+        // Workspaces of libraries are those of a GPU.
+        let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
         Ok((Plan { applied, skipped, predicted_bytes, planned_bytes }, program))
     }

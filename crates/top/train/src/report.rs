@@ -72,7 +72,7 @@ struct Skipped<'a> {
 #[derive(Debug, Serialize)]
 struct Predicted {
     step_bytes: u64,
-    /// There is no prediction of step times on a CPU.
+    /// Step times on a CPU are not predicted: always null.
     step_ms: Option<f64>,
 }
 
