@@ -70,6 +70,17 @@ pub enum Error {
         /// The last checkpoint, in words.
         checkpoint: String,
     },
+    /// A step that exceeds the memory.
+    #[error(
+        "the step needs {:.1} GB of memory, and {:.1} GB are available: use a smaller --batch or smaller tables",
+        *needed as f64 / 1e9, *available as f64 / 1e9
+    )]
+    Memory {
+        /// Bytes of the step.
+        needed: u64,
+        /// Available bytes.
+        available: u64,
+    },
     /// An index that a table does not have.
     #[error("{column} (table {table} of the model): {source}")]
     Index {

@@ -11,6 +11,7 @@ mod evaluate;
 mod feed;
 mod fit;
 mod measured;
+mod memory;
 mod plan;
 mod progress;
 mod report;

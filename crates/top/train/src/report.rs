@@ -10,7 +10,8 @@ use crate::Failure;
 use crate::arguments::{PlanName, Train};
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
-use crate::measured::{Summary, process_bytes};
+use crate::measured::Summary;
+use crate::memory::process_bytes;
 use crate::plan::Plan;
 use crate::table::table;
 

@@ -10,7 +10,6 @@ use steptime_ops::Cpu;
 use steptime_runtime::{Numbers, Session};
 use steptime_train::schedule::Schedule;
 
-use crate::Failure;
 use crate::arguments::{DataName, Train};
 use crate::checkpoints::{self, Checkpoints, Settings};
 use crate::data::{Data, Wanted, with_table};
@@ -21,6 +20,7 @@ use crate::measured::Steps;
 use crate::plan::Plan;
 use crate::progress::Shown;
 use crate::report::Report;
+use crate::{Failure, memory};
 
 /// Steps of a run on endless data.
 const STEPS: u64 = 1000;
@@ -44,6 +44,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
     let (plan, program) = Plan::compile(&model, args.plan)?;
+    memory::check(plan.predicted_bytes.max(plan.planned_bytes))?;
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
     let cpu = Cpu::new(args.threads)?;

@@ -56,6 +56,16 @@ fn folders_of_other_runs_are_refused() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_step_that_exceeds_the_memory_is_refused_before_it_is_allocated() {
+    let place = Place::with_model(
+        "model = 'dlrm'\nbatch = 32\ndense = 4\nbottom_mlp = [4]\ntop_mlp = [1]\ntables = [{ rows = 2_000_000_000, columns = 4096 }]\n",
+    );
+    let message = place.failure("model.toml --steps 1");
+    assert!(message.contains("GB of memory") && message.contains("smaller tables"), "{message}");
+}
+
+#[test]
 fn impossible_options_are_refused() {
     let place = Place::new("sgd");
     for (arguments, words) in [
