@@ -6,7 +6,13 @@ use steptime_ops::Cpu;
 /// Elements of one part, each with its own generator.
 const PART: usize = 16 << 10;
 
-/// Fills a parameter. `number` is its index among all parameters.
+/// Key of a parameter: the hash FNV-1a of its name, so that rules, which change the order of parameters, leave their elements.
+pub(crate) fn key(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Fills a parameter. `number` is its key among all parameters.
 pub(crate) fn fill(cpu: &Cpu, initial: Initial, seed: u64, number: u64, elements: &mut [f32]) {
     let mut parts: Vec<&mut [f32]> = elements.chunks_mut(PART).collect();
     cpu.run_with(&mut parts, |part, elements| {

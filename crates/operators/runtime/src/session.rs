@@ -172,12 +172,12 @@ impl Session {
     }
 
     /// The bytes of a piece of memory.
-    #[cfg(test)]
     pub(crate) fn bytes_at(&self, place: &crate::slices::SlotPlace) -> &[u8] {
         &self.regions[place.region as usize].bytes()[place.start..][..place.bytes]
     }
 
-    fn loss(&self) -> f32 {
+    /// Loss of the last pass.
+    pub(crate) fn loss(&self) -> f32 {
         let Some((memory, at)) = self.program.loss else { return f32::NAN };
         let place = self.program.plan.piece(memory);
         let bytes = &self.regions[place.region as usize].bytes()[place.start..][..place.bytes];
@@ -192,12 +192,12 @@ impl Session {
 
     fn initialize(&mut self, seed: u64) {
         let Session { program, cpu, regions, .. } = self;
-        for (number, kept) in program.kept.iter().enumerate() {
+        for kept in &program.kept {
             let elements = kept_bytes(program, regions, kept);
             match &kept.kind {
                 KeptKind::Parameter(initial) => {
                     let elements = &mut bytemuck::cast_slice_mut(elements)[kept.start..][..kept.len()];
-                    initial::fill(cpu, *initial, seed, number as u64, elements);
+                    initial::fill(cpu, *initial, seed, initial::key(&kept.name), elements);
                 }
                 KeptKind::State => {}
                 KeptKind::Indices(indices) => {

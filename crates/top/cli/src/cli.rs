@@ -106,6 +106,9 @@ pub enum Command {
     Compare(Compare),
     /// Compare predictions with measured step times
     Validate(Validate),
+    /// Train a described model, and compare its steps with their prediction: the program `steptime-train`
+    #[command(disable_help_flag = true)]
+    Train(MovedCommand),
     /// Measure operators on this machine: the program `steptime-bench`
     #[command(hide = true, disable_help_flag = true)]
     Bench(MovedCommand),
@@ -131,7 +134,7 @@ pub enum Command {
     },
 }
 
-/// Arguments of a command that another program has now.
+/// Arguments of a command that is a program of its own.
 #[derive(Debug, Args)]
 pub struct MovedCommand {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,10 +1,10 @@
 //! One file per command: reads the input, calls the library, passes the answer to a report.
 
-mod bench;
 mod choose;
 mod collectives;
 mod compare;
 mod device;
+mod forward;
 mod gather_plan;
 mod host;
 mod host_source;
@@ -49,8 +49,9 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Query(_) => ingest::query(),
         Command::Compare(args) => compare::run(&args, console),
         Command::Validate(args) => validate::run(&args, console),
-        Command::Bench(args) => bench::run(&args),
-        Command::Gemm(args) => bench::gemm(&args),
+        Command::Train(args) => forward::train(&args),
+        Command::Bench(args) => forward::bench(&args),
+        Command::Gemm(args) => forward::gemm(&args),
         Command::GatherPlan(args) => gather_plan::run(&args, console),
         Command::Completions { shell } => shell::completions(shell, console),
         Command::View(args) => view::run(&args, console),

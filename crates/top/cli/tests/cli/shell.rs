@@ -32,7 +32,7 @@ fn a_folder_that_cannot_be_is_named() {
 }
 
 #[test]
-fn commands_of_steptime_bench_are_passed_on() {
+fn commands_of_other_programs_are_passed_on() {
     let none = tempfile::tempdir().unwrap();
     let alone = none.path().join(format!("steptime{}", std::env::consts::EXE_SUFFIX));
     std::fs::copy(assert_cmd::cargo::cargo_bin!("steptime"), &alone).unwrap();
@@ -48,5 +48,8 @@ fn commands_of_steptime_bench_are_passed_on() {
         String::from_utf8(output).unwrap()
     };
     assert!(message(&["bench", "cpu", "--json"]).contains("-p steptime-bench-cli -- cpu --json"));
+    assert!(
+        message(&["train", "model.toml", "--help"]).contains("-p steptime-train-cli -- model.toml --help")
+    );
     assert!(message(&["gemm", "plan", "64x64x64"]).contains("-p steptime-bench-cli -- gemm 64x64x64"));
 }

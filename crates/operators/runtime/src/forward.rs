@@ -1,0 +1,37 @@
+//! The forward pass alone, for evaluations.
+
+use crate::error::Error;
+use crate::session::Session;
+use crate::slices::Access;
+
+/// Result of a forward pass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outputs {
+    /// Name of the op of the loss, such as `aten::binary_cross_entropy_with_logits`.
+    pub loss_op: String,
+    /// Its first operand: the logits or the outputs of the model, row by row.
+    pub values: Vec<f32>,
+    /// Loss of the batch.
+    pub loss: f32,
+}
+
+impl Session {
+    /// Runs the forward pass with the inputs that were fed last, up to the loss. Parameters, optimizer states and the number of steps remain.
+    ///
+    /// # Errors
+    /// Where an op fails, or the step has no loss.
+    pub fn forward(&mut self) -> Result<Outputs, Error> {
+        let no_loss = || Error::Order { why: "it has no loss".to_owned() };
+        let (memory, _) = self.program.loss.ok_or_else(no_loss)?;
+        let [first, _] = self.program.plan.piece(memory).life.ok_or_else(no_loss)?;
+        for at in 0..=first {
+            self.instruction(at)?;
+        }
+        let instruction = &self.program.instructions[first];
+        let operand = instruction.uses.iter().find(|one| one.access == Access::Read).ok_or_else(no_loss)?;
+        let place = &instruction.at[operand.arg.slot];
+        let floats: &[f32] = bytemuck::cast_slice(self.bytes_at(place));
+        let values = floats[operand.arg.layout.offset()..][..operand.arg.len()].to_vec();
+        Ok(Outputs { loss_op: instruction.name.clone(), values, loss: self.loss() })
+    }
+}

@@ -1,0 +1,55 @@
+//! Measures of the model on rows for evaluation.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use steptime_dataset::{BatchOptions, Batches, Source};
+use steptime_runtime::Session;
+use steptime_train::metrics::{Evaluation, Measures, Scores};
+
+use crate::Failure;
+use crate::data::with_table;
+use crate::feed::Feed;
+
+/// Measures after a step.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Evaluated {
+    /// Number of steps that have been made.
+    pub step: u64,
+    /// The measures.
+    #[serde(flatten)]
+    pub measures: Measures,
+}
+
+/// Runs the forward pass on the first rows of a source, and measures its outputs. Nothing of the session changes but its inputs.
+///
+/// # Errors
+/// Where a row cannot be read, or an output is NaN.
+pub fn evaluate(
+    session: &mut Session,
+    feed: &mut Feed,
+    source: &Arc<dyn Source>,
+    rows: u64,
+    threads: usize,
+) -> Result<Evaluated, Failure> {
+    let options = BatchOptions { threads, ..BatchOptions::new(feed.batch()) };
+    let mut batches = Batches::new(Arc::clone(source), options)?;
+    let mut evaluation = None;
+    let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
+    while left > 0
+        && let Some(batch) = batches.next()
+    {
+        let batch = batch.map_err(|error| with_table(error, &**source))?;
+        feed.batch_to(session, &batch)?;
+        let outputs = session.forward()?;
+        let count = batch.rows().min(left).min(outputs.values.len());
+        // The outputs of a squared loss are logistic values.
+        let scores = if outputs.loss_op.contains("mse") { Scores::Probabilities } else { Scores::Logits };
+        evaluation
+            .get_or_insert_with(|| Evaluation::new(scores))
+            .add(&outputs.values[..count], &batch.label()[..count])?;
+        left -= count;
+    }
+    let measures = evaluation.unwrap_or_else(|| Evaluation::new(Scores::Logits)).measures();
+    Ok(Evaluated { step: session.steps(), measures })
+}

@@ -1,0 +1,120 @@
+//! Batches of data as the inputs of a step.
+
+use steptime_dataset::Batch;
+use steptime_eager::TableSize;
+use steptime_runtime::{Program, Session};
+
+use crate::Failure;
+use crate::error::Error;
+
+/// Contents of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Labels,
+    Dense,
+    /// Indices of a table.
+    Indices(usize),
+    /// Offsets of a table's bags.
+    Offsets(usize),
+}
+
+/// The inputs of a program, and buffers for them.
+#[derive(Debug)]
+pub struct Feed {
+    inputs: Vec<(String, usize, Content)>,
+    tables: Vec<TableSize>,
+    batch: usize,
+    floats: Vec<f32>,
+    ints: Vec<i64>,
+}
+
+impl Feed {
+    /// The inputs of a program.
+    ///
+    /// # Errors
+    /// Where it takes an input that no data has.
+    pub fn new(program: &Program, tables: &[TableSize], batch: usize) -> Result<Feed, Error> {
+        let input = |name: &str| {
+            let content = content(name).filter(|content| match content {
+                Content::Indices(table) | Content::Offsets(table) => *table < tables.len(),
+                Content::Labels | Content::Dense => true,
+            });
+            let content = content.ok_or_else(|| Error::Input { name: name.to_owned() })?;
+            Ok((name.to_owned(), program.input_len(name), content))
+        };
+        let inputs = program.inputs().map(input).collect::<Result<_, Error>>()?;
+        Ok(Feed { inputs, tables: tables.to_vec(), batch, floats: Vec::new(), ints: Vec::new() })
+    }
+
+    /// Samples of a step.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Dense values of a sample.
+    pub fn dense(&self) -> usize {
+        let dense = self.inputs.iter().find(|(_, _, content)| *content == Content::Dense);
+        dense.map_or(0, |(_, len, _)| len / self.batch.max(1))
+    }
+
+    /// Whether samples have labels.
+    pub fn has_labels(&self) -> bool {
+        self.inputs.iter().any(|(_, _, content)| *content == Content::Labels)
+    }
+
+    /// Feeds the offsets of all bags, which are the same in each step.
+    pub fn offsets(&mut self, session: &mut Session) -> Result<(), Failure> {
+        for (name, len, content) in &self.inputs {
+            let Content::Offsets(table) = content else { continue };
+            let lookups = self.tables[*table].lookups;
+            self.ints.clear();
+            self.ints.extend((0..*len as i64).map(|bag| bag * lookups));
+            session.feed_ints(name, &self.ints)?;
+        }
+        Ok(())
+    }
+
+    /// Feeds a batch. Samples that it does not have are zero, with index 0.
+    pub fn batch_to(&mut self, session: &mut Session, batch: &Batch) -> Result<(), Failure> {
+        for (name, len, content) in &self.inputs {
+            let floats = match content {
+                Content::Labels => batch.label(),
+                Content::Dense => batch.dense(),
+                Content::Offsets(_) => continue,
+                Content::Indices(table) => {
+                    self.ints.clear();
+                    self.ints.extend(batch.categorical(*table).values.iter().map(|&index| i64::from(index)));
+                    self.ints.resize(*len, 0);
+                    session.feed_ints(name, &self.ints)?;
+                    continue;
+                }
+            };
+            if floats.len() == *len {
+                session.feed_floats(name, floats)?;
+                continue;
+            }
+            self.floats.clear();
+            self.floats.extend_from_slice(floats);
+            self.floats.resize(*len, 0.0);
+            session.feed_floats(name, &self.floats)?;
+        }
+        Ok(())
+    }
+}
+
+/// Contents of an input, by its name: `labels`, `dense`, `tables.3.indices`, `tables.3.offsets`.
+fn content(name: &str) -> Option<Content> {
+    match name {
+        "labels" => return Some(Content::Labels),
+        "dense" => return Some(Content::Dense),
+        _ => {}
+    }
+    let (_, rest) = name.split_once("tables.")?;
+    let (table, kind) = rest.split_once('.')?;
+    let table = table.parse().ok()?;
+    match kind {
+        "indices" => Some(Content::Indices(table)),
+        "offsets" => Some(Content::Offsets(table)),
+        _ => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! The plan of a run: rules that change its step.
+
+use steptime_aten::optimizer::Form;
+use steptime_eager::Model;
+use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
+use steptime_runtime::{DescribedStep, Program};
+use steptime_step::{MemoryKind, Peak};
+
+use crate::Failure;
+use crate::arguments::PlanName;
+
+/// Changes of a step, and its memory.
+pub struct Plan {
+    /// Names of the applied rules.
+    pub applied: Vec<&'static str>,
+    /// Rules that were not applied, each with the reason.
+    pub skipped: Vec<(&'static str, String)>,
+    /// Predicted peak of the memory of the step, without workspaces of libraries, in bytes.
+    pub predicted_bytes: u64,
+    /// Planned memory of the program, in bytes.
+    pub planned_bytes: u64,
+}
+
+impl Plan {
+    /// Changes the step of a model, and compiles it for the CPU.
+    ///
+    /// # Errors
+    /// Where an op of the step cannot run.
+    pub fn compile(model: &Model, name: PlanName) -> Result<(Plan, Program), Failure> {
+        let mut described = DescribedStep::new(model)?;
+        let mut program = Program::new(&described)?;
+        let (mut applied, mut skipped) = (Vec::new(), Vec::new());
+        let fused = Optimizer { form: Form::Fused };
+        let rules: [&dyn Rule; 3] = [&Operators, &FuseLinear, &fused];
+        let ops = described.ops().clone();
+        let facts = Facts::new(&ops, Some(model.batch()));
+        for rule in rules.into_iter().filter(|_| name == PlanName::Best) {
+            let changed = match other_results(rule, &program) {
+                Some(reason) => Err(reason),
+                None => change(&described, rule, &facts),
+            };
+            match changed {
+                Ok(changed) => {
+                    (described, program) = changed;
+                    applied.push(rule.name());
+                }
+                Err(reason) => skipped.push((rule.name(), reason)),
+            }
+        }
+        // The prediction is that of the step that runs.
+        let peak = Peak::find(&described.step, &described.scheduled(), None);
+        // Workspaces of libraries are those of a GPU.
+        let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
+        let planned_bytes = program.plan().peak() as u64;
+        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes }, program))
+    }
+}
+
+/// Returns the reason why a rule would train another model.
+fn other_results(rule: &dyn Rule, program: &Program) -> Option<String> {
+    let adam = program.optimizer().is_some_and(|class| class.starts_with("Adam"));
+    (adam && rule.name() == Operators.name())
+        .then(|| "Adam of the operators moves only the rows that were looked up: other results".to_owned())
+}
+
+/// The step after a rule, and its program.
+fn change(
+    described: &DescribedStep,
+    rule: &dyn Rule,
+    facts: &Facts<'_>,
+) -> Result<(DescribedStep, Program), String> {
+    let mut changed = described.clone();
+    apply(&mut changed.step, &[rule], facts).map_err(|error| error.source.to_string())?;
+    let program = Program::new(&changed).map_err(|error| error.to_string())?;
+    Ok((changed, program))
+}

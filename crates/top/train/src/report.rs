@@ -1,0 +1,219 @@
+//! The answer of a run: predicted beside measured, as JSON and as a table.
+
+use std::path::Path;
+
+use serde::Serialize;
+use steptime_dataset::Best;
+use steptime_eager::Model;
+
+use crate::Failure;
+use crate::arguments::{PlanName, Train};
+use crate::checkpoints::Settings;
+use crate::evaluate::Evaluated;
+use crate::measured::Summary;
+use crate::memory::process_bytes;
+use crate::plan::Plan;
+use crate::table::table;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// Everything that is reported of a run.
+pub struct Report<'a> {
+    pub args: &'a Train,
+    pub model: &'a Model,
+    pub plan: &'a Plan,
+    pub settings: &'a Settings,
+    pub threads: usize,
+    pub rate: f64,
+    /// Number of steps that were made before.
+    pub first_step: u64,
+    pub summary: Option<Summary>,
+    pub evaluations: &'a [Evaluated],
+    pub best: Option<Best>,
+    pub has_labels: bool,
+    pub checkpoint: Option<&'a Path>,
+}
+
+/// The answer as JSON.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    schema: u32,
+    command: &'static str,
+    model: Option<&'a str>,
+    parameters: u64,
+    device: &'a str,
+    threads: usize,
+    batch: u64,
+    data: &'a str,
+    seed: u64,
+    rate: f64,
+    first_step: u64,
+    plan: Changes<'a>,
+    predicted: Predicted,
+    measured: Measured,
+    best: Option<BestPossible>,
+    evaluations: &'a [Evaluated],
+    checkpoint: Option<&'a Path>,
+}
+
+#[derive(Debug, Serialize)]
+struct Changes<'a> {
+    name: &'static str,
+    applied: &'a [&'static str],
+    skipped: Vec<Skipped<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Skipped<'a> {
+    rule: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Predicted {
+    step_bytes: u64,
+    /// Step times on a CPU are not predicted: always null.
+    step_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Measured {
+    step_bytes: u64,
+    process_bytes: Option<u64>,
+    #[serde(flatten)]
+    steps: Option<Summary>,
+}
+
+#[derive(Debug, Serialize)]
+struct BestPossible {
+    auc: f64,
+    log_loss: f64,
+}
+
+impl Report<'_> {
+    /// Prints the answer.
+    pub fn print(&self) -> Result<(), Failure> {
+        crate::print(self.args.json, &self.answer(), |answer| self.text(answer))
+    }
+
+    fn answer(&self) -> Answer<'_> {
+        let plan = self.plan;
+        let skipped = plan.skipped.iter().map(|(rule, reason)| Skipped { rule, reason }).collect();
+        Answer {
+            schema: SCHEMA,
+            command: "train",
+            model: self.model.name(),
+            parameters: self.model.parameters(),
+            device: &self.args.device,
+            threads: self.threads,
+            batch: self.model.batch(),
+            data: &self.settings.data,
+            seed: self.settings.seed,
+            rate: self.rate,
+            first_step: self.first_step,
+            plan: Changes { name: name_of(self.args.plan), applied: &plan.applied, skipped },
+            predicted: Predicted { step_bytes: plan.predicted_bytes, step_ms: None },
+            measured: Measured {
+                step_bytes: plan.planned_bytes,
+                process_bytes: process_bytes(),
+                steps: self.summary,
+            },
+            best: self.best.map(|best| BestPossible { auc: best.auc, log_loss: best.log_loss }),
+            evaluations: self.evaluations,
+            checkpoint: self.checkpoint,
+        }
+    }
+
+    fn text(&self, answer: &Answer<'_>) -> String {
+        let named = answer.model.unwrap_or("the model");
+        let mut text = format!(
+            "{named}: batch {}, {} parameters, {} threads, seed {}, learning rate {}\n",
+            answer.batch, answer.parameters, answer.threads, answer.seed, answer.rate
+        );
+        if self.args.plan == PlanName::None {
+            text += "plan none: the step of PyTorch eager\n";
+        } else {
+            let applied = if answer.plan.applied.is_empty() {
+                "no rule".to_owned()
+            } else {
+                answer.plan.applied.join(", ")
+            };
+            text += &format!("plan {}: {applied}\n", answer.plan.name);
+            for Skipped { rule, reason } in &answer.plan.skipped {
+                text += &format!("  without {rule}: {reason}\n");
+            }
+        }
+        text += "\n";
+        text += &table(&["", "predicted", "measured", "best possible"], &self.rows(answer));
+        if let Some(path) = answer.checkpoint {
+            text += &format!("\ncheckpoint {}\n", path.display());
+        }
+        text
+    }
+
+    /// Name, predicted, measured and best possible number of each row.
+    fn rows(&self, answer: &Answer<'_>) -> Vec<[String; 4]> {
+        let row = |name: &str, predicted: String, measured: String| {
+            [name.to_owned(), predicted, measured, String::new()]
+        };
+        let none = || "none on a CPU".to_owned();
+        let measured = &answer.measured;
+        let mut rows = vec![row(
+            "memory of the step",
+            megabytes(answer.predicted.step_bytes),
+            megabytes(measured.step_bytes),
+        )];
+        if let Some(bytes) = measured.process_bytes {
+            rows.push(row("memory of the process", String::new(), megabytes(bytes)));
+        }
+        if let Some(steps) = &measured.steps {
+            let range = format!("{:.3} .. {:.3} ms", steps.min_ms, steps.max_ms);
+            rows.extend([
+                row("step, median", none(), format!("{:.3} ms", steps.median_ms)),
+                row("step, shortest and longest", String::new(), range),
+                row("waiting for data, a step", String::new(), format!("{:.3} ms", steps.waiting_ms)),
+                row("samples a second", none(), format!("{:.0}", steps.samples_per_second)),
+                row("steps", String::new(), (answer.first_step + steps.steps as u64).to_string()),
+                row(
+                    "loss, first and last step",
+                    String::new(),
+                    format!("{:.5}, {:.5}", steps.first_loss, steps.loss),
+                ),
+                row("loss, mean of all steps", String::new(), format!("{:.5}", steps.mean_loss)),
+            ]);
+        }
+        rows.extend(self.measures());
+        rows
+    }
+
+    fn measures(&self) -> Vec<[String; 4]> {
+        let row = |name: &str, measured: String, best: Option<f64>| {
+            let best = best.map_or_else(String::new, |best| format!("{best:.5}"));
+            [name.to_owned(), String::new(), measured, best]
+        };
+        let Some(Evaluated { measures, .. }) = self.evaluations.last() else {
+            let reason = if self.has_labels { "no validation rows" } else { "no labels" };
+            return vec![row("AUC, log loss", reason.to_owned(), None)];
+        };
+        let number =
+            |value: Option<f64>| value.map_or_else(|| "undefined".to_owned(), |value| format!("{value:.5}"));
+        vec![
+            row("rows of the evaluation", measures.samples.to_string(), None),
+            row("AUC", number(measures.auc), self.best.map(|best| best.auc)),
+            row("log loss", number(measures.log_loss), self.best.map(|best| best.log_loss)),
+            row("calibration", number(measures.calibration), None),
+        ]
+    }
+}
+
+fn name_of(plan: PlanName) -> &'static str {
+    match plan {
+        PlanName::None => "none",
+        PlanName::Best => "best",
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.2} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,247 @@
+//! A training run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use steptime_dataset::{BatchOptions, Batches, Last, Position, Shuffle};
+use steptime_eager::Model;
+use steptime_ops::Cpu;
+use steptime_runtime::{Numbers, Session};
+use steptime_train::schedule::Schedule;
+
+use crate::arguments::{DataName, Train};
+use crate::checkpoints::{self, Checkpoints, Settings};
+use crate::data::{Data, Wanted, with_table};
+use crate::error::Error;
+use crate::evaluate::{Evaluated, evaluate};
+use crate::feed::Feed;
+use crate::measured::Steps;
+use crate::plan::Plan;
+use crate::progress::Shown;
+use crate::report::Report;
+use crate::{Failure, memory};
+
+/// Steps of a run on endless data.
+const STEPS: u64 = 1000;
+
+/// Trains a model.
+pub fn run(args: &Train) -> Result<(), Failure> {
+    check_device(&args.device)?;
+    let path = args.model.as_deref().unwrap_or(Path::new(""));
+    let text = read(path)?;
+    let model = one_device(Model::read(path)?, args)?;
+    let mut settings = Settings {
+        seed: args.seed.unwrap_or(0),
+        data: args.rows.map_or_else(|| args.data.to_string(), |rows| format!("{}, {rows} rows", args.data)),
+        rate: args.rate,
+        schedule: args.schedule.as_deref().map(schedule).transpose()?,
+    };
+    let opened = args.output.as_deref().map(|folder| Checkpoints::open(args, folder, &text)).transpose()?;
+    let (mut checkpoints, resumed) = opened.map_or((None, None), |(own, resumed)| (Some(own), resumed));
+    let mut start = Position::default();
+    if let Some(checkpoint) = &resumed {
+        (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
+    }
+    let (plan, program) = Plan::compile(&model, args.plan)?;
+    memory::check(plan.predicted_bytes.max(plan.planned_bytes))?;
+    let tables = model.tables();
+    let feed = Feed::new(&program, &tables, model.batch() as usize)?;
+    let cpu = Cpu::new(args.threads)?;
+    let threads = cpu.threads();
+    let data = Data::open(&Wanted {
+        name: &args.data,
+        tables: &tables,
+        dense: feed.dense(),
+        seed: settings.seed,
+        rows: args.rows.map(Into::into),
+        eval_rows: args.eval_rows.map(Into::into),
+        threads,
+    })?;
+    let mut session = Session::new(program, cpu, settings.seed)?;
+    if let Some(checkpoint) = &resumed {
+        checkpoints::restore(checkpoint, &mut session)?;
+    }
+    drop(resumed);
+    let numbers = *session.numbers();
+    let rate = settings.rate.unwrap_or(numbers.rate);
+    session.set_numbers(numbers.with_rate(rate))?;
+    let first_step = session.steps();
+    let mut run = Run { args, settings: &settings, numbers, rate, session, feed, data, threads };
+    let (steps, evaluations) = run.train(start, checkpoints.as_mut())?;
+    let report = Report {
+        args,
+        model: &model,
+        plan: &plan,
+        settings: &settings,
+        threads,
+        rate,
+        first_step,
+        summary: steps.summary(model.batch()),
+        evaluations: &evaluations,
+        best: run.data.best,
+        has_labels: run.feed.has_labels(),
+        checkpoint: checkpoints.as_ref().and_then(Checkpoints::last),
+    };
+    report.print()
+}
+
+/// A session and its data.
+struct Run<'a> {
+    args: &'a Train,
+    settings: &'a Settings,
+    numbers: Numbers,
+    rate: f64,
+    session: Session,
+    feed: Feed,
+    data: Data,
+    threads: usize,
+}
+
+impl Run<'_> {
+    /// Makes all steps from a position in the data on.
+    fn train(
+        &mut self,
+        start: Position,
+        mut checkpoints: Option<&mut Checkpoints>,
+    ) -> Result<(Steps, Vec<Evaluated>), Failure> {
+        let mut batches = self.batches(start)?;
+        let end = self.end(&batches)?;
+        let every = |every: Option<std::num::NonZero<u64>>, step: u64| {
+            every.is_some_and(|every| step.is_multiple_of(every.get()))
+        };
+        let (mut steps, mut evaluations) = (Steps::default(), Vec::new());
+        let mut shown = Shown::new(end, self.session.steps());
+        let mut samples = 0;
+        self.feed.offsets(&mut self.session)?;
+        while self.session.steps() < end {
+            let begun = Instant::now();
+            let Some(batch) = batches.next() else { break };
+            let batch = batch.map_err(|error| with_table(error, &*self.data.train))?;
+            let ready = Instant::now();
+            let loss = self.step(&batch, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
+            steps.add(ready - begun, ready.elapsed(), loss);
+            samples += batch.rows() as u64;
+            let step = self.session.steps();
+            shown.step(step, loss, samples);
+            if every(self.args.eval_every, step) || step == end {
+                evaluations.extend(self.evaluate(&mut shown)?);
+            }
+            if let Some(checkpoints) = checkpoints.as_deref_mut()
+                && (every(self.args.save_every, step) || step == end)
+            {
+                checkpoints.save(&mut self.session, self.settings, batches.position())?;
+            }
+        }
+        shown.clear();
+        Ok((steps, evaluations))
+    }
+
+    /// Makes one step.
+    fn step(
+        &mut self,
+        batch: &steptime_dataset::Batch,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<f32, Failure> {
+        let step = self.session.steps();
+        let rate = self.settings.schedule.map_or(self.rate, |schedule| schedule.rate(self.rate, step));
+        self.session.set_numbers(self.numbers.with_rate(rate))?;
+        self.feed.batch_to(&mut self.session, batch)?;
+        let loss = self.session.step()?;
+        if loss.is_finite() {
+            return Ok(loss);
+        }
+        let none = "There is no folder for checkpoints: -o FOLDER --save-every N writes some".to_owned();
+        let checkpoint = checkpoints.map_or(none, Checkpoints::in_words);
+        Err(Error::Diverged { step: step + 1, loss, rate, checkpoint }.into())
+    }
+
+    fn evaluate(&mut self, shown: &mut Shown) -> Result<Option<Evaluated>, Failure> {
+        let Some((source, rows)) = self.data.evaluation.as_ref().filter(|_| self.feed.has_labels()) else {
+            return Ok(None);
+        };
+        let evaluated = evaluate(&mut self.session, &mut self.feed, source, *rows, self.threads.min(2))?;
+        shown.evaluated(&evaluated);
+        Ok(Some(evaluated))
+    }
+
+    /// Batches for training from a position on.
+    fn batches(&self, start: Position) -> Result<Batches, Failure> {
+        let (batch, rows) = (self.feed.batch(), self.data.train.rows());
+        if rows < batch as u64 {
+            let reason = format!(
+                "there are {rows} rows for training, and a step takes {batch}: use --batch {rows} or less"
+            );
+            return Err(Error::Options(reason).into());
+        }
+        let passes = match (self.args.epochs, self.args.steps) {
+            (Some(_), _) if self.data.endless => {
+                let reason = "--epochs of synthetic data needs its number of rows: --rows N";
+                return Err(Error::Options(reason.to_owned()).into());
+            }
+            (Some(epochs), _) => epochs.get(),
+            (None, None) if !self.is_synthetic() => 1,
+            (None, _) => u64::MAX,
+        };
+        let shuffle = self.data.shuffled.then(|| Shuffle::new(self.settings.seed));
+        let threads = self.threads.min(2);
+        let options = BatchOptions {
+            shuffle,
+            last: Last::Drop,
+            epochs: passes,
+            start,
+            threads,
+            ..BatchOptions::new(batch)
+        };
+        Ok(Batches::new(Arc::clone(&self.data.train), options)?)
+    }
+
+    fn is_synthetic(&self) -> bool {
+        matches!(self.args.data, DataName::Synthetic { .. })
+    }
+
+    /// Number of steps at the end of the run.
+    fn end(&self, batches: &Batches) -> Result<u64, Failure> {
+        let done = self.session.steps();
+        let default = (self.is_synthetic() && self.args.epochs.is_none()).then_some(STEPS);
+        let limit = self.args.steps.map(std::num::NonZero::get).or(default).unwrap_or(u64::MAX);
+        let end = limit.min(done.saturating_add(batches.remaining()));
+        if end > done {
+            return Ok(end);
+        }
+        let reason =
+            format!("the checkpoint of step {done} is the end of this run: raise --steps or --epochs");
+        Err(Error::Options(reason).into())
+    }
+}
+
+/// Refuses devices without training.
+fn check_device(device: &str) -> Result<(), Error> {
+    let why = match device.split(':').next() {
+        Some("cpu") if device == "cpu" => return Ok(()),
+        Some("cuda") => "training on a GPU is not implemented yet",
+        _ => "there is no such device",
+    };
+    Err(Error::Device { device: device.to_owned(), why })
+}
+
+/// The model on one device, with the batch of the command line.
+fn one_device(model: Model, args: &Train) -> Result<Model, Failure> {
+    if model.gpus() > 1 {
+        eprintln!("note: the model is described for {} GPUs, and is trained on one device", model.gpus());
+    }
+    let model = model.on_gpus(1)?;
+    Ok(args.batch.map_or(Ok(model.clone()), |batch| model.with_batch(batch.get()))?)
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+/// Reads the schedule of the learning rate.
+fn schedule(path: &Path) -> Result<Schedule, Error> {
+    let invalid = |source| Error::Schedule { path: path.to_owned(), source };
+    let schedule: Schedule = toml::from_str(&read(path)?).map_err(|error| invalid(error.into()))?;
+    schedule.check().map_err(|error| invalid(error.into()))?;
+    Ok(schedule)
+}
