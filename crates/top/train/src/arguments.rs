@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::convert::{Criteo, Parquet};
+use crate::convert::Format;
 use crate::error::Error;
 
 /// Trains a described model on this machine, and compares its steps with their prediction
@@ -36,15 +36,6 @@ pub enum Command {
     /// Convert data to a dataset for training
     #[command(subcommand)]
     Data(Format),
-}
-
-/// Format of the data.
-#[derive(Debug, Subcommand)]
-pub enum Format {
-    /// Criteo's text: a label, 13 whole numbers, 26 categories a line; plain, gz or zst
-    Criteo(Criteo),
-    /// Any Parquet files, by a list of columns
-    Parquet(Parquet),
 }
 
 /// A training run.

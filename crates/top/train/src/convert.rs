@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use steptime_dataset::convert::{
     ConvertOptions, ParquetColumn, ParquetColumns, Report, Validation, criteo, parquet,
@@ -10,10 +10,18 @@ use steptime_dataset::convert::{
 use steptime_dataset::{DenseType, Hotness, IdRule, Transform};
 
 use crate::Failure;
-use crate::arguments::Format;
 
 /// Occurrences of a category that has an index of its own.
 const THRESHOLD: u32 = 15;
+
+/// Format of the data.
+#[derive(Debug, Subcommand)]
+pub enum Format {
+    /// Criteo's text: a label, 13 whole numbers, 26 categories a line; plain, gz or zst
+    Criteo(Criteo),
+    /// Any Parquet files, by a list of columns
+    Parquet(Parquet),
+}
 
 /// `steptime-train data criteo`.
 #[derive(Debug, Args)]
