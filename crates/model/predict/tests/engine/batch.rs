@@ -70,16 +70,16 @@ fn one_sample_becomes_several() {
         .map(|((name, _, given), _)| (name.as_str(), given.first().map_or(&[][..], Vec::as_slice)))
         .collect();
     let layer: [(&str, &[i64]); 9] = [
-        ("steptime_aten::addmm", &[24, 24]),
+        ("aten::addmm", &[24, 24]),
         // In the gradient of attention, copies are ops of their own here.
-        ("steptime_aten::clone", &[]),
-        ("steptime_aten::clone", &[4, 2, 6, 4]),
-        ("steptime_aten::contiguous", &[4, 6, 2, 4]),
-        ("steptime_aten::contiguous", &[4, 6, 8]),
-        ("steptime_aten::sum", &[1, 24]),
-        ("steptime_aten::view", &[24]),
-        ("steptime_aten::view", &[24, 8]),
-        ("steptime_aten::view", &[6, 4, 24]),
+        ("aten::clone", &[]),
+        ("aten::clone", &[4, 2, 6, 4]),
+        ("aten::contiguous", &[4, 6, 2, 4]),
+        ("aten::contiguous", &[4, 6, 8]),
+        ("aten::sum", &[1, 24]),
+        ("aten::view", &[24]),
+        ("aten::view", &[24, 8]),
+        ("aten::view", &[6, 4, 24]),
     ];
     assert!(more.iter().all(|call| layer.contains(call)), "{more:?}");
 }
@@ -88,7 +88,7 @@ fn one_sample_becomes_several() {
 #[test]
 fn a_layer_says_which_dimension_is_of_samples() {
     let audits = is_as_recorded("positions_first_8", 16, "positions_first_16");
-    assert!(audits[0].doubts.iter().any(|doubt| doubt.contains("number 1 is taken")), "{audits:?}");
+    assert!(audits[0].doubts.iter().any(|doubt| doubt.contains("dimension 1 is taken")), "{audits:?}");
     // An explicit dimension is respected.
     let first = ResizeBatch { dims: BatchDims::At(0), ..ResizeBatch::to(16) };
     let (asked, audits) = step("positions_first_8", Some(first));

@@ -28,7 +28,7 @@ fn products_are_narrow_and_parameters_are_not() {
         let running = step.running();
         let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_ref()?)));
         let of = |name: &str| calls().filter(|(op, _)| step.ops[*op].name == name).collect::<Vec<_>>();
-        let all: Vec<_> = ["steptime_aten::mm", "steptime_aten::addmm", "steptime_aten::bmm"]
+        let all: Vec<_> = ["aten::mm", "aten::addmm", "aten::bmm"]
             .iter()
             .flat_map(|name| of(name))
             .collect();
@@ -37,14 +37,14 @@ fn products_are_narrow_and_parameters_are_not() {
             let all = call.takes().chain(call.gives()).all(narrow);
             assert!(all, "{name}: {:?}", step.call(op));
         }
-        for (op, call) in of("steptime_aten::convolution_backward") {
+        for (op, call) in of("aten::convolution_backward") {
             assert!(call.takes().chain(call.gives()).all(narrow), "{name}: {:?}", step.call(op));
         }
         let uses = Uses::find(&step);
         let old = step.tensors.keys().filter(|&tensor| uses.producer(tensor).is_none());
         let added = recorded.arguments.editable(&recorded.graph).tensors.len();
         assert_eq!(old.filter(|&tensor| usize::from(tensor) < added && narrow(tensor)).count(), 0, "{name}");
-        let last = calls().filter(|(op, _)| step.ops[*op].name.starts_with("steptime_aten::_foreach"));
+        let last = calls().filter(|(op, _)| step.ops[*op].name.starts_with("aten::_foreach"));
         assert!(last.flat_map(|(_, call)| call.takes()).all(|tensor| !narrow(tensor)), "{name}");
     }
 }
@@ -58,7 +58,7 @@ fn parameters_are_cast_once_there_and_once_back() {
         let uses = Uses::find(&step);
         let of = |op: &steptime_step::OpId| {
             let row = &step.ops[*op];
-            row.name == "steptime_aten::_to_copy" && matches!(row.origin, Origin::Inserted("bf16"))
+            row.name == "aten::_to_copy" && matches!(row.origin, Origin::Inserted("bf16"))
         };
         let all: Vec<_> = step.running().into_iter().filter(of).collect();
         assert_eq!(all.len(), casts, "{name}");
@@ -88,7 +88,7 @@ fn attention_goes_to_cudnn_both_ways() {
     let recorded =
         Step::open_with(&path, &Choice::default(), &steptime_trace::Options::default()).expect("a recording");
     let count = |step: &steptime_step::StepIr, name: &str| {
-        step.running().into_iter().filter(|&op| step.ops[op].name == format!("steptime_aten::{name}")).count()
+        step.running().into_iter().filter(|&op| step.ops[op].name == format!("aten::{name}")).count()
     };
     let before = recorded.arguments.editable(&recorded.graph);
     let after = changed(&recorded);
@@ -106,7 +106,7 @@ fn both_passes_of_a_described_model_are_narrow() {
     let recorded = Step::open(&path, &Choice::default()).expect("a model");
     let step = changed(&recorded);
     let running = step.running();
-    let products: Vec<_> = running.iter().filter(|&&op| step.ops[op].name == "steptime_aten::mm").collect();
+    let products: Vec<_> = running.iter().filter(|&&op| step.ops[op].name == "aten::mm").collect();
     assert!(products.len() >= 10, "{}", products.len());
     for &&op in &products {
         let call = step.ops[op].call.as_ref().expect("it was called");

@@ -27,17 +27,17 @@ fn ops_belong_to_the_innermost_module_that_called_them() {
         linear.extend(["qkv", "out", "mlp.0", "mlp.2"].map(|name| format!("{block}.{name}")));
     }
     linear.push("Tiny.head".into());
-    assert_eq!(modules_of(&step, "steptime_aten::linear"), linear);
+    assert_eq!(modules_of(&step, "aten::linear"), linear);
     // Child ops belong to the module of their parent.
-    assert_eq!(modules_of(&step, "steptime_aten::addmm"), linear);
+    assert_eq!(modules_of(&step, "aten::addmm"), linear);
     linear.reverse();
     assert_eq!(modules_of(&step, "AddmmBackward0"), linear);
-    assert_eq!(modules_of(&step, "steptime_aten::embedding"), ["Tiny.embed"]);
+    assert_eq!(modules_of(&step, "aten::embedding"), ["Tiny.embed"]);
     assert_eq!(
-        modules_of(&step, "steptime_aten::scaled_dot_product_attention"),
+        modules_of(&step, "aten::scaled_dot_product_attention"),
         ["Tiny.blocks.0", "Tiny.blocks.1"]
     );
-    assert_eq!(modules_of(&step, "steptime_aten::cross_entropy_loss"), ["CrossEntropyLoss"]);
+    assert_eq!(modules_of(&step, "aten::cross_entropy_loss"), ["CrossEntropyLoss"]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn what_no_module_ran_is_of_none() {
     let step = transformer();
     let modules = step.modules();
     // The batch is sliced before the model is called, under the sequence number that the model's first op has too.
-    assert_eq!(modules_of(&step, "steptime_aten::slice").first().map(String::as_str), Some(""));
+    assert_eq!(modules_of(&step, "aten::slice").first().map(String::as_str), Some(""));
     let optimizer = |op: &OpId| step.graph.ops[*op].phase == Phase::Optimizer;
     assert!(step.graph.ops.keys().filter(optimizer).all(|op| modules.of[op].is_none()));
     assert!(step.graph.ops.keys().any(|op| optimizer(&op)));
@@ -79,7 +79,7 @@ fn a_module_is_left_out_with_its_backward_pass() {
     for (path, layers) in
         [("Tiny.blocks.1", 5), ("Tiny.blocks.1.mlp", 7), ("Tiny.blocks.*.mlp", 5), ("*.head", 8)]
     {
-        assert_eq!(left(&step, path, "steptime_aten::linear"), layers, "{path}");
+        assert_eq!(left(&step, path, "aten::linear"), layers, "{path}");
         assert_eq!(left(&step, path, "AddmmBackward0"), layers, "{path}");
     }
 }

@@ -61,12 +61,12 @@ fn trace(rank: u32, longer: ExtraTime, met: [f64; 3]) -> String {
         trace.event("user_annotation", &format!("ProfilerStep#{step}"), [1, 1], [0.0, 2000.0], "");
         let mut now = 50.0 + longer.input;
         trace.op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", [5.0, now]);
-        trace.op("steptime_aten::to", [now + 2.0, now + 70.0]);
+        trace.op("aten::to", [now + 2.0, now + 70.0]);
         let call = trace.call("cudaMemcpyAsync", [now + 5.0, now + 60.0]);
         let copy = ["gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"];
         trace.runs(call, copy, [now + 20.0, now + 58.0], "");
         now += 80.0;
-        trace.op("steptime_aten::linear", [now, now + 100.0 + longer.host]);
+        trace.op("aten::linear", [now, now + 100.0 + longer.host]);
         now += 110.0 + longer.host;
         let call = trace.call("cudaLaunchKernel", [now, now + 5.0]);
         trace.sum(call, [now + 7.0, met[0] + 20.0]);
@@ -77,7 +77,7 @@ fn trace(rank: u32, longer: ExtraTime, met: [f64; 3]) -> String {
         trace.sum(call, [kernel + 101.0 + longer.kernel, met[1] + 20.0]);
         let done = met[1] + 25.0;
         trace.call("cudaDeviceSynchronize", [now + 30.0, done]);
-        trace.op("steptime_aten::copy_", [done + 2.0, done + 160.0 + longer.copy]);
+        trace.op("aten::copy_", [done + 2.0, done + 160.0 + longer.copy]);
         let call = trace.call("cudaMemcpyAsync", [done + 5.0, done + 150.0 + longer.copy]);
         trace.runs(call, copy, [done + 20.0, done + 148.0 + longer.copy], "");
         now = done + 165.0 + longer.copy;
@@ -130,7 +130,7 @@ fn each_is_named_with_its_cause() {
         ]
     );
     let whats: Vec<&str> = found.iter().map(|one| one.reasons[0].what.as_str()).collect();
-    assert_eq!(whats, ["steptime_aten::linear", "gemm", "Memcpy HtoD (Pageable -> Device)"]);
+    assert_eq!(whats, ["aten::linear", "gemm", "Memcpy HtoD (Pageable -> Device)"]);
     for (one, longer) in found.iter().zip([250.0, 200.0, 150.0]) {
         assert_eq!(one.last, 1.0 / 3.0);
         assert_eq!((one.reasons.len(), one.reasons[0].longer), (1, us(longer)), "{one:?}");

@@ -53,7 +53,7 @@ fn allowed_precision(priced: &PricedLaunches) -> Option<String> {
     }
     (products.0 as f64 > uncertainty().notes.float32_products * all.0 as f64).then(|| {
         let ms = products.as_millis();
-        format!("the use of TF32 is not recorded: {ms:.3} ms of products are priced without it (--tf32)")
+        format!("use of TF32 is not recorded: {ms:.3} ms of products priced without it (--tf32)")
     })
 }
 

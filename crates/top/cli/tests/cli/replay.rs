@@ -104,7 +104,7 @@ fn a_trace_of_nothing_on_a_device_is_an_error_with_a_remedy() {
     let other = r#"{"ph":"X","cat":"mtia_ccp_events","name":"job","pid":2,"tid":1,"ts":2,"dur":3}"#;
     for (name, events, says) in [
         ("cpu.json", op.to_owned(), "record with ProfilerActivity.CUDA"),
-        ("mtia.json", format!("{op},{other}"), "accelerator that it is of is not read (mtia_ccp_events)"),
+        ("mtia.json", format!("{op},{other}"), "accelerator is not supported (mtia_ccp_events)"),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, format!(r#"{{"traceEvents":[{events}]}}"#)).expect("written");
