@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("**/*.md"))]
 WIDTH = 112
-LEFT_ALONE = re.compile(r"(cargo (test|install)|pip|python|steptime-bench|steptime device fit) |cargo test$|.*\brecordings/")
+LEFT_ALONE = re.compile(r"(cargo (test|install)|pip|python|steptime-bench|steptime-train|steptime device fit) |cargo test$|.*\brecordings/")
 
 
 def blocks(lines: list) -> list:
