@@ -28,10 +28,7 @@ fn products_are_narrow_and_parameters_are_not() {
         let running = step.running();
         let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_ref()?)));
         let of = |name: &str| calls().filter(|(op, _)| step.ops[*op].name == name).collect::<Vec<_>>();
-        let all: Vec<_> = ["aten::mm", "aten::addmm", "aten::bmm"]
-            .iter()
-            .flat_map(|name| of(name))
-            .collect();
+        let all: Vec<_> = ["aten::mm", "aten::addmm", "aten::bmm"].iter().flat_map(|name| of(name)).collect();
         assert!(all.len() >= products, "{name}: {}", all.len());
         for (op, call) in all {
             let all = call.takes().chain(call.gives()).all(narrow);

@@ -33,10 +33,7 @@ fn ops_belong_to_the_innermost_module_that_called_them() {
     linear.reverse();
     assert_eq!(modules_of(&step, "AddmmBackward0"), linear);
     assert_eq!(modules_of(&step, "aten::embedding"), ["Tiny.embed"]);
-    assert_eq!(
-        modules_of(&step, "aten::scaled_dot_product_attention"),
-        ["Tiny.blocks.0", "Tiny.blocks.1"]
-    );
+    assert_eq!(modules_of(&step, "aten::scaled_dot_product_attention"), ["Tiny.blocks.0", "Tiny.blocks.1"]);
     assert_eq!(modules_of(&step, "aten::cross_entropy_loss"), ["CrossEntropyLoss"]);
 }
 
