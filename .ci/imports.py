@@ -21,7 +21,7 @@ FLOORS = ["testing", "read", "model", "operators", "top"]
 """The folders under crates/, lowest first. A crate depends on its own floor and on those beneath."""
 
 GROUND = "steptime-launch"
-"""The crate that lies below all floors: operators launch by it, models predict by it. It depends on none of ours."""
+"""The crate that is below all others: operators launch by it, models predict by it. It depends on none of ours."""
 
 KNOWN: dict[str, list[set[str]]] = {}
 """Circles of the top modules of a crate that remain, each with the reason."""

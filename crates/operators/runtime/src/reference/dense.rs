@@ -125,7 +125,7 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "cat" => {
             let dim = of.number(1) as usize;
-            let parts: Vec<&Plain> = of.call?.inputs[0].tensors().iter().map(|&part| of.of(part)).collect();
+            let parts: Vec<&Plain> = of.call?.inputs[0].tensors().iter().map(|&part| of.value(part)).collect();
             one(Plain::new(&shape_of(of, of.out(0)), |at| {
                 let mut at = at.to_vec();
                 for part in &parts {
@@ -186,14 +186,14 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "index" => {
             let &[_, rows, columns] = of.call?.inputs[1].tensors() else { return None };
-            let (x, rows, columns) = (of.at(0), of.of(rows), of.of(columns));
+            let (x, rows, columns) = (of.at(0), of.value(rows), of.value(columns));
             one(Plain::new(&shape_of(of, of.out(0)), |at| {
                 x.at(&[at[0], rows.values[at[1]] as usize, columns.values[at[1]] as usize])
             }))
         }
         "_index_put_impl_" => {
             let &[_, rows, columns] = of.call?.inputs[1].tensors() else { return None };
-            let (rows, columns, values) = (of.of(rows), of.of(columns), of.at(2));
+            let (rows, columns, values) = (of.value(rows), of.value(columns), of.at(2));
             let mut x = of.at(0).clone();
             for sample in 0..values.shape[0] {
                 for at in 0..values.shape[1] {
@@ -205,7 +205,7 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             Some(vec![(of.id(0), x)])
         }
         "linear_backward" => {
-            let tensor = |at: usize| of.of(of.uses[at].0);
+            let tensor = |at: usize| of.value(of.uses[at].0);
             let reads: Vec<&Plain> =
                 (0..of.uses.len()).filter(|&at| of.uses[at].1 == Access::Read).map(tensor).collect();
             let writes: Vec<TensorId> =

@@ -45,7 +45,7 @@ pub(super) struct Operands<'s> {
 
 impl Operands<'_> {
     /// The values of a tensor.
-    fn of(&self, tensor: TensorId) -> &Plain {
+    fn value(&self, tensor: TensorId) -> &Plain {
         let found = self.before.iter().find(|(own, _)| *own == tensor);
         &found.unwrap_or_else(|| panic!("{} does not use {tensor:?}", self.name)).1
     }
@@ -55,7 +55,7 @@ impl Operands<'_> {
     }
 
     fn at(&self, at: usize) -> &Plain {
-        self.of(self.id(at))
+        self.value(self.id(at))
     }
 
     fn out(&self, at: usize) -> TensorId {

@@ -19,7 +19,7 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Updated> {
         let mut column = 0;
         let mut updated = Vec::new();
         for ((indices, bag_of, size), &table) in split(of, tables, of.at(2), of.at(3)).iter().zip(tables) {
-            let old = of.of(table);
+            let old = of.value(table);
             let sizes: Vec<f64> =
                 (0..*size).map(|bag| bag_of.iter().filter(|&&own| own == bag).count() as f64).collect();
             let g = gradient(grad, column, old.shape[0], old.shape[1], indices, bag_of, &sizes, mean);
@@ -40,18 +40,18 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Updated> {
     let class = of.name.strip_prefix("Optimizer.step#")?.split('.').next()?;
     let mut updated = Vec::new();
     for (changed, read) in groups(of) {
-        let old = of.of(changed[0]);
+        let old = of.value(changed[0]);
         let gradient = match read[..] {
-            [gradient] => of.of(gradient).clone(),
+            [gradient] => of.value(gradient).clone(),
             [indices, values] => {
-                let (indices, values) = (of.of(indices), of.of(values));
+                let (indices, values) = (of.value(indices), of.value(values));
                 let each: Vec<usize> = (0..indices.values.len()).collect();
                 let values = Plain { shape: vec![each.len(), old.shape[1]], values: values.values.clone() };
                 gradient(&values, 0, old.shape[0], old.shape[1], &indices.values, &each, &[], false)
             }
             _ => return None,
         };
-        let state = |at: usize| of.of(changed[at]).clone();
+        let state = |at: usize| of.value(changed[at]).clone();
         match class {
             "SGD" => updated.push((changed[0], zip(old, &gradient, |p, g| p - rate * g))),
             "Adagrad" => {

@@ -7,7 +7,7 @@ use steptime_train::schedule::{Decay, Schedule, ScheduleError, Warmup};
 
 use crate::python;
 
-fn of(decay: Decay) -> Schedule {
+fn without_warmup(decay: Decay) -> Schedule {
     Schedule { warmup: None, decay }
 }
 
@@ -21,11 +21,11 @@ fn factors_follow_pytorchs_recurrences() {
     let (start, total) = (0.25, 40u64);
     let warmup = Schedule { warmup: Some(Warmup { steps: total, start }), decay: Decay::Constant };
     let mut linear = start;
-    let polynomial = of(Decay::Polynomial { begin: None, steps: total, power: 1.7, end: 0.0 });
+    let polynomial = without_warmup(Decay::Polynomial { begin: None, steps: total, power: 1.7, end: 0.0 });
     let mut power = 1.0;
-    let every_ten = of(Decay::Step { begin: None, every: 10, gamma: 0.3 });
+    let every_ten = without_warmup(Decay::Step { begin: None, every: 10, gamma: 0.3 });
     let mut steps = 1.0;
-    let cosine = of(Decay::Cosine { begin: None, steps: total, end: 0.05 });
+    let cosine = without_warmup(Decay::Cosine { begin: None, steps: total, end: 0.05 });
     let mut wave = 1.0;
     for step in 0..=total {
         let t = step as f64;
@@ -54,9 +54,9 @@ fn rates_are_those_of_pytorch() {
     let schedules = [
         Schedule::default(),
         Schedule { warmup: Some(Warmup { steps: 40, start: 0.25 }), decay: Decay::Constant },
-        of(power(50, 2.5)),
-        of(Decay::Step { begin: None, every: 7, gamma: 0.3 }),
-        of(Decay::Cosine { begin: None, steps: 60, end: 0.05 }),
+        without_warmup(power(50, 2.5)),
+        without_warmup(Decay::Step { begin: None, every: 7, gamma: 0.3 }),
+        without_warmup(Decay::Cosine { begin: None, steps: 60, end: 0.05 }),
         Schedule { warmup: Some(Warmup { steps: 20, start: 0.1 }), decay: power(30, 2.0) },
     ];
     assert_eq!(printed.lines().count(), schedules.len());
