@@ -8,18 +8,21 @@ use smallvec::{SmallVec, smallvec};
 use crate::kernel::KernelCall;
 use crate::memory_key::Place;
 
-/// Reuse distance of each operand of a call: bytes that kernels accessed since the start of the kernel that last accessed the operand, its own
-/// included; `None` if none did.
+/// Reuse distance of each operand of a call: bytes that kernels accessed since the start of the kernel that last accessed the operand,
+/// with that kernel's own bytes; `None` if no kernel accessed the operand.
 pub type Reuse = SmallVec<[Option<u64>; 4]>;
 
 /// Number of accesses to one address that are remembered.
 const REMEMBERED: usize = 8;
 
 /// Returns the reuse distance of each operand. `launches` has the device ops of a step in the order in which
-/// they run, with the places of their operands. The previous step is assumed to be the same, so its accesses count, such as those to the parameters.
+/// they run, with the places of their operands. The previous step is assumed to be the same, so its accesses count, such as those to the
+/// parameters.
 ///
-/// An operand is identified by the memory of its storage, so an output in a reused block counts as accessed when the block was.
-/// If ops accessed parts of an operand, its last access is the latest from which on the accesses cover half of its bytes.
+/// An operand is identified by the memory of its storage, so an output in a reused block counts as last accessed when that block was last
+/// accessed, as whatever tensor.
+/// If ops accessed only parts of an operand, add up its accesses from the newest back: its last access is the one at which the sum
+/// reaches half of its bytes.
 #[must_use]
 pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
     let mut touched = AccessLog::default();
@@ -73,7 +76,7 @@ impl AccessLog {
 
     fn touch(&mut self, place: NonZeroU64, bytes: u64) {
         let touches = self.places.entry(place).or_insert_with(|| smallvec![]);
-        // An access hides earlier ones to at most as many bytes.
+        // Earlier accesses to as many or fewer bytes no longer matter.
         touches.retain(|touch| touch.bytes > bytes);
         if touches.len() == REMEMBERED {
             touches.remove(0);

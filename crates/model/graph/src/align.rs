@@ -4,7 +4,7 @@ use similar::{Algorithm, DiffOp};
 
 use crate::marks::Label;
 
-/// Limit of a full match: the product of the two numbers of marks between the common beginning and end. Above it only
+/// Limit of a full match: the template's marks times the step's marks, each counted between the common beginning and end. Above it only
 /// the beginning and end are matched.
 const LARGEST_TABLE: usize = 400_000_000;
 

@@ -111,7 +111,8 @@ pub(crate) struct Sides {
     pub durations: TiVec<ActivityId, Nanos>,
     /// Relative half-width of the 90 % interval of the total device time.
     pub spread: f64,
-    /// Multiprocessor demand of kernels beside collectives; `None` where their times were measured beside collectives.
+    /// Multiprocessor demand of kernels, to slow them beside collectives; `None` without collectives, or where kernel times are measured
+    /// and so include that effect.
     pub demands: Option<Demands>,
     /// The host's times.
     pub host: HostCosts,
@@ -149,9 +150,9 @@ impl<'s> Query<'s> {
     /// Simulates the step.
     ///
     /// # Errors
-    /// Fails if the input has no device activity or no duration, if no GPU is given and it has no kernel times, if a
-    /// GPU is given and neither the arguments of its ops nor the recorded GPU is known, or if its own host times are
-    /// needed and missing. Also fails if a step is implausibly long or a tensor too large for any GPU.
+    /// Fails if the input has no device activity or no duration. Without a GPU given: if the input has no kernel times.
+    /// With a GPU given: if neither the arguments of the input's ops nor the recorded GPU is known. Also fails if the
+    /// input's own host times are needed and missing. Also fails if a step is implausibly long or a tensor too large for any GPU.
     pub fn run(&self) -> Result<Prediction, Error> {
         let prediction = self.simulate()?;
         // If the recorded GPU is known, its measured kernel times are transferred: then there is an estimate.
@@ -171,8 +172,8 @@ impl<'s> Query<'s> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
         let kernels = self.kernels();
-        // Computed before the simulation, to limit memory: it makes an editable step, as large as all that a prediction
-        // keeps.
+        // Computed before the simulation, to limit memory: it builds an editable step, as large as everything that a prediction
+        // keeps, and the two should not be held at once.
         let peak = memory::peak_of_recorded(&step, &kernels);
         let prediction = predict_in(&step, &self.host_of(&chosen), &kernels, self.asked(&chosen), peak);
         if let Some(device) = &prediction.device {

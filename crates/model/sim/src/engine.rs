@@ -1,7 +1,8 @@
 //! The discrete-event engine: host threads and device streams, one step after the other.
 //!
 //! Each mark (the beginning or end of an op or call on a host thread) waits for one earlier mark: its time is that
-//! mark's time plus a gap, the host's own time between the two. Launches and waits happen at marks and couple threads to streams. Each computed time keeps its
+//! mark's time plus a gap, the host's own time between the two. Launches and waits happen at marks and couple threads to streams. Each
+//! computed time keeps its
 //! *cause*, the last thing it waited for. The causes form the critical path.
 
 mod calls;
@@ -42,7 +43,7 @@ pub struct Engine<'g> {
     returns: TiVec<CallId, (Nanos, MarkCause)>,
     /// For calls whose activities start before the call ends: the earliest start, relative to the beginning of the call.
     leads: TiVec<CallId, Option<Nanos>>,
-    /// Delay of an activity of a captured graph after its stream is free.
+    /// Delay of an activity of a captured CUDA graph, counted from the time when its stream is free.
     between: TiVec<ActivityId, Option<Nanos>>,
     /// The shared device with its launched activities; `None` if kernels neither share it nor wait for other ranks.
     device: Option<Device<'g>>,
@@ -344,14 +345,14 @@ impl<'g> Engine<'g> {
         self.marks.first().copied().unwrap_or(Nanos::ZERO)
     }
 
-    /// Returns the time that every thread and stream has reached. Over a step, the slowest one advances the most.
+    /// Returns the time that each thread and each stream has reached. The one that advances the most in a step determines the step time.
     pub(crate) fn progress(&self) -> Vec<Nanos> {
         let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
         let hosts = threads.map(|t| self.marks[t.end_mark.previous()]);
         hosts.chain(self.streams.iter().map(|stream| stream.free)).collect()
     }
 
-    /// Returns the end of the last step: of its last mark and its last activity.
+    /// Returns the end of the last step: the time of its last mark or the end of its last activity, whichever is later.
     pub fn completion(&self) -> Nanos {
         let host = self.marks.iter().copied().max().unwrap_or(Nanos::ZERO);
         self.ends.iter().copied().max().map_or(host, |device| host.max(device))

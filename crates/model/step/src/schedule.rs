@@ -24,9 +24,11 @@ use self::streams::ExtraStreams;
 use crate::ids::OpId;
 use crate::step::StepIr;
 
-/// Makes marks, calls and activities of a step. `base` is the graph from which the step was made, and `before` the original step.
+/// Makes marks, calls and activities of a step. `base` is the graph from which the step was made; `before` is the step as made from it,
+/// before any change.
 ///
-/// Recorded and unchanged rows carry over: an unchanged step gives `base` again. An inserted op, or an op whose arguments require other launches,
+/// Recorded and unchanged rows carry over: an unchanged step gives `base` again. An inserted op, or an op whose arguments require other
+/// launches,
 /// gets the calls that its kernels need.
 #[must_use]
 pub fn schedule(step: &StepIr, before: &StepIr, base: &StepGraph, set: &OpSet) -> ScheduledStep {
@@ -44,7 +46,8 @@ struct Builder<'s> {
     ops: TiVec<steptime_graph::OpId, OpId>,
     carried: ReusedRows,
     rounds: Rounds,
-    /// New marks of recorded ops that are scheduled as if inserted, by recorded mark: hand-offs between threads move to them.
+    /// For recorded ops that are scheduled anew, as inserted ones are: recorded mark to new mark. Hand-offs between threads move to the
+    /// new mark.
     stands: FxHashMap<MarkId, MarkId>,
     /// The stream of new launches.
     stream: StreamId,
@@ -305,7 +308,7 @@ impl<'s> Builder<'s> {
         let again = row.and_then(|row| row.again);
         let (was, like) = if again.is_some() { (None, recorded) } else { (recorded, None) };
         let at = marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like);
-        // Only a repetition of an original op belongs to a round: of a repetition of a repetition the recording has no hand-offs.
+        // Only a repetition of an original op belongs to a round: the recording has no hand-offs for a repetition of a repetition.
         let repeats = again.filter(|&again| self.step.ops[again].again.is_none());
         if let (Some(was), Some(row), Some(_)) = (recorded, row, repeats) {
             self.rounds.add(was, row.round, at);

@@ -18,7 +18,7 @@ use crate::slices::{Access, Region, SlotPlace};
 use crate::{fuse, removed, table, views};
 
 impl Program {
-    /// Compiles a step for the CPU. For each op the highest level of nesting with an implementation runs as a whole.
+    /// Compiles a step for the CPU. Of nested ops, the outermost one with an implementation runs as a whole.
     ///
     /// # Errors
     /// Where an op has no implementation, or a tensor is read that nothing writes.
@@ -40,7 +40,7 @@ fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
     compile_in(described, &in_order(described)?, reuse)
 }
 
-/// Compiles a step whose ops begin in an order.
+/// Compiles a step whose ops begin in the given order.
 pub(crate) fn compile_in(described: &DescribedStep, order: &[OpId], reuse: Reuse) -> Result<Program, Error> {
     let mut compiler = Compiler::new(described);
     views::copies_of_inputs(&mut compiler.places, order);
@@ -70,7 +70,7 @@ struct Compiler<'d> {
     /// Ops that run as a part of an op around them.
     inside: Vec<bool>,
     optimizer: Option<String>,
-    /// Ops in place that belong to compiled kernels.
+    /// In-place ops that belong to an earlier compiled kernel and must not run again.
     changed: FxHashSet<OpId>,
 }
 
@@ -302,7 +302,7 @@ fn join(described: &DescribedStep, one: &Joined, memory: MemoryId, inputs: &mut 
     }
 }
 
-/// Whether an op without arguments to compute is a note of the recorder.
+/// Whether an op is only a label by the recorder, with nothing to compute.
 fn is_note(name: &str) -> bool {
     matches!(EventName::parse(name), EventName::BackwardFunction(_) | EventName::Engine(_))
 }

@@ -17,7 +17,8 @@ use crate::selection::Among;
 
 /// Concatenates the tables of all embedding bags of the same width, mode and type, and looks up all of them at once.
 ///
-/// The ops of the first bag remain, from the copies of its indices to the update of its table, with sizes summed over all bags; `view` and `unbind`
+/// The first bag's ops remain: all from the copies of its indices up to the update of its table. Their sizes become sums over all bags;
+/// `view` and `unbind`
 /// split the result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FuseEmbeddingBags;

@@ -125,7 +125,8 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
         }
         "cat" => {
             let dim = of.number(1) as usize;
-            let parts: Vec<&Plain> = of.call?.inputs[0].tensors().iter().map(|&part| of.value(part)).collect();
+            let parts: Vec<&Plain> =
+                of.call?.inputs[0].tensors().iter().map(|&part| of.value(part)).collect();
             one(Plain::new(&shape_of(of, of.out(0)), |at| {
                 let mut at = at.to_vec();
                 for part in &parts {

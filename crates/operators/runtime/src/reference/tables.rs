@@ -47,7 +47,9 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
             let parts: Vec<Plain> = parts
                 .iter()
                 .zip(tables)
-                .map(|((indices, bag_of, size), &table)| pooled(of.value(table), indices, bag_of, *size, mean))
+                .map(|((indices, bag_of, size), &table)| {
+                    pooled(of.value(table), indices, bag_of, *size, mean)
+                })
                 .collect();
             let size = parts[0].shape[0];
             let width = parts.iter().map(|part| part.shape[1]).sum();
