@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
 //! let step = steptime_predict::open(format!("{examples}/dlrm_default_2048"))?;
-//! let answer = step.predict().on("h200")?.answer()?;
+//! let answer = steptime_answers::PredictionReport::from_query(&step.predict().on("h200")?)?;
 //! let json = serde_json::to_string(&answer)?;
 //! # assert!(json.starts_with(r#"{"schema":1,"command":"predict""#));
 //! # Ok(())
