@@ -29,7 +29,7 @@ fn answer(bytes: &[u8]) {
     };
     let ops = OpSet::standard();
     let Ok(call) = query.op_call(&ops) else { return };
-    if fits::check(&call).is_err() {
+    if shape_checks::check(&call).is_err() {
         return;
     }
     price(&ops.leaves(&call));
