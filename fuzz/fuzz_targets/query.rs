@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use steptime_aten::from_query::Query;
-use steptime_aten::{Leaf, OpSet, fits};
+use steptime_aten::{Leaf, OpSet, shape_checks};
 use steptime_cost::device::{Context, DeviceProfile, ModelChoice};
 use steptime_fuzz::limited;
 
