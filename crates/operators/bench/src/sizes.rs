@@ -83,7 +83,7 @@ impl fmt::Display for Sizes {
 
 /// Fails unless this many floats, given as the factors of several products, fit into free memory.
 pub fn check_memory(operands: &[&[usize]]) -> Result<(), Error> {
-    check_room(operands, available().unwrap_or(UNKNOWN_MEMORY))
+    check_room(operands, steptime_ops::limits::available_memory().unwrap_or(UNKNOWN_MEMORY))
 }
 
 /// Fails unless this many floats, given as the factors of several products, fit into `free` bytes.
@@ -92,13 +92,6 @@ pub fn check_room(operands: &[&[usize]], free: u64) -> Result<(), Error> {
     let needed = 4.0 * operands.iter().map(product).sum::<f64>();
     let free = free as f64;
     if needed > 0.9 * free { Err(Error::Memory { needed, free }) } else { Ok(()) }
-}
-
-/// Bytes of free memory, as reported by Linux.
-fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! is measured.
 
 mod fma;
+mod memory;
 mod read;
 
 pub use fma::fma_peak;
+pub use memory::available_memory;
 pub use read::{random_rows, sequential_read};
 
 /// The best rate of several methods.
