@@ -1,12 +1,27 @@
 //! Failures of commands, as errors and by kind.
 
 use std::error::Error as StdError;
-use std::io;
+use std::{fmt, io};
 
 use crate::output;
 
 /// Error that made a command fail; printed as it is.
 pub type Failure = Box<dyn StdError + Send + Sync>;
+
+/// Failure of a program that this one started, and that printed its reason.
+#[derive(Debug)]
+pub struct ProgramFailed {
+    pub name: &'static str,
+    pub code: u8,
+}
+
+impl fmt::Display for ProgramFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed with exit code {}", self.name, self.code)
+    }
+}
+
+impl StdError for ProgramFailed {}
 
 /// Reasons why [`ask`](crate::ask) has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,16 +17,20 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::console::Console;
-use crate::failure::Failure;
 pub use crate::failure::Refusal;
+use crate::failure::{Failure, ProgramFailed};
 pub use crate::input_cache::CachedInput;
 pub use crate::progress::Progress;
 pub use crate::report::table::Columns;
 
 /// Runs a command line, the program's name first, and returns the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
+/// A program that was started in place of a command gives its own.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let done = parsed(arguments).and_then(|typed| commands::run(typed, &Console::terminal()));
     let Err(failure) = done else { return 0 };
+    if let Some(ProgramFailed { code, .. }) = failure.downcast_ref() {
+        return *code;
+    }
     match failure.downcast_ref::<clap::Error>() {
         // Help and the version are printed this way too; a failure to print cannot be reported.
         Some(refusal) => {

@@ -21,7 +21,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A file that cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}; a TOML file is needed", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::Failure;
 use crate::cli::MovedCommand;
+use crate::failure::ProgramFailed;
 
 /// A program that is installed beside this one.
 struct Program {
@@ -49,5 +50,9 @@ fn forward(to: &Program, arguments: &[OsString]) -> Result<(), Failure> {
         return Err(words.into());
     }
     let ended = Command::new(&program).args(arguments).status()?;
-    if ended.success() { Ok(()) } else { Err(format!("{}: {ended}", program.display()).into()) }
+    match ended.code() {
+        Some(0) => Ok(()),
+        Some(code) => Err(ProgramFailed { name, code: u8::try_from(code).unwrap_or(1) }.into()),
+        None => Err(format!("{}: {ended}", program.display()).into()),
+    }
 }

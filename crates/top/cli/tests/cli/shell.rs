@@ -53,3 +53,19 @@ fn commands_of_other_programs_are_passed_on() {
     );
     assert!(message(&["gemm", "plan", "64x64x64"]).contains("-p steptime-bench-cli -- gemm 64x64x64"));
 }
+
+/// The other program prints its error; nothing is added, and its exit code is kept.
+#[cfg(unix)]
+#[test]
+fn a_failed_program_has_the_last_word() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("steptime");
+    std::fs::copy(assert_cmd::cargo::cargo_bin!("steptime"), &here).unwrap();
+    let other = folder.path().join("steptime-train");
+    std::fs::write(&other, "#!/bin/sh\necho \"own error: $1\" >&2\nexit 3\n").unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = assert_cmd::Command::new(&here).args(["train", "model.toml"]).assert();
+    run.code(3).stdout("").stderr("own error: model.toml\n");
+}
