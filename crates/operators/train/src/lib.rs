@@ -1,5 +1,5 @@
 //! The parts of a training run around its steps: measures of an evaluation, checkpoints, schedules of the learning
-//! rate, numbers of the progress line, export to ONNX.
+//! rate, export to ONNX.
 //!
 //! ```
 //! use steptime_train::checkpoint::{self, Entry, Options, State, Store};
@@ -31,5 +31,4 @@
 pub mod checkpoint;
 pub mod metrics;
 pub mod onnx;
-pub mod progress;
 pub mod schedule;

@@ -1,83 +1,81 @@
-//! The progress line on standard error.
+//! Progress of a run on standard error: one line on a terminal, a line from time to time elsewhere.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
-use steptime_train::progress::{Line, Progress};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::evaluate::Evaluated;
 
-/// Time over which the rates of the line are.
-const WINDOW: Duration = Duration::from_secs(10);
-/// Time between two lines on a terminal, where one replaces the other, and elsewhere.
-const APART: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
+/// Time between two texts on a terminal, and between two lines elsewhere.
+const APART: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
 
 /// Progress of a run, shown on standard error.
 pub struct Shown {
-    progress: Progress,
-    terminal: bool,
-    shown: Option<Instant>,
-    begun: Instant,
+    /// Counts the steps of this process.
+    bar: ProgressBar,
+    steps: u64,
+    batch: u64,
+    /// Sum and number of the losses since the last text.
+    losses: (f64, u64),
     auc: Option<f64>,
+    shown: Instant,
 }
 
 impl Shown {
-    /// The progress of a run of a number of steps, after `step` steps.
-    pub fn new(steps: u64, step: u64) -> Shown {
-        let (progress, terminal) = (Progress::new(steps, step, WINDOW), std::io::stderr().is_terminal());
-        Shown { progress, terminal, shown: None, begun: Instant::now(), auc: None }
+    /// The progress of a run of a number of steps with `batch` samples each, after `step` steps.
+    pub fn new(steps: u64, step: u64, batch: u64) -> Shown {
+        let bar = ProgressBar::new(steps.saturating_sub(step));
+        if let Ok(style) = ProgressStyle::with_template("{msg}  {eta} left") {
+            bar.set_style(style);
+        }
+        Shown { bar, steps, batch, losses: (0.0, 0), auc: None, shown: Instant::now() }
     }
 
-    /// Adds a step with its loss, and the samples so far, and shows them from time to time.
-    pub fn step(&mut self, step: u64, loss: f32, samples: u64) {
-        let line = self.progress.add(step, f64::from(loss), samples, self.begun.elapsed());
-        let apart = APART[usize::from(!self.terminal)];
-        if self.shown.unwrap_or(self.begun).elapsed() >= apart {
-            self.shown = Some(Instant::now());
-            let text = text(&line, self.auc);
-            if self.terminal { write(&format!("\r{text}\x1b[K")) } else { write(&format!("{text}\n")) }
+    /// Adds a step with its loss, and shows the steps from time to time.
+    pub fn step(&mut self, step: u64, loss: f32) {
+        self.bar.inc(1);
+        self.losses = (self.losses.0 + f64::from(loss), self.losses.1 + 1);
+        let hidden = self.bar.is_hidden();
+        if self.shown.elapsed() < APART[usize::from(hidden)] {
+            return;
         }
+        self.shown = Instant::now();
+        let text = self.text(step);
+        self.losses = (0.0, 0);
+        if hidden {
+            write(&format!("{text}  {} left", HumanDuration(self.bar.eta())))
+        } else {
+            self.bar.set_message(text)
+        }
+    }
+
+    fn text(&self, step: u64) -> String {
+        let loss = self.losses.0 / self.losses.1 as f64;
+        let auc = self.auc.map_or_else(String::new, |auc| format!("  AUC {auc:.5}"));
+        let rate = self.bar.per_sec() * self.batch as f64;
+        format!("step {step}/{}  loss {loss:.5}{auc}  {rate:.0} samples/s", self.steps)
     }
 
     /// Shows an evaluation.
     pub fn evaluated(&mut self, evaluated: &Evaluated) {
-        self.auc = evaluated.measures.auc;
+        let Evaluated { step, measures } = evaluated;
+        self.auc = measures.auc;
         let number =
             |value: Option<f64>| value.map_or_else(|| "undefined".to_owned(), |value| format!("{value:.5}"));
-        let (auc, loss) = (number(evaluated.measures.auc), number(evaluated.measures.log_loss));
-        self.clear();
-        let Evaluated { step, measures } = evaluated;
-        write(&format!(
-            "evaluation after step {step}: AUC {auc}, log loss {loss}, {} rows\n",
-            measures.samples
-        ));
+        let (auc, loss) = (number(measures.auc), number(measures.log_loss));
+        let text =
+            format!("evaluation after step {step}: AUC {auc}, log loss {loss}, {} rows", measures.samples);
+        self.bar.suspend(|| write(&text));
     }
 
     /// Removes the line from a terminal.
     pub fn clear(&self) {
-        if self.terminal {
-            write("\r\x1b[K");
-        }
+        self.bar.finish_and_clear();
     }
-}
-
-fn text(line: &Line, auc: Option<f64>) -> String {
-    let mut text = format!("step {}/{}  loss {:.5}", line.step, line.steps, line.mean_loss);
-    if let Some(auc) = auc {
-        text += &format!("  AUC {auc:.5}");
-    }
-    if let Some(rate) = line.samples_per_second {
-        text += &format!("  {rate:.0} samples/s");
-    }
-    if let Some(left) = line.remaining {
-        let seconds = left.as_secs();
-        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        text += &format!("  {hours}:{minutes:02}:{seconds:02} left");
-    }
-    text
 }
 
 /// A message that cannot be written is lost, and the run goes on.
 fn write(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

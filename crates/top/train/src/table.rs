@@ -1,20 +1,23 @@
 //! Tables as text.
 
-/// Aligned columns: the first to the left, the others to the right. Columns without cells are left out.
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Aligned columns without borders: the first to the left, the others to the right. Columns without cells are left out.
 pub fn table<const N: usize>(heads: &[&str; N], rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|at| {
-        let widest = rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        if widest == 0 { 0 } else { widest.max(heads[at].chars().count()) }
-    });
-    let line = |cells: [&str; N]| {
-        let mut line = format!("{:<1$}", cells[0], widths[0]);
-        for (cell, &width) in cells.iter().zip(&widths).skip(1).filter(|(_, width)| **width > 0) {
-            line += &format!("  {cell:>width$}");
+    let shown: Vec<usize> = (0..N).filter(|&at| rows.iter().any(|row| !row[at].is_empty())).collect();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(shown.iter().map(|&at| heads[at]));
+    for row in rows {
+        table.add_row(shown.iter().map(|&at| &row[at]));
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding(if at == 0 { (0, 0) } else { (2, 0) });
+        if at > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
         }
-        line.trim_end().to_owned() + "\n"
-    };
-    let body: String = rows.iter().map(|row| line(row.each_ref().map(String::as_str))).collect();
-    line(*heads) + &body
+    }
+    table.trim_fmt() + "\n"
 }
 
 #[cfg(test)]

@@ -111,8 +111,7 @@ impl Run<'_> {
             every.is_some_and(|every| step.is_multiple_of(every.get()))
         };
         let (mut steps, mut evaluations) = (Steps::default(), Vec::new());
-        let mut shown = Shown::new(end, self.session.steps());
-        let mut samples = 0;
+        let mut shown = Shown::new(end, self.session.steps(), self.feed.batch() as u64);
         self.feed.offsets(&mut self.session)?;
         while self.session.steps() < end {
             let begun = Instant::now();
@@ -121,9 +120,8 @@ impl Run<'_> {
             let ready = Instant::now();
             let loss = self.step(&batch, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
             steps.add(ready - begun, ready.elapsed(), loss);
-            samples += batch.rows() as u64;
             let step = self.session.steps();
-            shown.step(step, loss, samples);
+            shown.step(step, loss);
             if every(self.args.eval_every, step) || step == end {
                 evaluations.extend(self.evaluate(&mut shown)?);
             }

@@ -6,7 +6,6 @@ mod faults;
 mod killed;
 mod measures;
 mod onnx;
-mod progress;
 mod python;
 mod sample;
 mod schedules;
