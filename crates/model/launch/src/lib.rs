@@ -28,6 +28,7 @@ pub mod row_cache;
 mod row_sort;
 mod sampler;
 mod share_of_rows;
+mod split_mix;
 mod update_lanes;
 mod zipf;
 
@@ -39,4 +40,5 @@ pub use lanes::{Lanes, MOST_PASSES, RowLayout, WARP};
 pub use popularity::Popularity;
 pub use row_sort::{RowSort, SortWay, WINDOW};
 pub use sampler::Sampler;
+pub use split_mix::{SplitMix, mix};
 pub use update_lanes::{SPANS_FROM, UpdateLanes};

@@ -35,20 +35,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{Indices, Sampler};
+    use crate::{Indices, Sampler, SplitMix};
 
     /// Mean misses of a full cache of the most recently used rows, simulated batch by batch.
     fn simulated(rows: u64, indices: &Indices, lookups: usize, held: usize) -> f64 {
         let sampler = Sampler::new(indices, rows);
         let mut last: Vec<u32> = vec![0; rows as usize];
         let mut order: BTreeSet<(u32, u64)> = BTreeSet::new();
-        let (mut state, mut missed) = (7_u64, 0_u64);
-        let mut bits = move || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ (mixed >> 31)
-        };
+        let (mut random, mut missed) = (SplitMix::new(7), 0_u64);
+        let mut bits = move || random.bits();
         for batch in 1..=160_u32 {
             let wanted: BTreeSet<u64> = (0..lookups).map(|_| sampler.row(&mut bits)).collect();
             for row in wanted {

@@ -164,18 +164,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Popularity;
+    use crate::{Popularity, SplitMix};
 
-    /// SplitMix64.
     fn random(seed: u64) -> impl FnMut() -> u64 {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut bits = state;
-            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            bits ^ (bits >> 31)
-        }
+        let mut random = SplitMix::new(seed);
+        move || random.bits()
     }
 
     fn counts(indices: &Indices, rows: u64, draws: usize) -> Vec<usize> {

@@ -9,12 +9,18 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read or written.
-    #[error("cannot use {}: {source}; check that it exists, that it is complete, and that the disk has room", path.display())]
+    #[error("cannot use {}: {source}{}", path.display(), remedy(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// The operating system's reason.
         source: io::Error,
+    },
+    /// A folder without a description.
+    #[error("cannot use {}: there is no such file, so the folder is not a dataset; `steptime-train data` converts data to one", path.display())]
+    NoDataset {
+        /// The missing description.
+        path: PathBuf,
     },
     /// The description is not valid TOML, or has unknown or missing entries.
     #[error("{}: {source}", path.display())]
@@ -157,7 +163,7 @@ pub enum Error {
         limit: u64,
     },
     /// All rows of the inputs are damaged, or there are none.
-    #[error("not one valid row in {files} files; the first damaged row: {first}")]
+    #[error("no row is valid; the first damaged one of {files} file(s): {first}")]
     NoRows {
         /// Number of files.
         files: usize,
@@ -215,5 +221,16 @@ impl Error {
             return Ok(());
         }
         Err(Error::Option { option, reason: format!("{value} is not possible; {remedy}") })
+    }
+}
+
+/// The remedy of an error of the operating system; empty where its reason says enough.
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "; check the path",
+        io::ErrorKind::StorageFull => "; free some space, or choose another place",
+        io::ErrorKind::UnexpectedEof => "; the file is cut: get it again",
+        io::ErrorKind::InvalidData => "; the file is damaged: get it again",
+        _ => "",
     }
 }

@@ -1,6 +1,7 @@
 //! Initial elements of parameters: random numbers that depend on seed, parameter and position alone.
 
 use steptime_eager::Initial;
+use steptime_launch::SplitMix;
 use steptime_ops::Cpu;
 
 /// Elements of one part, each with its own generator.
@@ -16,7 +17,7 @@ pub(crate) fn key(name: &str) -> u64 {
 pub(crate) fn fill(cpu: &Cpu, initial: Initial, seed: u64, number: u64, elements: &mut [f32]) {
     let mut parts: Vec<&mut [f32]> = elements.chunks_mut(PART).collect();
     cpu.run_with(&mut parts, |part, elements| {
-        let mut random = Random::new([seed, number, part as u64]);
+        let mut random = Random(SplitMix::from_keys(&[seed, number, part as u64]));
         match initial {
             Initial::Uniform { bound } => {
                 elements.iter_mut().for_each(|x| *x = ((2.0 * random.uniform() - 1.0) * bound) as f32);
@@ -29,30 +30,13 @@ pub(crate) fn fill(cpu: &Cpu, initial: Initial, seed: u64, number: u64, elements
     });
 }
 
-/// SplitMix64 (Steele et al. 2014): a counter with mixed bits.
-struct Random(u64);
+/// Random numbers of one part.
+struct Random(SplitMix);
 
 impl Random {
-    fn new(keys: [u64; 3]) -> Random {
-        let mut random = Random(0);
-        for key in keys {
-            random.0 ^= key;
-            random.0 = random.next();
-        }
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
     /// A number in 0..1 with 53 bits.
     fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Two independent normal numbers, by the method of Box and Muller.

@@ -1,8 +1,9 @@
 //! The order of an epoch's rows.
 
 use serde::{Deserialize, Serialize};
+use steptime_launch::mix;
 
-use super::permutation::{Permutation, mix};
+use super::permutation::Permutation;
 
 /// Shuffling of rows: blocks of neighbouring rows in random order, then the rows within each window of blocks.
 ///

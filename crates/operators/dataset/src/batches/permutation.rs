@@ -1,5 +1,7 @@
 //! Permutations of `0..n` that are computed, not stored.
 
+use steptime_launch::SplitMix;
+
 /// Rounds of a permutation; fewer leave neighbours correlated.
 const ROUNDS: usize = 6;
 
@@ -22,7 +24,7 @@ impl Permutation {
         let mask = u64::MAX >> (u64::BITS - bits);
         let mut state = key;
         let mut draw = || {
-            state = mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            state = SplitMix::new(state).bits();
             state
         };
         let rounds = std::array::from_fn(|_| (draw() | 1, draw()));
@@ -42,13 +44,6 @@ impl Permutation {
             }
         }
     }
-}
-
-/// Scrambles 64 bits one to one: the finalizer of `SplitMix64`.
-pub(crate) fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Indices of categories.
 
+use steptime_launch::mix;
+
 use super::table::{MISSING, Table};
-use crate::batches::permutation::mix;
 
 /// Rule from tokens to indices.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A hash table of tokens with a small number each: a count, or an id.
 
-use crate::batches::permutation::mix;
+use steptime_launch::mix;
 
 /// Token of a missing value; it is in no table.
 pub(crate) const MISSING: u64 = u64::MAX;

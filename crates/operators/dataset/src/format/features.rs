@@ -1,8 +1,8 @@
 //! The description of a dataset: `features.toml`.
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Component, Path};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -151,7 +151,11 @@ impl Features {
             version: u32,
         }
         let path = folder.join(FEATURES);
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NoDataset { path }),
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
         let syntax = |source| Error::Syntax { path: path.clone(), source: Box::new(source) };
         let found = toml::from_str::<Versioned>(&text).map_err(syntax)?.version;
         if found != VERSION {

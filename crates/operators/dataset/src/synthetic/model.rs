@@ -1,6 +1,6 @@
 //! The planted model.
 
-use crate::batches::permutation::mix;
+use steptime_launch::mix;
 
 /// Numbers of a vector whose products are the interactions.
 const RANK: usize = 4;

@@ -1,10 +1,9 @@
 //! Planted rows as a source.
 
-use steptime_launch::{Indices, Sampler};
+use steptime_launch::{Indices, Sampler, SplitMix, mix};
 
 use super::KAGGLE_CARDINALITIES;
 use super::model::Model;
-use crate::batches::permutation::mix;
 use crate::{
     Categorical, Dense, Error, Features, Hotness, IdRule, Selection, Slots, Source, Splits, Transform,
 };
@@ -112,11 +111,8 @@ impl Planted {
 
     /// Draws a row into the memory of another.
     pub(super) fn draw(&self, number: u64, row: &mut PlantedRow) {
-        let mut state = mix(self.options.seed ^ mix(number.wrapping_add(1)));
-        let mut bits = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            mix(state)
-        };
+        let mut random = SplitMix::new(mix(self.options.seed ^ mix(number.wrapping_add(1))));
+        let mut bits = || random.bits();
         row.dense.clear();
         row.dense.extend((0..self.options.dense).map(|_| normal(bits())));
         row.indices.clear();

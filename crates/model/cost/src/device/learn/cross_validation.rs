@@ -86,11 +86,7 @@ impl Folds {
 /// Mixes a number and a seed.
 #[must_use]
 pub fn mix(value: u64, seed: u64) -> u64 {
-    let mut x =
-        value.wrapping_add(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    steptime_launch::SplitMix::new(value.wrapping_add(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))).bits()
 }
 
 #[cfg(test)]

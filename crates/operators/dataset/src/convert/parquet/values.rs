@@ -6,8 +6,8 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
+use steptime_launch::mix;
 
-use crate::batches::permutation::mix;
 use crate::convert::table::MISSING;
 
 /// Calls `$each` with a primitive array of the first of the types that `$array` has.
