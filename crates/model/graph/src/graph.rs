@@ -6,7 +6,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use crate::collectives::Collective;
 use crate::coverage::Coverage;
 use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, StepId};
-use crate::independent_check::Witness;
+use crate::independent_check::IndependentCheck;
 use crate::names::{ApiKind, CopyName, EventName, HostMemory};
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
@@ -50,7 +50,7 @@ pub struct StepGraph {
     /// Coverage of the recording by the graph.
     pub coverage: Coverage,
     /// Period and device active time of a step, read from the recording's marks and kernels alone.
-    pub witness: Witness,
+    pub witness: IndependentCheck,
     /// Name of the device, if recorded.
     pub device: Option<String>,
 }
@@ -90,7 +90,7 @@ impl StepGraph {
             steps: TiVec::new(),
             step_source: StepSource::Whole,
             coverage: Coverage::default(),
-            witness: Witness::default(),
+            witness: IndependentCheck::default(),
             device: None,
         }
     }

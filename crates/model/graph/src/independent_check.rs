@@ -12,18 +12,20 @@ use crate::steps::StepWindow;
 
 /// Period and device active time of a step, from marks and kernels only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Witness {
+pub struct IndependentCheck {
     /// Median time from one step mark to the next, and for the last mark its duration; `None` if there are fewer than two marks.
     pub period: Option<Nanos>,
     /// Mean time per step in which any activity of the steps ran, on any stream of any device.
     pub active: Nanos,
 }
 
-impl Witness {
+impl IndependentCheck {
     /// Computes it from the trace, for the steps between the first and the last of `windows`.
-    pub(crate) fn measure(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> Witness {
-        let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return Witness::default() };
-        Witness {
+    pub(crate) fn measure(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> IndependentCheck {
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+            return IndependentCheck::default();
+        };
+        IndependentCheck {
             period: period(trace, first.start),
             active: active(trace, first.start, last.end) / windows.len() as i64,
         }

@@ -49,7 +49,7 @@ pub use ids::{
     ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, RendezvousId, StepId, TraceActivity,
     TraceCall, TraceOp,
 };
-pub use independent_check::Witness;
+pub use independent_check::IndependentCheck;
 pub use job::{Arrival, Job, Member, Mismatch, Rendezvous, RendezvousTimes};
 pub use launch_links::launching_calls;
 pub use lost_kernels::{Launch, kernel_launches};

@@ -14,7 +14,7 @@ use crate::events;
 use crate::graph::{self, StepGraph};
 use crate::handoff;
 use crate::ids::{ActivityId, CallId, StepId, TraceCall};
-use crate::independent_check::Witness;
+use crate::independent_check::IndependentCheck;
 use crate::inferred_waits;
 use crate::launch_links::Links;
 use crate::lost_kernels::{self, Launch, Launches, kernel_launches};
@@ -226,7 +226,7 @@ fn assemble(
         steps: steps.windows.clone(),
         step_source: steps.source,
         coverage,
-        witness: Witness::measure(trace, &steps.windows),
+        witness: IndependentCheck::measure(trace, &steps.windows),
         device: trace.devices.iter().map(|d| &d.name).find(|name| !name.is_empty()).cloned(),
     };
     phase::assign(&mut graph);

@@ -46,27 +46,27 @@ pub struct RankSet {
     /// GPUs per node, where given; else the usual number for nodes of such GPUs.
     pub node: Option<u32>,
     /// Tables in hosts' memory; `None` where there are none.
-    pub in_hosts: Option<HostTables>,
+    pub in_hosts: Option<HostResidentTables>,
 }
 
 /// Tables of a described job in hosts' memory, with caches of their rows on the GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostTables {
+pub struct HostResidentTables {
     /// Number of tables.
     pub tables: usize,
     /// Rows copied per step to all GPUs together, as computed; the same number is written back.
     pub misses: i64,
 }
 
-impl HostTables {
-    fn from_model(model: &Model) -> Option<HostTables> {
+impl HostResidentTables {
+    fn from_model(model: &Model) -> Option<HostResidentTables> {
         let misses = |home: &TableLayout| -> Option<i64> {
             let mut caches = home.caches().peekable();
             caches.peek()?;
             Some(caches.map(|(_, cache)| cache.misses).sum())
         };
         let each: Vec<i64> = model.homes().iter().filter_map(misses).collect();
-        (!each.is_empty()).then(|| HostTables { tables: each.len(), misses: each.iter().sum() })
+        (!each.is_empty()).then(|| HostResidentTables { tables: each.len(), misses: each.iter().sum() })
     }
 }
 
@@ -87,7 +87,7 @@ impl RankSet {
         let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
         let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-        let in_hosts = HostTables::from_model(model);
+        let in_hosts = HostResidentTables::from_model(model);
         Ok(RankSet { alike, node, in_hosts, ..RankSet::from_input(described(path, model, &first, true))? })
     }
 

@@ -48,7 +48,7 @@ pub use fit::{HostFit, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
-    CollectiveMeeting, HostTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
+    CollectiveMeeting, HostResidentTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
     MeasuredRank, RankPrediction, RankSet, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};

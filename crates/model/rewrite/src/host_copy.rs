@@ -1,6 +1,6 @@
 //! Copies from the host to the device.
 
-use steptime_aten::kernel::{Direction, Kernel};
+use steptime_aten::kernel::{Kernel, TransferDirection};
 use steptime_aten::{Lowering, OpSet};
 use steptime_step::{OpId, StepIr, TensorId};
 
@@ -24,7 +24,7 @@ impl HostCopy {
         let lowered = step.lower(op, ops)?;
         let Lowering::Kernel(kernel) = &*lowered else { return None };
         let Kernel::Transfer(transfer) = &kernel.kernel else { return None };
-        if call.name != "aten::copy_" || transfer.direction != Direction::ToDevice {
+        if call.name != "aten::copy_" || transfer.direction != TransferDirection::ToDevice {
             return None;
         }
         let tensor = |at: usize| row.inputs.get(at)?.tensors().first().copied();

@@ -22,7 +22,7 @@ mod xla;
 pub use activities::{
     Activities, Activity, ActivityKind, ActivityRows, GpuAnnotation, GpuAnnotations, LaunchShape,
 };
-pub use calls::{Api, Call, Calls};
+pub use calls::{Call, CallLibrary, Calls};
 pub use device::DeviceProperties;
 pub use ids::{StreamId, ThreadId};
 pub use inputs::{OpInput, OpInputs};

@@ -61,9 +61,9 @@ pub use input::{
     Recording, Want, kineto_files, open, open_with,
 };
 pub use kineto::{
-    Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,
-    GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,
-    Stream, StreamId, SyncEvent, SyncKind, Syncs, Thread, ThreadId, Trace,
+    Activities, Activity, ActivityKind, ActivityRows, Call, CallLibrary, Calls, DeviceProperties,
+    GpuAnnotation, GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape,
+    OpInput, OpInputs, Stream, StreamId, SyncEvent, SyncKind, Syncs, Thread, ThreadId, Trace,
 };
 pub use other_profilers::{Origin, STEP_MARK};
 pub use progress::Report;

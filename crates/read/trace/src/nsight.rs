@@ -5,8 +5,8 @@ mod tables;
 
 use crate::error::Error;
 use crate::kineto::{
-    Activity, ActivityKind, Api, Builder, Call, DeviceProperties, LaunchShape, Stream, Thread, ThreadId,
-    Trace,
+    Activity, ActivityKind, Builder, Call, CallLibrary, DeviceProperties, LaunchShape, Stream, Thread,
+    ThreadId, Trace,
 };
 use crate::other_profilers::{self, Origin};
 use crate::strings::NameId;
@@ -133,7 +133,7 @@ impl Reader {
         };
         let text = row.number("nameId").and_then(|id| self.texts.get(&id)).map_or("", String::as_str);
         let name = without_version(text);
-        let Some(api) = Api::from_function(name)
+        let Some(api) = CallLibrary::from_function(name)
             .filter(|_| process.is_none_or(|own| process_of(Some(global)) == Some(own)))
         else {
             return;

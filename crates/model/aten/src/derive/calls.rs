@@ -10,7 +10,9 @@ use steptime_trace::{ActivityKind, Nanos};
 
 use super::library;
 use crate::call::{Arg, OpCall};
-use crate::kernel::{Attention, Conv, Direction, Kernel, KernelCall, Pass, Rnn, ScatterKind, Transfer};
+use crate::kernel::{
+    Attention, Conv, Kernel, KernelCall, Pass, Rnn, ScatterKind, Transfer, TransferDirection,
+};
 
 /// Size in bytes above which a pageable copy is made in chunks: the host waits while the device copies.
 const LARGEST_STAGED: u64 = 1 << 20;
@@ -180,12 +182,13 @@ fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> 
 /// Returns the calls of a copy between host and device: PyTorch waits for it unless it is non-blocking.
 fn transfer(copy: &Transfer, op: &OpCall) -> Vec<RuntimeCall> {
     let direction = match copy.direction {
-        Direction::ToDevice => CopyDirection::HostToDevice,
-        Direction::ToHost => CopyDirection::DeviceToHost,
+        TransferDirection::ToDevice => CopyDirection::HostToDevice,
+        TransferDirection::ToHost => CopyDirection::DeviceToHost,
     };
     let host = if copy.pinned { HostMemory::Pinned } else { HostMemory::Pageable };
     let name = CopyName { direction, host }.text();
-    let chunked = copy.direction == Direction::ToDevice && !copy.pinned && copy.bytes > LARGEST_STAGED;
+    let chunked =
+        copy.direction == TransferDirection::ToDevice && !copy.pinned && copy.bytes > LARGEST_STAGED;
     let mut copying = work(cuda::COPY, ActivityKind::Memcpy, name, copy.bytes);
     if chunked {
         copying.blocking = Blocking::Chunked { lead: None, tail: CHUNKED_TAIL };

@@ -251,7 +251,7 @@ pub struct MultiTensor {
 
 /// Direction of a copy between host and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Direction {
+pub enum TransferDirection {
     /// Host to device.
     ToDevice,
     /// Device to host.
@@ -262,7 +262,7 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transfer {
     /// Direction of the copy.
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// Whether the host memory is page-locked.
     pub pinned: bool,
     /// Bytes copied.

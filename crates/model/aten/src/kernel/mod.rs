@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use crate::dtype::Dtype;
 
 pub use elements::{
-    BatchNorm, Concat, Direction, Elementwise, Layout, Loss, MultiTensor, Norm, NormKind, Pool, PoolKind,
-    Reduce, Softmax, Sort, Steps, Transfer, Work,
+    BatchNorm, Concat, Elementwise, Layout, Loss, MultiTensor, Norm, NormKind, Pool, PoolKind, Reduce,
+    Softmax, Sort, Steps, Transfer, TransferDirection, Work,
 };
 pub use lookups::{
     Coalesce, EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, Scatter,

@@ -5,7 +5,7 @@ use crate::bound_call::BoundCall;
 use crate::build_lowering::{self, giving};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::kernel::{Direction, Elementwise, Kernel, Layout, Operand, Role, Slot, Transfer, Work};
+use crate::kernel::{Elementwise, Kernel, Layout, Operand, Role, Slot, Transfer, TransferDirection, Work};
 use crate::layout;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
@@ -73,7 +73,7 @@ fn transfer(to: &Tensor, from: &Tensor) -> Lowering {
         if up { (from, Slot::Input(0, 0), Role::Write) } else { (to, Slot::Input(1, 0), Role::Read) };
     let device = if up { to } else { from };
     let kernel = Kernel::Transfer(Transfer {
-        direction: if up { Direction::ToDevice } else { Direction::ToHost },
+        direction: if up { TransferDirection::ToDevice } else { TransferDirection::ToHost },
         pinned: host.device == Device::Pinned,
         bytes: to.bytes(),
     });
@@ -84,7 +84,7 @@ fn transfer(to: &Tensor, from: &Tensor) -> Lowering {
 fn scalar(call: &BoundCall<'_>) -> Option<Lowering> {
     let from = call.tensor("self")?;
     let bytes = from.dtype.size();
-    let kernel = Kernel::Transfer(Transfer { direction: Direction::ToHost, pinned: false, bytes });
+    let kernel = Kernel::Transfer(Transfer { direction: TransferDirection::ToHost, pinned: false, bytes });
     Some(build_lowering::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, "self")? })], 0))
 }
 
@@ -235,7 +235,7 @@ mod tests {
         let Kernel::Transfer(up) = kernel(copy_of(device(&[512, 300], Dtype::F32), host.clone())) else {
             panic!("another kernel")
         };
-        assert_eq!(up, Transfer { direction: Direction::ToDevice, pinned: true, bytes: 614_400 });
+        assert_eq!(up, Transfer { direction: TransferDirection::ToDevice, pinned: true, bytes: 614_400 });
         assert_eq!(copy_of(device(&[512, 300], Dtype::Bf16), host.clone()), Lowering::Children);
         let call = OpCall::new(
             "aten::copy_",

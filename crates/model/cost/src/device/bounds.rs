@@ -120,7 +120,7 @@ fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use steptime_aten::kernel::Direction;
+    use steptime_aten::kernel::TransferDirection;
     use steptime_aten::{Dtype, Operand, Role, Slot};
 
     use super::*;
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_pageable_memory_is_as_slow_as_its_host() {
-        let transfer = Transfer { direction: Direction::ToDevice, pinned: false, bytes: 1 << 24 };
+        let transfer = Transfer { direction: TransferDirection::ToDevice, pinned: false, bytes: 1 << 24 };
         let call = KernelCall { kernel: Kernel::Transfer(transfer), ..copy(1 << 24) };
         let (from, mut to) = (h200(), h200());
         to.transfer.to_device_pageable_gb_s /= 2.0;

@@ -14,12 +14,12 @@ pub struct SpecEstimate {
     /// Weight against the models transferred from another GPU, 0 to 1: the formula was observed to hold for large calls.
     pub share: f64,
     /// Half-widths on left-out GPUs, if the formula was scored alone; else those of the models apply.
-    pub worth: Option<Worth>,
+    pub worth: Option<HalfWidths>,
 }
 
 /// Half-widths of the 90 % interval of the logarithm of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Worth {
+pub struct HalfWidths {
     /// Half-width of a call's own error.
     pub own: f64,
     /// Half-width of the error that all calls of a family share.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::Dtype;
-use steptime_aten::kernel::{Direction, Precision, Transfer};
+use steptime_aten::kernel::{Precision, Transfer, TransferDirection};
 use steptime_launch::Gpu;
 
 use super::constants::Constants;
@@ -122,10 +122,10 @@ impl TransferSpec {
     #[must_use]
     pub fn gb_s(&self, transfer: &Transfer) -> f64 {
         match (transfer.direction, transfer.pinned) {
-            (Direction::ToDevice, true) => self.to_device_pinned_gb_s,
-            (Direction::ToDevice, false) => self.to_device_pageable_gb_s,
-            (Direction::ToHost, true) => self.to_host_pinned_gb_s,
-            (Direction::ToHost, false) => self.to_host_pageable_gb_s,
+            (TransferDirection::ToDevice, true) => self.to_device_pinned_gb_s,
+            (TransferDirection::ToDevice, false) => self.to_device_pageable_gb_s,
+            (TransferDirection::ToHost, true) => self.to_host_pinned_gb_s,
+            (TransferDirection::ToHost, false) => self.to_host_pageable_gb_s,
         }
     }
 

@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 use super::context::Context;
 use super::correction::{self, Estimator, Stage};
 use super::estimate::Estimate;
-use super::family::{Family, SpecEstimate, Worth};
+use super::family::{Family, HalfWidths, SpecEstimate};
 use super::profile::error::HeaderError;
 use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
@@ -120,7 +120,7 @@ impl TransferredModels {
             let before = model.time.as_micros().max(1e-3);
             let time = Nanos::from_micros_f64(before * (share * (us / before).ln()).exp());
             let blend = |formula: f64, model: f64| share * formula + (1.0 - share) * model;
-            let (own, shared) = worth.map_or((model.own, model.shared), |Worth { own, shared }| {
+            let (own, shared) = worth.map_or((model.own, model.shared), |HalfWidths { own, shared }| {
                 (blend(own, model.own), blend(shared, model.shared))
             });
             Estimate { time, own, shared, ..model }

@@ -5,7 +5,7 @@ use steptime_graph::names::HostMemory;
 use steptime_graph::{ActivityId, CollectiveKind, Rendezvous, StepGraph};
 use steptime_trace::{ActivityKind, Bytes, Nanos};
 
-use super::{HostTables, RankSet};
+use super::{HostResidentTables, RankSet};
 use crate::doubt::Doubt;
 use crate::query_echo::QueryEcho;
 use crate::step::Step;
@@ -67,7 +67,7 @@ impl RankSet {
 
     /// The doubt from caches of tables in hosts' memory, whose misses are computed: by the share of the step that the missing rows take to copy.
     pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
-        let HostTables { tables, misses } = self.in_hosts?;
+        let HostResidentTables { tables, misses } = self.in_hosts?;
         let width = &uncertainty().doubts.host_tables;
         let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
             let copies = rank.durations.iter_enumerated().filter(|(at, _)| is_pinned(rank.graph, *at));

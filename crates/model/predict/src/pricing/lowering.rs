@@ -1,7 +1,7 @@
 //! Launches of ops from their arguments, one after the other in the order of calls.
 
 use smallvec::{SmallVec, smallvec};
-use steptime_aten::kernel::{Direction, Kernel, Transfer};
+use steptime_aten::kernel::{Kernel, Transfer, TransferDirection};
 use steptime_aten::kernel_name::choose;
 use steptime_aten::{Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Role, Settings, Slot};
 use steptime_cost::device::{Context, Indices};
@@ -125,8 +125,8 @@ fn activity_call(graph: &StepGraph, activity: ActivityId) -> KernelCall {
     let (kernel, role) = match row.kind {
         ActivityKind::Memset => (Kernel::Memset, Role::Write),
         ActivityKind::Memcpy => match copy.direction {
-            CopyDirection::HostToDevice => transfer(Direction::ToDevice),
-            CopyDirection::DeviceToHost => transfer(Direction::ToHost),
+            CopyDirection::HostToDevice => transfer(TransferDirection::ToDevice),
+            CopyDirection::DeviceToHost => transfer(TransferDirection::ToHost),
             CopyDirection::DeviceToDevice => (Kernel::DeviceCopy, Role::Update),
         },
         _ => (Kernel::Unknown, Role::Update),

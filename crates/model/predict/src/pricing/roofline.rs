@@ -1,6 +1,6 @@
 //! Roofline of each kernel: its shortest possible time and its bound.
 
-use steptime_aten::kernel::{Direction, Transfer};
+use steptime_aten::kernel::{Transfer, TransferDirection};
 use steptime_aten::{Kernel, KernelCall};
 use steptime_cost::device::{Context, DeviceSpec};
 use steptime_trace::Nanos;
@@ -50,8 +50,8 @@ pub struct Roof {
 /// Bandwidth of the link itself, from page-locked memory. Pageable copies are slower because of staging, not because of the link.
 fn link_gb_s(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
     match transfer.direction {
-        Direction::ToDevice => spec.transfer.to_device_pinned_gb_s,
-        Direction::ToHost => spec.transfer.to_host_pinned_gb_s,
+        TransferDirection::ToDevice => spec.transfer.to_device_pinned_gb_s,
+        TransferDirection::ToHost => spec.transfer.to_host_pinned_gb_s,
     }
 }
 

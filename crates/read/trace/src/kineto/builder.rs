@@ -6,8 +6,8 @@ use super::flows::{self, FlowEnd};
 use super::overlaps;
 use super::uncategorized::UncategorizedEvent;
 use super::{
-    Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
-    StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,
+    Activity, ActivityKind, Call, CallLibrary, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape,
+    Stream, StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,
 };
 use crate::collective::{Carrier, Collective, intern};
 use crate::json::{Cursor, Fault};
@@ -146,8 +146,8 @@ impl Builder {
         match category {
             Category::Op => self.keep_op(&seen, HostKind::Op),
             Category::Annotation => self.keep_op(&seen, HostKind::Annotation),
-            Category::Runtime => self.keep_call(&seen, Api::Runtime),
-            Category::Driver => self.keep_call(&seen, Api::Driver),
+            Category::Runtime => self.keep_call(&seen, CallLibrary::Runtime),
+            Category::Driver => self.keep_call(&seen, CallLibrary::Driver),
             Category::Kernel | Category::Memcpy | Category::Memset => {
                 self.keep_activity(&seen, category.activity().unwrap_or(ActivityKind::Kernel));
             }
@@ -219,7 +219,7 @@ impl Builder {
         }
     }
 
-    fn keep_call(&mut self, seen: &CompleteEvent<'_, '_>, api: Api) {
+    fn keep_call(&mut self, seen: &CompleteEvent<'_, '_>, api: CallLibrary) {
         let thread = self.thread(seen.pid, seen.tid);
         self.trace.calls.push(Call {
             api,

@@ -7,22 +7,22 @@ use crate::units::Nanos;
 
 /// Library of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Api {
+pub enum CallLibrary {
     /// Runtime: `cudaLaunchKernel`, `hipLaunchKernel`.
     Runtime,
     /// Driver: `cuLaunchKernel`.
     Driver,
 }
 
-impl Api {
+impl CallLibrary {
     /// Returns the library of a function: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` for any other.
-    pub(crate) fn from_function(name: &str) -> Option<Api> {
+    pub(crate) fn from_function(name: &str) -> Option<CallLibrary> {
         let prefixed = |prefix: &str| {
             name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
         };
         match () {
-            () if prefixed("cuda") || prefixed("hip") => Some(Api::Runtime),
-            () => prefixed("cu").then_some(Api::Driver),
+            () if prefixed("cuda") || prefixed("hip") => Some(CallLibrary::Runtime),
+            () => prefixed("cu").then_some(CallLibrary::Driver),
         }
     }
 }
@@ -31,7 +31,7 @@ columns! {
     /// Calls of the runtime and the driver, on the host.
     pub struct Calls of Call {
         /// Library of the call.
-        api: Api,
+        api: CallLibrary,
         /// Name of the function.
         name: NameId,
         /// Calling thread.

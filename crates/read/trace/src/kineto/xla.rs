@@ -5,8 +5,8 @@
 
 use super::uncategorized::UncategorizedEvent;
 use super::{
-    Activity, ActivityKind, Api, Builder, Call, HostKind, HostOp, LaunchShape, Origin, Stream, Thread,
-    ThreadId,
+    Activity, ActivityKind, Builder, Call, CallLibrary, HostKind, HostOp, LaunchShape, Origin, Stream,
+    Thread, ThreadId,
 };
 use crate::number;
 use crate::other_profilers;
@@ -50,7 +50,7 @@ impl Builder {
         let mark = event.step.map(other_profilers::step_name);
         let function = if event.correlation == 0 { name } else { function(name) }.to_owned();
         let thread = self.thread_id(Thread { pid: event.pid, tid: event.tid, name: None });
-        match Api::from_function(&function) {
+        match CallLibrary::from_function(&function) {
             Some(api) => {
                 let name = self.trace.names.intern(&function);
                 self.place_call(&UncategorizedEvent { name, ..*event }, api, thread);
@@ -74,7 +74,7 @@ impl Builder {
         }
     }
 
-    fn place_call(&mut self, event: &UncategorizedEvent, api: Api, thread: ThreadId) {
+    fn place_call(&mut self, event: &UncategorizedEvent, api: CallLibrary, thread: ThreadId) {
         let &UncategorizedEvent { name, start, dur, correlation, .. } = event;
         self.trace.calls.push(Call { api, name, thread, start, dur, correlation, external_id: 0 });
     }
@@ -112,7 +112,7 @@ impl Builder {
 fn function(name: &str) -> &str {
     let function = name.split(" (").next().unwrap_or(name);
     match () {
-        () if Api::from_function(function).is_some() => function,
+        () if CallLibrary::from_function(function).is_some() => function,
         () if name.starts_with("Memcpy") => "cuMemcpyAsync",
         () if name.starts_with("Memset") => "cuMemsetD8Async",
         () => "cuLaunchKernel",

@@ -1,7 +1,7 @@
 //! Kineto traces of every vintage, from small files made by hand.
 
 use steptime_trace::{
-    ActivityKind, Api, Bytes, Carrier, HostKind, Nanos, Note, Stream, SyncKind, Trace, read_kineto,
+    ActivityKind, Bytes, CallLibrary, Carrier, HostKind, Nanos, Note, Stream, SyncKind, Trace, read_kineto,
 };
 
 fn fixture(name: &str) -> Trace {
@@ -45,7 +45,11 @@ fn new_traces_have_relative_times_and_shapes() {
     assert_eq!((trace.ops.sequence[2], trace.ops.forward_thread[2]), (622_463, 1));
     let named = trace.threads[trace.ops.thread[2].0 as usize].name;
     assert_eq!(named.map(|name| trace.name(name)), Some("pt_autograd_0"));
-    assert_eq!(trace.calls.api, [Api::Driver, Api::Runtime, Api::Runtime], "of whatever vendor");
+    assert_eq!(
+        trace.calls.api,
+        [CallLibrary::Driver, CallLibrary::Runtime, CallLibrary::Runtime],
+        "of whatever vendor"
+    );
     assert_eq!(trace.activities.launch_shape(0).shared_memory, 1024);
     assert_eq!(trace.gpu_annotations.len(), 1);
     assert_eq!(trace.overheads.dur, [Nanos(308_180)]);

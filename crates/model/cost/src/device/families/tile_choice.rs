@@ -8,7 +8,7 @@ use steptime_aten::{KernelCall, Role};
 
 use crate::device::constants::Cuts;
 use crate::device::context::{Context, Setting};
-use crate::device::family::{SpecEstimate, Worth};
+use crate::device::family::{HalfWidths, SpecEstimate};
 use crate::device::spec::DeviceSpec;
 
 use super::memory::has_two_caches;
@@ -66,7 +66,7 @@ pub(super) fn narrow(
         SpecEstimate {
             us,
             share: 1.0 / (1.0 + short * short),
-            worth: Some(Worth { own: cuts.own, shared: cuts.shared }),
+            worth: Some(HalfWidths { own: cuts.own, shared: cuts.shared }),
         }
     })
 }

@@ -1,6 +1,6 @@
 //! Copies between host and device.
 
-use steptime_aten::kernel::{Direction, Transfer};
+use steptime_aten::kernel::{Transfer, TransferDirection};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
@@ -33,7 +33,7 @@ impl Family for Transfers {
             };
             push_shared(call, ctx, &Traffic::from_call(call, ctx, spec), us(transfer, spec), out);
         }
-        "to_host" => flag(transfer.direction == Direction::ToHost),
+        "to_host" => flag(transfer.direction == TransferDirection::ToHost),
         "pinned" => flag(transfer.pinned),
         "ln_bytes" => ln(transfer.bytes as f64),
         "inline" => flag(transfer.bytes < INLINE),

@@ -1,10 +1,10 @@
 //! Calls of each family, for tests of features and times.
 
 use steptime_aten::kernel::{
-    Attention, AttentionKind, BatchNorm, Concat, Conv, Direction, Elementwise, EmbeddingBag, Epilogue,
-    FusedBags, FusedTable, Gather, GatherKind, Gemm, Interaction, Layout, Loss, MultiTensor, Norm, NormKind,
-    Pass, Pool, PoolKind, Pooling, Precision, Reduce, Rnn, RowOptimizer, Scatter, ScatterKind, Softmax, Sort,
-    TableBatched, TiledGather, Transfer, Work,
+    Attention, AttentionKind, BatchNorm, Concat, Conv, Elementwise, EmbeddingBag, Epilogue, FusedBags,
+    FusedTable, Gather, GatherKind, Gemm, Interaction, Layout, Loss, MultiTensor, Norm, NormKind, Pass, Pool,
+    PoolKind, Pooling, Precision, Reduce, Rnn, RowOptimizer, Scatter, ScatterKind, Softmax, Sort,
+    TableBatched, TiledGather, Transfer, TransferDirection, Work,
 };
 use steptime_aten::{Kernel, KernelCall};
 
@@ -232,7 +232,7 @@ pub(super) fn calls(size: u64) -> Vec<KernelCall> {
         serial: size.min(65_536),
         work: Work::Light,
     };
-    let transfer = Transfer { direction: Direction::ToDevice, pinned: true, bytes };
+    let transfer = Transfer { direction: TransferDirection::ToDevice, pinned: true, bytes };
     vec![
         gemm(1 + size / 256, 256, 256),
         conv(1 + size / 200_704),
