@@ -14,11 +14,14 @@ pub mod embedding;
 pub mod gemm;
 pub mod geometry;
 pub mod interaction;
+pub mod linear;
+pub mod optimizer;
 pub mod product;
 pub mod rearrange;
 mod runtime;
 
 pub use runtime::{
     Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,
-    Pinned, Slice, SliceMut, Source, Stream, median_time, nvrtc_version, randomize, replay_time,
+    Pinned, Readback, Slice, SliceMut, Source, Staging, Stream, median_time, nvrtc_version, randomize,
+    replay_time,
 };

@@ -20,7 +20,7 @@ pub(crate) struct Arg {
 /// Memory that an instruction does not have, or has used already.
 #[derive(Debug, thiserror::Error)]
 #[error("two operands share memory that is written")]
-struct SharedMemory;
+pub(crate) struct SharedMemory;
 
 impl Arg {
     pub(crate) fn shape(&self) -> &[usize] {

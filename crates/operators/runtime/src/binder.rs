@@ -10,6 +10,7 @@ use crate::inputs::Joined;
 use crate::kernel::Kernel;
 use crate::places::{MemoryId, Places};
 use crate::slices::Access;
+use crate::target::Target;
 
 /// Reason why an op cannot run, with the remedy.
 pub(crate) type Refusal = String;
@@ -38,6 +39,8 @@ pub(crate) struct Use {
 /// A call that is bound to memory.
 pub(crate) struct Binder<'b, 'd> {
     pub(crate) op: OpId,
+    /// Device of the program.
+    pub(crate) target: Target,
     pub(crate) places: &'b mut Places<'d>,
     /// Inputs that the call takes joined.
     pub(crate) joined: &'b mut Vec<Joined>,

@@ -3,8 +3,7 @@
 use crate::error::Error;
 use crate::kept::KeptKind;
 use crate::kernel::Kernel;
-use crate::row_update::RowUpdate;
-use crate::session::Session;
+use crate::session::{Engine, Session};
 
 /// A tensor that remains from step to step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +25,15 @@ fn row_states(width: usize, columns: usize) -> &'static [&'static str] {
     }
 }
 
+/// Tables whose rows a kernel updates, with the floats of a row of their states.
+fn states_of(kernel: &Kernel) -> Vec<(&str, usize)> {
+    match kernel {
+        Kernel::Rows(update) => update.states().map(|(table, state)| (table, state.width())).collect(),
+        Kernel::Gpu(work) => work.rows_ref().into_iter().flat_map(|update| update.states()).collect(),
+        Kernel::Function(_) => Vec::new(),
+    }
+}
+
 impl Session {
     /// Parameters and optimizer states, each once, in the order of the program.
     #[must_use]
@@ -38,10 +46,10 @@ impl Session {
                 state: kept.kind == KeptKind::State,
             })
             .collect();
-        for update in self.updates() {
-            for (table, state) in update.states() {
+        for instruction in &self.program.instructions {
+            for (table, width) in states_of(&instruction.kernel) {
                 let Some(kept) = self.program.kept.iter().find(|kept| kept.name == table) else { continue };
-                let names = row_states(state.width(), kept.shape[1]);
+                let names = row_states(width, kept.shape[1]);
                 all.extend(names.iter().map(|name| NamedShape {
                     name: format!("{table}.{name}"),
                     shape: kept.shape.clone(),
@@ -58,7 +66,7 @@ impl Session {
     /// Where no tensor has the name.
     pub fn read(&mut self, name: &str) -> Result<Vec<f32>, Error> {
         if let Some(at) = self.kept(name) {
-            return Ok(self.floats_of(at).to_vec());
+            return self.kept_floats(at);
         }
         let mut elements = Vec::new();
         self.each_state_row(name, |row| elements.extend_from_slice(row))?;
@@ -77,8 +85,7 @@ impl Session {
             return Err(Error::Values { name: name.to_owned(), needed, given });
         }
         if let Some(at) = self.kept(name) {
-            self.floats_of(at).copy_from_slice(values);
-            return Ok(());
+            return self.set_kept_floats(at, values);
         }
         let mut rest = values;
         self.each_state_row(name, |row| {
@@ -91,13 +98,6 @@ impl Session {
     fn kept(&self, name: &str) -> Option<usize> {
         let is = |kind: &KeptKind| !matches!(kind, KeptKind::Indices(_));
         self.program.kept.iter().position(|kept| kept.name == name && is(&kept.kind))
-    }
-
-    fn updates(&self) -> impl Iterator<Item = &RowUpdate> {
-        self.program.instructions.iter().filter_map(|instruction| match &instruction.kernel {
-            Kernel::Rows(update) => Some(&**update),
-            Kernel::Function(_) => None,
-        })
     }
 
     /// Calls `work` with the state of each row of a table.
@@ -114,12 +114,25 @@ impl Session {
             return Err(unknown());
         };
         let kernels = self.program.instructions.iter().position(|instruction| {
-            matches!(&instruction.kernel, Kernel::Rows(update) if update.states().any(|(own, of)| {
-                own == table && row_states(of.width(), columns).contains(&state)
-            }))
+            let mut states = states_of(&instruction.kernel).into_iter();
+            states.any(|(own, width)| own == table && row_states(width, columns).contains(&state))
         });
         let Some(at) = kernels else { return Err(unknown()) };
-        let Kernel::Rows(update) = &mut self.program.instructions[at].kernel else { return Ok(()) };
+        let instruction = &mut self.program.instructions[at];
+        let update = match (&mut instruction.kernel, &mut self.engine) {
+            (Kernel::Rows(update), _) => update,
+            (Kernel::Gpu(own), Engine::Gpu(gpu)) => {
+                let Some(update) = own.rows() else { return Ok(()) };
+                let width = update.states().find(|(own, _)| *own == table).map_or(0, |(_, width)| width);
+                let place = row_states(width, columns).iter().position(|known| *known == state).unwrap_or(0);
+                let changed = update.change_state(gpu.stream(), table, rows, |row| {
+                    work(&mut row[place * columns..][..columns]);
+                });
+                let (op, place) = (instruction.name.clone(), instruction.place.clone());
+                return changed.map_err(|source| Error::Run { op, place, source });
+            }
+            _ => return Ok(()),
+        };
         let Some(own) = update.state_mut(table) else { return Ok(()) };
         let place = row_states(own.width(), columns).iter().position(|known| *known == state).unwrap_or(0);
         for row in 0..rows {

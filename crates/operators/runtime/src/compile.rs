@@ -15,34 +15,35 @@ use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region, SlotPlace};
+use crate::target::Target;
 use crate::{fuse, removed, table, views};
 
 impl Program {
-    /// Compiles a step for the CPU. Of nested ops, the outermost one with an implementation runs as a whole.
+    /// Compiles a step for a CPU. Of nested ops, the outermost one with an implementation runs as a whole.
     ///
     /// # Errors
     /// Where an op has no implementation, or a tensor is read that nothing writes.
     pub fn new(described: &DescribedStep) -> Result<Program, Error> {
-        Program::with_reuse(described, Reuse::ByLifetime)
+        Program::for_target(described, Target::Cpu, Reuse::ByLifetime)
     }
 
-    /// Compiles a step with or without sharing of memory among temporary tensors.
+    /// Compiles a step for a device, with or without sharing of memory among temporary tensors.
     ///
     /// # Errors
     /// As [`Program::new`].
-    pub fn with_reuse(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
-        compile(described, reuse)
+    pub fn for_target(described: &DescribedStep, target: Target, reuse: Reuse) -> Result<Program, Error> {
+        compile_in(described, &in_order(described)?, target, reuse)
     }
 }
 
-/// Compiles a step for the CPU.
-fn compile(described: &DescribedStep, reuse: Reuse) -> Result<Program, Error> {
-    compile_in(described, &in_order(described)?, reuse)
-}
-
 /// Compiles a step whose ops begin in the given order.
-pub(crate) fn compile_in(described: &DescribedStep, order: &[OpId], reuse: Reuse) -> Result<Program, Error> {
-    let mut compiler = Compiler::new(described);
+pub(crate) fn compile_in(
+    described: &DescribedStep,
+    order: &[OpId],
+    target: Target,
+    reuse: Reuse,
+) -> Result<Program, Error> {
+    let mut compiler = Compiler::new(described, target);
     views::copies_of_inputs(&mut compiler.places, order);
     compiler.run(order)?;
     compiler.finish(reuse)
@@ -64,6 +65,7 @@ fn in_order(described: &DescribedStep) -> Result<Vec<OpId>, Error> {
 
 struct Compiler<'d> {
     described: &'d DescribedStep,
+    target: Target,
     places: Places<'d>,
     joined: Vec<Joined>,
     instructions: Vec<Instruction>,
@@ -75,9 +77,10 @@ struct Compiler<'d> {
 }
 
 impl<'d> Compiler<'d> {
-    fn new(described: &'d DescribedStep) -> Compiler<'d> {
+    fn new(described: &'d DescribedStep, target: Target) -> Compiler<'d> {
         Compiler {
             described,
+            target,
             places: Places::new(described),
             joined: Vec::new(),
             instructions: Vec::new(),
@@ -98,7 +101,7 @@ impl<'d> Compiler<'d> {
             if event.is_optimizer_step() {
                 self.optimizer = EventName::optimizer_class(&step.ops[op].name).map(str::to_owned);
             }
-            let built = self.op(op).map_err(|why| refused(step, op, why))?;
+            let built = self.op(op).map_err(|why| refused(step, op, self.target, why))?;
             self.inside[usize::from(op)] = built;
         }
         Ok(())
@@ -112,7 +115,7 @@ impl<'d> Compiler<'d> {
             let members = removed::replaced_by(&self.described.step, op, call, &mut self.changed);
             let empty = call.gives().next().is_none();
             let runs = members.into_iter().try_fold(empty, |_, member| self.op(member).map(|_| true))?;
-            return if runs { Ok(true) } else { Err(table::unknown(&row.name)) };
+            return if runs { Ok(true) } else { Err(table::unknown(&row.name, self.target)) };
         }
         if let Some(why) = table::foreign(&row.name) {
             return Err(why.to_owned());
@@ -121,13 +124,14 @@ impl<'d> Compiler<'d> {
             let gives = row.call.as_deref().is_some_and(|call| call.gives().next().is_some());
             let leaf = row.children.is_empty() && !row.annotation;
             return match leaf && (gives || row.name.contains("::")) && !is_note(&row.name) {
-                true => Err(table::unknown(&row.name)),
+                true => Err(table::unknown(&row.name, self.target)),
                 false => Ok(false),
             };
         };
-        let build = entry.cpu.map_err(str::to_owned)?;
+        let build = entry.build(self.target).map_err(str::to_owned)?;
         let mut binder = Binder {
             op,
+            target: self.target,
             places: &mut self.places,
             joined: &mut self.joined,
             slots: Vec::new(),
@@ -135,7 +139,7 @@ impl<'d> Compiler<'d> {
         };
         match build(&mut binder)? {
             Built::Nothing => Ok(true),
-            Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name)),
+            Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name, self.target)),
             Built::Inside => Ok(false),
             Built::Kernel(kernel) => {
                 let Binder { slots, uses, .. } = binder;
@@ -176,7 +180,7 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
-        self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions));
+        self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions), self.target);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
         }
@@ -195,8 +199,8 @@ impl<'d> Compiler<'d> {
             instruction.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
         }
         let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
-        let Compiler { instructions, optimizer, .. } = self;
-        Ok(Program { instructions, plan, inputs, kept, loss, optimizer })
+        let Compiler { instructions, optimizer, target, .. } = self;
+        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer })
     }
 
     /// Memory and position of the loss, which remains to the end of the step.
@@ -307,8 +311,8 @@ fn is_note(name: &str) -> bool {
     matches!(EventName::parse(name), EventName::BackwardFunction(_) | EventName::Engine(_))
 }
 
-fn refused(step: &StepIr, op: OpId, why: String) -> Error {
-    Error::Op { op: step.ops[op].name.clone(), place: around(step, op), why }
+fn refused(step: &StepIr, op: OpId, target: Target, why: String) -> Error {
+    Error::Op { op: step.ops[op].name.clone(), place: around(step, op), target, why }
 }
 
 /// Names of the ops around an op, the outermost first.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::target::Target;
+
 /// Reason for a failed operation of a kernel.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -16,12 +18,14 @@ pub enum Error {
         why: String,
     },
     /// An op without an implementation.
-    #[error("{op} in {place} cannot run on a CPU: {why}")]
+    #[error("{op} in {place} cannot run on {target}: {why}")]
     Op {
         /// Name of the op.
         op: String,
         /// Enclosing modules and functions.
         place: String,
+        /// Device of the program.
+        target: Target,
         /// Reason, and the remedy.
         why: String,
     },
@@ -35,6 +39,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// The GPU failed, or has not enough memory.
+    #[error(transparent)]
+    Gpu(#[from] steptime_cuda::Error),
     /// An op failed while the step ran.
     #[error("{op} in {place} failed: {source}")]
     Run {

@@ -1,7 +1,7 @@
 //! The forward pass alone, for evaluations.
 
 use crate::error::Error;
-use crate::session::Session;
+use crate::session::{Engine, Session};
 use crate::slices::Access;
 
 /// Result of a forward pass.
@@ -24,14 +24,24 @@ impl Session {
         let no_loss = || Error::Order { why: "it has no loss".to_owned() };
         let (memory, _) = self.program.loss.ok_or_else(no_loss)?;
         let [first, _] = self.program.plan.piece(memory).life.ok_or_else(no_loss)?;
-        for at in 0..=first {
-            self.instruction(at)?;
+        let Session { engine, program, numbers, steps, .. } = self;
+        match engine {
+            Engine::Cpu(..) => (0..=first).try_for_each(|at| self.instruction(at))?,
+            Engine::Gpu(gpu) => gpu.forward(program, numbers, *steps, first)?,
         }
         let instruction = &self.program.instructions[first];
         let operand = instruction.uses.iter().find(|one| one.access == Access::Read).ok_or_else(no_loss)?;
         let place = &instruction.at[operand.arg.slot];
-        let floats: &[f32] = bytemuck::cast_slice(self.bytes_at(place));
-        let values = floats[operand.arg.layout.offset()..][..operand.arg.len()].to_vec();
-        Ok(Outputs { loss_op: instruction.name.clone(), values, loss: self.loss() })
+        let start = place.start + 4 * operand.arg.layout.offset();
+        let mut values = vec![0.0_f32; operand.arg.len()];
+        let bytes = bytemuck::cast_slice_mut(&mut values);
+        match &mut self.engine {
+            Engine::Cpu(_, regions) => {
+                bytes.copy_from_slice(&regions[place.region as usize].bytes()[start..][..bytes.len()]);
+            }
+            Engine::Gpu(gpu) => gpu.read(place.region, start, bytes)?,
+        }
+        let loss_op = self.program.instructions[first].name.clone();
+        Ok(Outputs { loss_op, values, loss: self.loss()? })
     }
 }

@@ -8,24 +8,27 @@ use steptime_tensor::Layout;
 
 use crate::arg::Arg;
 use crate::binder::Use;
+use crate::gpu::{GpuLayer, RowsOf};
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::program::Instruction;
 use crate::slices::Access;
+use crate::target::Target;
 
 /// Name of the joined instruction.
 const NAME: &str = "steptime::linear_backward";
 
 /// Joins the gradients of linear layers.
-pub(crate) fn linear_layers(instructions: Vec<Instruction>) -> Vec<Instruction> {
+pub(crate) fn linear_layers(instructions: Vec<Instruction>, target: Target) -> Vec<Instruction> {
     let mut all: Vec<Instruction> = Vec::with_capacity(instructions.len());
     let mut rest: Vec<Option<Instruction>> = instructions.into_iter().map(Some).collect();
     for at in 0..rest.len() {
-        let found = Layer::find(&rest, at);
+        let found =
+            Layer::find(&rest, at).filter(|layer| target == Target::Cpu || layer.multiplies_by_rows());
         let taken = found.as_ref().map_or(1, |layer| layer.count);
         let parts: Vec<Instruction> = rest[at..at + taken].iter_mut().filter_map(Option::take).collect();
         match found {
-            Some(layer) => all.push(layer.joined(parts)),
+            Some(layer) => all.push(layer.joined(parts, target)),
             None => all.extend(parts),
         }
     }
@@ -47,6 +50,8 @@ struct Layer {
     /// The gradient of the output, and the output where a ReLU computed it.
     dy: Piece,
     y: Option<Piece>,
+    /// The gradient of the output with the slope, which a GPU stores.
+    dz: Piece,
     /// Input of the layer, and gradient of the weight.
     weight: Option<[Piece; 2]>,
     /// Weight, and gradient of the input.
@@ -92,8 +97,15 @@ impl Layer {
             return None;
         }
         let [dy, y] = gate.map_or([Some(dz.clone()), None], |[dy, y]| [Some(dy), Some(y)]);
-        let mut layer =
-            Layer { count: usize::from(y.is_some()), dy: dy?, y, weight: None, input: None, bias: None };
+        let mut layer = Layer {
+            count: usize::from(y.is_some()),
+            dy: dy?,
+            y,
+            dz: dz.clone(),
+            weight: None,
+            input: None,
+            bias: None,
+        };
         while let Some(next) = all.get(at + layer.count).and_then(Option::as_ref) {
             if !layer.adds(next, &dz) {
                 break;
@@ -160,8 +172,18 @@ impl Layer {
         weights && others && apart
     }
 
+    /// Whether all matrices have neighbouring rows or columns, and those that it stores neighbouring rows, as a GPU's products need.
+    fn multiplies_by_rows(&self) -> bool {
+        let [x, dw] = self.weight.as_ref().map_or([None, None], |[x, dw]| [Some(x), Some(dw)]);
+        let [w, dx] = self.input.as_ref().map_or([None, None], |[w, dx]| [Some(w), Some(dx)]);
+        let matrix = |piece: &Piece| RowsOf::new(&piece.one.arg);
+        let by_rows = |piece: &Piece| matrix(piece).is_some_and(|rows| !rows.transposed);
+        [x, w].into_iter().flatten().all(|piece| matrix(piece).is_some())
+            && [Some(&self.dy), self.y.as_ref(), Some(&self.dz), dw, dx].into_iter().flatten().all(by_rows)
+    }
+
     /// One instruction in place of several.
-    fn joined(self, parts: Vec<Instruction>) -> Instruction {
+    fn joined(self, parts: Vec<Instruction>, target: Target) -> Instruction {
         let mut slots: Vec<(MemoryId, Access)> = Vec::new();
         let mut uses: Vec<Use> = Vec::new();
         let mut bound = |piece: Piece| -> Arg {
@@ -177,8 +199,10 @@ impl Layer {
         let (dy, y) = (bound(self.dy), self.y.map(&mut bound));
         let [input, weight] = [self.input, self.weight].map(|pair| pair.map(|pair| pair.map(&mut bound)));
         let bias = self.bias.map(&mut bound);
+        let dz = (target == Target::Cuda && y.is_some()).then(|| bound(self.dz));
         let activation = if y.is_some() { Activation::Relu } else { Activation::Identity };
-        let kernel = Kernel::new(move |run| {
+        let gpu = GpuLayer::new(&dy, y.as_ref(), dz.as_ref(), weight.as_ref(), input.as_ref(), bias.as_ref());
+        let on_cpu = Kernel::new(move |run| {
             let gradient = dy.matrix(&run.memory, 0)?;
             let output = y.as_ref().map_or(Ok(gradient), |y| y.matrix(&run.memory, 0))?;
             // Without the gradient of the input the weight is not read: any matrix of its shape will do.
@@ -194,6 +218,10 @@ impl Layer {
             let gradients = Gradients { x: dx, weight: dw, bias: db };
             Ok(linear_backward(run.cpu, gradient, output, x, w, activation, gradients)?)
         });
+        let kernel = match gpu.filter(|_| target == Target::Cuda) {
+            Some(layer) => Kernel::Gpu(Box::new(layer)),
+            None => on_cpu,
+        };
         let first = parts.into_iter().next();
         let (op, place) = first.map_or_else(Default::default, |first| (first.op, first.place));
         let (at, order) = (Vec::new(), Vec::new());

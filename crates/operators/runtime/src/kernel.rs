@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::Failure;
+use crate::gpu::{Gpu, GpuWork, Launch, prepared};
 use crate::row_update::RowUpdate;
 use crate::run::Run;
 
@@ -15,6 +16,8 @@ pub(crate) enum Kernel {
     Function(Function),
     /// An update of table rows, with its own optimizer states.
     Rows(Box<RowUpdate>),
+    /// Work on a GPU.
+    Gpu(Box<dyn GpuWork>),
 }
 
 impl Kernel {
@@ -22,10 +25,18 @@ impl Kernel {
         Kernel::Function(Box::new(run))
     }
 
+    /// Work on a GPU: `prepare` compiles it for its operands and returns its launch.
+    pub(crate) fn on_gpu(
+        prepare: impl FnOnce(&mut Gpu<'_, '_>) -> Result<Launch, Failure> + Send + 'static,
+    ) -> Kernel {
+        Kernel::Gpu(prepared(prepare))
+    }
+
     pub(crate) fn run(&mut self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
         match self {
             Kernel::Function(function) => function(run),
             Kernel::Rows(update) => update.run(run),
+            Kernel::Gpu(_) => Err("it is compiled for a GPU".into()),
         }
     }
 }
@@ -35,6 +46,7 @@ impl fmt::Debug for Kernel {
         f.write_str(match self {
             Kernel::Function(_) => "Function",
             Kernel::Rows(_) => "Rows",
+            Kernel::Gpu(_) => "Gpu",
         })
     }
 }

@@ -24,7 +24,7 @@
 //! assert!(second < first);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod arg;
 mod binder;
@@ -34,6 +34,7 @@ mod described;
 mod error;
 mod forward;
 mod fuse;
+mod gpu;
 mod initial;
 mod inputs;
 mod kept;
@@ -52,15 +53,18 @@ mod run;
 mod session;
 mod slices;
 mod table;
+mod target;
 mod views;
 
 pub use checkpoint::NamedShape;
 pub use described::DescribedStep;
 pub use error::Error;
 pub use forward::Outputs;
+pub use gpu::GpuOptions;
 pub use numbers::Numbers;
 pub use plan::{MemoryPlan, Placement, Reuse};
 pub use program::{Instruction, Program};
 pub use session::Session;
 pub use slices::Region;
 pub use table::known_ops;
+pub use target::Target;

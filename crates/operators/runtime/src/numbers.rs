@@ -36,6 +36,22 @@ impl Numbers {
         Numbers { rate, ..self }
     }
 
+    /// Numbers of the formula of an optimizer class in one step, from 1: as the operators read them.
+    pub(crate) fn of_step(&self, class: &str, step: u64) -> Vec<f32> {
+        let Numbers { rate, beta1, beta2, eps, decay } = *self;
+        let all = match class {
+            "Adagrad" => vec![rate, eps],
+            "Adam" | "AdamW" => {
+                let step = i32::try_from(step).unwrap_or(i32::MAX);
+                let keep = if class == "AdamW" { 1.0 - rate * decay } else { 1.0 };
+                let (own, root) = (rate / (1.0 - beta1.powi(step)), (1.0 - beta2.powi(step)).sqrt());
+                vec![1.0 - beta1, beta2, 1.0 - beta2, own, root, eps, keep]
+            }
+            _ => vec![rate],
+        };
+        all.into_iter().map(|number| number as f32).collect()
+    }
+
     /// Checks that all settings are in their ranges.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let share = "it must be at least 0 and below 1";

@@ -11,10 +11,12 @@ use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
 use crate::slices::{Access, Region, SlotPlace};
+use crate::target::Target;
 
 /// A compiled step.
 #[derive(Debug)]
 pub struct Program {
+    pub(crate) target: Target,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) plan: MemoryPlan,
     pub(crate) inputs: Inputs,
@@ -49,6 +51,12 @@ impl Program {
     #[must_use]
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
+    }
+
+    /// Device that it is compiled for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
     }
 
     /// The memory plan.

@@ -6,34 +6,46 @@ use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
 use crate::error::Error;
+use crate::gpu::{GpuEngine, GpuOptions};
 use crate::initial;
 use crate::inputs::{InputPart, PartKind};
-use crate::kept::{Kept, KeptKind};
+use crate::kept::KeptKind;
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::program::Program;
 use crate::run::Run;
 use crate::slices::{Region, Slices};
+use crate::target::Target;
 
 /// A program in training.
 #[derive(Debug)]
 pub struct Session {
+    // Dropped before the program, whose operators its launches use.
+    pub(crate) engine: Engine,
     pub(crate) program: Program,
-    cpu: Cpu,
-    /// Memory by region.
-    regions: [HugeBuffer; 3],
-    numbers: Numbers,
+    pub(crate) numbers: Numbers,
     /// Number of steps taken.
-    steps: u64,
+    pub(crate) steps: u64,
+    /// Whether the loss of the last step was not returned yet.
+    started: bool,
+}
+
+/// The device of a session, with its memory.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// Memory by region.
+    Cpu(Cpu, [HugeBuffer; 3]),
+    Gpu(Box<GpuEngine>),
 }
 
 impl Session {
-    /// A program with initial parameters: the distributions of PyTorch's modules, `nn.Linear` and `nn.EmbeddingBag`, by a generator whose numbers
-    /// depend on the seed, the parameter and the position. Optimizer states are zero, and settings are PyTorch's defaults.
+    /// A program for a CPU with initial parameters: the distributions of PyTorch's modules, `nn.Linear` and `nn.EmbeddingBag`, by a generator
+    /// whose numbers depend on the seed, the parameter and the position. Optimizer states are zero, and settings are PyTorch's defaults.
     ///
     /// # Errors
-    /// Where memory is not sufficient.
+    /// Where memory is not sufficient, or the program is compiled for another device.
     pub fn new(program: Program, cpu: Cpu, seed: u64) -> Result<Session, Error> {
+        check_target(&program, Target::Cpu)?;
         let allocate = |region: Region, what: &'static str| {
             let bytes = program.plan.bytes(region);
             HugeBuffer::zeroed(bytes).map_err(|source| Error::Memory { what, bytes: bytes as u64, source })
@@ -43,11 +55,28 @@ impl Session {
             allocate(Region::Inputs, "inputs")?,
             allocate(Region::Arena, "temporary tensors")?,
         ];
-        let numbers = Numbers::for_class(program.optimizer.as_deref().unwrap_or("SGD"));
-        let mut session = Session { program, cpu, regions, numbers, steps: 0 };
-        session.initialize(seed);
+        let mut session = Session::with_engine(program, Engine::Cpu(cpu, regions));
+        session.initialize(seed)?;
         session.prepare()?;
         Ok(session)
+    }
+
+    /// A program for a GPU with the initial parameters of [`Session::new`], which `cpu` computes. Kernels are compiled before it returns.
+    ///
+    /// # Errors
+    /// Where the GPU's memory is not sufficient, a library is missing, or the program is compiled for another device.
+    pub fn on_gpu(program: Program, gpu: GpuOptions, cpu: &Cpu, seed: u64) -> Result<Session, Error> {
+        check_target(&program, Target::Cuda)?;
+        let engine = Engine::Gpu(Box::new(GpuEngine::new(&program, gpu)?));
+        let mut session = Session::with_engine(program, engine);
+        session.fill_on_gpu(cpu, seed)?;
+        session.prepare()?;
+        Ok(session)
+    }
+
+    fn with_engine(program: Program, engine: Engine) -> Session {
+        let numbers = Numbers::for_class(program.optimizer.as_deref().unwrap_or("SGD"));
+        Session { engine, program, numbers, steps: 0, started: false }
     }
 
     /// The program.
@@ -83,6 +112,9 @@ impl Session {
     /// Sets the number of steps taken, from a checkpoint.
     pub fn set_steps(&mut self, steps: u64) {
         self.steps = steps;
+        if let Engine::Gpu(engine) = &mut self.engine {
+            engine.forget_numbers();
+        }
     }
 
     /// Feeds an input of floats, such as `dense` or `labels`, row by row.
@@ -90,13 +122,13 @@ impl Session {
     /// # Errors
     /// Where no input has the name, or the number of elements differs.
     pub fn feed_floats(&mut self, name: &str, values: &[f32]) -> Result<(), Error> {
-        let Session { program, regions, .. } = self;
+        let Session { program, engine, .. } = self;
         for part in parts(program, name)? {
             let given = || format!("{} floats", values.len());
             if part.kind != PartKind::Floats || part.len != values.len() {
                 return Err(unfit(name, part, given()));
             }
-            elements::<f32>(program, regions, part).copy_from_slice(values);
+            elements::<f32>(program, engine, part)?.copy_from_slice(values);
         }
         Ok(())
     }
@@ -106,18 +138,18 @@ impl Session {
     /// # Errors
     /// Where no input has the name, the number of elements differs, or offsets decrease.
     pub fn feed_ints(&mut self, name: &str, values: &[i64]) -> Result<(), Error> {
-        let Session { program, regions, .. } = self;
+        let Session { program, engine, .. } = self;
         for part in parts(program, name)? {
             if part.kind == PartKind::Floats || part.len != values.len() {
                 return Err(unfit(name, part, format!("{} whole numbers", values.len())));
             }
             let PartKind::Offsets { base, lookups, closes } = part.kind else {
-                elements::<i64>(program, regions, part).copy_from_slice(values);
+                elements::<i64>(program, engine, part)?.copy_from_slice(values);
                 continue;
             };
             check_offsets(name, values, lookups)?;
             let part = InputPart { len: part.len + usize::from(closes), ..part.clone() };
-            let to = elements::<i64>(program, regions, &part);
+            let to = elements::<i64>(program, engine, &part)?;
             to.iter_mut().zip(values).for_each(|(to, &offset)| *to = base as i64 + offset);
             if closes && let Some(end) = to.last_mut() {
                 *end = (base + lookups) as i64;
@@ -126,14 +158,48 @@ impl Session {
         Ok(())
     }
 
-    /// Runs one step with the inputs that were fed last, and returns its loss. Parameters change last: after an error in the forward or the
-    /// backward pass they are as before, unless the tables take their step in the backward pass.
+    /// Runs one step with the inputs that were fed last, and returns its loss. On a CPU parameters change last: after an error in the forward or
+    /// the backward pass they are as before, unless the tables take their step in the backward pass.
     ///
     /// # Errors
     /// Where an op fails, for example at an index that a table does not have.
     pub fn step(&mut self) -> Result<f32, Error> {
-        self.observed(|_, _| ())?;
-        Ok(self.loss())
+        self.start()?;
+        self.finish().map(|loss| loss.unwrap_or(f32::NAN))
+    }
+
+    /// Starts one step, and returns the loss of the step before, if one was started and its loss was not returned. On a GPU the step goes on
+    /// while the next inputs are fed; errors in its inputs are reported by [`Session::finish`]. On a CPU it is done on return.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn start(&mut self) -> Result<Option<f32>, Error> {
+        let before = self.take_loss()?;
+        let Session { engine, program, numbers, steps, .. } = self;
+        match engine {
+            Engine::Cpu(..) => (0..program.instructions.len()).try_for_each(|at| self.instruction(at))?,
+            Engine::Gpu(gpu) => gpu.start(program, numbers, *steps)?,
+        }
+        self.steps += 1;
+        self.started = true;
+        Ok(before)
+    }
+
+    /// Waits for the step that was started last, and returns its loss, if it was not returned.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn finish(&mut self) -> Result<Option<f32>, Error> {
+        let Session { engine, program, numbers, .. } = self;
+        if let Engine::Gpu(gpu) = engine {
+            gpu.check(program, numbers)?;
+        }
+        self.take_loss()
+    }
+
+    fn take_loss(&mut self) -> Result<Option<f32>, Error> {
+        let started = std::mem::take(&mut self.started);
+        started.then(|| self.loss()).transpose()
     }
 
     /// Runs one step like [`Session::step`], and returns the time of each instruction, with the name of its op.
@@ -141,25 +207,27 @@ impl Session {
     /// # Errors
     /// As [`Session::step`].
     pub fn profile(&mut self) -> Result<Vec<(String, Duration)>, Error> {
-        let mut times = Vec::with_capacity(self.program.instructions.len());
-        self.observed(|name, time| times.push((name.to_owned(), time)))?;
-        Ok(times)
-    }
-
-    /// Runs one step; `ended` takes the name and the time of each instruction.
-    fn observed(&mut self, mut ended: impl FnMut(&str, Duration)) -> Result<(), Error> {
-        for at in 0..self.program.instructions.len() {
-            let start = Instant::now();
-            self.instruction(at)?;
-            ended(&self.program.instructions[at].name, start.elapsed());
-        }
+        let Session { engine, program, numbers, steps, .. } = self;
+        let times = match engine {
+            Engine::Gpu(gpu) => gpu.profile(program, numbers, *steps)?,
+            Engine::Cpu(..) => {
+                let mut times = Vec::with_capacity(self.program.instructions.len());
+                for at in 0..self.program.instructions.len() {
+                    let start = Instant::now();
+                    self.instruction(at)?;
+                    times.push((self.program.instructions[at].name.clone(), start.elapsed()));
+                }
+                times
+            }
+        };
         self.steps += 1;
-        Ok(())
+        Ok(times)
     }
 
     /// Runs one instruction of the next step.
     pub(crate) fn instruction(&mut self, at: usize) -> Result<(), Error> {
-        let Session { program, cpu, regions, numbers, steps } = self;
+        let Session { program, engine, numbers, steps, .. } = self;
+        let Engine::Cpu(cpu, regions) = engine else { return Ok(()) };
         let instruction = &mut program.instructions[at];
         let regions = regions.each_mut().map(HugeBuffer::bytes_mut);
         let memory = Slices::new(regions, &instruction.at, &instruction.order);
@@ -171,17 +239,16 @@ impl Session {
         })
     }
 
-    /// The bytes of a piece of memory.
-    pub(crate) fn bytes_at(&self, place: &crate::slices::SlotPlace) -> &[u8] {
-        &self.regions[place.region as usize].bytes()[place.start..][..place.bytes]
-    }
-
     /// Loss of the last pass.
-    pub(crate) fn loss(&self) -> f32 {
-        let Some((memory, at)) = self.program.loss else { return f32::NAN };
+    pub(crate) fn loss(&mut self) -> Result<f32, Error> {
+        let regions = match &mut self.engine {
+            Engine::Gpu(gpu) => return gpu.loss(),
+            Engine::Cpu(_, regions) => regions,
+        };
+        let Some((memory, at)) = self.program.loss else { return Ok(f32::NAN) };
         let place = self.program.plan.piece(memory);
-        let bytes = &self.regions[place.region as usize].bytes()[place.start..][..place.bytes];
-        bytemuck::cast_slice::<u8, f32>(bytes)[at]
+        let bytes = &regions[place.region as usize].bytes()[place.start..][..place.bytes];
+        Ok(bytemuck::cast_slice::<u8, f32>(bytes)[at])
     }
 
     /// Bytes of memory in use: parameters, states, inputs and temporary tensors.
@@ -190,27 +257,55 @@ impl Session {
         self.program.plan.peak()
     }
 
-    fn initialize(&mut self, seed: u64) {
-        let Session { program, cpu, regions, .. } = self;
+    fn initialize(&mut self, seed: u64) -> Result<(), Error> {
+        let Session { program, engine, .. } = self;
+        let Engine::Cpu(cpu, regions) = engine else { return Ok(()) };
         for kept in &program.kept {
-            let elements = kept_bytes(program, regions, kept);
+            let place = program.plan.piece(kept.memory);
+            let bytes = &mut regions[place.region as usize].bytes_mut()[place.start..][..place.bytes];
             match &kept.kind {
                 KeptKind::Parameter(initial) => {
-                    let elements = &mut bytemuck::cast_slice_mut(elements)[kept.start..][..kept.len()];
+                    let elements = &mut bytemuck::cast_slice_mut(bytes)[kept.start..][..kept.len()];
                     initial::fill(cpu, *initial, seed, initial::key(&kept.name), elements);
                 }
                 KeptKind::State => {}
                 KeptKind::Indices(indices) => {
-                    let to = &mut bytemuck::cast_slice_mut::<u8, i64>(elements)[kept.start..];
+                    let to = &mut bytemuck::cast_slice_mut::<u8, i64>(bytes)[kept.start..];
                     to.iter_mut().zip(indices).for_each(|(to, &index)| *to = index);
                 }
             }
         }
+        Ok(())
     }
 
-    /// Allocates the states of tables that are updated in the backward pass.
+    fn fill_on_gpu(&mut self, cpu: &Cpu, seed: u64) -> Result<(), Error> {
+        let Session { program, engine, .. } = self;
+        let Engine::Gpu(gpu) = engine else { return Ok(()) };
+        let mut elements: Vec<f32> = Vec::new();
+        for kept in &program.kept {
+            let place = program.plan.piece(kept.memory);
+            match &kept.kind {
+                KeptKind::Parameter(initial) => {
+                    elements.resize(kept.len(), 0.0);
+                    initial::fill(cpu, *initial, seed, initial::key(&kept.name), &mut elements);
+                    gpu.write(place.region, place.start + 4 * kept.start, bytemuck::cast_slice(&elements))?;
+                }
+                KeptKind::State => {}
+                KeptKind::Indices(indices) => {
+                    gpu.write(place.region, place.start + 8 * kept.start, bytemuck::cast_slice(indices))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates the states of tables that are updated in the backward pass; on a GPU compiles all kernels.
     fn prepare(&mut self) -> Result<(), Error> {
-        let Session { program, regions, numbers, .. } = self;
+        let Session { program, engine, numbers, .. } = self;
+        let regions = match engine {
+            Engine::Gpu(gpu) => return gpu.prepare(program, numbers),
+            Engine::Cpu(_, regions) => regions,
+        };
         for instruction in &mut program.instructions {
             let Kernel::Rows(update) = &mut instruction.kernel else { continue };
             let regions = regions.each_mut().map(HugeBuffer::bytes_mut);
@@ -224,17 +319,46 @@ impl Session {
         Ok(())
     }
 
-    /// The floats of a kept tensor.
-    pub(crate) fn floats_of(&mut self, at: usize) -> &mut [f32] {
-        let Session { program, regions, .. } = self;
-        let kept = &program.kept[at];
-        &mut bytemuck::cast_slice_mut(kept_bytes(program, regions, kept))[kept.start..][..kept.len()]
+    /// Copies the floats of a kept tensor.
+    pub(crate) fn kept_floats(&mut self, at: usize) -> Result<Vec<f32>, Error> {
+        let kept = &self.program.kept[at];
+        let place = self.program.plan.piece(kept.memory);
+        let start = place.start + 4 * kept.start;
+        match &mut self.engine {
+            Engine::Cpu(_, regions) => {
+                let bytes = &regions[place.region as usize].bytes()[start..][..4 * kept.len()];
+                Ok(bytemuck::cast_slice(bytes).to_vec())
+            }
+            Engine::Gpu(gpu) => {
+                let mut floats = vec![0.0_f32; kept.len()];
+                gpu.read(place.region, start, bytemuck::cast_slice_mut(&mut floats))?;
+                Ok(floats)
+            }
+        }
+    }
+
+    /// Replaces the floats of a kept tensor.
+    pub(crate) fn set_kept_floats(&mut self, at: usize, values: &[f32]) -> Result<(), Error> {
+        let kept = &self.program.kept[at];
+        let place = self.program.plan.piece(kept.memory);
+        let (start, bytes) = (place.start + 4 * kept.start, bytemuck::cast_slice(values));
+        match &mut self.engine {
+            Engine::Cpu(_, regions) => {
+                regions[place.region as usize].bytes_mut()[start..][..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            Engine::Gpu(gpu) => gpu.write(place.region, start, bytes),
+        }
     }
 }
 
-fn kept_bytes<'r>(program: &Program, regions: &'r mut [HugeBuffer; 3], kept: &Kept) -> &'r mut [u8] {
-    let place = program.plan.piece(kept.memory);
-    &mut regions[place.region as usize].bytes_mut()[place.start..][..place.bytes]
+/// Fails where a program is compiled for another device.
+fn check_target(program: &Program, needed: Target) -> Result<(), Error> {
+    if program.target == needed {
+        return Ok(());
+    }
+    let why = format!("it is compiled for {}, and the session runs on {needed}", program.target);
+    Err(Error::Order { why })
 }
 
 /// The parts of memory of an input.
@@ -248,12 +372,16 @@ fn parts<'p>(program: &'p Program, name: &str) -> Result<&'p [InputPart], Error>
 
 fn elements<'r, T: bytemuck::Pod>(
     program: &Program,
-    regions: &'r mut [HugeBuffer; 3],
+    engine: &'r mut Engine,
     part: &InputPart,
-) -> &'r mut [T] {
+) -> Result<&'r mut [T], Error> {
     let place = program.plan.piece(part.memory);
-    let bytes = &mut regions[place.region as usize].bytes_mut()[place.start..][..place.bytes];
-    &mut bytemuck::cast_slice_mut(bytes)[part.start..][..part.len]
+    let (start, bytes) = (place.start + size_of::<T>() * part.start, size_of::<T>() * part.len);
+    let bytes = match engine {
+        Engine::Cpu(_, regions) => &mut regions[place.region as usize].bytes_mut()[start..][..bytes],
+        Engine::Gpu(gpu) => gpu.input(start, bytes)?,
+    };
+    Ok(bytemuck::cast_slice_mut(bytes))
 }
 
 fn unfit(name: &str, part: &InputPart, given: String) -> Error {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::ops;
 use crate::row::Row;
+use crate::target::Target;
 
 /// The row of an op.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
@@ -24,23 +25,28 @@ pub(crate) fn foreign(name: &str) -> Option<&'static str> {
     FOREIGN.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, why)| why)
 }
 
-/// Names of all ops that run on a CPU, sorted.
+/// Names of all ops that run on a device, sorted.
 #[must_use]
-pub fn known_ops() -> Vec<&'static str> {
-    let mut names: Vec<_> =
-        ops::FILES.iter().copied().flatten().filter(|row| row.cpu.is_ok()).map(|row| row.name).collect();
+pub fn known_ops(target: Target) -> Vec<&'static str> {
+    let mut names: Vec<_> = ops::FILES
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|row| row.build(target).is_ok())
+        .map(|row| row.name)
+        .collect();
     names.sort_unstable();
     names
 }
 
 /// Reason for the refusal of an op that the table does not have.
-pub(crate) fn unknown(name: &str) -> String {
+pub(crate) fn unknown(name: &str, target: Target) -> String {
     let base = name.trim_end_matches('_');
     let close = |known: &&&str| {
         let known = known.trim_end_matches('_');
         known == base || known.starts_with(base) || base.starts_with(known)
     };
-    let near = known_ops();
+    let near = known_ops(target);
     match near.iter().filter(close).max_by_key(|known| known.len()) {
         Some(known) => format!("it has no implementation; {known} has one"),
         None => "it has no implementation: describe the model with the ops of `eager`, or leave out the rule that inserts it"

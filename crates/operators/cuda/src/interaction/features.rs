@@ -38,6 +38,32 @@ impl<'a> Features<'a> {
     }
 }
 
+impl<'a> Features<'a> {
+    /// All vectors in one buffer, of which the first of each sample is the dense one.
+    ///
+    /// # Panics
+    ///
+    /// The buffer is shorter than one vector.
+    #[must_use]
+    pub fn stacked(vectors: Slice<'a, f32>, strides: Strides) -> Features<'a> {
+        let others = vectors.slice(strides.vector..vectors.len());
+        Features { dense: (vectors, strides.sample), others: (others, strides) }
+    }
+}
+
+impl<'a> FeaturesMut<'a> {
+    /// All vectors in one buffer, of which the first of each sample is the dense one.
+    ///
+    /// # Panics
+    ///
+    /// The buffer is shorter than one vector.
+    #[must_use]
+    pub fn stacked(vectors: SliceMut<'a, f32>, strides: Strides) -> FeaturesMut<'a> {
+        let (_, others) = vectors.again().split_at(strides.vector);
+        FeaturesMut { dense: (vectors, strides.sample), others: (others, strides) }
+    }
+}
+
 impl<'a> FeaturesMut<'a> {
     /// The dense vectors, `stride` floats from sample to sample, and the others.
     #[must_use]

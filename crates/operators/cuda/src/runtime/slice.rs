@@ -152,6 +152,30 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         Slice { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
     }
 
+    /// The same elements, for reading, as long as the memory is borrowed.
+    #[must_use]
+    pub fn into_ref(self) -> Slice<'a, T> {
+        Slice { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
+    }
+
+    /// The same elements once more, for a kernel that writes other elements through each of both.
+    pub(crate) fn again(&self) -> SliceMut<'a, T> {
+        SliceMut { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
+    }
+
+    /// The elements before a position, and those from it on.
+    ///
+    /// # Panics
+    ///
+    /// The position is out of bounds.
+    #[must_use]
+    pub fn split_at(self, at: usize) -> (SliceMut<'a, T>, SliceMut<'a, T>) {
+        assert!(at <= self.len, "{at} of {}", self.len);
+        let part = |address, len| SliceMut { address, len, stream_use: self.stream_use, of: PhantomData };
+        let middle = self.address + (at * size_of::<T>()) as u64;
+        (part(self.address, at), part(middle, self.len - at))
+    }
+
     /// Waits for other streams that may still use them, before `stream` writes them.
     pub(crate) fn before_writing(&mut self, stream: &Stream) -> Result<(), Error> {
         self.stream_use.map_or(Ok(()), |memory| memory.write(stream))?;

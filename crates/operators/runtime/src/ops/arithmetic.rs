@@ -64,5 +64,5 @@ fn with_other(b: &mut Binder<'_, '_>, function: impl Fn(Expr, Expr) -> Expr) -> 
         None => (function(Expr::input(0), Expr::constant(b.number(1)? as f32)), vec![first]),
     };
     let output = b.writes(0)?;
-    computes(&[expr], inputs, vec![output])
+    computes(b.target, &[expr], inputs, vec![output])
 }

@@ -76,7 +76,7 @@ fn clamp_min(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let from = b.floats(0)?;
     let to = b.writes(0)?;
     if least == 0.0 {
-        return computes(&[steptime_ops::elementwise::Expr::input(0).relu()], vec![from], vec![to]);
+        return computes(b.target, &[steptime_ops::elementwise::Expr::input(0).relu()], vec![from], vec![to]);
     }
     of_type(&to, Dtype::F32)?;
     Ok(Built::Kernel(Kernel::new(move |run| {

@@ -7,6 +7,7 @@ use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::copy_", copy_),
@@ -22,14 +23,14 @@ fn copy_(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     }
     let from = b.reads(1)?;
     let to = b.overwrites(0)?;
-    copied(from, to)
+    copied(b.target, from, to)
 }
 
 /// `clone(self, memory_format)`.
 fn clone(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let from = b.reads(0)?;
     let to = b.writes(0)?;
-    copied(from, to)
+    copied(b.target, from, to)
 }
 
 /// A conversion or a move: nothing where the result has the memory of the argument.
@@ -43,8 +44,10 @@ fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime
     one == other || (first.is_some() && first == second)
 }
 
-fn copied(from: Arg, to: Arg) -> Result<Built, Refusal> {
+fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
     match (from.dtype, to.dtype) {
+        (Dtype::F32, Dtype::F32) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u32>(from, to))),
+        (Dtype::I64, Dtype::I64) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u64>(from, to))),
         (Dtype::F32, Dtype::F32) => Ok(Built::Kernel(Kernel::new(move |run| {
             let source = from.floats(&run.memory)?;
             Ok(rearrange::copy(run.cpu, &source, to.floats_mut(&mut run.memory)?)?)
@@ -57,4 +60,15 @@ fn copied(from: Arg, to: Arg) -> Result<Built, Refusal> {
             Err(format!("it converts {} to {}: leave out rules that change types", one.name(), other.name()))
         }
     }
+}
+
+/// The copy on a GPU.
+fn on_gpu<T: bytemuck::Pod>(from: Arg, to: Arg) -> Kernel {
+    Kernel::on_gpu(move |gpu| {
+        let copy = steptime_cuda::rearrange::Copy::<T>::new(gpu.stream.device(), &from.layout, &to.layout)?;
+        Ok(Box::new(move |gpu| {
+            let source = from.device(&gpu.memory)?;
+            Ok(copy.run(gpu.stream, source, &mut to.device_mut(&mut gpu.memory)?)?)
+        }))
+    })
 }

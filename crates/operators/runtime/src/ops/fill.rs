@@ -1,25 +1,32 @@
 //! Tensors of one number, and of consecutive integers.
 
 use steptime_aten::Dtype;
+use steptime_ops::elementwise::Expr;
 
+use super::elementwise::computes;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
-    runs("aten::zero_", |b| filled(b.overwrites(0)?, 0.0)),
-    runs("aten::fill_", |b| filled(b.overwrites(0)?, b.number(1)?)),
-    runs("aten::zeros", |b| filled(b.writes(0)?, 0.0)),
-    runs("aten::zeros_like", |b| filled(b.writes(0)?, 0.0)),
-    runs("aten::new_zeros", |b| filled(b.writes(0)?, 0.0)),
-    runs("aten::ones_like", |b| filled(b.writes(0)?, 1.0)),
-    runs("aten::scalar_tensor", |b| filled(b.writes(0)?, b.number(0)?)),
+    runs("aten::zero_", |b| filled(b.target, b.overwrites(0)?, 0.0)),
+    runs("aten::fill_", |b| filled(b.target, b.overwrites(0)?, b.number(1)?)),
+    runs("aten::zeros", |b| filled(b.target, b.writes(0)?, 0.0)),
+    runs("aten::zeros_like", |b| filled(b.target, b.writes(0)?, 0.0)),
+    runs("aten::new_zeros", |b| filled(b.target, b.writes(0)?, 0.0)),
+    runs("aten::ones_like", |b| filled(b.target, b.writes(0)?, 1.0)),
+    runs("aten::scalar_tensor", |b| filled(b.target, b.writes(0)?, b.number(0)?)),
     runs("aten::arange", arange),
 ];
 
-fn filled(to: Arg, value: f64) -> Result<Built, Refusal> {
+fn filled(target: Target, to: Arg, value: f64) -> Result<Built, Refusal> {
     match to.dtype {
+        Dtype::F32 if target == Target::Cuda => {
+            computes(target, &[Expr::constant(value as f32)], Vec::new(), vec![to])
+        }
+        other if target == Target::Cuda => Err(format!("it fills {} on a GPU", other.name())),
         Dtype::F32 => Ok(Built::Kernel(Kernel::new(move |run| {
             let mut to = to.floats_mut(&mut run.memory)?;
             match to.as_mut_slice() {

@@ -1,10 +1,14 @@
 //! Dot interaction as one op.
 
+use steptime_cuda::Slice;
+use steptime_cuda::interaction as gpu;
 use steptime_ops::interaction::{Features, FeaturesMut, Interaction};
 
+use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] =
     &[runs("steptime::interaction", forward), runs("steptime::interaction_backward", backward)];
@@ -14,6 +18,18 @@ fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let vectors = b.floats(0)?;
     let to = b.writes(0)?;
     let own = interaction(vectors.shape())?;
+    if b.target == Target::Cuda {
+        let (strides, stride, aligned) = on_gpu(&vectors, &to)?;
+        let samples = vectors.shape()[0];
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = gpu::Interaction::new(gpu.stream.device(), own, aligned)?;
+            Ok(Box::new(move |gpu| {
+                let features = gpu::Features::stacked(from(vectors.device(&gpu.memory)?, &vectors), strides);
+                let (_, mut out) = to.device_mut(&mut gpu.memory)?.split_at(to.layout.offset());
+                Ok(work.forward(gpu.stream, samples, &features, &mut out, stride)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let features = Features::Stacked(vectors.floats(&run.memory)?);
         Ok(own.forward(run.cpu, &features, to.floats_mut(&mut run.memory)?)?)
@@ -26,6 +42,23 @@ fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let to = b.writes(0)?;
     let own = interaction(vectors.shape())?;
     let shape = vectors.shape().to_vec();
+    if b.target == Target::Cuda {
+        let (strides, stride, aligned) = on_gpu(&vectors, &grad)?;
+        let flat = to.layout.reshape(&shape).map_err(|source| source.to_string())?;
+        let result = gpu::Strides { sample: flat.strides()[0], vector: flat.strides()[1] };
+        let aligned =
+            aligned && [result.sample, result.vector, flat.offset()].iter().all(|at| at.is_multiple_of(4));
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = gpu::Interaction::new(gpu.stream.device(), own, aligned)?;
+            Ok(Box::new(move |gpu| {
+                let features = gpu::Features::stacked(from(vectors.device(&gpu.memory)?, &vectors), strides);
+                let gradient = from(grad.device(&gpu.memory)?, &grad);
+                let (_, out) = to.device_mut(&mut gpu.memory)?.split_at(flat.offset());
+                let mut out = gpu::FeaturesMut::stacked(out, result);
+                Ok(work.backward(gpu.stream, shape[0], &features, gradient, stride, &mut out)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let features = Features::Stacked(vectors.floats(&run.memory)?);
         let grad = grad.floats(&run.memory)?;
@@ -37,4 +70,18 @@ fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 fn interaction(shape: &[usize]) -> Result<Interaction, Refusal> {
     let &[_, features, width] = shape else { return Err("its vectors are not a batch".to_owned()) };
     Interaction::new(features, width, false).map_err(|source| source.to_string())
+}
+
+/// Strides of vectors, elements from row to row of the output or its gradient, and whether vectors are aligned.
+fn on_gpu(vectors: &Arg, rows: &Arg) -> Result<(gpu::Strides, usize, bool), Refusal> {
+    let (&[sample, vector, 1], &[stride, 1]) = (vectors.layout.strides(), rows.layout.strides()) else {
+        return Err("the elements of its vectors or of its result are not neighbours".to_owned());
+    };
+    let aligned = [sample, vector, vectors.layout.offset()].iter().all(|at| at.is_multiple_of(4));
+    Ok((gpu::Strides { sample, vector }, stride, aligned))
+}
+
+/// The memory from an operand's first element on.
+fn from<'a>(memory: Slice<'a, f32>, arg: &Arg) -> Slice<'a, f32> {
+    memory.slice(arg.layout.offset()..memory.len())
 }

@@ -3,10 +3,12 @@
 use steptime_aten::Dtype;
 use steptime_ops::gemm::{Activation, linear};
 
+use super::products;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::linear", whole),
@@ -19,7 +21,7 @@ fn whole(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let (x, weight) = (b.floats(0)?, b.floats(1)?);
     let bias = if b.id(2).is_ok() { Some(b.floats(2)?) } else { None };
     let y = b.writes(0)?;
-    layer(x, weight, bias, Activation::Identity, y)
+    layer(b.target, x, weight, bias, Activation::Identity, y)
 }
 
 /// `_addmm_activation(self, mat1, mat2, beta, alpha, use_gelu)`.
@@ -43,16 +45,28 @@ fn product(b: &mut Binder<'_, '_>, activation: Activation) -> Result<Built, Refu
     let y = b.writes(0)?;
     let weight =
         Arg { layout: turned.layout.transpose(0, 1).map_err(|source| source.to_string())?, ..turned };
-    layer(x, weight, Some(bias), activation, y)
+    layer(b.target, x, weight, Some(bias), activation, y)
 }
 
 /// `y = activation(x W^T + bias)`.
-fn layer(x: Arg, weight: Arg, bias: Option<Arg>, activation: Activation, y: Arg) -> Result<Built, Refusal> {
+fn layer(
+    target: Target,
+    x: Arg,
+    weight: Arg,
+    bias: Option<Arg>,
+    activation: Activation,
+    y: Arg,
+) -> Result<Built, Refusal> {
     of_type(&y, Dtype::F32)?;
     if x.shape().len() != 2 {
         return Err("its input is not a matrix".to_owned());
     }
     bias.as_ref().map_or(Ok(()), in_order)?;
+    if target == Target::Cuda {
+        let weight =
+            Arg { layout: weight.layout.transpose(0, 1).map_err(|source| source.to_string())?, ..weight };
+        return Ok(Built::Kernel(products::on_gpu(x, weight, bias, activation, y)?));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (x, weight) = (x.matrix(&run.memory, 0)?, weight.matrix(&run.memory, 0)?);
         let bias = bias.as_ref().map(|bias| bias.row(&run.memory)).transpose()?;

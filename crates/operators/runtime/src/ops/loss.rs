@@ -48,7 +48,7 @@ fn mse_backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let to = b.writes(0)?;
     let [grad, x, target] = [0, 1, 2].map(Expr::input);
     let factor = 2.0 / to.len().max(1) as f64;
-    computes(&[(x - target) * (grad * factor as f32)], inputs, vec![to])
+    computes(b.target, &[(x - target) * (grad * factor as f32)], inputs, vec![to])
 }
 
 fn is_mean(b: &Binder<'_, '_>, at: usize) -> Result<(), Refusal> {

@@ -3,18 +3,19 @@
 //! The numbers in the ops of a step are placeholders. Settings come from [`Numbers`], which may change from step to step.
 
 use steptime_aten::Dtype;
+use steptime_cuda::optimizer::{DenseStep, Parameter, Rule};
 use steptime_ops::elementwise::{Expr, Input, Program};
 use steptime_step::{Call, TensorId};
 use steptime_tensor::View;
 
 use super::rows;
 use crate::arg::Arg;
-use crate::binder::{Binder, Built, Refusal, of_type};
+use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
-use crate::numbers::Numbers;
 use crate::row::{Row, missing, runs};
 use crate::run::Run;
 use crate::slices::Access;
+use crate::target::Target;
 
 /// The remedy for ops of optimizers outside of an optimizer's step.
 const PART: &str = "it runs as a part of `Optimizer.step` alone";
@@ -82,10 +83,19 @@ fn sgd(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
             updates.push(Update::new(b, parameter, gradient, &[])?);
         }
     }
+    if b.target == Target::Cuda {
+        if !sparse.is_empty() {
+            return Err(
+                "sparse gradients of tables have no implementation on a GPU: use the rule `operators`"
+                    .to_owned(),
+            );
+        }
+        return on_gpu(Rule::Sgd, updates);
+    }
     let [p, g, rate] = [0, 1, 2].map(Expr::input);
     let program = compiled(&[p - rate * g])?;
     Ok(Built::Kernel(Kernel::new(move |run| {
-        let numbers = [run.numbers.rate as f32];
+        let numbers = run.numbers.of_step("SGD", run.step);
         updates.iter().try_for_each(|update| update.run(run, &program, &numbers))?;
         sparse.iter_mut().try_for_each(|update| update(run))
     })))
@@ -110,11 +120,14 @@ fn adagrad(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         true
     })?;
     let updates = updates(b, &found, &[&found.first])?;
+    if b.target == Target::Cuda {
+        return on_gpu(Rule::Adagrad, updates);
+    }
     let [p, h, g, rate, eps] = [0, 1, 2, 3, 4].map(Expr::input);
     let h = h + g.clone() * g.clone();
     let program = compiled(&[p - rate * (g / (h.clone().sqrt() + eps)), h])?;
     Ok(Built::Kernel(Kernel::new(move |run| {
-        let numbers = [run.numbers.rate as f32, run.numbers.eps as f32];
+        let numbers = run.numbers.of_step("Adagrad", run.step);
         updates.iter().try_for_each(|update| update.run(run, &program, &numbers))
     })))
 }
@@ -142,6 +155,10 @@ fn adam(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         true
     })?;
     let updates = updates(b, &found, &[&found.first, &found.second])?;
+    if b.target == Target::Cuda {
+        return on_gpu(Rule::Adam, updates);
+    }
+    let class = if decays { "AdamW" } else { "Adam" };
     let [p, m, v, g] = [0, 1, 2, 3].map(Expr::input);
     let [take1, keep2, take2, rate, root, eps, keep] = [4, 5, 6, 7, 8, 9, 10].map(Expr::input);
     let m = m.clone() + take1 * (g.clone() - m);
@@ -149,17 +166,31 @@ fn adam(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let change = rate * (m.clone() / (v.clone().sqrt() / root + eps));
     let program = compiled(&[p * keep - change, m, v])?;
     Ok(Built::Kernel(Kernel::new(move |run| {
-        let numbers = adam_numbers(run.numbers, run.step, decays);
+        let numbers = run.numbers.of_step(class, run.step);
         updates.iter().try_for_each(|update| update.run(run, &program, &numbers))
     })))
 }
 
-fn adam_numbers(numbers: &Numbers, step: u64, decays: bool) -> [f32; 7] {
-    let step = i32::try_from(step).unwrap_or(i32::MAX);
-    let Numbers { rate, beta1, beta2, eps, decay } = *numbers;
-    let keep = if decays { 1.0 - rate * decay } else { 1.0 };
-    let (own, root) = (rate / (1.0 - beta1.powi(step)), (1.0 - beta2.powi(step)).sqrt());
-    [1.0 - beta1, beta2, 1.0 - beta2, own, root, eps, keep].map(|number| number as f32)
+/// The updates of dense parameters on a GPU.
+fn on_gpu(rule: Rule, updates: Vec<Update>) -> Result<Built, Refusal> {
+    let all = updates.iter().flat_map(|update| update.changed.iter().chain([&update.gradient]));
+    for arg in all {
+        in_order(arg)?;
+    }
+    Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+        let work = DenseStep::new(gpu.stream.device(), rule)?;
+        Ok(Box::new(move |gpu| {
+            let mut parameters = Vec::with_capacity(updates.len());
+            for update in &updates {
+                let gradient = update.gradient.device_row(&gpu.memory)?;
+                let mut changed = update.changed.iter().map(|arg| arg.device_row_mut(&mut gpu.memory));
+                let Some(weights) = changed.next() else { continue };
+                let states = changed.collect::<Result<Vec<_>, _>>()?;
+                parameters.push(Parameter { weights: weights?, gradient, states });
+            }
+            Ok(work.run(gpu.stream, gpu.device_numbers, &parameters)?)
+        }))
+    })))
 }
 
 /// Whether an op is one of those between the ones that are read.

@@ -7,11 +7,13 @@ use steptime_step::TensorId;
 
 use super::embedding_bag::pooling;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::gpu::{BagArgs, GpuBags, GpuRowUpdate};
 use crate::inputs::Joined;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::row_update::{RowUpdate, UpdateArgs};
 use crate::slices::Access;
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
     runs("steptime::embedding_bag", pooled),
@@ -44,6 +46,10 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let to = b.writes(0)?;
     in_order(&to)?;
     let &[bags, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
+    if b.target == Target::Cuda {
+        let args = BagArgs { tables, indices, offsets, to };
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(GpuBags::new(args, names, pooling)))));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mut all = Vec::with_capacity(tables.len());
         for (table, name) in tables.iter().zip(&names) {
@@ -79,6 +85,13 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
     }
     in_order(&gradient)?;
     let args = UpdateArgs { gradient, tables, indices, offsets };
+    if b.target == Target::Cuda {
+        let described = b.described();
+        let counts = ids.iter().map(|&table| described.lookup(table).map(|lookup| lookup.count));
+        let longest = counts.map(|count| count.unwrap_or(args.indices.len())).max().unwrap_or(0);
+        let update = GpuRowUpdate::new(args, names, pooling, rule, longest);
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(update))));
+    }
     Ok(Built::Kernel(crate::kernel::Kernel::Rows(Box::new(RowUpdate::new(args, names, pooling, rule)))))
 }
 

@@ -1,23 +1,55 @@
 //! Products of matrices, one or a batch of them.
 
 use steptime_aten::Dtype;
-use steptime_ops::gemm::{MatMut, gemm};
+use steptime_cuda::gemm::Epilogue;
+use steptime_ops::gemm::{Activation, MatMut, gemm};
 
+use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, of_type};
+use crate::gpu::GpuProduct;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
-pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm)];
+/// The remedy on a GPU.
+const PLAN: &str =
+    "products of each sample have no implementation there: use the rule `operators`, which replaces them";
+
+pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm).on_cpu_alone(PLAN)];
 
 /// `mm(self, mat2)`.
 fn mm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let (left, right) = (b.floats(0)?, b.floats(1)?);
     let to = b.writes(0)?;
     of_type(&to, Dtype::F32)?;
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(on_gpu(left, right, None, Activation::Identity, to)?));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (left, right) = (left.matrix(&run.memory, 0)?, right.matrix(&run.memory, 0)?);
         Ok(gemm(run.cpu, 1.0, left, right, 0.0, to.matrix_mut(&mut run.memory)?)?)
     })))
+}
+
+/// `to = activation(left right + bias)` on a GPU.
+pub(super) fn on_gpu(
+    left: Arg,
+    right: Arg,
+    bias: Option<Arg>,
+    activation: Activation,
+    to: Arg,
+) -> Result<Kernel, Refusal> {
+    let product = GpuProduct::new(&left, &right, &to)?;
+    Ok(Kernel::on_gpu(move |gpu| {
+        let epilogue = Epilogue { bias: bias.is_some(), activation };
+        let mut gemm = product.compile(gpu.blas, gpu.math, epilogue)?;
+        Ok(Box::new(move |gpu| {
+            let [left, right] = [&left, &right].map(|arg| arg.device(&gpu.memory));
+            let bias = bias.as_ref().map(|bias| bias.device_row(&gpu.memory)).transpose()?;
+            let to = to.device_mut(&mut gpu.memory)?;
+            Ok(product.run(&mut gemm, gpu.stream, left?, right?, to, bias)?)
+        }))
+    }))
 }
 
 /// `bmm(self, mat2)`: a product for each index of the first dimension, in parallel.

@@ -1,0 +1,303 @@
+//! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
+
+use std::time::Duration;
+
+use steptime_cuda::gemm::{Blas, Math};
+use steptime_cuda::optimizer::PITCH;
+use steptime_cuda::{Buffer, Device, Event, Readback, SliceMut, Staging, Stream};
+
+use super::replay::Replay;
+use super::slices::GpuSlices;
+use super::work::Gpu;
+use crate::error::{Error, Failure};
+use crate::kernel::Kernel;
+use crate::numbers::Numbers;
+use crate::program::{Instruction, Program};
+use crate::slices::Region;
+
+/// Room for the numbers of an optimizer.
+const NUMBERS: usize = 8 * PITCH;
+
+/// Settings of a program on a GPU.
+#[derive(Debug, Clone)]
+pub struct GpuOptions {
+    /// The GPU.
+    pub device: Device,
+    /// Precision of products of floats.
+    pub math: Math,
+    /// Whether steps after the first are replayed as one CUDA graph.
+    pub graph: bool,
+}
+
+/// Memory and streams of a program.
+#[derive(Debug)]
+pub(crate) struct GpuEngine {
+    // Dropped first: its launches use all memory below.
+    replay: Option<Replay>,
+    options: GpuOptions,
+    stream: Stream,
+    blas: Blas,
+    regions: [Buffer<u8>; 3],
+    inputs: Staging,
+    numbers: Buffer<f32>,
+    sent: Staging,
+    /// Numbers and learning rate on the device.
+    current: (Vec<f32>, f32),
+    loss: Option<(Readback<f32>, usize)>,
+    /// Whether a step ran, so that all later ones are equal.
+    warm: bool,
+}
+
+impl GpuEngine {
+    /// Allocates the memory of a program.
+    pub(crate) fn new(program: &Program, options: GpuOptions) -> Result<GpuEngine, Error> {
+        let device = &options.device;
+        let stream = device.stream()?;
+        let bytes = |region: Region| program.plan.bytes(region).max(64);
+        let region = |region: Region| Buffer::zeros(&stream, bytes(region));
+        let regions = [region(Region::Kept)?, region(Region::Inputs)?, region(Region::Arena)?];
+        let loss = program.loss.map(|(memory, at)| {
+            let place = program.plan.piece(memory);
+            Ok::<_, Error>((Readback::new(device, 1)?, place.start / 4 + at))
+        });
+        Ok(GpuEngine {
+            replay: None,
+            blas: Blas::open(device)?,
+            regions,
+            inputs: Staging::new(device, bytes(Region::Inputs))?,
+            numbers: Buffer::zeros(&stream, NUMBERS)?,
+            sent: Staging::new(device, 4 * NUMBERS)?,
+            current: (Vec::new(), f32::NAN),
+            loss: loss.transpose()?,
+            warm: false,
+            stream,
+            options,
+        })
+    }
+
+    /// Bytes of the inputs on the host, for writing.
+    pub(crate) fn input(&mut self, start: usize, bytes: usize) -> Result<&mut [u8], Error> {
+        Ok(self.inputs.change(start..start + bytes)?)
+    }
+
+    /// Compiles the kernels of all instructions.
+    pub(crate) fn prepare(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
+        self.stream.synchronize()?;
+        self.replay = None;
+        for at in 0..program.instructions.len() {
+            self.with(program, at, numbers, |work, gpu| work.prepare(gpu))?;
+        }
+        self.warm = false;
+        self.current = (Vec::new(), f32::NAN);
+        Ok(())
+    }
+
+    /// Starts a step with the inputs that were fed last. `steps` is the number of steps before.
+    pub(crate) fn start(
+        &mut self,
+        program: &mut Program,
+        numbers: &Numbers,
+        steps: u64,
+    ) -> Result<(), Error> {
+        self.send(program, numbers, steps)?;
+        if self.warm && self.options.graph {
+            self.replay(program, numbers)?;
+        } else {
+            for at in 0..program.instructions.len() {
+                self.launch(program, at, numbers)?;
+            }
+            self.warm = true;
+        }
+        self.read_loss(program)
+    }
+
+    /// Copies inputs and numbers that changed to the device.
+    fn send(&mut self, program: &mut Program, numbers: &Numbers, steps: u64) -> Result<(), Error> {
+        self.inputs.upload(&self.stream, &mut self.regions[Region::Inputs as usize].as_mut())?;
+        let class = program.optimizer.as_deref().unwrap_or("SGD");
+        let now = numbers.of_step(class, steps + 1);
+        if now != self.current.0 {
+            let to = self.sent.change(0..4 * NUMBERS)?;
+            for (at, number) in now.iter().enumerate() {
+                to[4 * PITCH * at..][..4].copy_from_slice(bytemuck::bytes_of(number));
+            }
+            self.sent.upload(&self.stream, &mut self.numbers.as_mut().cast())?;
+            self.current.0 = now;
+        }
+        let rate = numbers.rate as f32;
+        if rate != self.current.1 {
+            let first = self.current.1.is_nan();
+            for instruction in &mut program.instructions {
+                let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
+                let Some(rows) = work.rows() else { continue };
+                let set = if first { rows.set_steps(&self.stream, steps) } else { Ok(()) };
+                set.and_then(|()| rows.set_rate(&self.stream, rate))
+                    .map_err(|source| failed(&instruction.name, &instruction.place, source))?;
+            }
+            self.current.1 = rate;
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
+        if self.replay.is_none() {
+            let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
+            let mut failure = None;
+            let regions = &mut self.regions;
+            let device_numbers = self.numbers.as_ref();
+            let work = |stream: &Stream| {
+                for instruction in &mut program.instructions {
+                    let memory = slices(regions, instruction);
+                    let mut gpu = Gpu { stream, blas, math, memory, device_numbers, numbers };
+                    let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
+                    if let Err(source) = work.launch(&mut gpu) {
+                        failure = Some(failed(&instruction.name, &instruction.place, source));
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let captured = super::replay::capture_step(stream, work);
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            self.replay = Some(captured?);
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.run()?;
+        }
+        Ok(())
+    }
+
+    /// Launches one instruction.
+    pub(crate) fn launch(
+        &mut self,
+        program: &mut Program,
+        at: usize,
+        numbers: &Numbers,
+    ) -> Result<(), Error> {
+        self.with(program, at, numbers, |work, gpu| work.launch(gpu))
+    }
+
+    /// Copies inputs to the device and launches the instructions up to one, for a forward pass.
+    pub(crate) fn forward(
+        &mut self,
+        program: &mut Program,
+        numbers: &Numbers,
+        steps: u64,
+        last: usize,
+    ) -> Result<(), Error> {
+        self.send(program, numbers, steps)?;
+        (0..=last).try_for_each(|at| self.launch(program, at, numbers))?;
+        self.read_loss(program)
+    }
+
+    fn read_loss(&mut self, program: &Program) -> Result<(), Error> {
+        let Some(((readback, at), (memory, _))) = self.loss.as_mut().zip(program.loss) else { return Ok(()) };
+        let region = program.plan.piece(memory).region as usize;
+        let from = self.regions[region].as_ref().cast::<f32>();
+        Ok(readback.start(&self.stream, from.slice(*at..*at + 1))?)
+    }
+
+    /// Waits for the loss of the pass that was started last.
+    pub(crate) fn loss(&mut self) -> Result<f32, Error> {
+        match &mut self.loss {
+            Some((readback, _)) => Ok(readback.get()?.first().copied().unwrap_or(f32::NAN)),
+            None => {
+                self.stream.synchronize()?;
+                Ok(f32::NAN)
+            }
+        }
+    }
+
+    /// Waits for all work, and reports errors in the inputs of the last pass.
+    pub(crate) fn check(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
+        for at in 0..program.instructions.len() {
+            self.with(program, at, numbers, |work, gpu| work.check(gpu))?;
+        }
+        Ok(())
+    }
+
+    /// Time of each instruction of a step, between events.
+    pub(crate) fn profile(
+        &mut self,
+        program: &mut Program,
+        numbers: &Numbers,
+        steps: u64,
+    ) -> Result<Vec<(String, Duration)>, Error> {
+        self.send(program, numbers, steps)?;
+        let mut events = Vec::with_capacity(program.instructions.len());
+        for at in 0..program.instructions.len() {
+            let (start, end) = (Event::new(&self.options.device)?, Event::new(&self.options.device)?);
+            self.stream.record(&start)?;
+            self.launch(program, at, numbers)?;
+            self.stream.record(&end)?;
+            events.push((start, end));
+        }
+        self.read_loss(program)?;
+        self.stream.synchronize()?;
+        let names = program.instructions.iter().map(|instruction| instruction.name.clone());
+        let times = events.iter().map(|(start, end)| Ok(end.since(start)?));
+        names.zip(times).map(|(name, time): (String, Result<Duration, Error>)| Ok((name, time?))).collect()
+    }
+
+    fn with(
+        &mut self,
+        program: &mut Program,
+        at: usize,
+        numbers: &Numbers,
+        run: impl FnOnce(&mut Box<dyn super::GpuWork>, &mut Gpu<'_, '_>) -> Result<(), Failure>,
+    ) -> Result<(), Error> {
+        let instruction = &mut program.instructions[at];
+        let mut gpu = Gpu {
+            stream: &self.stream,
+            blas: &self.blas,
+            math: self.options.math,
+            memory: slices(&mut self.regions, instruction),
+            device_numbers: self.numbers.as_ref(),
+            numbers,
+        };
+        let Kernel::Gpu(work) = &mut instruction.kernel else {
+            return Err(failed(&instruction.name, &instruction.place, "it is compiled for a CPU".into()));
+        };
+        run(work, &mut gpu).map_err(|source| failed(&instruction.name, &instruction.place, source))
+    }
+
+    /// Copies a part of a region to the host.
+    pub(crate) fn read(&mut self, region: Region, start: usize, to: &mut [u8]) -> Result<(), Error> {
+        let end = start + to.len();
+        Ok(self.regions[region as usize].as_ref().slice(start..end).read(&self.stream, to)?)
+    }
+
+    /// Copies from the host to a part of a region.
+    pub(crate) fn write(&mut self, region: Region, start: usize, from: &[u8]) -> Result<(), Error> {
+        let end = start + from.len();
+        Ok(self.regions[region as usize].as_mut().slice(start..end).write(&self.stream, from)?)
+    }
+
+    /// The stream of all work.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Forgets the numbers on the device: the next step sends all of them, and the number of steps.
+    pub(crate) fn forget_numbers(&mut self) {
+        self.current = (Vec::new(), f32::NAN);
+    }
+}
+
+impl Drop for GpuEngine {
+    fn drop(&mut self) {
+        // Replays are not known to the memory that they use. After a failed kernel there is nothing to wait for.
+        let _ = self.stream.synchronize();
+    }
+}
+
+fn slices<'a>(regions: &'a mut [Buffer<u8>; 3], instruction: &Instruction) -> GpuSlices<'a> {
+    let regions: [SliceMut<'a, u8>; 3] = regions.each_mut().map(Buffer::as_mut);
+    GpuSlices::new(regions, &instruction.at, &instruction.order)
+}
+
+pub(super) fn failed(op: &str, place: &str, source: Failure) -> Error {
+    Error::Run { op: op.to_owned(), place: place.to_owned(), source }
+}

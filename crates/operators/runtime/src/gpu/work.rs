@@ -1,0 +1,78 @@
+//! Work of an instruction on a GPU.
+
+use steptime_cuda::gemm::{Blas, Math};
+use steptime_cuda::{Slice, Stream};
+
+use super::row_update::GpuRowUpdate;
+use super::slices::GpuSlices;
+use crate::error::Failure;
+use crate::numbers::Numbers;
+
+/// Resources of an instruction on a GPU.
+pub(crate) struct Gpu<'r, 'm> {
+    pub(crate) stream: &'r Stream,
+    pub(crate) blas: &'r Blas,
+    /// Precision of products.
+    pub(crate) math: Math,
+    /// The memory of the instruction.
+    pub(crate) memory: GpuSlices<'m>,
+    /// Numbers of the optimizer in the device's memory.
+    pub(crate) device_numbers: Slice<'r, f32>,
+    pub(crate) numbers: &'r Numbers,
+}
+
+/// Work of an instruction on a GPU.
+pub(crate) trait GpuWork: Send {
+    /// Compiles kernels and allocates work space, once.
+    fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure>;
+
+    /// Puts the work into the stream. It neither waits nor allocates, so that it can be captured.
+    fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure>;
+
+    /// Waits for the stream, and reports errors in the inputs of the last launch.
+    fn check(&mut self, _: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The update of table rows that it is.
+    fn rows(&mut self) -> Option<&mut GpuRowUpdate> {
+        None
+    }
+
+    /// The update of table rows that it is, for reading.
+    fn rows_ref(&self) -> Option<&GpuRowUpdate> {
+        None
+    }
+}
+
+/// A function that puts work into the stream.
+pub(crate) type Launch = Box<dyn FnMut(&mut Gpu<'_, '_>) -> Result<(), Failure> + Send>;
+
+/// Work whose preparation returns its launch.
+struct Prepared<P> {
+    prepare: Option<P>,
+    launch: Option<Launch>,
+}
+
+impl<P> GpuWork for Prepared<P>
+where
+    P: FnOnce(&mut Gpu<'_, '_>) -> Result<Launch, Failure> + Send,
+{
+    fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        if let Some(prepare) = self.prepare.take() {
+            self.launch = Some(prepare(gpu)?);
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        self.launch.as_mut().map_or(Ok(()), |launch| launch(gpu))
+    }
+}
+
+/// Work from a function that compiles it for its operands and returns its launch.
+pub(crate) fn prepared(
+    prepare: impl FnOnce(&mut Gpu<'_, '_>) -> Result<Launch, Failure> + Send + 'static,
+) -> Box<dyn GpuWork> {
+    Box::new(Prepared { prepare: Some(prepare), launch: None })
+}
