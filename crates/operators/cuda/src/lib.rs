@@ -11,6 +11,7 @@
 pub mod cache;
 pub mod elementwise;
 pub mod embedding;
+mod frame;
 pub mod gemm;
 pub mod geometry;
 pub mod interaction;
