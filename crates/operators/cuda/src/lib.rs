@@ -15,6 +15,7 @@ mod frame;
 pub mod gemm;
 pub mod geometry;
 pub mod interaction;
+pub mod pointwise;
 pub mod product;
 pub mod rearrange;
 mod runtime;

@@ -6,6 +6,7 @@ mod elementwise;
 mod embedding;
 mod gemm;
 mod interaction;
+mod pointwise;
 mod product;
 mod rearrange;
 mod streams;
