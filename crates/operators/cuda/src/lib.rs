@@ -18,6 +18,7 @@ pub mod interaction;
 pub mod pointwise;
 pub mod product;
 pub mod rearrange;
+pub mod reduce;
 mod runtime;
 
 pub use runtime::{

@@ -9,5 +9,6 @@ mod interaction;
 mod pointwise;
 mod product;
 mod rearrange;
+mod reduce;
 mod streams;
 mod support;
