@@ -14,6 +14,7 @@ pub mod embedding;
 mod frame;
 pub mod gemm;
 pub mod geometry;
+pub mod index;
 pub mod interaction;
 pub mod pointwise;
 pub mod product;

@@ -5,6 +5,7 @@ mod cache;
 mod elementwise;
 mod embedding;
 mod gemm;
+mod index;
 mod interaction;
 mod pointwise;
 mod product;
