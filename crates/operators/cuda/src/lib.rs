@@ -11,13 +11,17 @@
 pub mod cache;
 pub mod elementwise;
 pub mod embedding;
+mod frame;
 pub mod gemm;
 pub mod geometry;
+pub mod index;
 pub mod interaction;
 pub mod linear;
 pub mod optimizer;
+pub mod pointwise;
 pub mod product;
 pub mod rearrange;
+pub mod reduce;
 mod runtime;
 
 pub use runtime::{

@@ -6,14 +6,13 @@
 //! registers. Additions, products, quotients and roots are bit-identical to the CPU's; `exp`, `tanh` and similar
 //! functions come from CUDA's library.
 
-mod frame;
 mod source;
 
 use steptime_ops::elementwise::{ElementwiseError, Program};
 use steptime_tensor::Layout;
 
-use self::frame::Frame;
 use self::source::source;
+use crate::frame::Frame;
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Stream};
 

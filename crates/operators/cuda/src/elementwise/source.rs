@@ -5,8 +5,8 @@ use std::fmt::Write;
 use steptime_ops::elementwise::{Binary, Op, Program, Source as From, Target, Unary};
 
 use super::THREADS;
-use super::frame::Frame;
 use crate::Source;
+use crate::frame::Frame;
 
 /// Device functions of programs.
 const FUNCTIONS: &str = "\
@@ -49,14 +49,8 @@ fn expression(op: Op, operands: [From; 3]) -> String {
 /// The kernel's source.
 pub(super) fn source(program: &Program, frame: &Frame) -> Source {
     let (inputs, outputs, vector) = (program.inputs(), program.outputs(), frame.vector);
-    let reach = |(strides, offset): (&Vec<usize>, &usize)| {
-        offset + strides.iter().zip(&frame.shape).map(|(stride, size)| stride * (size - 1)).sum::<usize>()
-    };
-    let reach = frame.strides.iter().zip(&frame.offsets).map(reach).max().unwrap_or(0);
-    let narrow = |wide: bool| if wide { "unsigned long long" } else { "unsigned int" };
     let mut code = format!("#define OPERANDS {}\n{FUNCTIONS}", inputs + outputs);
-    let _ = writeln!(code, "typedef {} Index;", narrow(frame.threads() * vector > 1 << 31));
-    let _ = writeln!(code, "typedef {} Place;", narrow(reach > 1 << 31));
+    frame.types(&mut code);
     let _ = writeln!(
         code,
         "extern \"C\" __global__ void __launch_bounds__({THREADS}) elementwise(Operands to) {{"

@@ -1,7 +1,7 @@
 //! Matrix products through cuBLASLt, which is loaded at first use: `C = f(alpha A B + beta C + bias)`.
 //!
 //! Matrices are `[rows, columns]` with rows a stride apart, as elsewhere in this crate. cuBLASLt is column-major, so it
-//! computes `C^T = B^T A^T` over the same memory.
+//! computes `C^T = B^T A^T` over the same memory. A batch is many products of one shape in one call.
 
 mod library;
 mod shape;
@@ -14,7 +14,7 @@ use cudarc::cublaslt::result;
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t as Compute, cublasLtEpilogue_t as CublasLtEpilogue,
     cublasLtMatmulDescAttributes_t as OfProduct, cublasLtMatmulPreferenceAttributes_t as Wish,
-    cudaDataType_t as Data,
+    cublasLtMatrixLayoutAttribute_t as OfMatrix, cudaDataType_t as Data,
 };
 use steptime_ops::gemm::Activation;
 
@@ -24,9 +24,6 @@ use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
 /// Bytes of cuBLASLt's workspace.
 const WORKSPACE: usize = 32 << 20;
-
-/// Alignment of every matrix in bytes.
-const ALIGN: u64 = 16;
 
 /// Precision of products of 32-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -109,7 +106,7 @@ impl<T: Factor> Gemm<T> {
     ///
     /// An invalid shape, an activation that is not supported, no memory, or no algorithm.
     pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T>, Error> {
-        shape.check()?;
+        shape.check(size_of::<T>())?;
         let of_library = epilogue.to_cublaslt()?;
         let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", T::NAME));
         let device = blas.device();
@@ -120,10 +117,14 @@ impl<T: Factor> Gemm<T> {
         };
         let product = result::create_matmul_desc(compute, Data::CUDA_R_32F).map_err(wrong())?;
         let mut all = Descriptions { product, layouts: Vec::new(), wishes: None };
-        for ([rows, cols], stride) in shape.stored().into_iter().zip(shape.strides) {
+        let strides = shape.strides.into_iter().zip(shape.batch_strides);
+        for ([rows, cols], (stride, batch_stride)) in shape.stored().into_iter().zip(strides) {
             // Rows here are columns in cuBLASLt.
             let layout = result::create_matrix_layout(T::KIND, cols as u64, rows as u64, stride as i64);
             all.layouts.push(layout.map_err(wrong())?);
+            if shape.batch > 1 {
+                all.set_batch(shape.batch as i32, batch_stride as i64).map_err(wrong())?;
+            }
         }
         let wishes = result::create_matmul_pref().map_err(wrong())?;
         all.wishes = Some(wishes);
@@ -142,13 +143,14 @@ impl<T: Factor> Gemm<T> {
         let reduction = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
         let which = Wish::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
         wish(which, from_ref(&reduction).cast(), size_of_val(&reduction))?;
-        for which in [
-            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        // B is cuBLASLt's A, and A is its B.
+        let [of_a, of_b, of_c] = shape.alignments(size_of::<T>()).map(|align| align as u32);
+        for (which, align) in [
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_b),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_a),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c),
         ] {
-            let align = ALIGN as u32;
             wish(which, from_ref(&align).cast(), size_of_val(&align))?;
         }
         let [a, b, c] = [all.layouts[0], all.layouts[1], all.layouts[2]];
@@ -170,7 +172,8 @@ impl<T: Factor> Gemm<T> {
     }
 
     /// Computes `c = f(alpha * a b + beta * c + bias)`; where `beta` is 0, the previous `c` is not read. `bias` has one
-    /// number for each column of C. Neither waits, within one stream, nor allocates, so that it can be captured.
+    /// number for each column of C, the same for all products of a batch. Neither waits, within one stream, nor
+    /// allocates, so that it can be captured.
     ///
     /// # Errors
     ///
@@ -238,10 +241,11 @@ impl<T: Factor> Gemm<T> {
             if slice.len() < needed {
                 return Err(Error::Size { what, found: slice.len(), needed });
             }
-            if !slice.address().is_multiple_of(ALIGN) {
+            let align = self.shape.alignment;
+            if !slice.address().is_multiple_of(align as u64) {
                 return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is not a multiple of {ALIGN}"),
-                    remedy: "begin matrices at a multiple of 16 bytes",
+                    what: format!("{what} at an address that is not a multiple of {align} bytes"),
+                    remedy: "begin it at such an address, or give the product's shape a smaller alignment",
                 });
             }
         }
@@ -266,6 +270,18 @@ impl Descriptions {
         unsafe {
             result::set_matmul_desc_attribute(self.product, which, from_ref(value).cast(), size_of::<V>())
         }
+    }
+
+    /// Makes the last layout one of `count` matrices, `stride` elements apart.
+    fn set_batch(&self, count: i32, stride: i64) -> Result<(), result::CublasError> {
+        let Some(&layout) = self.layouts.last() else { return Ok(()) };
+        let set = |which, value: *const c_void, bytes| {
+            // SAFETY: the layout lives, and the value has `bytes` bytes.
+            unsafe { result::set_matrix_layout_attribute(layout, which, value, bytes) }
+        };
+        set(OfMatrix::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, from_ref(&count).cast(), size_of_val(&count))?;
+        let which = OfMatrix::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
+        set(which, from_ref(&stride).cast(), size_of_val(&stride))
     }
 }
 

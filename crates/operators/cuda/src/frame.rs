@@ -1,4 +1,4 @@
-//! Shapes and strides for the kernel.
+//! Shapes and strides of generated kernels.
 
 use std::fmt::Write;
 
@@ -6,18 +6,18 @@ use steptime_tensor::{JoinedLayouts, Layout};
 
 /// The operands' common shape, with as few dimensions as the strides allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) shape: Vec<usize>,
+pub(crate) struct Frame {
+    pub(crate) shape: Vec<usize>,
     /// Strides of each operand.
-    pub(super) strides: Vec<Vec<usize>>,
-    pub(super) offsets: Vec<usize>,
+    pub(crate) strides: Vec<Vec<usize>>,
+    pub(crate) offsets: Vec<usize>,
     /// Neighbouring elements of a thread.
-    pub(super) vector: usize,
+    pub(crate) vector: usize,
 }
 
 impl Frame {
     /// Joins layouts of one shape.
-    pub(super) fn new(layouts: &[Layout]) -> Frame {
+    pub(crate) fn new(layouts: &[Layout]) -> Frame {
         let JoinedLayouts { mut shape, mut strides } = JoinedLayouts::new(layouts);
         if shape.is_empty() {
             shape.push(1);
@@ -35,17 +35,28 @@ impl Frame {
         Frame { shape, strides, offsets, vector }
     }
 
-    pub(super) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.shape.iter().product::<usize>() / self.vector
     }
 
+    /// Adds the types `Index` of elements' numbers and `Place` of positions.
+    pub(crate) fn types(&self, code: &mut String) {
+        let reach = |(strides, offset): (&Vec<usize>, &usize)| {
+            offset + strides.iter().zip(&self.shape).map(|(stride, size)| stride * (size - 1)).sum::<usize>()
+        };
+        let reach = self.strides.iter().zip(&self.offsets).map(reach).max().unwrap_or(0);
+        let name = |wide: bool| if wide { "unsigned long long" } else { "unsigned int" };
+        let _ = writeln!(code, "typedef {} Index;", name(self.threads() * self.vector > 1 << 31));
+        let _ = writeln!(code, "typedef {} Place;", name(reach > 1 << 31));
+    }
+
     /// Whether a thread's elements of this operand are neighbours in memory, so that they move at once.
-    pub(super) fn is_quad(&self, operand: usize) -> bool {
+    pub(crate) fn is_quad(&self, operand: usize) -> bool {
         self.vector == 4 && self.strides[operand].last() == Some(&1)
     }
 
     /// Adds code that computes the position `p{operand}` of each operand's first element for thread `at`.
-    pub(super) fn positions(&self, code: &mut String) {
+    pub(crate) fn positions(&self, code: &mut String) {
         let last = self.shape.len() - 1;
         for (axis, &size) in self.shape.iter().enumerate().rev() {
             let (size, step) = if axis == last { (size / self.vector, self.vector) } else { (size, 1) };
