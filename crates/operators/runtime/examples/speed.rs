@@ -1,4 +1,4 @@
-//! Time of a training step of a described model on the CPU.
+//! Time of a training step of a described model on a CPU, or on a GPU by `--device cuda`, where `--tf32` and `--no-graph` apply.
 //!
 //! ```text
 //! cargo run --release -p steptime-runtime --example speed -- examples/models/dlrm_default.toml --threads 2 --steps 20 --plan best
@@ -10,11 +10,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use steptime_cuda::Device;
+use steptime_cuda::gemm::Math;
 use steptime_eager::Model;
 use steptime_ops::Cpu;
 use steptime_ops::limits::fma_peak;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
-use steptime_runtime::{DescribedStep, Program, Session};
+use steptime_runtime::{DescribedStep, GpuOptions, Program, Reuse, Session, Target};
 
 /// Steps before the counted ones.
 const WARM_UP: usize = 3;
@@ -38,14 +40,24 @@ fn main() -> Result<(), Failure> {
             }
         }
     }
-    let program = Program::new(&described)?;
+    let on_gpu = option("--device").is_some_and(|device| device == "cuda");
+    let target = if on_gpu { Target::Cuda } else { Target::Cpu };
+    let program = Program::for_target(&described, target, Reuse::ByLifetime)?;
     if arguments.iter().any(|own| own == "--print") {
         print!("{program}");
     }
     let cpu = Cpu::new(number("--threads", 2)?)?;
-    let peak = fma_peak(&cpu, 200).per_second / 1e9;
-    println!("{} threads with {}: at most {peak:.0} GFLOP/s", cpu.threads(), cpu.isa());
-    let mut session = Session::new(program, cpu, 1)?;
+    let flag = |name: &str| arguments.iter().any(|own| own == name);
+    let mut session = if on_gpu {
+        let device = Device::open(0)?;
+        println!("{device:?}");
+        let math = if flag("--tf32") { Math::Tf32 } else { Math::Full };
+        Session::on_gpu(program, GpuOptions { device, math, graph: !flag("--no-graph") }, &cpu, 1)?
+    } else {
+        let peak = fma_peak(&cpu, 200).per_second / 1e9;
+        println!("{} threads with {}: at most {peak:.0} GFLOP/s", cpu.threads(), cpu.isa());
+        Session::new(program, cpu, 1)?
+    };
     feed(&mut session, &model)?;
     // Time on a processor, which other jobs do not lengthen; meaningful with one thread.
     let cpu_time = arguments.iter().any(|own| own == "--cpu-time");
@@ -61,16 +73,27 @@ fn main() -> Result<(), Failure> {
             println!("step {step}: loss {loss:.5}");
         }
     }
+    if on_gpu {
+        // The host runs at most one step ahead, as in training.
+        let steps = number("--steps", 20)?;
+        session.finish()?;
+        let start = Instant::now();
+        for _ in 0..steps {
+            session.start()?;
+        }
+        session.finish()?;
+        println!("{:.4} ms a step without waiting for each loss", ms(start.elapsed()) / steps.max(1) as f64);
+    }
     times.sort_unstable();
-    println!("median {:.1} ms, least {:.1} ms", ms(times[times.len() / 2]), ms(times[0]));
-    if arguments.iter().any(|own| own == "--profile") {
+    println!("median {:.3} ms, least {:.3} ms", ms(times[times.len() / 2]), ms(times[0]));
+    if flag("--profile") {
         let mut total = std::collections::BTreeMap::<String, f64>::new();
         for (name, time) in session.profile()? {
             *total.entry(name).or_default() += ms(time);
         }
         let mut total: Vec<_> = total.into_iter().collect();
         total.sort_by(|one, other| other.1.total_cmp(&one.1));
-        total.iter().take(24).for_each(|(name, time)| println!("{time:9.2} ms {name}"));
+        total.iter().take(24).for_each(|(name, time)| println!("{time:9.3} ms {name}"));
     }
     Ok(())
 }

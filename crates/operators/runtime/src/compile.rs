@@ -115,7 +115,7 @@ impl<'d> Compiler<'d> {
             let members = removed::replaced_by(&self.described.step, op, call, &mut self.changed);
             let empty = call.gives().next().is_none();
             let runs = members.into_iter().try_fold(empty, |_, member| self.op(member).map(|_| true))?;
-            return if runs { Ok(true) } else { Err(table::unknown(&row.name, self.target)) };
+            return if runs { Ok(true) } else { Err(table::unknown(&row.name)) };
         }
         if let Some(why) = table::foreign(&row.name) {
             return Err(why.to_owned());
@@ -124,11 +124,11 @@ impl<'d> Compiler<'d> {
             let gives = row.call.as_deref().is_some_and(|call| call.gives().next().is_some());
             let leaf = row.children.is_empty() && !row.annotation;
             return match leaf && (gives || row.name.contains("::")) && !is_note(&row.name) {
-                true => Err(table::unknown(&row.name, self.target)),
+                true => Err(table::unknown(&row.name)),
                 false => Ok(false),
             };
         };
-        let build = entry.build(self.target).map_err(str::to_owned)?;
+        let build = entry.build.map_err(str::to_owned)?;
         let mut binder = Binder {
             op,
             target: self.target,
@@ -139,7 +139,7 @@ impl<'d> Compiler<'d> {
         };
         match build(&mut binder)? {
             Built::Nothing => Ok(true),
-            Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name, self.target)),
+            Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name)),
             Built::Inside => Ok(false),
             Built::Kernel(kernel) => {
                 let Binder { slots, uses, .. } = binder;

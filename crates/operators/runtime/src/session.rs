@@ -319,6 +319,15 @@ impl Session {
         Ok(())
     }
 
+    /// The bytes of a piece of memory on a CPU.
+    #[cfg(test)]
+    pub(crate) fn bytes_at(&self, place: &crate::slices::SlotPlace) -> &[u8] {
+        match &self.engine {
+            Engine::Cpu(_, regions) => &regions[place.region as usize].bytes()[place.start..][..place.bytes],
+            Engine::Gpu(_) => &[],
+        }
+    }
+
     /// Copies the floats of a kept tensor.
     pub(crate) fn kept_floats(&mut self, at: usize) -> Result<Vec<f32>, Error> {
         let kept = &self.program.kept[at];

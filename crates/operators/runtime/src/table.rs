@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use crate::ops;
 use crate::row::Row;
-use crate::target::Target;
 
 /// The row of an op.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
@@ -25,28 +24,23 @@ pub(crate) fn foreign(name: &str) -> Option<&'static str> {
     FOREIGN.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, why)| why)
 }
 
-/// Names of all ops that run on a device, sorted.
+/// Names of all ops that run, sorted.
 #[must_use]
-pub fn known_ops(target: Target) -> Vec<&'static str> {
-    let mut names: Vec<_> = ops::FILES
-        .iter()
-        .copied()
-        .flatten()
-        .filter(|row| row.build(target).is_ok())
-        .map(|row| row.name)
-        .collect();
+pub fn known_ops() -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        ops::FILES.iter().copied().flatten().filter(|row| row.build.is_ok()).map(|row| row.name).collect();
     names.sort_unstable();
     names
 }
 
 /// Reason for the refusal of an op that the table does not have.
-pub(crate) fn unknown(name: &str, target: Target) -> String {
+pub(crate) fn unknown(name: &str) -> String {
     let base = name.trim_end_matches('_');
     let close = |known: &&&str| {
         let known = known.trim_end_matches('_');
         known == base || known.starts_with(base) || base.starts_with(known)
     };
-    let near = known_ops(target);
+    let near = known_ops();
     match near.iter().filter(close).max_by_key(|known| known.len()) {
         Some(known) => format!("it has no implementation; {known} has one"),
         None => "it has no implementation: describe the model with the ops of `eager`, or leave out the rule that inserts it"

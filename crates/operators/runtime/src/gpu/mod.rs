@@ -7,6 +7,7 @@ mod operand;
 mod product;
 mod replay;
 mod row_update;
+mod single_bag;
 mod slices;
 mod work;
 
@@ -17,4 +18,5 @@ pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
 pub(crate) use product::GpuProduct;
 pub(crate) use row_update::GpuRowUpdate;
+pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use work::{Gpu, GpuWork, Launch, prepared};

@@ -6,12 +6,14 @@ use steptime_cuda::{Error, Slice, SliceMut, Stream};
 use super::operand::RowsOf;
 use crate::arg::Arg;
 
-/// A product `to = left right`.
+/// A product `to = left right`, or one for each index of a first dimension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GpuProduct {
     left: RowsOf,
     right: RowsOf,
     to: RowsOf,
+    /// Number of products, and elements from one to the next of each matrix.
+    batch: (usize, [usize; 3]),
 }
 
 impl GpuProduct {
@@ -28,7 +30,13 @@ impl GpuProduct {
                 )
             })
         };
-        let product = GpuProduct { left: rows(left)?, right: rows(right)?, to: rows(to)? };
+        let apart = |arg: &Arg| match arg.layout.strides() {
+            &[stride, _, _] => stride,
+            _ => 0,
+        };
+        let count = if to.shape().len() == 3 { to.shape()[0] } else { 1 };
+        let batch = (count, [apart(left), apart(right), apart(to)]);
+        let product = GpuProduct { left: rows(left)?, right: rows(right)?, to: rows(to)?, batch };
         if product.to.transposed {
             return Err("its result is stored by columns".to_owned());
         }
@@ -36,13 +44,13 @@ impl GpuProduct {
     }
 
     fn shape(&self) -> Shape {
-        let GpuProduct { left, right, to } = self;
+        let GpuProduct { left, right, to, batch: (count, apart) } = self;
         let sizes = [to.rows, to.columns, left.columns];
-        Shape::new(sizes, left.transposed, right.transposed).with_strides([
-            left.stride,
-            right.stride,
-            to.stride,
-        ])
+        let aligned = [left, right, to].iter().all(|matrix| matrix.start.is_multiple_of(4));
+        Shape::new(sizes, left.transposed, right.transposed)
+            .with_strides([left.stride, right.stride, to.stride])
+            .with_batch(*count, *apart)
+            .with_alignment(if aligned { 16 } else { 4 })
     }
 
     /// Chooses an algorithm.

@@ -1,27 +1,37 @@
 //! Comparisons with a number, and choices by truth values.
 
 use steptime_aten::Dtype;
+use steptime_cuda::pointwise::Function;
 use steptime_tensor::View;
 
 use super::elementwise::computes;
+use super::pointwise;
 use crate::binder::{Binder, Built, Refusal, of_type};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
-    runs("aten::eq", |b| compared(b, |x, other| x == other)),
-    runs("aten::ge", |b| compared(b, |x, other| x >= other)),
+    runs("aten::eq", |b| compared(b, Function::Equal, |x, other| x == other)),
+    runs("aten::ge", |b| compared(b, Function::AtLeast, |x, other| x >= other)),
     runs("aten::masked_fill_", masked_fill),
     runs("aten::where", choice),
     runs("aten::clamp_min", clamp_min),
 ];
 
 /// A comparison of each element with a number.
-fn compared(b: &mut Binder<'_, '_>, holds: fn(f32, f32) -> bool) -> Result<Built, Refusal> {
+fn compared(
+    b: &mut Binder<'_, '_>,
+    on_gpu: fn(f32) -> Function,
+    holds: fn(f32, f32) -> bool,
+) -> Result<Built, Refusal> {
     let from = b.floats(0)?;
     let other = b.number(1)? as f32;
     let to = b.writes(0)?;
     of_type(&to, Dtype::Bool)?;
+    if b.target == Target::Cuda {
+        return pointwise::on_gpu(on_gpu(other), vec![from], to);
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let from = from.floats(&run.memory)?;
         let mut values = from.rows().flatten();
@@ -39,6 +49,9 @@ fn masked_fill(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let value = b.number(2)? as f32;
     let to = b.changes(0)?;
     of_type(&to, Dtype::F32)?;
+    if b.target == Target::Cuda {
+        return pointwise::on_gpu(Function::MaskedFill(value), vec![mask], to);
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mask = mask.flags(&run.memory)?.broadcast(to.shape())?.to_vec();
         let mut mask = mask.into_iter();
@@ -56,6 +69,9 @@ fn choice(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let (one, other) = (b.floats(1)?, b.floats(2)?);
     let to = b.writes(0)?;
     of_type(&to, Dtype::F32)?;
+    if b.target == Target::Cuda {
+        return pointwise::on_gpu(Function::Where, vec![mask, one, other], to);
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mask: View<'_, u8> = mask.flags(&run.memory)?.broadcast(to.shape())?;
         let one = one.floats(&run.memory)?.broadcast(to.shape())?;
@@ -75,6 +91,9 @@ fn clamp_min(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let least = b.number(1)? as f32;
     let from = b.floats(0)?;
     let to = b.writes(0)?;
+    if b.target == Target::Cuda {
+        return pointwise::on_gpu(Function::ClampMin(least), vec![from], to);
+    }
     if least == 0.0 {
         return computes(b.target, &[steptime_ops::elementwise::Expr::input(0).relu()], vec![from], vec![to]);
     }

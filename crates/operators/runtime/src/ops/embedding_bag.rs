@@ -4,8 +4,10 @@ use steptime_aten::Dtype;
 use steptime_ops::embedding::{Bounds, Lookups, Pooling, Table, Tables, forward};
 
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::gpu::{GpuSingleBag, SingleBagArgs};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::embedding_bag", embedding_bag), runs("aten::_embedding_bag", embedding_bag)];
@@ -28,6 +30,10 @@ fn embedding_bag(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let [pooled, bag, size] = [b.writes(0)?, b.writes(1)?, b.writes(2)?];
     [&pooled, &bag, &size].into_iter().try_for_each(in_order)?;
     let &[_, width] = weight.shape() else { return Err("its table is not a matrix".to_owned()) };
+    if b.target == Target::Cuda {
+        let args = SingleBagArgs { weight, indices, offsets, pooled, bag, size };
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(GpuSingleBag::new(args, name, pooling)))));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let table = Table::borrow(&name, weight.row(&run.memory)?, width)?;
         let tables = Tables::new(vec![table], pooling);

@@ -7,8 +7,10 @@ use steptime_ops::embedding::{Bounds, Element, Lookups, Table, Tables};
 
 use super::embedding_bag::pooling;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::gpu::GpuDenseGradient;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[runs("aten::_embedding_bag_dense_backward", dense)];
 
@@ -29,6 +31,10 @@ fn dense(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     of_type(&to, Dtype::F32)?;
     in_order(&to)?;
     let &[rows, width] = to.shape() else { return Err("its table is not a matrix".to_owned()) };
+    if b.target == Target::Cuda {
+        let work = GpuDenseGradient { gradient: grad, indices, sizes: size, to, pooling, work: None };
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(work))));
+    }
     let mut grouping = Grouping::new();
     Ok(Built::Kernel(Kernel::new(move |run| {
         let indices = indices.int_row(&run.memory)?;

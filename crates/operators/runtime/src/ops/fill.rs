@@ -1,9 +1,9 @@
 //! Tensors of one number, and of consecutive integers.
 
 use steptime_aten::Dtype;
-use steptime_ops::elementwise::Expr;
+use steptime_cuda::pointwise::Function;
 
-use super::elementwise::computes;
+use super::pointwise;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
@@ -23,10 +23,7 @@ pub(super) const ROWS: &[Row] = &[
 
 fn filled(target: Target, to: Arg, value: f64) -> Result<Built, Refusal> {
     match to.dtype {
-        Dtype::F32 if target == Target::Cuda => {
-            computes(target, &[Expr::constant(value as f32)], Vec::new(), vec![to])
-        }
-        other if target == Target::Cuda => Err(format!("it fills {} on a GPU", other.name())),
+        _ if target == Target::Cuda => pointwise::on_gpu(Function::Fill(value), Vec::new(), to),
         Dtype::F32 => Ok(Built::Kernel(Kernel::new(move |run| {
             let mut to = to.floats_mut(&mut run.memory)?;
             match to.as_mut_slice() {
@@ -54,6 +51,9 @@ fn arange(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let to = b.writes(0)?;
     if to.dtype != Dtype::I64 {
         return Err(format!("it counts in {}", to.dtype.name()));
+    }
+    if b.target == Target::Cuda {
+        return pointwise::on_gpu(Function::Positions, Vec::new(), to);
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mut to = to.ints_mut(&mut run.memory)?;

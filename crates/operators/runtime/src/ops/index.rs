@@ -1,12 +1,16 @@
 //! Elements of each sample's matrix at given rows and columns, and their gradient.
 
 use steptime_aten::Dtype;
+use steptime_cuda::index::Pairs;
 
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::error::Failure;
+use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::slices::Slices;
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[runs("aten::index", index), runs("aten::_index_put_impl_", index_put)];
 
@@ -46,7 +50,7 @@ fn positions(
     memory: &Slices<'_>,
     [rows, columns]: [usize; 2],
     [down, right]: [usize; 2],
-) -> Result<Vec<usize>, crate::error::Failure> {
+) -> Result<Vec<usize>, Failure> {
     let [first, second] = [pairs[0].int_row(memory)?, pairs[1].int_row(memory)?];
     let position = |(&row, &column): (&i64, &i64)| {
         let inside = |at: i64, size: usize| usize::try_from(at).ok().filter(|&at| at < size);
@@ -54,6 +58,15 @@ fn positions(
         at.zip(to).map(|(at, to)| at * down + to * right).ok_or(Outside { row, column, rows, columns })
     };
     Ok(first.iter().zip(second).map(position).collect::<Result<_, _>>()?)
+}
+
+/// Pairs of rows and columns in a batch of matrices on a GPU.
+fn compiled(gpu: &Gpu<'_, '_>, of: &Arg, count: usize) -> Result<Pairs, Failure> {
+    let (&[batch, rows, columns], &[sample, down, right]) = (of.shape(), of.layout.strides()) else {
+        return Err("its operand is not a batch of matrices".into());
+    };
+    let offset = of.layout.offset();
+    Ok(Pairs::new(gpu.stream.device(), batch, [rows, columns], [sample, down, right], offset, count)?)
 }
 
 /// `index(self, [None, rows, columns])`: `[batch, pairs]`.
@@ -67,6 +80,17 @@ fn index(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     };
     if from.shape().len() != 3 || batch != of {
         return Err("its input is not a batch of matrices".to_owned());
+    }
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = compiled(gpu, &from, count)?;
+            Ok(Box::new(move |gpu| {
+                let [rows, columns] = pairs.each_ref().map(|pair| pair.device_row(&gpu.memory));
+                let source = from.device(&gpu.memory)?;
+                let mut to = to.device_row_mut(&mut gpu.memory)?;
+                Ok(work.gather(gpu.stream, source, rows?, columns?, &mut to)?)
+            }))
+        })));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (_, sizes, strides) = from.plane(0);
@@ -91,6 +115,22 @@ fn index_put(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     in_order(&to)?;
     if to.shape().len() != 3 || from.shape().len() != 2 {
         return Err("it does not add to a batch of matrices".to_owned());
+    }
+    if b.target == Target::Cuda {
+        let &[down, right] = from.layout.strides() else {
+            return Err("its values are not a matrix".to_owned());
+        };
+        let (start, count) = (from.layout.offset(), from.shape()[1]);
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = compiled(gpu, &to, count)?;
+            Ok(Box::new(move |gpu| {
+                let [rows, columns] = pairs.each_ref().map(|pair| pair.device_row(&gpu.memory));
+                let values = from.device(&gpu.memory)?;
+                let values = values.slice(start..values.len());
+                let mut to = to.device_mut(&mut gpu.memory)?;
+                Ok(work.add(gpu.stream, values, [down, right], rows?, columns?, &mut to)?)
+            }))
+        })));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (_, sizes, strides) = to.plane(0);

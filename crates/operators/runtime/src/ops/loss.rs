@@ -1,6 +1,7 @@
 //! Losses of one output per sample: their mean, and its gradient.
 
 use steptime_aten::Dtype;
+use steptime_cuda::loss::MeanLoss;
 use steptime_ops::elementwise::Expr;
 use steptime_ops::loss::{Loss, Reduction};
 
@@ -8,6 +9,7 @@ use super::elementwise::computes;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::mse_loss", |b| mean(b, Loss::Mse, 2)),
@@ -34,6 +36,16 @@ fn mean(b: &mut Binder<'_, '_>, loss: Loss, reduction: usize) -> Result<Built, R
     in_order(&target)?;
     let to = b.writes(0)?;
     of_type(&to, Dtype::F32)?;
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let mut work = MeanLoss::new(gpu.stream.device(), loss, x.len())?;
+            Ok(Box::new(move |gpu| {
+                let [x, target] = [&x, &target].map(|arg| arg.device_row(&gpu.memory));
+                let mut to = to.device_row_mut(&mut gpu.memory)?;
+                Ok(work.run(gpu.stream, x?, target?, &mut to)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (x, target) = (x.row(&run.memory)?, target.row(&run.memory)?);
         to.row_mut(&mut run.memory)?[0] = loss.value(run.cpu, x, target, Reduction::Mean)?;

@@ -1,10 +1,15 @@
 //! The mean negative logarithm of the probabilities of given classes, and its gradient.
 
 use steptime_aten::Dtype;
+use steptime_cuda::loss::NllLoss;
 
+use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::error::Failure;
+use crate::gpu::{Gpu, GpuWork};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::nll_loss_forward", forward), runs("aten::nll_loss_backward", backward)];
@@ -31,7 +36,11 @@ fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     in_order(&classes)?;
     in_order(&log)?;
     let (loss, total) = (b.writes(0)?, b.writes(1)?);
-    let &[_, width] = log.shape() else { return Err("its input is not a matrix".to_owned()) };
+    let &[rows, width] = log.shape() else { return Err("its input is not a matrix".to_owned()) };
+    if b.target == Target::Cuda {
+        let work = GpuNll { log, classes, results: [loss, total], shape: [rows, width], work: None };
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(work))));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (log, classes) = (log.row(&run.memory)?, classes.int_row(&run.memory)?);
         let mut sum = 0.0_f64;
@@ -56,7 +65,18 @@ fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     in_order(&classes)?;
     let to = b.writes(0)?;
     in_order(&to)?;
-    let &[_, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
+    let &[rows, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = NllLoss::new(gpu.stream.device(), rows, width)?;
+            Ok(Box::new(move |gpu| {
+                let [grad, total] = [&grad, &total].map(|arg| arg.device_row(&gpu.memory));
+                let classes = classes.device_row(&gpu.memory)?;
+                let mut to = to.device_row_mut(&mut gpu.memory)?;
+                Ok(work.backward(gpu.stream, grad?, classes, total?, &mut to)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let factor = -grad.row(&run.memory)?[0] / total.row(&run.memory)?[0];
         let classes = classes.int_row(&run.memory)?;
@@ -70,4 +90,34 @@ fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         });
         Ok(())
     })))
+}
+
+/// The loss on a GPU.
+#[derive(Debug)]
+struct GpuNll {
+    log: Arg,
+    classes: Arg,
+    /// The loss, and the number of samples.
+    results: [Arg; 2],
+    shape: [usize; 2],
+    work: Option<NllLoss>,
+}
+
+impl GpuWork for GpuNll {
+    fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        let [rows, width] = self.shape;
+        self.work = Some(NllLoss::new(gpu.stream.device(), rows, width)?);
+        Ok(())
+    }
+
+    fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        let (log, classes) = (self.log.device_row(&gpu.memory)?, self.classes.device_row(&gpu.memory)?);
+        let [loss, total] = self.results.each_ref().map(|arg| arg.device_row_mut(&mut gpu.memory));
+        Ok(work.forward(gpu.stream, log, classes, &mut loss?, &mut total?)?)
+    }
+
+    fn check(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        self.work.as_mut().map_or(Ok(()), |work| Ok(work.check(gpu.stream)?))
+    }
 }

@@ -1,5 +1,7 @@
 //! Lengths of vectors.
 
+use steptime_cuda::reduce::Kind;
+
 use super::reduce::reduced;
 use crate::binder::{Binder, Built, Refusal};
 use crate::row::{Row, runs};
@@ -12,5 +14,5 @@ fn norm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         return Err("its order is not 2".to_owned());
     }
     let dims = b.sizes(2)?;
-    reduced(b, &dims, |x| x * x, f64::sqrt)
+    reduced(b, &dims, Kind::Norm)
 }

@@ -11,11 +11,7 @@ use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::target::Target;
 
-/// The remedy on a GPU.
-const PLAN: &str =
-    "products of each sample have no implementation there: use the rule `operators`, which replaces them";
-
-pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm).on_cpu_alone(PLAN)];
+pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm)];
 
 /// `mm(self, mat2)`.
 fn mm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
@@ -60,6 +56,9 @@ fn bmm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let &[batch, rows, columns] = to.shape() else { return Err("its result is not a batch".to_owned()) };
     if !to.layout.is_contiguous() {
         return Err("its result is not contiguous".to_owned());
+    }
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(on_gpu(left, right, None, Activation::Identity, to)?));
     }
     let alone = steptime_ops::Cpu::new(1).map_err(|source| source.to_string())?;
     Ok(Built::Kernel(Kernel::new(move |run| {

@@ -1,32 +1,38 @@
 //! Sums over dimensions, in double precision.
 
 use steptime_aten::Dtype;
+use steptime_cuda::reduce::{Kind, Sum};
 use steptime_tensor::{Layout, View};
 
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[runs("aten::sum", |b| {
     let dims = b.sizes(1)?;
-    reduced(b, &dims, |x| x, |sum| sum)
+    reduced(b, &dims, Kind::Sum)
 })];
 
 /// Result elements of one part of the work.
 const PART: usize = 128;
 
-/// An instruction that computes `after(sum of before(x))` over dimensions.
-pub(super) fn reduced(
-    b: &mut Binder<'_, '_>,
-    dims: &[i64],
-    before: fn(f64) -> f64,
-    after: fn(f64) -> f64,
-) -> Result<Built, Refusal> {
+/// An instruction that computes sums or norms over dimensions.
+pub(super) fn reduced(b: &mut Binder<'_, '_>, dims: &[i64], kind: Kind) -> Result<Built, Refusal> {
     let from = b.floats(0)?;
     let to = b.writes(0)?;
     of_type(&to, Dtype::F32)?;
     in_order(&to)?;
+    if b.target == Target::Cuda {
+        let rank = from.shape().len();
+        let summed: Vec<usize> = (0..rank).filter(|&at| is_summed(at, rank, dims)).collect();
+        return Ok(Built::Kernel(on_gpu(from, summed, kind, to)));
+    }
+    let (before, after): (fn(f64) -> f64, fn(f64) -> f64) = match kind {
+        Kind::Sum => (|x| x, |sum| sum),
+        Kind::Norm => (|x| x * x, f64::sqrt),
+    };
     let (kept, summed) = apart(&from, dims)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let view = from.floats(&run.memory)?;
@@ -39,15 +45,28 @@ pub(super) fn reduced(
     })))
 }
 
+/// The sums on a GPU.
+fn on_gpu(from: Arg, summed: Vec<usize>, kind: Kind, to: Arg) -> Kernel {
+    Kernel::on_gpu(move |gpu| {
+        let work = Sum::new(gpu.stream.device(), &from.layout, &summed, kind)?;
+        Ok(Box::new(move |gpu| {
+            let source = from.device(&gpu.memory)?;
+            Ok(work.run(gpu.stream, source, &mut to.device_row_mut(&mut gpu.memory)?)?)
+        }))
+    })
+}
+
+/// Whether a dimension is among the summed ones; without any, all are.
+fn is_summed(at: usize, rank: usize, dims: &[i64]) -> bool {
+    let (at, rank) = (at as i64, rank as i64);
+    dims.is_empty() || dims.iter().any(|&dim| dim == at || dim + rank == at)
+}
+
 /// The layouts of kept and of summed dimensions.
 fn apart(from: &Arg, dims: &[i64]) -> Result<(Layout, Layout), Refusal> {
-    let rank = from.shape().len() as i64;
-    let is_summed = |at: usize| {
-        let at = at as i64;
-        dims.is_empty() || dims.iter().any(|&dim| dim == at || dim + rank == at)
-    };
+    let rank = from.shape().len();
     let of = |summed: bool| {
-        let places = (0..from.shape().len()).filter(|&at| is_summed(at) == summed);
+        let places = (0..rank).filter(|&at| is_summed(at, rank, dims) == summed);
         let (shape, strides): (Vec<_>, Vec<_>) =
             places.map(|at| (from.shape()[at], from.layout.strides()[at])).unzip();
         Layout::new(&shape, &strides, 0).map_err(|source| source.to_string())

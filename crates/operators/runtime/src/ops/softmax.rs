@@ -1,11 +1,13 @@
 //! Logarithms of softmax along the last dimension, and their gradient.
 
 use steptime_aten::Dtype;
+use steptime_cuda::softmax::LogSoftmax;
 
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
+use crate::target::Target;
 
 pub(super) const ROWS: &[Row] =
     &[runs("aten::_log_softmax", forward), runs("aten::_log_softmax_backward_data", backward)];
@@ -16,6 +18,15 @@ fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let from = b.floats(0)?;
     let to = b.writes(0)?;
     let width = last(&[&from, &to], dim)?;
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = LogSoftmax::new(gpu.stream.device(), from.len() / width, width)?;
+            Ok(Box::new(move |gpu| {
+                let from = from.device_row(&gpu.memory)?;
+                Ok(work.forward(gpu.stream, from, &mut to.device_row_mut(&mut gpu.memory)?)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let from = from.row(&run.memory)?;
         let mut rows: Vec<_> =
@@ -36,6 +47,16 @@ fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let (grad, output) = (b.floats(0)?, b.floats(1)?);
     let to = b.writes(0)?;
     let width = last(&[&grad, &output, &to], dim)?;
+    if b.target == Target::Cuda {
+        return Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+            let work = LogSoftmax::new(gpu.stream.device(), grad.len() / width, width)?;
+            Ok(Box::new(move |gpu| {
+                let [grad, output] = [&grad, &output].map(|arg| arg.device_row(&gpu.memory));
+                let mut to = to.device_row_mut(&mut gpu.memory)?;
+                Ok(work.backward(gpu.stream, grad?, output?, &mut to)?)
+            }))
+        })));
+    }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (grad, output) = (grad.row(&run.memory)?, output.row(&run.memory)?);
         let rows = to.row_mut(&mut run.memory)?.chunks_mut(width);

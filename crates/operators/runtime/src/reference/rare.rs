@@ -12,6 +12,7 @@ use super::check;
 use crate::compile::compile_in;
 use crate::described::DescribedStep;
 use crate::plan::Reuse;
+use crate::target::Target;
 
 /// A step under construction.
 #[derive(Default)]
@@ -115,6 +116,6 @@ pub(super) fn check_all(names: &mut BTreeSet<String>) {
     let written = written();
     let order: Vec<OpId> = written.step.ops.keys().collect();
     let described = DescribedStep::of_step(written.step, written.names);
-    let program = compile_in(&described, &order, Reuse::ByLifetime).expect("it compiles");
+    let program = compile_in(&described, &order, Target::Cpu, Reuse::ByLifetime).expect("it compiles");
     check(&described, program, |_| (), names);
 }

@@ -59,13 +59,18 @@ pub fn described(model: &Model, rules: &[&dyn Rule]) -> DescribedStep {
 pub fn session(program: Program, threads: usize, numbers: Numbers) -> Session {
     let mut session = Session::new(program, Cpu::new(threads).expect("threads"), 1).expect("memory");
     session.set_numbers(numbers).expect("settings");
+    fill(&mut session);
+    session
+}
+
+/// Writes weights by the formula.
+pub fn fill(session: &mut Session) {
     for tensor in session.tensors().iter().filter(|tensor| !tensor.state) {
         let last = *tensor.shape.last().expect("a dimension") as f64;
         let scale = if tensor.name.contains("tables") { 0.5 } else { last.powf(-0.5) };
         let values = floats(&tensor.name, tensor.shape.iter().product(), scale);
         session.write(&tensor.name, &values).expect("a parameter");
     }
-    session
 }
 
 /// Feeds a batch by the formula.

@@ -1,7 +1,7 @@
 //! Equal bits: for any number of threads, in two runs, and for any memory plan.
 
 use steptime_rewrite::{FuseLinear, Operators, Rule};
-use steptime_runtime::{DescribedStep, Program, Region, Reuse};
+use steptime_runtime::{DescribedStep, Program, Region, Reuse, Target};
 
 use crate::common::{described, losses, session};
 use crate::losses::{Reference, references};
@@ -10,7 +10,7 @@ const STEPS: usize = 12;
 
 /// Bits of the losses and of all parameters after some steps.
 fn bits(reference: &Reference, step: &DescribedStep, threads: usize, reuse: Reuse) -> (Vec<u32>, Vec<u32>) {
-    let program = Program::with_reuse(step, reuse).expect("it compiles");
+    let program = Program::for_target(step, Target::Cpu, reuse).expect("it compiles");
     let numbers = reference.numbers(&program);
     let mut session = session(program, threads, numbers);
     let losses = losses(&mut session, &reference.model, STEPS);
@@ -63,7 +63,7 @@ fn bits_do_not_depend_on_threads_runs_or_the_memory_plan() {
 #[test]
 fn shared_memory_is_smaller_and_no_larger_than_needed() {
     for (reference, step) in &steps() {
-        let of = |reuse| Program::with_reuse(step, reuse).expect("it compiles");
+        let of = |reuse| Program::for_target(step, Target::Cpu, reuse).expect("it compiles");
         let (shared, own) = (of(Reuse::ByLifetime), of(Reuse::Never));
         let [shared, own] = [shared.plan(), own.plan()];
         let arena = shared.bytes(Region::Arena);

@@ -2,6 +2,7 @@
 
 mod common;
 mod determinism;
+mod gpu;
 mod gradients;
 mod losses;
 mod memory;

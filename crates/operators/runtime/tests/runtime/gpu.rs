@@ -1,0 +1,145 @@
+//! Steps on a GPU: losses of PyTorch, equal bits, and the operators' errors.
+
+use steptime_cuda::Device;
+use steptime_cuda::gemm::Math;
+use steptime_ops::Cpu;
+use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
+use steptime_runtime::{DescribedStep, GpuOptions, Numbers, Program, Reuse, Session, Target};
+
+use crate::common::{feed, fill, losses};
+use crate::losses::{Reference, references};
+
+/// The first GPU; `None` where the tests are skipped.
+fn device() -> Option<Device> {
+    match Device::open(0) {
+        Ok(device) => Some(device),
+        Err(_) => {
+            steptime_skips::skip("no GPU");
+            None
+        }
+    }
+}
+
+fn program(described: &DescribedStep) -> Program {
+    Program::for_target(described, Target::Cuda, Reuse::ByLifetime).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn session(described: &DescribedStep, device: &Device, math: Math, graph: bool, numbers: Numbers) -> Session {
+    let options = GpuOptions { device: device.clone(), math, graph };
+    let cpu = Cpu::new(2).expect("threads");
+    let mut session = Session::on_gpu(program(described), options, &cpu, 1).expect("a session");
+    session.set_numbers(numbers).expect("settings");
+    fill(&mut session);
+    session
+}
+
+/// The steps of a model: plain, and by the operators where they apply with the same results.
+fn steps(reference: &Reference) -> Vec<(&'static str, DescribedStep)> {
+    let plain = DescribedStep::new(&reference.model).expect("a step");
+    let mut changed = plain.clone();
+    let ops = changed.ops().clone();
+    let rules: [&dyn Rule; 2] = [&Operators, &FuseLinear];
+    let adam = reference.name.contains("towers") || reference.name.contains("wide");
+    let applies = apply(&mut changed.step, &rules, &Facts::new(&ops, Some(reference.model.batch()))).is_ok();
+    let mut all = vec![("plain", plain)];
+    if applies && !adam {
+        all.push(("operators", changed));
+    }
+    all
+}
+
+#[test]
+fn losses_on_a_gpu_are_those_of_pytorch() {
+    let Some(device) = device() else { return };
+    let (mut failed, mut ran) = (Vec::new(), 0);
+    for reference in references() {
+        for (plan, described) in steps(&reference) {
+            let compiled = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime);
+            if let Err(error) = compiled {
+                println!("{} {plan}: {error}", reference.name);
+                continue;
+            }
+            let numbers = reference.numbers(&program(&described));
+            let mut session = session(&described, &device, Math::Full, true, numbers);
+            let own = losses(&mut session, &reference.model, reference.steps);
+            let difference = reference.difference(&own);
+            println!("{} {plan}: {difference:.2e}", reference.name);
+            ran += 1;
+            if difference > 1e-4 || !difference.is_finite() {
+                failed.push(format!("{} {plan}: {difference:e} {:?}", reference.name, &own[..5]));
+            }
+        }
+    }
+    assert!(failed.is_empty() && ran >= 8, "{ran} {failed:#?}");
+}
+
+#[test]
+fn bits_on_a_gpu_are_the_same_in_each_run_with_and_without_a_graph() {
+    let Some(device) = device() else { return };
+    for reference in references() {
+        for (plan, described) in steps(&reference) {
+            if Program::for_target(&described, Target::Cuda, Reuse::ByLifetime).is_err() {
+                continue;
+            }
+            let numbers = reference.numbers(&program(&described));
+            let run = |math: Math, graph: bool| {
+                let mut session = session(&described, &device, math, graph, numbers);
+                let losses: Vec<u32> =
+                    losses(&mut session, &reference.model, 12).iter().map(|loss| loss.to_bits()).collect();
+                let mut all = Vec::new();
+                for tensor in session.tensors() {
+                    all.extend(session.read(&tensor.name).expect("a tensor").iter().map(|x| x.to_bits()));
+                }
+                (losses, all)
+            };
+            let first = run(Math::Full, true);
+            assert!(first == run(Math::Full, true), "{} {plan}: another run", reference.name);
+            assert!(first == run(Math::Full, false), "{} {plan}: no graph", reference.name);
+            let tf32 = run(Math::Tf32, true);
+            assert!(tf32 == run(Math::Tf32, true), "{} {plan}: TF32", reference.name);
+        }
+    }
+}
+
+#[test]
+fn a_resumed_step_on_a_gpu_has_the_same_bits() {
+    let Some(device) = device() else { return };
+    for reference in references() {
+        for (plan, described) in steps(&reference) {
+            if Program::for_target(&described, Target::Cuda, Reuse::ByLifetime).is_err() {
+                continue;
+            }
+            let numbers = reference.numbers(&program(&described));
+            let mut one = session(&described, &device, Math::Full, true, numbers);
+            losses(&mut one, &reference.model, 5);
+            let mut other = session(&described, &device, Math::Full, true, numbers);
+            for tensor in one.tensors() {
+                let values = one.read(&tensor.name).expect("a tensor");
+                other.write(&tensor.name, &values).expect("the same tensor");
+            }
+            other.set_steps(one.steps());
+            let [first, second] = [&mut one, &mut other].map(|session| losses(session, &reference.model, 5));
+            assert_eq!(first, second, "{} {plan}", reference.name);
+        }
+    }
+}
+
+#[test]
+fn an_index_outside_of_a_table_is_refused_with_its_place() {
+    let Some(device) = device() else { return };
+    let all = references();
+    let reference = all.iter().find(|reference| reference.name.contains("dlrm")).expect("a model");
+    for (plan, described) in steps(reference) {
+        let Ok(compiled) = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime) else { continue };
+        let numbers = reference.numbers(&compiled);
+        let mut session = session(&described, &device, Math::Full, true, numbers);
+        feed(&mut session, &reference.model, 0);
+        session.step().expect("a step");
+        let len = session.program().input_len("tables.0.indices");
+        let mut indices = vec![0; len];
+        indices[1] = 1 << 40;
+        session.feed_ints("tables.0.indices", &indices).expect("an input");
+        let error = session.step().expect_err("an index that no table has").to_string();
+        println!("{plan}: {error}");
+    }
+}
