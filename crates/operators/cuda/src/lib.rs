@@ -14,9 +14,12 @@ pub mod embedding;
 pub mod gemm;
 pub mod geometry;
 pub mod interaction;
+pub mod loss;
 pub mod product;
 pub mod rearrange;
+mod reduce;
 mod runtime;
+pub mod softmax;
 
 pub use runtime::{
     Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,
