@@ -8,6 +8,7 @@
 
 #![deny(missing_docs)]
 
+mod block_sums;
 pub mod cache;
 pub mod elementwise;
 pub mod embedding;
@@ -17,12 +18,14 @@ pub mod geometry;
 pub mod index;
 pub mod interaction;
 pub mod linear;
+pub mod loss;
 pub mod optimizer;
 pub mod pointwise;
 pub mod product;
 pub mod rearrange;
 pub mod reduce;
 mod runtime;
+pub mod softmax;
 
 pub use runtime::{
     Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,

@@ -233,6 +233,11 @@ extern "C" __global__ void set_numbers(Numbers *numbers, const __grid_constant__
     numbers->keep = given.keep;
 }
 
+// A table whose address may differ from step to step; one thread.
+extern "C" __global__ void place_table(Table *tables, const __grid_constant__ Table given) {
+    tables[given.place] = given;
+}
+
 // For each bag and column of a table the position, counted from the table's first lookup, of the largest of its rows,
 // the first of equals; NOTHING where the bag is empty or the zero of a lookup of no row is the largest. One block a bag,
 // a thread a column at a time; no lane parts from the others but for the last columns.

@@ -3,6 +3,7 @@
 //! Results are bit-identical to `steptime_ops::embedding::backward` for all rules that step column by column; the
 //! row-wise rules add up squares in another order.
 
+mod adding;
 mod operands;
 mod state;
 
@@ -26,6 +27,7 @@ struct Kernels {
     runs: Kernel,
     advance: Kernel,
     set: Kernel,
+    place: Kernel,
     winners: Kernel,
 }
 
@@ -36,7 +38,8 @@ impl Kernels {
         let kernel = |name| module.kernel(name);
         let (rows, runs) = (kernel("update_rows")?, kernel("update_runs")?);
         let (advance, set) = (kernel("advance")?, kernel("set_numbers")?);
-        Ok(Kernels { kind, rows, runs, advance, set, winners: kernel("find_winners")? })
+        let (place, winners) = (kernel("place_table")?, kernel("find_winners")?);
+        Ok(Kernels { kind, rows, runs, advance, set, place, winners })
     }
 }
 
@@ -77,6 +80,8 @@ pub struct RowOptimizer {
     runs: Buffer<u32>,
     windows: usize,
     multiprocessors: u32,
+    /// Whether each step may have tables at other addresses.
+    moving: bool,
     /// Use of all buffers above together.
     stream_use: StreamUse,
 }
@@ -115,8 +120,20 @@ impl RowOptimizer {
         states: Vec<Buffer<f32>>,
     ) -> Result<RowOptimizer, Error> {
         settings.check()?;
-        check_tables(tables, &sizes)?;
         check_states(tables, &settings, &states)?;
+        RowOptimizer::make(stream, tables, grouping, sizes, settings, states)
+    }
+
+    /// An optimizer with settings and states that were checked.
+    fn make(
+        stream: &Stream,
+        tables: &Tables<'_>,
+        grouping: &Grouping,
+        sizes: Sizes,
+        settings: RowSettings,
+        states: Vec<Buffer<f32>>,
+    ) -> Result<RowOptimizer, Error> {
+        check_tables(tables, &sizes)?;
         if sizes.weighted && grouping.payload() == Payload::Bag {
             return Err(Error::Unsupported {
                 what: "a backward pass with per-sample weights over a grouping by bags".into(),
@@ -156,6 +173,7 @@ impl RowOptimizer {
             kind_of,
             shapes,
             windows,
+            moving: false,
             stream_use: StreamUse::written(stream),
         })
     }

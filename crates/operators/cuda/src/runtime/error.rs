@@ -5,6 +5,7 @@ use cudarc::driver::DriverError;
 use steptime_ops::elementwise::ElementwiseError;
 use steptime_ops::embedding::EmbeddingError;
 use steptime_ops::embedding::backward::BackwardError;
+use steptime_ops::loss::LossError;
 use steptime_ops::rearrange::RearrangeError;
 
 /// Reason why a call cannot be carried out.
@@ -113,6 +114,16 @@ pub enum Error {
         /// The alternative.
         remedy: &'static str,
     },
+    /// A sample of a class that does not exist.
+    #[error("sample {sample} has class {class}: classes are 0 to {}", classes.saturating_sub(1))]
+    Class {
+        /// The sample.
+        sample: usize,
+        /// Its class.
+        class: i64,
+        /// Number of classes.
+        classes: usize,
+    },
     /// Wrong tables, lookups or indices, with the errors of the CPU operators.
     #[error(transparent)]
     Embedding(#[from] EmbeddingError),
@@ -122,6 +133,9 @@ pub enum Error {
     /// Elements that cannot be moved, with the errors of the CPU operators.
     #[error(transparent)]
     Rearrange(#[from] RearrangeError),
+    /// A loss that cannot be computed, with the errors of the CPU operators.
+    #[error(transparent)]
+    Loss(#[from] LossError),
     /// A backward pass that cannot be carried out, with the errors of the CPU operators.
     #[error(transparent)]
     Backward(#[from] BackwardError),

@@ -2,14 +2,17 @@
 
 mod backward;
 mod cache;
+mod dense;
 mod elementwise;
 mod embedding;
 mod gemm;
 mod index;
 mod interaction;
+mod loss;
 mod pointwise;
 mod product;
 mod rearrange;
 mod reduce;
+mod softmax;
 mod streams;
 mod support;

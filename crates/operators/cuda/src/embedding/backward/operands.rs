@@ -9,7 +9,7 @@ use crate::embedding::row_check::check_gradient;
 use crate::embedding::row_device::Entry;
 use crate::embedding::row_kind::RowKind;
 use crate::embedding::{Grouping, Lookups, Sizes, Tables};
-use crate::{Args, Error, Slice, Stream};
+use crate::{Args, Error, Grid, Slice, Stream};
 
 impl RowOptimizer {
     /// Waits where another stream may still use shared memory: tables, lookups, the gradient, and the parts of the
@@ -27,7 +27,7 @@ impl RowOptimizer {
         all.take_turn(stream)
     }
 
-    /// Updates the addresses of the tables on the device, if they changed.
+    /// Updates the addresses of the tables on the device: in each step where tables are moving, else if they changed.
     pub(super) fn place(&mut self, stream: &Stream, tables: &mut Tables<'_>) -> Result<(), Error> {
         let mut entries = Vec::with_capacity(tables.len());
         for at in 0..tables.len() {
@@ -52,7 +52,17 @@ impl RowOptimizer {
                 winners: self.winners[at].as_ref().address(),
             });
         }
-        if entries != self.entries {
+        if self.moving {
+            for entry in &entries {
+                let args = Args::new().own(self.device_entries.as_ref()).value(*entry);
+                // SAFETY: the arguments are those of `place_table`, which writes the entry of this table: there is one
+                // for each. No other stream uses the entries since `stream_use.write`.
+                unsafe {
+                    self.kernels[entry.kind as usize].place.launch(stream, Grid::line(1, 1), args)?;
+                }
+            }
+            self.entries = entries;
+        } else if entries != self.entries {
             self.device_entries.as_mut().write(stream, &entries)?;
             self.entries = entries;
         }
