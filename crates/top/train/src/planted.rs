@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
-use steptime_dataset::{Block, Column, Error as DatasetError, Features, Rows, Selection, Slot, Slots, Source};
+use steptime_dataset::{
+    Block, Column, Error as DatasetError, Features, Rows, Selection, Slot, Slots, Source,
+};
 use steptime_dataset::{Splits, Writer};
 use steptime_eager::Model;
 use steptime_train::metrics::{Evaluation, Measures, Scores};

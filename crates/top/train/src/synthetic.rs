@@ -36,8 +36,7 @@ pub fn planted(
         let tables = tables.iter().enumerate();
         tables.map(|(at, table)| number(field(table), what, at)).collect::<Result<Vec<u32>, Error>>()
     };
-    let (cardinalities, lookups) =
-        (all("rows", |table| table.rows)?, all("lookups", |table| table.lookups)?);
+    let (cardinalities, lookups) = (all("rows", |table| table.rows)?, all("lookups", |table| table.lookups)?);
     let options = PlantedOptions { zipf, dense, cardinalities, ..PlantedOptions::new(seed, rows) };
     Ok((Arc::new(Planted::new(options)?), lookups))
 }

@@ -1,6 +1,6 @@
 //! Checkpoints in PyTorch: `steptime.models` has the measures of the program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -22,20 +22,22 @@ const MODELS: [&str; 8] = [
     "model = 'deepfm'\ntop_mlp = [8, 1]\noptimizer = { name = 'adagrad' }\n",
 ];
 
-/// The answer of `pytorch.py`; `None` where Python has no PyTorch.
-fn in_pytorch(model: &Path, checkpoint: &Path, rows: &Path) -> Option<Value> {
+/// Answers of `pytorch.py`, one for each folder; none where Python has no PyTorch.
+fn in_pytorch(places: &[Place]) -> Vec<Value> {
     let python = std::env::var_os("STEPTIME_PYTHON").unwrap_or_else(|| "python3".into());
     let has = Command::new(&python).args(["-c", "import torch"]).output();
     if !has.is_ok_and(|output| output.status.success()) {
         steptime_skips::skip("no torch for Python");
-        return None;
+        return Vec::new();
     }
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(&python);
-    command.arg(root.join("tests/train/pytorch.py")).args([model, checkpoint, rows]);
+    command.arg(root.join("tests/train/pytorch.py")).args(places.iter().map(|place| place.path("")));
     let output = command.env("PYTHONPATH", root.join("../../../python")).output().expect("Python");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+    let answers: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answers.len(), places.len());
+    answers
 }
 
 fn near(name: &str, ours: &Value, theirs: &Value) {
@@ -45,18 +47,15 @@ fn near(name: &str, ours: &Value, theirs: &Value) {
 
 #[test]
 fn checkpoints_have_the_measures_of_pytorch() {
-    for body in MODELS {
+    let trained = |body: &&str| {
         let place = Place::with_model(&format!("batch = 32\n{body}{TABLES}"));
         place.stdout("data synthetic model.toml --rows 600 --validation 0.5 --seed 3 -o rows");
-        let answer: Value = serde_json::from_str(
-            &place.stdout("model.toml --json --data rows --epochs 3 --rate 0.05 -o run"),
-        )
-        .expect("JSON");
-        let Some(theirs) = in_pytorch(&place.path("model.toml"), &place.path("run"), &place.path("rows"))
-        else {
-            return;
-        };
-        let ours = &answer["evaluations"][0];
+        let answer = place.stdout("model.toml --json --data rows --epochs 3 --rate 0.05 -o run");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        (place, answer["evaluations"][0].clone())
+    };
+    let (places, ours): (Vec<Place>, Vec<Value>) = MODELS.iter().map(trained).unzip();
+    for ((theirs, ours), body) in in_pytorch(&places).iter().zip(&ours).zip(MODELS) {
         assert_eq!((ours["samples"].as_u64(), theirs["samples"].as_u64()), (Some(300), Some(300)));
         for measure in ["auc", "log_loss"] {
             near(&format!("{body}: {measure}"), &ours[measure], &theirs[measure]);
@@ -70,11 +69,23 @@ fn two_towers_have_the_loss_of_pytorch() {
     let place = Place::with_model(&format!("model = 'two_towers'\nbatch = 64\ntop_mlp = [8, 4]\n{tables}\n"));
     place.stdout("data synthetic model.toml --rows 64 --validation 0 -o rows");
     // A step of rate 0 on all rows: the parameters remain.
-    let answer: Value =
-        serde_json::from_str(&place.stdout("model.toml --json --data rows --rate 0 --steps 1 -o run"))
-            .expect("JSON");
-    let theirs = in_pytorch(&place.path("model.toml"), &place.path("run"), &place.path("rows"));
-    if let Some(theirs) = theirs {
-        near("loss", &answer["measured"]["loss"], &theirs["loss"]);
+    let answer = place.stdout("model.toml --json --data rows --rate 0 --steps 1 -o run");
+    let ours: Value = serde_json::from_str(&answer).expect("JSON");
+    for theirs in in_pytorch(&[place]) {
+        near("loss", &ours["measured"]["loss"], &theirs["loss"]);
+    }
+}
+
+#[test]
+fn impossible_planted_data_is_refused() {
+    let place = Place::new("sgd");
+    for (arguments, words) in [
+        ("--rows 10 --validation 1.5", "--validation 1.5"),
+        ("--rows 10 --zipf 9", "Zipf exponent"),
+        ("--rows 10 -o model.toml", "already exists"),
+    ] {
+        let output = if arguments.contains("-o") { "" } else { " -o rows" };
+        let message = place.failure(&format!("data synthetic model.toml {arguments}{output}"));
+        assert!(message.contains(words), "{arguments}: {message}");
     }
 }
