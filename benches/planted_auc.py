@@ -16,9 +16,8 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy
 import torch
@@ -29,25 +28,42 @@ sys.path.insert(0, str(ROOT / "python"))
 from steptime.models import load  # noqa: E402
 from steptime.models.description import toml  # noqa: E402
 
-# Planted rows and the model: 24 columns with few categories, so that an epoch has thousands of rows of each.
+# Planted rows: columns with few categories, so that an epoch has thousands of rows of each.
 ROWS, VALIDATION, BATCH, SEED = 4_500_000, 500_000, 512, 1
-MODEL = """
-name = "planted"
-model = "dlrm"
+COMMON = """
 batch = {batch}
 dense = 4
-bottom_mlp = [32, 8]
-top_mlp = [32, 1]
-table_init = "{init}"
+table_init = "{tables}"
 tables = [{{ rows = 20, columns = 8, count = 6 }}, {{ rows = 100, columns = 8, count = 2 }}]
 optimizer = {{ name = "{optimizer}" }}
 """
-# Runs by name: initial tables, optimizer, rate, and whether the rate decays to 0, linearly.
-RUNS: Dict[str, Tuple[str, str, float, bool]] = {
-    "normal, constant": ("normal", "adagrad", 0.05, False),
-    "normal, decay": ("normal", "adagrad", 0.05, True),
-    "uniform, constant": ("uniform", "adagrad", 0.05, False),
-    "uniform, decay": ("uniform", "adagrad", 0.05, True),
+MODELS = {
+    "dlrm": 'model = "dlrm"\nbottom_mlp = [32, 8]\ntop_mlp = [32, 1]' + COMMON,
+    "deepfm": 'model = "deepfm"\ntop_mlp = [8, 1]' + COMMON,
+}
+
+
+class Run(NamedTuple):
+    """A model, its initial tables, the optimizer, its rate, and whether the rate decays to 0, linearly."""
+
+    model: str
+    tables: str
+    optimizer: str
+    rate: float
+    decay: bool
+
+    def described(self) -> str:
+        """The text of `model.toml`."""
+        return MODELS[self.model].format(batch=BATCH, tables=self.tables, optimizer=self.optimizer)
+
+
+RUNS = {
+    "dlrm": Run("dlrm", "uniform", "adam", 0.01, True),
+    "dlrm_constant_rate": Run("dlrm", "uniform", "adam", 0.01, False),
+    "dlrm_normal_tables": Run("dlrm", "normal", "adam", 0.01, True),
+    "dlrm_adagrad": Run("dlrm", "uniform", "adagrad", 0.1, True),
+    "deepfm_adagrad": Run("deepfm", "uniform", "adagrad", 0.1, True),
+    "deepfm_adagrad_normal_tables": Run("deepfm", "normal", "adagrad", 0.1, True),
 }
 TYPES = {"u8": numpy.uint8, "u16": numpy.uint16, "i32": numpy.int32}
 WORD = 1 << 64
@@ -124,28 +140,26 @@ def auc(scores: numpy.ndarray, labels: numpy.ndarray) -> float:
     return float((ranks[labels > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives)))
 
 
-def in_pytorch(model: Path, start: Path, data: Dataset, optimizer: str, rate: float, decay: bool) -> Dict[str, float]:
+def in_pytorch(model: Path, start: Path, data: Dataset, of: Run) -> Dict[str, float]:
     """AUC and log loss after an epoch of PyTorch."""
     module = load(model, start)
     kinds = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
-    trained = kinds[optimizer](module.parameters(), lr=rate)
+    trained = kinds[of.optimizer](module.parameters(), lr=of.rate)
     first, end = data.splits["train"]
     rows = first + order(end - first, SEED)
     steps = len(rows) // BATCH
-    begun = time.perf_counter()
     for step, (dense, lookups, labels) in enumerate(data.batches(rows, BATCH, short=False)):
         for group in trained.param_groups:
-            group["lr"] = rate * (1 - step / steps) if decay else rate
+            group["lr"] = of.rate * (1 - step / steps) if of.decay else of.rate
         trained.zero_grad()
         module.loss(module(dense, lookups), labels).backward()
         trained.step()
-    seconds = time.perf_counter() - begun
     with torch.no_grad():
         rows = numpy.arange(*data.splits["validation"])
         logits = torch.cat([module(dense, lookups)[:, 0] for dense, lookups, _ in data.batches(rows, 8192, short=True)])
     labels = torch.from_numpy(data.label[rows])
     loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.double(), labels.double())
-    return {"auc": auc(logits.numpy(), labels.numpy()), "log_loss": float(loss), "seconds": seconds}
+    return {"auc": auc(logits.numpy(), labels.numpy()), "log_loss": float(loss)}
 
 
 def run(program: Path, *arguments: object) -> Dict[str, Any]:
@@ -157,44 +171,41 @@ def run(program: Path, *arguments: object) -> Dict[str, Any]:
 
 def compared(program: Path, folder: Path, name: str, data: Dataset) -> Dict[str, Any]:
     """A run in both."""
-    init, optimizer, rate, decay = RUNS[name]
-    own = folder / name.replace(", ", "_")
+    of, own = RUNS[name], folder / name
     own.mkdir()
-    model = own / "model.toml"
-    model.write_text(MODEL.format(batch=BATCH, init=init, optimizer=optimizer))
+    model, schedule = own / "model.toml", own / "schedule.toml"
+    model.write_text(of.described())
     first, end = data.splits["train"]
-    schedule = []
-    if decay:
-        (own / "schedule.toml").write_text(f'decay = {{ kind = "polynomial", steps = {(end - first) // BATCH}, power = 1.0 }}\n')
-        schedule = ["--schedule", own / "schedule.toml"]
+    decay = f'decay = {{ kind = "polynomial", steps = {(end - first) // BATCH}, power = 1.0 }}\n'
+    schedule.write_text(decay if of.decay else "")
     given = [model, "--data", folder / "rows", "--seed", SEED]
     run(program, *given, "--rate", 0, "--steps", 1, "--eval-rows", 1000, "-o", own / "start")
-    answer = run(program, *given, "--rate", rate, "--epochs", 1, *schedule)
-    measured = answer["evaluations"][-1]
-    ours = {"auc": measured["auc"], "log_loss": measured["log_loss"]}
-    theirs = in_pytorch(model, own / "start", data, optimizer, rate, decay)
-    print(f"{name:20} steptime-train {ours['auc']:.5f}  PyTorch {theirs['auc']:.5f}", flush=True)
-    about = {"table_init": init, "optimizer": optimizer, "rate": rate, "decay_to_0": decay, "steps": answer["measured"]["steps"]}
-    return {**about, "steptime_train": ours, "pytorch": {key: theirs[key] for key in ("auc", "log_loss")}}
+    answer = run(program, *given, "--rate", of.rate, "--epochs", 1, "--schedule", schedule)
+    ours = {key: answer["evaluations"][-1][key] for key in ("auc", "log_loss")}
+    theirs = in_pytorch(model, own / "start", data, of)
+    print(f"{name:30} steptime-train {ours['auc']:.5f}  PyTorch {theirs['auc']:.5f}", flush=True)
+    return {**of._asdict(), "steps": answer["measured"]["steps"], "steptime_train": ours, "pytorch": theirs}
 
 
 def main() -> None:
     """Writes the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, default=ROOT / "target/release/steptime-train")
-    parser.add_argument("--runs", help="names of runs, separated by `;` [default: all]")
+    parser.add_argument("--runs", help=f"names of runs, separated by commas, of {', '.join(RUNS)} [default: all]")
     parser.add_argument("--folder", type=Path, help="folder for the rows and checkpoints [default: a temporary one]")
     parser.add_argument("--out", type=Path, help="the file to write")
     asked = parser.parse_args()
-    names = asked.runs.split(";") if asked.runs else list(RUNS)
+    names = asked.runs.split(",") if asked.runs else list(RUNS)
+    # The tensors of a step are small: a second thread waits more than it computes.
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=asked.folder) as place:
         folder = Path(place)
-        (folder / "model.toml").write_text(MODEL.format(batch=BATCH, init="normal", optimizer="sgd"))
+        (folder / "model.toml").write_text(RUNS["dlrm"].described())
         share = VALIDATION / ROWS
         rows = ["--rows", ROWS, "--validation", share, "--seed", SEED]
         best = run(asked.program, "data", "synthetic", folder / "model.toml", "-o", folder / "rows", *rows)
         true = {key: best["true_probabilities"][key] for key in ("auc", "log_loss")}
-        print(f"best possible        {best['best']['auc']:.5f}, on these labels {true['auc']:.5f}", flush=True)
+        print(f"best possible {best['best']['auc']:.5f}, on these labels {true['auc']:.5f}", flush=True)
         data = Dataset(folder / "rows")
         runs = {name: compared(asked.program, folder, name, data) for name in names}
     about = {"made_by": "python benches/planted_auc.py", "torch": torch.__version__, "train_rows": best["train"], "validation_rows": best["validation"]}

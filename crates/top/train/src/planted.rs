@@ -13,10 +13,9 @@ use steptime_eager::Model;
 use steptime_train::metrics::{Evaluation, Measures, Scores};
 
 use crate::Failure;
-use crate::arguments::PlanName;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanName};
 use crate::synthetic::{Synthetic, planted};
 
 /// Rows that are written at once.

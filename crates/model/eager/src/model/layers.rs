@@ -116,7 +116,8 @@ impl Tables {
         let own = spread.pieces_on(rank).map(|piece| {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
-            let (shape, initial) = ([piece.rows, piece.columns], of.table_init.of_rows(piece.rows));
+            let shape = [piece.rows, piece.columns];
+            let initial = of.table_init.of_rows(tables[piece.table()].1.rows);
             OwnedTable {
                 parameter: if everywhere {
                     e.parameter("tables.weight", &shape, initial)
