@@ -146,6 +146,9 @@ def test_a_missing_checkpoint_or_model_is_named(tmp_path: Path) -> None:
         ("model = 'dlrm'\ntop_mlp = [1]\ntables = [{ rows = 0, columns = 1 }]", "tables[0].rows is 0"),
         ("model = 'dlrm'\ntop_mlp = [1]\ndense = 3\ntables = [{ rows = 1, columns = 1 }]", "needs bottom_mlp"),
         ("model = 'two_towers'\ntop_mlp = [1]\ntables = [{ rows = 1, columns = 1 }]", "has a tower"),
+        ("model = 'dlrm'\ntop_mlp = 1", "top_mlp is 1; it has to be a list"),
+        ("model = 'dlrm'\noptimizer = 'sgd'", "optimizer is 'sgd'; it has to be a table of keys"),
+        ("model = 'dlrm'\ntop_mlp = [1]\ntables = [3]", "3 is not a table of keys"),
         ("model = ", "model.toml"),
     ],
 )

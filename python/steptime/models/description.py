@@ -97,6 +97,9 @@ def _described(found: Mapping[str, Any], place: str) -> Description:
     for key, words in WORDS.items():
         if key in found and found[key] not in words:
             raise InputError(f"{place}: {key} is {found[key]!r}; allowed are {', '.join(words)}")
+    for key, kind in (("tables", list), ("top_mlp", list), ("bottom_mlp", list), ("optimizer", dict)):
+        if not isinstance(found.get(key, kind()), kind):
+            raise InputError(f"{place}: {key} is {found[key]!r}; it has to be a {'list' if kind is list else 'table of keys'}")
     for key in ("model", "tables", "top_mlp"):
         if not found.get(key):
             raise InputError(f"{place}: the key {key} is missing")

@@ -1,6 +1,7 @@
 //! Planted rows as a dataset: `steptime-train data synthetic`.
 
-use std::path::PathBuf;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -32,7 +33,7 @@ pub struct PlantedData {
     output: PathBuf,
     /// Number of rows
     #[arg(long, value_name = "N")]
-    rows: u64,
+    rows: NonZero<u64>,
     /// Share of the rows that are for validation, the last ones
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     validation: f64,
@@ -77,22 +78,23 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
     let (_, program) = Plan::compile(&model, PlanName::None)?;
     let tables = model.tables();
     let dense = Feed::new(&program, &tables, model.batch() as usize)?.dense();
-    let (planted, lookups) = planted(&tables, dense, args.seed, args.rows, args.zipf)?;
-    let source = Synthetic::new(Arc::clone(&planted), &lookups, 0..args.rows);
-    let train = args.rows - (args.rows as f64 * args.validation).round() as u64;
-    write(args, &source, train)?;
+    let rows = args.rows.get();
+    let (planted, lookups) = planted(&tables, dense, args.seed, rows, args.zipf)?;
+    let source = Synthetic::new(Arc::clone(&planted), &lookups, 0..rows);
+    let train = rows.saturating_sub((rows as f64 * args.validation).round() as u64);
+    write(&args.output, &source, train)?;
     let mut evaluation = Evaluation::new(Scores::Probabilities);
-    for number in train..args.rows {
+    for number in train..rows {
         let row = planted.row(number);
         evaluation.add(&[row.probability as f32], &[row.label])?;
     }
-    let best = planted.best(train..args.rows, 1).ok();
+    let best = planted.best(train..rows, 1).ok();
     let answer = Answer {
         schema: 1,
         command: "data",
-        rows: args.rows,
+        rows,
         train,
-        validation: args.rows - train,
+        validation: rows - train,
         best: best.map(|best| Expected { auc: best.auc, log_loss: best.log_loss }),
         true_probabilities: evaluation.measures(),
     };
@@ -100,13 +102,14 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
 }
 
 /// Writes the rows of a source; those from `train` on are for validation.
-fn write(args: &PlantedData, source: &Synthetic, train: u64) -> Result<(), Failure> {
+fn write(place: &Path, source: &Synthetic, train: u64) -> Result<(), Failure> {
+    let rows = source.rows();
     let features = Features { rows: 0, splits: Splits::default(), ..source.features().clone() };
-    let mut writer = Writer::create(&args.output, features.clone())?;
-    for start in (0..args.rows).step_by(PART as usize) {
-        writer.append(&block(source, &features, start..args.rows.min(start + PART))?)?;
+    let mut writer = Writer::create(place, features.clone())?;
+    for start in (0..rows).step_by(PART as usize) {
+        writer.append(&block(source, &features, start..rows.min(start + PART))?)?;
     }
-    writer.finish(Splits { train: [0, train], validation: [train, args.rows] })?;
+    writer.finish(Splits { train: [0, train], validation: [train, rows] })?;
     Ok(())
 }
 
