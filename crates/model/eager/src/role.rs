@@ -37,10 +37,11 @@ pub enum Role {
     Loss,
 }
 
-/// Distribution of the initial elements of a parameter: the default of its PyTorch module.
+/// Distribution of the initial elements of a parameter: the default of its PyTorch module, unless the description has another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Initial {
-    /// Uniform from `-bound` to `bound`: weight and bias of `nn.Linear`, with `1 / sqrt(inputs)`.
+    /// Uniform from `-bound` to `bound`: weight and bias of `nn.Linear`, with `1 / sqrt(inputs)`; tables with
+    /// `table_init = "uniform"`, with `1 / sqrt(rows)`.
     Uniform {
         /// Largest absolute value.
         bound: f64,

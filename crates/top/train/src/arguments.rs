@@ -5,10 +5,11 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::convert::Format;
 use crate::error::Error;
+use crate::plan::PlanName;
 
 /// Trains a described model on this machine, and compares its steps with their prediction
 #[derive(Debug, Parser)]
@@ -98,15 +99,6 @@ pub struct Train {
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     pub json: bool,
-}
-
-/// Changes of the step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlanName {
-    /// The step of PyTorch eager
-    None,
-    /// All rules that shorten the step on this device
-    Best,
 }
 
 /// Name of the training data.

@@ -10,6 +10,7 @@ use steptime_dataset::convert::{
 use steptime_dataset::{DenseType, Hotness, IdRule, Transform};
 
 use crate::Failure;
+use crate::planted::{self, PlantedData};
 
 /// Occurrences of a category that has an index of its own.
 const THRESHOLD: u32 = 15;
@@ -21,6 +22,8 @@ pub enum Format {
     Criteo(Criteo),
     /// Any Parquet files, by a list of columns
     Parquet(Parquet),
+    /// Planted rows for a model, with known best measures
+    Synthetic(PlantedData),
 }
 
 /// `steptime-train data criteo`.
@@ -116,6 +119,7 @@ struct Column<'a> {
 /// Converts files to a dataset.
 pub fn run(format: &Format) -> Result<(), Failure> {
     let (common, report) = match format {
+        Format::Synthetic(data) => return planted::run(data),
         Format::Criteo(Criteo { common }) => {
             (common, criteo(&common.files, &common.output, &common.options(false))?)
         }

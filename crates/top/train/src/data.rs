@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use steptime_dataset::{Best, Dataset, Error as DatasetError, Planted, PlantedOptions, Source, SplitName};
+use steptime_dataset::{Best, Dataset, Error as DatasetError, Source, SplitName};
 use steptime_eager::TableSize;
 
 use crate::arguments::DataName;
 use crate::error::Error;
-use crate::synthetic::Synthetic;
+use crate::synthetic::{Synthetic, planted};
 use crate::{Failure, fit};
 
 /// Rows of endless synthetic data: more than any run takes.
@@ -66,30 +66,8 @@ impl Data {
     }
 
     fn synthetic(wanted: &Wanted<'_>, zipf: f64) -> Result<Data, Failure> {
-        let number = |value: i64, what: &str, table: usize| {
-            let known = u32::try_from(value).ok().filter(|&value| value <= i32::MAX.cast_unsigned());
-            known.ok_or_else(|| Error::Misfit {
-                data: "synthetic data".to_owned(),
-                reasons: vec![format!(
-                    "  table {table} has {value} {what}: at most {} are possible",
-                    i32::MAX
-                )],
-            })
-        };
-        let of = |what, field: fn(&TableSize) -> i64| {
-            let all = wanted.tables.iter().enumerate();
-            all.map(|(at, table)| number(field(table), what, at)).collect::<Result<Vec<u32>, Error>>()
-        };
-        let (cardinalities, lookups) =
-            (of("rows", |table| table.rows)?, of("lookups", |table| table.lookups)?);
         let rows = wanted.rows.unwrap_or(ENDLESS);
-        let options = PlantedOptions {
-            zipf,
-            dense: wanted.dense,
-            cardinalities,
-            ..PlantedOptions::new(wanted.seed, rows)
-        };
-        let planted = Arc::new(Planted::new(options)?);
+        let (planted, lookups) = planted(wanted.tables, wanted.dense, wanted.seed, rows, zipf)?;
         let evaluated = wanted.eval_rows.unwrap_or(EVALUATED);
         let end = rows
             .checked_add(evaluated)

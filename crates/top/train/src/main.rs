@@ -13,6 +13,7 @@ mod fit;
 mod measured;
 mod memory;
 mod plan;
+mod planted;
 mod progress;
 mod report;
 mod synthetic;

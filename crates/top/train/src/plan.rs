@@ -1,5 +1,6 @@
 //! The plan of a run: rules that change its step.
 
+use clap::ValueEnum;
 use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
@@ -7,7 +8,15 @@ use steptime_runtime::{DescribedStep, Program};
 use steptime_step::{MemoryKind, Peak};
 
 use crate::Failure;
-use crate::arguments::PlanName;
+
+/// Changes of the step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanName {
+    /// The step of PyTorch eager
+    None,
+    /// All rules that shorten the step on this device
+    Best,
+}
 
 /// Changes of a step, and its memory.
 pub struct Plan {

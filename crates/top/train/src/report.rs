@@ -7,12 +7,12 @@ use steptime_dataset::Best;
 use steptime_eager::Model;
 
 use crate::Failure;
-use crate::arguments::{PlanName, Train};
+use crate::arguments::Train;
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanName};
 use crate::table::table;
 
 /// Version of the JSON.

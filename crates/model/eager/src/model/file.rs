@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::placement::Parallel;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
+use crate::role::Initial;
 
 /// A model and its training.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -35,6 +36,9 @@ pub(super) struct Description {
     pub(super) precision: Precision,
     #[serde(default)]
     pub(super) pooling: Pooling,
+    /// Distribution of the tables' elements before training.
+    #[serde(default)]
+    pub(super) table_init: TableInit,
     /// Whether gradients of tables hold only the looked-up rows.
     pub(super) sparse: Option<bool>,
     pub(super) tables: Vec<Table>,
@@ -132,6 +136,27 @@ pub(super) enum Pooling {
     #[default]
     Sum,
     Mean,
+}
+
+/// Distribution of a table's elements before training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TableInit {
+    /// Normal with mean 0 and variance 1, as `nn.EmbeddingBag`.
+    #[default]
+    Normal,
+    /// Uniform between -1/sqrt(rows) and 1/sqrt(rows), as DLRM.
+    Uniform,
+}
+
+impl TableInit {
+    /// The elements of a table with this number of rows.
+    pub(super) fn of_rows(self, rows: i64) -> Initial {
+        match self {
+            TableInit::Normal => Initial::Normal,
+            TableInit::Uniform => Initial::Uniform { bound: 1.0 / (rows.max(1) as f64).sqrt() },
+        }
+    }
 }
 
 /// A tower of a model with two.

@@ -102,7 +102,8 @@ impl Tables {
         let Some(rank) = e.world.as_ref().map(|world| world.rank) else {
             let own = tables.iter().map(|(at, table)| OwnedTable {
                 parameter: e.within(&format!("tables.{at}"), |e| {
-                    e.parameter("weight", &[table.rows, table.columns], Initial::Normal)
+                    let initial = of.table_init.of_rows(table.rows);
+                    e.parameter("weight", &[table.rows, table.columns], initial)
                 }),
                 lookups: of.batch * table.lookups,
                 batch: of.batch,
@@ -116,11 +117,12 @@ impl Tables {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
+            let initial = of.table_init.of_rows(tables[piece.table()].1.rows);
             OwnedTable {
                 parameter: if everywhere {
-                    e.parameter("tables.weight", &shape, Initial::Normal)
+                    e.parameter("tables.weight", &shape, initial)
                 } else {
-                    e.own_parameter("tables.weight", &shape, Initial::Normal)
+                    e.own_parameter("tables.weight", &shape, initial)
                 },
                 lookups: piece.lookups.max(1),
                 batch,

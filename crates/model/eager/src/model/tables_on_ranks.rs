@@ -33,6 +33,13 @@ pub(super) struct Piece {
     place: (usize, i64),
 }
 
+impl Piece {
+    /// Its table, among those of the ranks.
+    pub(super) fn table(&self) -> usize {
+        self.place.0
+    }
+}
+
 /// Tables over the ranks of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Spread {

@@ -1,6 +1,6 @@
 //! Descriptions, valid and invalid.
 
-use steptime_eager::{Error, Model};
+use steptime_eager::{Error, Initial, Model, Role};
 use steptime_trace::ExecutionTrace;
 
 const GOOD: &str = "model = 'dlrm'\nbatch = 64\ndense = 13\nbottom_mlp = [32, 16]\ntop_mlp = [8, 1]\n\
@@ -96,6 +96,21 @@ fn tables_need_not_be_equal() {
     assert_eq!(count(&trace, "aten::embedding_bag"), 4);
     assert_eq!(count(&trace, "aten::linear"), 4 + 3);
     assert_eq!(count(&trace, "MmBackward0"), 3);
+}
+
+#[test]
+fn initial_elements_of_tables_do_not_change_the_step() {
+    let initial = |text: &str| {
+        let named = Model::parse(text).unwrap().named();
+        let table = named.tensors.iter().find(|tensor| tensor.name == "tables.0.weight").unwrap();
+        (table.role.clone(), named.trace)
+    };
+    let (normal, trace) = initial(GOOD);
+    let (uniform, same) = initial(&GOOD.replace("batch", "table_init = 'uniform'\nbatch"));
+    assert_eq!(normal, Role::Parameter(Initial::Normal));
+    assert_eq!(uniform, Role::Parameter(Initial::Uniform { bound: 0.1 }), "of 100 rows");
+    assert_eq!(trace, same);
+    assert_eq!(normal, initial(&GOOD.replace("batch", "table_init = 'normal'\nbatch")).0);
 }
 
 #[test]

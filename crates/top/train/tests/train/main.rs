@@ -3,6 +3,7 @@
 mod bits;
 mod data;
 mod faults;
+mod pytorch;
 mod run;
 
 use std::path::{Path, PathBuf};
