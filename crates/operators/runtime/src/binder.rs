@@ -188,6 +188,11 @@ impl<'d> Binder<'_, 'd> {
         self.tensor(self.id(at)?, Access::Write)
     }
 
+    /// A result of which a part is written already.
+    pub(crate) fn changes_result(&mut self, at: usize) -> Result<Arg, Refusal> {
+        self.tensor(self.result(at)?, Access::Change)
+    }
+
     /// A result.
     pub(crate) fn writes(&mut self, at: usize) -> Result<Arg, Refusal> {
         self.tensor(self.result(at)?, Access::Write)

@@ -10,6 +10,7 @@ use crate::binder::{Binder, Built, Use};
 use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
+use crate::joined_rows::joined_rows;
 use crate::kept::{Kept, KeptKind};
 use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
@@ -45,6 +46,9 @@ pub(crate) fn compile_in(
 ) -> Result<Program, Error> {
     let mut compiler = Compiler::new(described, target);
     views::copies_of_inputs(&mut compiler.places, order);
+    if target == Target::Cuda {
+        joined_rows(&mut compiler.places, order);
+    }
     compiler.run(order)?;
     compiler.finish(reuse)
 }

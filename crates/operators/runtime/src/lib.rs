@@ -37,6 +37,7 @@ mod fuse;
 mod gpu;
 mod initial;
 mod inputs;
+mod joined_rows;
 mod kept;
 mod kernel;
 mod numbers;

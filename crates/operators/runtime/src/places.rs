@@ -1,9 +1,9 @@
 //! Identity of memory: the storage of each tensor, and the storages that views and copies of inputs share.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Dtype;
 use steptime_graph::execution::StorageId;
-use steptime_step::TensorId;
+use steptime_step::{OpId, TensorId};
 use steptime_tensor::Layout;
 
 use crate::described::DescribedStep;
@@ -41,6 +41,10 @@ pub(crate) struct Places<'d> {
     known: FxHashMap<Key, (MemoryId, i64)>,
     /// Indices and values of sparse tensors.
     pub(crate) sparse: FxHashMap<TensorId, [TensorId; 2]>,
+    /// Strides of tensors that are stored within others.
+    pub(crate) strides: FxHashMap<TensorId, Vec<i64>>,
+    /// Copies that are not needed: their readers take the source.
+    pub(crate) shared: FxHashSet<OpId>,
 }
 
 /// Memory and layout of a tensor.
@@ -53,7 +57,14 @@ pub(crate) struct Located {
 
 impl<'d> Places<'d> {
     pub(crate) fn new(described: &'d DescribedStep) -> Places<'d> {
-        Places { described, memories: Vec::new(), known: FxHashMap::default(), sparse: FxHashMap::default() }
+        Places {
+            described,
+            memories: Vec::new(),
+            known: FxHashMap::default(),
+            sparse: FxHashMap::default(),
+            strides: FxHashMap::default(),
+            shared: FxHashSet::default(),
+        }
     }
 
     fn key(&self, tensor: TensorId) -> Key {
@@ -88,7 +99,8 @@ impl<'d> Places<'d> {
             all.iter().map(|&size| usize::try_from(size).ok()).collect()
         };
         let layout = || {
-            let (shape, strides) = (sizes(&value.shape)?, sizes(&value.strides)?);
+            let strides = self.strides.get(&tensor).unwrap_or(&value.strides);
+            let (shape, strides) = (sizes(&value.shape)?, sizes(strides)?);
             Layout::new(&shape, &strides, usize::try_from(offset).ok()?).ok()
         };
         let layout = layout().ok_or("a tensor begins before its memory, or exceeds all memory")?;

@@ -121,7 +121,7 @@ impl GpuWork for GpuRowUpdate {
     fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let lookups = self.lookups(&gpu.memory)?;
         let tables = self.tables(&mut gpu.memory)?;
-        let sizes = Sizes::from_lookups(&lookups, tables.columns());
+        let sizes = Sizes::from_lookups(&lookups, self.args.gradient.layout.strides()[0]);
         let payload = Payload::needed(&tables, false);
         let grouping = Grouping::new(gpu.stream, &tables, sizes, self.longest, payload)?;
         let settings = RowSettings::new((self.rule)(gpu.numbers), gpu.numbers.rate as f32);
@@ -132,7 +132,8 @@ impl GpuWork for GpuRowUpdate {
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let lookups = self.lookups(&gpu.memory)?;
-        let gradient = self.args.gradient.device_row(&gpu.memory)?;
+        let gradient = self.args.gradient.device(&gpu.memory)?;
+        let gradient = gradient.slice(self.args.gradient.layout.offset()..gradient.len());
         let mut tables = self.tables(&mut gpu.memory)?;
         let Some((grouping, optimizer)) = &mut self.prepared else { return Ok(()) };
         grouping.run(gpu.stream, &lookups)?;

@@ -28,6 +28,16 @@ fn copy_(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 
 /// `clone(self, memory_format)`.
 fn clone(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if b.places.shared.contains(&b.op) {
+        let (from, to) = (b.id(0)?, b.result(0)?);
+        let layout = b.places.locate(from)?.layout;
+        let strides = layout.strides().iter().map(|&stride| stride as i64).collect();
+        b.places.strides.insert(to, strides);
+        if b.places.alias(to, from, 0) {
+            return Ok(Built::Nothing);
+        }
+        b.places.strides.remove(&to);
+    }
     let from = b.reads(0)?;
     let to = b.writes(0)?;
     copied(b.target, from, to)

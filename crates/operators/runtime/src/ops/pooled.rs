@@ -83,7 +83,10 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
         of_type(ints, Dtype::I64)?;
         in_order(ints)?;
     }
-    in_order(&gradient)?;
+    let is_rows = matches!(gradient.layout.strides(), [_, 1]);
+    if !(b.target == Target::Cuda && is_rows) {
+        in_order(&gradient)?;
+    }
     let args = UpdateArgs { gradient, tables, indices, offsets };
     if b.target == Target::Cuda {
         let described = b.described();
