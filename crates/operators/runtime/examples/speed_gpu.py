@@ -76,7 +76,6 @@ class Dlrm(nn.Module):
         count = len(tables) + 1
         self.bottom = mlp(of["dense"], of["bottom_mlp"], True)
         self.top = mlp(width + count * (count - 1) // 2, of["top_mlp"], False)
-        self.interaction = Interaction(count)
         rows, longest = [t["rows"] for t in tables], batch * max(t.get("lookups", 1) for t in tables)
         if peer in ("bags", "graph"):
             from steptime.operators import EmbeddingBags, interaction
@@ -92,6 +91,8 @@ class Dlrm(nn.Module):
             self.bags = SplitTableBatchedEmbeddingBagsCodegen(specs, optimizer=EmbOptimType.EXACT_SGD, learning_rate=0.01, device=torch.device("cuda"))
         else:
             self.bags = TorchBags()
+        if peer not in ("bags", "graph"):
+            self.interaction = Interaction(count)
         if peer in ("compile", "bags", "graph", "fbgemm"):
             self.bottom, self.top = torch.compile(self.bottom), torch.compile(self.top)
             if isinstance(self.interaction, nn.Module):

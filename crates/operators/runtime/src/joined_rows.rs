@@ -30,7 +30,8 @@ pub(crate) fn joined_rows(places: &mut Places<'_>, order: &[OpId]) {
 fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     let step = &places.described.step;
     let Some(call) = step.ops[op].call.as_deref() else { return };
-    let (Some(parts), Some(&whole)) = (call.inputs.first().map(|arg| arg.tensors()), call.gives().next().as_ref())
+    let (Some(parts), Some(&whole)) =
+        (call.inputs.first().map(|arg| arg.tensors()), call.gives().next().as_ref())
     else {
         return;
     };
@@ -40,7 +41,8 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     let mut start = 0;
     for &part in parts {
         let &[_, columns] = &of(part).shape[..] else { return };
-        let fits = of(part).strides[..] == [columns, 1] && columns % 4 == 0 && start % 4 == 0 && pitch % 4 == 0;
+        let fits =
+            of(part).strides[..] == [columns, 1] && columns % 4 == 0 && start % 4 == 0 && pitch % 4 == 0;
         let is_own = places.described.named(part).is_none() && seen.insert(part);
         if fits && is_own && is_free(step, uses, op, part) && places.alias(part, whole, start) {
             places.strides.insert(part, vec![pitch, 1]);
@@ -51,12 +53,16 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
 
 /// Whether a tensor is written by an op that takes any distance of rows, and read by the concatenation and slopes alone.
 fn is_free(step: &StepIr, uses: &Uses, concatenation: OpId, part: TensorId) -> bool {
-    let is_written = uses.producer(part).is_some_and(|op| WRITERS.contains(&&*step.ops[op].name));
+    let Some(writer) = uses.producer(part) else { return false };
+    let Some(writer) = step.around(writer).find(|&op| WRITERS.contains(&&*step.ops[op].name)) else {
+        return false;
+    };
     let reads = |&op: &OpId| {
         let name = &*step.ops[op].name;
-        op == concatenation || name == "aten::threshold_backward" || table::find(name).is_none()
+        let is_inside = step.around(op).any(|around| around == concatenation || around == writer);
+        is_inside || name == "aten::threshold_backward" || table::find(name).is_none()
     };
-    is_written && uses.consumers(part).iter().all(reads)
+    uses.consumers(part).iter().all(reads)
 }
 
 /// Whether a copy of columns is read by updates of tables alone, and no op changes its source.
@@ -65,9 +71,12 @@ fn is_read_by_updates(step: &StepIr, uses: &Uses, op: OpId) -> bool {
     let (Some(from), Some(to)) = (call.takes().next(), call.gives().next()) else { return false };
     let source = &step.tensors[from];
     let is_rows = source.value.shape.len() == 2 && source.value.strides.last() == Some(&1);
-    let mut readers = uses.consumers(to).iter().map(|&op| &*step.ops[op].name);
-    let updates = readers
-        .all(|name| name.starts_with("steptime::embedding_bag_backward_") || table::find(name).is_none());
+    let reads = |&reader: &OpId| {
+        let name = &*step.ops[reader].name;
+        let is_inside = step.around(reader).any(|around| around == op);
+        is_inside || name.starts_with("steptime::embedding_bag_backward_") || table::find(name).is_none()
+    };
+    let updates = uses.consumers(to).iter().all(reads);
     let storage = source.storage;
     let changes = |op: OpId| {
         let own = &step.ops[op];

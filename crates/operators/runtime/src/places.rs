@@ -99,7 +99,7 @@ impl<'d> Places<'d> {
             all.iter().map(|&size| usize::try_from(size).ok()).collect()
         };
         let layout = || {
-            let strides = self.strides.get(&tensor).unwrap_or(&value.strides);
+            let strides = self.strides.get(&tensor).map_or(&value.strides[..], |own| &own[..]);
             let (shape, strides) = (sizes(&value.shape)?, sizes(strides)?);
             Layout::new(&shape, &strides, usize::try_from(offset).ok()?).ok()
         };

@@ -28,6 +28,8 @@ pub struct Session {
     pub(crate) steps: u64,
     /// Whether the loss of the last step was not returned yet.
     started: bool,
+    /// Time of the last step whose loss was returned.
+    time: Duration,
 }
 
 /// The device of a session, with its memory.
@@ -76,7 +78,7 @@ impl Session {
 
     fn with_engine(program: Program, engine: Engine) -> Session {
         let numbers = Numbers::for_class(program.optimizer.as_deref().unwrap_or("SGD"));
-        Session { engine, program, numbers, steps: 0, started: false }
+        Session { engine, program, numbers, steps: 0, started: false, time: Duration::ZERO }
     }
 
     /// The program.
@@ -175,9 +177,13 @@ impl Session {
     /// As [`Session::step`].
     pub fn start(&mut self) -> Result<Option<f32>, Error> {
         let before = self.take_loss()?;
+        let begin = Instant::now();
         let Session { engine, program, numbers, steps, .. } = self;
         match engine {
-            Engine::Cpu(..) => (0..program.instructions.len()).try_for_each(|at| self.instruction(at))?,
+            Engine::Cpu(..) => {
+                (0..program.instructions.len()).try_for_each(|at| self.instruction(at))?;
+                self.time = begin.elapsed();
+            }
             Engine::Gpu(gpu) => gpu.start(program, numbers, *steps)?,
         }
         self.steps += 1;
@@ -198,8 +204,20 @@ impl Session {
     }
 
     fn take_loss(&mut self) -> Result<Option<f32>, Error> {
-        let started = std::mem::take(&mut self.started);
-        started.then(|| self.loss()).transpose()
+        if !std::mem::take(&mut self.started) {
+            return Ok(None);
+        }
+        let loss = self.loss()?;
+        if let Engine::Gpu(gpu) = &self.engine {
+            self.time = gpu.step_time()?;
+        }
+        Ok(Some(loss))
+    }
+
+    /// Time of the step whose loss was returned last: on a GPU from the first copy of its inputs on the device to its last kernel.
+    #[must_use]
+    pub fn step_time(&self) -> Duration {
+        self.time
     }
 
     /// Runs one step like [`Session::step`], and returns the time of each instruction, with the name of its op.

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::convert::Format;
 use crate::error::Error;
 use crate::plan::PlanName;
+use crate::processor::{DeviceName, Precision};
 
 /// Trains a described model on this machine, and compares its steps with their prediction
 #[derive(Debug, Parser)]
@@ -21,6 +22,7 @@ use crate::plan::PlanName;
     after_help = "EXAMPLE
     steptime-train examples/models/dlrm_default.toml --batch 256 --steps 100
     steptime-train model.toml --data criteo --epochs 1 --rate 0.1 -o run
+    steptime-train model.toml --data criteo --device cuda --dtype tf32
     steptime-train model.toml --data criteo --epochs 2 --rate 0.1 -o run --resume
     steptime-train data criteo day_0.gz day_1.gz -o criteo"
 )]
@@ -48,10 +50,13 @@ pub struct Train {
     /// Planted rows with known best measures, `synthetic` or `synthetic:zipf:A`; or the folder of a dataset
     #[arg(long, value_name = "synthetic[:zipf:A]|DIR", default_value = "synthetic")]
     pub data: DataName,
-    /// The device
+    /// The device: the processor, or an NVIDIA GPU by its number
     #[arg(long, value_name = "cpu|cuda[:N]", default_value = "cpu")]
-    pub device: String,
-    /// Number of threads; 0 for as many as the machine has. The result does not depend on it
+    pub device: DeviceName,
+    /// Precision of products
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    pub dtype: Precision,
+    /// Number of threads of the processor; 0 for as many as the machine has. The result does not depend on it
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
     /// Number of steps, those before a resumption too [default: 1000 on synthetic data without --epochs]

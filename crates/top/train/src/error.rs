@@ -12,13 +12,11 @@ pub enum Error {
         /// The text.
         text: String,
     },
-    /// A device without training.
-    #[error("--device {device}: {why}; use --device cpu")]
+    /// An unknown device.
+    #[error("there is no such device as {device}: use cpu, cuda, or cuda:N for a GPU by its number")]
     Device {
         /// The device.
         device: String,
-        /// Reason.
-        why: &'static str,
     },
     /// A file that cannot be read.
     #[error("cannot read {}: {source}; a TOML file is needed", path.display())]

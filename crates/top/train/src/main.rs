@@ -14,6 +14,8 @@ mod measured;
 mod memory;
 mod plan;
 mod planted;
+mod predicted;
+mod processor;
 mod progress;
 mod report;
 mod synthetic;

@@ -11,6 +11,8 @@ const WARM_UP: usize = 3;
 #[derive(Debug, Default)]
 pub struct Steps {
     times: Vec<Duration>,
+    /// Time of all steps with the waiting for their batches.
+    spent: Vec<Duration>,
     /// Time in which the steps had no batch.
     waiting: Duration,
     losses: Losses,
@@ -31,7 +33,7 @@ pub struct Summary {
     pub steps: usize,
     /// Number of steps at the begin without a counted time.
     pub warm_up: usize,
-    /// Median time of a step: the batch is copied to its inputs, and the step runs.
+    /// Median time of a step: the batch is copied to its inputs, and the step runs; on a GPU on the device alone.
     pub median_ms: f64,
     /// Shortest time of a step.
     pub min_ms: f64,
@@ -50,13 +52,17 @@ pub struct Summary {
 }
 
 impl Steps {
-    /// Adds a step.
-    pub fn add(&mut self, waiting: Duration, time: Duration, loss: f32) {
+    /// Adds a step: the time in which it had no batch, the time spent on it in all, and the losses and times of steps that became known
+    /// meanwhile.
+    pub fn add(&mut self, waiting: Duration, spent: Duration, known: &[(f32, Duration)]) {
         self.waiting += waiting;
-        self.times.push(time);
-        self.losses.first.get_or_insert(loss);
-        self.losses.last = Some(loss);
-        self.losses.sum += f64::from(loss);
+        self.spent.push(spent);
+        for &(loss, time) in known {
+            self.times.push(time);
+            self.losses.first.get_or_insert(loss);
+            self.losses.last = Some(loss);
+            self.losses.sum += f64::from(loss);
+        }
     }
 
     /// The summary, for a number of samples a step; `None` without steps.
@@ -70,7 +76,8 @@ impl Steps {
         let median_ms =
             if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2.0 };
         let waiting_ms = self.waiting.as_secs_f64() * 1e3 / steps as f64;
-        let mean_ms = times.iter().sum::<f64>() / times.len() as f64 + waiting_ms;
+        let spent: Duration = self.spent[warm_up..].iter().sum();
+        let mean_ms = spent.as_secs_f64() * 1e3 / (steps - warm_up) as f64;
         Some(Summary {
             steps,
             warm_up,
@@ -94,7 +101,8 @@ mod tests {
     fn the_first_steps_are_not_counted() {
         let mut steps = Steps::default();
         for ms in [900, 800, 700, 1, 2, 3, 4] {
-            steps.add(Duration::from_millis(1), Duration::from_millis(ms), 0.5);
+            let time = Duration::from_millis(ms);
+            steps.add(Duration::from_millis(1), time + Duration::from_millis(1), &[(0.5, time)]);
         }
         let summary = steps.summary(7).expect("steps");
         assert_eq!((summary.median_ms, summary.min_ms, summary.max_ms), (2.5, 1.0, 4.0));

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
-use steptime_runtime::{DescribedStep, Program};
+use steptime_runtime::{DescribedStep, Program, Reuse, Target};
 use steptime_step::{MemoryKind, Peak};
 
 use crate::Failure;
@@ -31,31 +31,34 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Changes the step of a model, and compiles it for the CPU.
+    /// Changes the step of a model, and compiles it for a device.
     ///
     /// # Errors
     /// Where an op of the step cannot run.
-    pub fn compile(model: &Model, name: PlanName) -> Result<(Plan, Program), Failure> {
+    pub fn compile(model: &Model, name: PlanName, target: Target) -> Result<(Plan, Program), Failure> {
         let mut described = DescribedStep::new(model)?;
-        let mut program = Program::new(&described)?;
+        // A rule may replace ops that the device does not run.
+        let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
+        let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));
         let (mut applied, mut skipped) = (Vec::new(), Vec::new());
         let fused = Optimizer { form: Form::Fused };
         let rules: [&dyn Rule; 3] = [&Operators, &FuseLinear, &fused];
         let ops = described.ops().clone();
         let facts = Facts::new(&ops, Some(model.batch()));
         for rule in rules.into_iter().filter(|_| name == PlanName::Best) {
-            let changed = match other_results(rule, &program) {
+            let changed = match other_results(rule, adam) {
                 Some(reason) => Err(reason),
-                None => change(&described, rule, &facts),
+                None => change(&described, rule, &facts, target),
             };
             match changed {
                 Ok(changed) => {
-                    (described, program) = changed;
+                    (described, program) = (changed.0, Ok(changed.1));
                     applied.push(rule.name());
                 }
                 Err(reason) => skipped.push((rule.name(), reason)),
             }
         }
+        let program = program?;
         // The prediction is that of the step that runs.
         let peak = Peak::find(&described.step, &described.scheduled(), None);
         // Workspaces of libraries are those of a GPU.
@@ -66,8 +69,7 @@ impl Plan {
 }
 
 /// Returns the reason why a rule would train another model.
-fn other_results(rule: &dyn Rule, program: &Program) -> Option<String> {
-    let adam = program.optimizer().is_some_and(|class| class.starts_with("Adam"));
+fn other_results(rule: &dyn Rule, adam: bool) -> Option<String> {
     (adam && rule.name() == Operators.name())
         .then(|| "Adam of the operators moves only the rows that were looked up: other results".to_owned())
 }
@@ -77,9 +79,11 @@ fn change(
     described: &DescribedStep,
     rule: &dyn Rule,
     facts: &Facts<'_>,
+    target: Target,
 ) -> Result<(DescribedStep, Program), String> {
     let mut changed = described.clone();
     apply(&mut changed.step, &[rule], facts).map_err(|error| error.source.to_string())?;
-    let program = Program::new(&changed).map_err(|error| error.to_string())?;
+    let program =
+        Program::for_target(&changed, target, Reuse::ByLifetime).map_err(|error| error.to_string())?;
     Ok((changed, program))
 }

@@ -11,6 +11,7 @@ use steptime_dataset::{
 };
 use steptime_dataset::{Splits, Writer};
 use steptime_eager::Model;
+use steptime_runtime::Target;
 use steptime_train::metrics::{Evaluation, Measures, Scores};
 
 use crate::Failure;
@@ -75,7 +76,7 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
         return Err(Error::Options(reason).into());
     }
     let model = Model::read(&args.model)?.on_gpus(1)?;
-    let (_, program) = Plan::compile(&model, PlanName::None)?;
+    let (_, program) = Plan::compile(&model, PlanName::None, Target::Cpu)?;
     let tables = model.tables();
     let dense = Feed::new(&program, &tables, model.batch() as usize)?.dense();
     let rows = args.rows.get();

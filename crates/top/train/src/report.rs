@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clap::ValueEnum;
 use serde::Serialize;
 use steptime_dataset::Best;
 use steptime_eager::Model;
@@ -13,6 +14,7 @@ use crate::evaluate::Evaluated;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
 use crate::plan::{Plan, PlanName};
+use crate::predicted::StepTime;
 use crate::table::table;
 
 /// Version of the JSON.
@@ -23,6 +25,10 @@ pub struct Report<'a> {
     pub args: &'a Train,
     pub model: &'a Model,
     pub plan: &'a Plan,
+    /// Name of the device.
+    pub device: &'a str,
+    /// Predicted time of a step, or the reason why there is none.
+    pub predicted: &'a Result<StepTime, String>,
     pub settings: &'a Settings,
     pub threads: usize,
     pub rate: f64,
@@ -43,6 +49,7 @@ struct Answer<'a> {
     model: Option<&'a str>,
     parameters: u64,
     device: &'a str,
+    dtype: String,
     threads: usize,
     batch: u64,
     data: &'a str,
@@ -50,7 +57,7 @@ struct Answer<'a> {
     rate: f64,
     first_step: u64,
     plan: Changes<'a>,
-    predicted: Predicted,
+    predicted: Predicted<'a>,
     measured: Measured,
     best: Option<BestPossible>,
     evaluations: &'a [Evaluated],
@@ -71,10 +78,14 @@ struct Skipped<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Predicted {
+struct Predicted<'a> {
     step_bytes: u64,
-    /// Step times on a CPU are not predicted: always null.
+    /// Time of a step; null where it is not predicted.
     step_ms: Option<f64>,
+    /// Its 90 % interval.
+    step_interval_ms: Option<[f64; 2]>,
+    /// The reason why it is not predicted.
+    reason: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,14 +109,19 @@ impl Report<'_> {
     }
 
     fn answer(&self) -> Answer<'_> {
-        let plan = self.plan;
+        let (plan, time) = (self.plan, self.predicted.as_ref().ok());
         let skipped = plan.skipped.iter().map(|(rule, reason)| Skipped { rule, reason }).collect();
         Answer {
             schema: SCHEMA,
             command: "train",
             model: self.model.name(),
             parameters: self.model.parameters(),
-            device: &self.args.device,
+            device: self.device,
+            dtype: self
+                .args
+                .dtype
+                .to_possible_value()
+                .map_or_else(String::new, |value| value.get_name().to_owned()),
             threads: self.threads,
             batch: self.model.batch(),
             data: &self.settings.data,
@@ -113,7 +129,12 @@ impl Report<'_> {
             rate: self.rate,
             first_step: self.first_step,
             plan: Changes { name: name_of(self.args.plan), applied: &plan.applied, skipped },
-            predicted: Predicted { step_bytes: plan.predicted_bytes, step_ms: None },
+            predicted: Predicted {
+                step_bytes: plan.predicted_bytes,
+                step_ms: time.map(|time| time.ms),
+                step_interval_ms: time.map(|time| time.interval_ms),
+                reason: self.predicted.as_ref().err().map(String::as_str),
+            },
             measured: Measured {
                 step_bytes: plan.planned_bytes,
                 process_bytes: process_bytes(),
@@ -128,8 +149,14 @@ impl Report<'_> {
     fn text(&self, answer: &Answer<'_>) -> String {
         let named = answer.model.unwrap_or("the model");
         let mut text = format!(
-            "{named}: batch {}, {} parameters, {} threads, seed {}, learning rate {}\n",
-            answer.batch, answer.parameters, answer.threads, answer.seed, answer.rate
+            "{named} on {}: batch {}, {} parameters, {}, {} threads, seed {}, learning rate {}\n",
+            answer.device,
+            answer.batch,
+            answer.parameters,
+            answer.dtype,
+            answer.threads,
+            answer.seed,
+            answer.rate
         );
         if self.args.plan == PlanName::None {
             text += "plan none: the step of PyTorch eager\n";
@@ -157,7 +184,13 @@ impl Report<'_> {
         let row = |name: &str, predicted: String, measured: String| {
             [name.to_owned(), predicted, measured, String::new()]
         };
-        let none = || "none on a CPU".to_owned();
+        let (time, samples) = match self.predicted {
+            Ok(StepTime { ms, interval_ms: [low, high] }) => (
+                format!("{ms:.3} ms, {low:.3} .. {high:.3}"),
+                format!("{:.0}", answer.batch as f64 * 1e3 / ms),
+            ),
+            Err(reason) => (reason.clone(), reason.clone()),
+        };
         let measured = &answer.measured;
         let mut rows = vec![row(
             "memory of the step",
@@ -170,10 +203,10 @@ impl Report<'_> {
         if let Some(steps) = &measured.steps {
             let range = format!("{:.3} .. {:.3} ms", steps.min_ms, steps.max_ms);
             rows.extend([
-                row("step, median", none(), format!("{:.3} ms", steps.median_ms)),
+                row("step, median", time, format!("{:.3} ms", steps.median_ms)),
                 row("step, shortest and longest", String::new(), range),
                 row("waiting for data, a step", String::new(), format!("{:.3} ms", steps.waiting_ms)),
-                row("samples a second", none(), format!("{:.0}", steps.samples_per_second)),
+                row("samples a second", samples, format!("{:.0}", steps.samples_per_second)),
                 row("steps", String::new(), (answer.first_step + steps.steps as u64).to_string()),
                 row(
                     "loss, first and last step",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use steptime_dataset::{BatchOptions, Batches, Last, Position, Shuffle};
 use steptime_eager::Model;
@@ -10,6 +10,7 @@ use steptime_ops::Cpu;
 use steptime_runtime::{Numbers, Session};
 use steptime_train::schedule::Schedule;
 
+use crate::Failure;
 use crate::arguments::{DataName, Train};
 use crate::checkpoints::{self, Checkpoints, Settings};
 use crate::data::{Data, Wanted, with_table};
@@ -18,16 +19,19 @@ use crate::evaluate::{Evaluated, evaluate};
 use crate::feed::Feed;
 use crate::measured::Steps;
 use crate::plan::Plan;
+use crate::predicted::predict;
+use crate::processor::Processor;
 use crate::progress::Shown;
 use crate::report::Report;
-use crate::{Failure, memory};
 
 /// Steps of a run on endless data.
 const STEPS: u64 = 1000;
+/// Steps on a GPU from one check of their inputs to the next.
+const TOGETHER: u64 = 64;
 
 /// Trains a model.
 pub fn run(args: &Train) -> Result<(), Failure> {
-    check_device(&args.device)?;
+    let processor = Processor::open(args.device, args.dtype)?;
     let path = args.model.as_deref().unwrap_or(Path::new(""));
     let text = read(path)?;
     let model = one_device(Model::read(path)?, args)?;
@@ -43,8 +47,9 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (plan, program) = Plan::compile(&model, args.plan)?;
-    memory::check(plan.predicted_bytes.max(plan.planned_bytes))?;
+    let (plan, program) = Plan::compile(&model, args.plan, processor.target())?;
+    processor.check_memory(plan.predicted_bytes.max(plan.planned_bytes))?;
+    let predicted = predict(args, &processor, &plan.applied);
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
     let cpu = Cpu::new(args.threads)?;
@@ -58,7 +63,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         eval_rows: args.eval_rows.map(Into::into),
         threads,
     })?;
-    let mut session = Session::new(program, cpu, settings.seed)?;
+    let mut session = processor.session(program, cpu, settings.seed)?;
     if let Some(checkpoint) = &resumed {
         checkpoints::restore(checkpoint, &mut session)?;
     }
@@ -67,12 +72,15 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     let rate = settings.rate.unwrap_or(numbers.rate);
     session.set_numbers(numbers.with_rate(rate))?;
     let first_step = session.steps();
-    let mut run = Run { args, settings: &settings, numbers, rate, session, feed, data, threads };
+    let ahead = processor.is_gpu();
+    let mut run = Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead };
     let (steps, evaluations) = run.train(start, checkpoints.as_mut())?;
     let report = Report {
         args,
         model: &model,
         plan: &plan,
+        device: processor.name(),
+        predicted: &predicted,
         settings: &settings,
         threads,
         rate,
@@ -96,6 +104,8 @@ struct Run<'a> {
     feed: Feed,
     data: Data,
     threads: usize,
+    /// Whether a step goes on while the next one is fed.
+    ahead: bool,
 }
 
 impl Run<'_> {
@@ -118,10 +128,17 @@ impl Run<'_> {
             let Some(batch) = batches.next() else { break };
             let batch = batch.map_err(|error| with_table(error, &*self.data.train))?;
             let ready = Instant::now();
-            let loss = self.step(&batch, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
-            steps.add(ready - begun, ready.elapsed(), loss);
+            let next = self.session.steps() + 1;
+            let waits = !self.ahead
+                || next == end
+                || next.is_multiple_of(TOGETHER)
+                || every(self.args.eval_every, next)
+                || every(self.args.save_every, next);
+            let losses = self.step(&batch, waits, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
+            let spent = begun.elapsed();
+            steps.add(ready - begun, spent, &losses);
             let step = self.session.steps();
-            shown.step(step, loss);
+            shown.step(step, losses.last().map_or(f32::NAN, |(loss, _)| *loss));
             if every(self.args.eval_every, step) || step == end {
                 evaluations.extend(self.evaluate(&mut shown)?);
             }
@@ -135,23 +152,35 @@ impl Run<'_> {
         Ok((steps, evaluations))
     }
 
-    /// Makes one step.
+    /// Makes one step, and returns the losses that are known then and were not before, each with the time of its step: that of this step, if it
+    /// waits for it, and that of the step before.
     fn step(
         &mut self,
         batch: &steptime_dataset::Batch,
+        waits: bool,
         checkpoints: Option<&Checkpoints>,
-    ) -> Result<f32, Failure> {
+    ) -> Result<Vec<(f32, Duration)>, Failure> {
         let step = self.session.steps();
         let rate = self.settings.schedule.map_or(self.rate, |schedule| schedule.rate(self.rate, step));
         self.session.set_numbers(self.numbers.with_rate(rate))?;
+        let begin = Instant::now();
         self.feed.batch_to(&mut self.session, batch)?;
-        let loss = self.session.step()?;
-        if loss.is_finite() {
-            return Ok(loss);
-        }
+        let copied = begin.elapsed();
+        let begin = Instant::now();
+        let before = self.session.start()?.map(|loss| (loss, self.session.step_time()));
+        let own = if waits { self.session.finish()? } else { None };
+        // On a CPU the copy to the inputs is a part of the step.
+        let time = if self.ahead { self.session.step_time() } else { begin.elapsed() + copied };
+        let own = own.map(|loss| (loss, time));
+        let all = [(step, before), (step + 1, own)];
+        let Some((step, loss)) = all.into_iter().find_map(|(step, loss)| {
+            loss.filter(|(loss, _)| !loss.is_finite()).map(|(loss, _)| (step, loss))
+        }) else {
+            return Ok(all.into_iter().filter_map(|(_, loss)| loss).collect());
+        };
         let none = "There is no folder for checkpoints: -o FOLDER --save-every N writes some".to_owned();
         let checkpoint = checkpoints.map_or(none, Checkpoints::in_words);
-        Err(Error::Diverged { step: step + 1, loss, rate, checkpoint }.into())
+        Err(Error::Diverged { step, loss, rate, checkpoint }.into())
     }
 
     fn evaluate(&mut self, shown: &mut Shown) -> Result<Option<Evaluated>, Failure> {
@@ -211,16 +240,6 @@ impl Run<'_> {
             format!("the checkpoint of step {done} is the end of this run: raise --steps or --epochs");
         Err(Error::Options(reason).into())
     }
-}
-
-/// Refuses devices without training.
-fn check_device(device: &str) -> Result<(), Error> {
-    let why = match device.split(':').next() {
-        Some("cpu") if device == "cpu" => return Ok(()),
-        Some("cuda") => "training on a GPU is not implemented yet",
-        _ => "there is no such device",
-    };
-    Err(Error::Device { device: device.to_owned(), why })
 }
 
 /// The model on one device, with the batch of the command line.

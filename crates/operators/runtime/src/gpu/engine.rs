@@ -44,6 +44,8 @@ pub(crate) struct GpuEngine {
     /// Numbers and learning rate on the device.
     current: (Vec<f32>, f32),
     loss: Option<(Readback<f32>, usize)>,
+    /// Begin and end of the step that was started last.
+    events: [Event; 2],
     /// Whether a step ran, so that all later ones are equal.
     warm: bool,
 }
@@ -69,6 +71,7 @@ impl GpuEngine {
             sent: Staging::new(device, 4 * NUMBERS)?,
             current: (Vec::new(), f32::NAN),
             loss: loss.transpose()?,
+            events: [Event::new(device)?, Event::new(device)?],
             warm: false,
             stream,
             options,
@@ -99,6 +102,7 @@ impl GpuEngine {
         numbers: &Numbers,
         steps: u64,
     ) -> Result<(), Error> {
+        self.stream.record(&self.events[0])?;
         self.send(program, numbers, steps)?;
         if self.warm && self.options.graph {
             self.replay(program, numbers)?;
@@ -108,6 +112,7 @@ impl GpuEngine {
             }
             self.warm = true;
         }
+        self.stream.record(&self.events[1])?;
         self.read_loss(program)
     }
 
@@ -208,6 +213,11 @@ impl GpuEngine {
                 Ok(f32::NAN)
             }
         }
+    }
+
+    /// Time of the step that was started last, after waiting for its loss.
+    pub(crate) fn step_time(&self) -> Result<Duration, Error> {
+        Ok(self.events[1].since(&self.events[0])?)
     }
 
     /// Waits for all work, and reports errors in the inputs of the last pass.

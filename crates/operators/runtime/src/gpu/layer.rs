@@ -1,11 +1,11 @@
 //! The backward pass of a linear layer on a GPU: slope of the ReLU and gradient of the bias in one pass, then one product each for the gradients
 //! of weight and input.
 
-use steptime_cuda::gemm::{Epilogue, Gemm};
+use steptime_cuda::gemm::Epilogue;
 use steptime_cuda::linear::{Operands, Results, Slope};
 
 use super::operand::{RowsOf, aligned};
-use super::product::GpuProduct;
+use super::product::{GpuGemm, GpuProduct};
 use super::work::{Gpu, GpuWork};
 use crate::arg::Arg;
 use crate::error::Failure;
@@ -28,8 +28,8 @@ pub(crate) struct GpuLayer {
 #[derive(Debug)]
 struct Prepared {
     slope: Option<Slope>,
-    weight: Gemm<f32>,
-    input: Option<Gemm<f32>>,
+    weight: GpuGemm,
+    input: Option<GpuGemm>,
 }
 
 impl GpuLayer {
@@ -80,7 +80,9 @@ impl GpuWork for GpuLayer {
         });
         let slope = slope.transpose()?;
         let compile = |product: &Option<GpuProduct>| {
-            product.map(|product| product.compile(gpu.blas, gpu.math, Epilogue::default())).transpose()
+            product
+                .map(|product| product.compile(gpu.blas, gpu.stream, gpu.math, Epilogue::default()))
+                .transpose()
         };
         let [weight, input] = &self.products;
         if let Some(weight) = compile(weight)? {

@@ -74,7 +74,8 @@ fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         if b.places.memory_of(part) != whole {
             let from = b.tensor(part, Access::Read)?;
             of_type(&from, Dtype::F32)?;
-            let to = output.layout.slice(1, start..start + columns, 1).map_err(|source| source.to_string())?;
+            let to =
+                output.layout.slice(1, start..start + columns, 1).map_err(|source| source.to_string())?;
             copies.push((from, to));
         }
         start += columns;

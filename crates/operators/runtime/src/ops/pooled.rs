@@ -6,6 +6,7 @@ use steptime_ops::embedding::{Bounds, Lookups, Table, Tables, forward};
 use steptime_step::TensorId;
 
 use super::embedding_bag::pooling;
+use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::gpu::{BagArgs, GpuBags, GpuRowUpdate};
 use crate::inputs::Joined;
@@ -44,7 +45,7 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         in_order(ints)?;
     }
     let to = b.writes(0)?;
-    in_order(&to)?;
+    rows_in_order(b.target, &to)?;
     let &[bags, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
     if b.target == Target::Cuda {
         let args = BagArgs { tables, indices, offsets, to };
@@ -83,10 +84,7 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
         of_type(ints, Dtype::I64)?;
         in_order(ints)?;
     }
-    let is_rows = matches!(gradient.layout.strides(), [_, 1]);
-    if !(b.target == Target::Cuda && is_rows) {
-        in_order(&gradient)?;
-    }
+    rows_in_order(b.target, &gradient)?;
     let args = UpdateArgs { gradient, tables, indices, offsets };
     if b.target == Target::Cuda {
         let described = b.described();
@@ -96,6 +94,12 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
         return Ok(Built::Kernel(Kernel::Gpu(Box::new(update))));
     }
     Ok(Built::Kernel(crate::kernel::Kernel::Rows(Box::new(RowUpdate::new(args, names, pooling, rule)))))
+}
+
+/// Checks that elements are neighbours; on a GPU those of each row.
+fn rows_in_order(target: Target, arg: &Arg) -> Result<(), Refusal> {
+    let is_rows = matches!(arg.layout.strides(), [_, 1]);
+    if target == Target::Cuda && is_rows { Ok(()) } else { in_order(arg) }
 }
 
 /// Notes the joined inputs of the tables at an argument, whose indices and offsets are at the next two; returns the tables' names.

@@ -38,7 +38,7 @@ pub(super) fn on_gpu(
     let product = GpuProduct::new(&left, &right, &to)?;
     Ok(Kernel::on_gpu(move |gpu| {
         let epilogue = Epilogue { bias: bias.is_some(), activation };
-        let mut gemm = product.compile(gpu.blas, gpu.math, epilogue)?;
+        let mut gemm = product.compile(gpu.blas, gpu.stream, gpu.math, epilogue)?;
         Ok(Box::new(move |gpu| {
             let [left, right] = [&left, &right].map(|arg| arg.device(&gpu.memory));
             let bias = bias.as_ref().map(|bias| bias.device_row(&gpu.memory)).transpose()?;

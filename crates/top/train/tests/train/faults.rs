@@ -69,8 +69,8 @@ fn a_step_that_exceeds_the_memory_is_refused_before_it_is_allocated() {
 fn impossible_options_are_refused() {
     let place = Place::new("sgd");
     for (arguments, words) in [
-        ("model.toml --device cuda", "training on a GPU is not implemented yet"),
-        ("model.toml --device cuda:1", "training on a GPU is not implemented yet"),
+        ("model.toml --device gpu", "use cpu, cuda, or cuda:N"),
+        ("model.toml --dtype tf32", "use --device cuda"),
         ("model.toml --device tpu", "no such device"),
         ("model.toml --epochs 2", "--rows N"),
         ("model.toml --rows 8", "--batch 8"),

@@ -1,0 +1,135 @@
+//! The device of a run.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use steptime_cuda::Device;
+use steptime_cuda::gemm::Math;
+use steptime_ops::Cpu;
+use steptime_runtime::{GpuOptions, Program, Session, Target};
+
+use crate::error::Error;
+use crate::{Failure, memory};
+
+/// Name of a device: `cpu`, `cuda`, or `cuda:N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceName {
+    Cpu,
+    /// A GPU by its number.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<DeviceName, Error> {
+        match text.split_once(':') {
+            None if text == "cpu" => Ok(DeviceName::Cpu),
+            None if text == "cuda" => Ok(DeviceName::Cuda(0)),
+            Some(("cuda", number)) if number.parse::<usize>().is_ok() => {
+                Ok(DeviceName::Cuda(number.parse().unwrap_or_default()))
+            }
+            _ => Err(Error::Device { device: text.to_owned() }),
+        }
+    }
+}
+
+/// Precision of products of floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Precision {
+    /// 32-bit floats
+    #[default]
+    F32,
+    /// 32-bit floats, multiplied with 10 bits of fraction, on a GPU
+    Tf32,
+}
+
+/// An open device.
+pub enum Processor {
+    Cpu,
+    Gpu(Device, Math),
+}
+
+impl Processor {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// Where there is no such GPU, or the precision is not one of the device.
+    pub fn open(name: DeviceName, precision: Precision) -> Result<Processor, Failure> {
+        match (name, precision) {
+            (DeviceName::Cpu, Precision::F32) => Ok(Processor::Cpu),
+            (DeviceName::Cpu, Precision::Tf32) => {
+                let reason = "--dtype tf32 is a precision of GPUs: use --device cuda, or --dtype f32";
+                Err(Error::Options(reason.to_owned()).into())
+            }
+            (DeviceName::Cuda(number), precision) => {
+                let math = if precision == Precision::Tf32 { Math::Tf32 } else { Math::Full };
+                Ok(Processor::Gpu(Device::open(number)?, math))
+            }
+        }
+    }
+
+    /// Device that programs are compiled for.
+    pub fn target(&self) -> Target {
+        match self {
+            Processor::Cpu => Target::Cpu,
+            Processor::Gpu(..) => Target::Cuda,
+        }
+    }
+
+    /// Whether it is a GPU.
+    pub fn is_gpu(&self) -> bool {
+        self.target() == Target::Cuda
+    }
+
+    /// Name in reports.
+    pub fn name(&self) -> &str {
+        match self {
+            Processor::Cpu => "cpu",
+            Processor::Gpu(device, _) => device.name(),
+        }
+    }
+
+    /// Refuses a step that needs more memory than the device has free, before any of it is allocated.
+    ///
+    /// # Errors
+    /// Where memory is not sufficient, or the driver fails.
+    pub fn check_memory(&self, needed: u64) -> Result<(), Failure> {
+        match self {
+            Processor::Cpu => Ok(memory::check(needed)?),
+            Processor::Gpu(device, _) => {
+                let (free, _) = device.memory()?;
+                let available = free as u64;
+                if needed > available { Err(Error::Memory { needed, available }.into()) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// A session of a program that was compiled for this device.
+    ///
+    /// # Errors
+    /// As [`Session::new`] and [`Session::on_gpu`].
+    pub fn session(&self, program: Program, cpu: Cpu, seed: u64) -> Result<Session, Failure> {
+        Ok(match self {
+            Processor::Cpu => Session::new(program, cpu, seed)?,
+            Processor::Gpu(device, math) => {
+                let options = GpuOptions { device: device.clone(), math: *math, graph: true };
+                Session::on_gpu(program, options, &cpu, seed)?
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_have_names() {
+        assert_eq!("cuda:3".parse::<DeviceName>().expect("a name"), DeviceName::Cuda(3));
+        assert_eq!("cuda".parse::<DeviceName>().expect("a name"), DeviceName::Cuda(0));
+        for wrong in ["gpu", "cuda:", "cuda:x", "cpu:0", ""] {
+            assert!(wrong.parse::<DeviceName>().is_err(), "{wrong}");
+        }
+    }
+}
