@@ -30,10 +30,13 @@ pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
 pub use output_file::OutputFile;
 pub use predict::{Parallel, Planner, Predict, SendAs, Validate, World};
+use serde::{Deserialize, Deserializer};
 pub use shard::Shard;
 pub use sweep::Sweep;
 pub use view::View;
 pub use what_if::{Changes, Explain, Fuse, Operators, Precision, Target, WhatIf, selection, size};
+
+use crate::request::checked;
 
 /// Predicts the time of a training step, explains it, and finds changes that shorten it.
 #[derive(Debug, Parser)]
@@ -63,7 +66,8 @@ pub fn usage(command: &str, words: &str) -> clap::Error {
 }
 
 /// Commands.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Command {
     /// Show the contents of an input: steps, threads, streams, time per op and per kernel, host overheads
     Inspect(Inspect),
@@ -88,6 +92,7 @@ pub enum Command {
     Predict(Predict),
     /// Predict the step time after changes: another batch, fused ops, a CUDA graph, a faster host, ...
     #[command(name = "whatif")]
+    #[serde(rename = "whatif")]
     WhatIf(Box<WhatIf>),
     /// Show what bounds the step, and the changes that shorten it, the best first
     Explain(Explain),
@@ -99,6 +104,7 @@ pub enum Command {
     Ingest(Ingest),
     /// Query a lake in SQL; needs the Python package
     #[command(disable_help_flag = true)]
+    #[serde(skip)]
     Query(Query),
     /// Show the step in a browser: the answer, its timeline, its graph, its kernels, changes to try
     View(View),
@@ -108,12 +114,15 @@ pub enum Command {
     Validate(Validate),
     /// Train a described model, and compare its steps with their prediction: the program `steptime-train`
     #[command(disable_help_flag = true)]
+    #[serde(skip)]
     Train(MovedCommand),
     /// Measure operators on this machine: the program `steptime-bench`
     #[command(hide = true, disable_help_flag = true)]
+    #[serde(skip)]
     Bench(MovedCommand),
     /// Show how matrix products are computed: the program `steptime-bench`
     #[command(hide = true, disable_help_flag = true)]
+    #[serde(skip)]
     Gemm(MovedCommand),
     /// Predict and explain the device-memory reads of each launch order of embedding lookups
     #[command(alias = "tiling")]
@@ -121,6 +130,7 @@ pub enum Command {
     /// Print a script that completes words in a shell
     #[command(after_help = "EXAMPLE
     steptime completions bash > ~/.local/share/bash-completion/completions/steptime")]
+    #[serde(skip)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -128,6 +138,7 @@ pub enum Command {
     /// Write manual pages, one per command
     #[command(after_help = "EXAMPLE
     steptime man ~/.local/share/man/man1")]
+    #[serde(skip)]
     Man {
         /// The folder
         folder: PathBuf,
@@ -142,7 +153,7 @@ pub struct MovedCommand {
 }
 
 /// `steptime inspect`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime inspect examples/dlrm_default_2048
     steptime inspect traces/param_dlrm_8xV100 --rank 3 --json")]
@@ -158,7 +169,7 @@ pub struct Inspect {
 }
 
 /// Output format of an answer; text by default.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Args, Deserialize)]
 pub struct Form {
     /// Print JSON
     #[arg(long)]
@@ -169,7 +180,7 @@ pub struct Form {
 }
 
 /// Step and rank of an input.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 pub struct Part {
     /// Only this step, by its number
     #[arg(long, value_name = "N")]
@@ -180,7 +191,8 @@ pub struct Part {
 }
 
 /// `steptime host`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Host {
     /// Fit a host profile on recordings
     #[command(after_help = "EXAMPLE
@@ -223,7 +235,7 @@ pub enum HostChoice {
 }
 
 /// Options for pricing kernels by a device profile.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 pub struct Pricing {
     /// The profile's models to use
     #[arg(long, value_enum, default_value_t = Models::Best)]
@@ -238,7 +250,8 @@ pub struct Pricing {
 }
 
 /// Models of a device profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Models {
     /// The best of each family by cross-validation
     Best,
@@ -252,7 +265,8 @@ pub enum Models {
 }
 
 /// The state of the process to predict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProcessChoice {
     /// As noted in meta.json, else profiled
     Auto,
@@ -263,7 +277,8 @@ pub enum ProcessChoice {
 }
 
 /// Method of computing the step time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Replay threads, streams and waits in simulated time
     Simulate,
@@ -309,4 +324,12 @@ fn one_host(text: &str) -> Result<HostChoice, String> {
         HostChoice::LeaveOneOut => Err("it needs several recordings: use `steptime validate`".into()),
         choice => Ok(choice),
     }
+}
+
+fn required_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostChoice, D::Error> {
+    checked::one(deserializer, any_host)
+}
+
+fn optional_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HostChoice>, D::Error> {
+    checked::optional(deserializer, one_host)
 }

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Deserialize;
 
-use super::{Form, HostChoice, Part, Pricing, one_host};
+use super::{Form, HostChoice, Part, Pricing, one_host, optional_host};
 
 /// `steptime choose`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime choose examples/dlrm_default_2048
     steptime choose examples/resnet50_32 --device h100,a100,l4,t4 --price prices.toml
@@ -31,6 +32,7 @@ pub struct Choose {
     /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
     /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
     pub host: Option<HostChoice>,
     /// Kernel pricing.
     #[command(flatten)]

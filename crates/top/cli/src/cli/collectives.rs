@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::Form;
 
 /// `steptime collectives`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime collectives --device h200 --gpus 2,4,8,16
     steptime collectives --device a100 --op all_reduce --bytes 64KiB,1MiB,64MiB

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::{Deserialize, Deserializer};
 
 use super::{Form, Target};
+use crate::request::checked;
 
 /// `steptime compare`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime compare examples/dlrm_default_2048 examples/dlrm_default_fused_2048
     steptime compare before/ after/ --fail-above 5%
@@ -20,6 +22,7 @@ pub struct Compare {
     pub b: PathBuf,
     /// Maximum slowdown in percent: fail if the second takes longer than the first by more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[serde(deserialize_with = "optional_percent")]
     pub fail_above: Option<f64>,
     /// Device, host and part of both inputs.
     #[command(flatten)]
@@ -35,6 +38,10 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),
         _ => Err("it is a percentage, not below 0: 5%".into()),
     }
+}
+
+fn optional_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    checked::optional(deserializer, percent)
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
+use serde::Deserialize;
 
 use super::Form;
 
 /// `steptime device`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Device {
     /// Fit a device profile on sweeps made by `python -m steptime.measure`
     #[command(after_help = "EXAMPLE
@@ -112,7 +114,8 @@ pub enum Device {
 }
 
 /// Grouping of the rows of tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GroupBy {
     /// The generator of a sweep, or the kind of op in a table
     Kind,
@@ -123,7 +126,8 @@ pub enum GroupBy {
 }
 
 /// Extent of the search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Search {
     /// The subset that the shipped profile used
     Shipped,

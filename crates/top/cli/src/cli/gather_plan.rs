@@ -1,9 +1,10 @@
 //! `steptime gather-plan`.
 
 use clap::Args;
+use serde::Deserialize;
 
 /// `steptime gather-plan`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime gather-plan --rows 8192 --dim 4096 --lookups 16384
     steptime gather-plan --rows 1000000 --dim 128 --lookups 262144 --zipf 1.05 --json

@@ -4,12 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Deserialize;
 
-use super::shard::shard;
+use super::shard::{optional_shard, shard};
 use super::{Form, Shard};
 
 /// `steptime ingest`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime ingest traces/monday traces/tuesday -o lake
     steptime ingest traces/monday -o lake --shard 3/16      # on the third of 16 machines
@@ -30,6 +31,7 @@ pub struct Ingest {
     pub workers: Option<NonZeroUsize>,
     /// Only every Nth file, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
     #[arg(long, value_name = "I/N", value_parser = shard)]
+    #[serde(deserialize_with = "optional_shard")]
     pub shard: Option<Shard>,
     /// Name of the run [default: that of its folder or file]
     #[arg(long, value_name = "NAME")]

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
-use super::{Form, HostChoice, OutputFile, Pricing, one_host};
+use super::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host};
 
 /// `steptime shard`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime shard examples/models/dlrm_mlperf.toml --gpus 8 --device h200 -o plan.json
     steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
@@ -30,6 +31,7 @@ pub struct ShardTables {
     /// Source of host times: `default` (a typical host, shipped with steptime), a profile's file, a probe's file, or a recording with a
     /// probe
     #[arg(long, value_name = "default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
     pub host: Option<HostChoice>,
     /// Memory that the job may use on each GPU, in GiB [default: nine tenths of the GPU's memory]
     #[arg(long, value_name = "GIB", value_parser = positive)]
@@ -59,7 +61,8 @@ pub struct ShardTables {
 }
 
 /// File format of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PlanFormat {
     /// TorchRec's serialized `ShardingPlan`
     Torchrec,
@@ -68,7 +71,7 @@ pub enum PlanFormat {
 }
 
 /// `steptime scale`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50
     steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16 --nodes 1,2 --weak --device h200
@@ -89,6 +92,7 @@ pub struct Scale {
     /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
     /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
     pub host: Option<HostChoice>,
     /// Weak scaling: each GPU keeps the input's number of samples; without it, all GPUs share them
     #[arg(long)]

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde::Deserialize;
 
 use super::{Form, OutputFile, Part, Pricing};
 
 /// `steptime kernels`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum KernelsCommand {
     /// Predict the kernels of ops and their times: one JSON query per line on standard input, one answer per line
     #[command(after_help = r#"EXAMPLE
@@ -34,7 +36,7 @@ A query; all keys but op and shapes may be left out:
 }
 
 /// `steptime roofline`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime roofline examples/dlrm_default_2048
     steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 use steptime_rewrite::Blocks;
 
 use super::{
-    Form, HostChoice, Method, OutputFile, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long,
+    Form, HostChoice, Method, OutputFile, Part, Pricing, ProcessChoice, any_host, one_host, optional_host,
+    required_host, times_as_long, what_if::optional_blocks,
 };
 
 /// `steptime predict`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime predict examples/dlrm_default_2048
     steptime predict examples/resnet50_32 --timeline step.json     # for ui.perfetto.dev
@@ -25,6 +27,7 @@ pub struct Predict {
     /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
     /// probe's file, or a recording with a probe [default: `own`; for a lone execution trace, which has no times, `default`]
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
     pub host: Option<HostChoice>,
     /// Factor on all host times of the profile: 1.7 for a host 1.7 times as slow
     #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
@@ -60,12 +63,13 @@ pub struct Predict {
 }
 
 /// Job in which every rank runs the step of one.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Deserialize)]
 #[command(next_help_heading = "A job on several GPUs, from the step of one rank")]
 pub struct World {
     /// Number of GPUs, one rank on each: all run this step, gradients are averaged as by DistributedDataParallel, and embedding tables
     /// with sparse gradients are placed on the ranks in turn
     #[arg(long = "world", value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[serde(rename = "world")]
     pub ranks: Option<u32>,
     /// Number of nodes (GPUs are divided evenly); data between nodes goes over their network [default: by the usual number of GPUs per node]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
@@ -84,6 +88,7 @@ pub struct World {
     /// Blocks that `fsdp` and `zero2` gather one by one: modules by path (`module:Net.down.*,module:Net.up.*`), all modules at a depth
     /// (`depth:2`), or the whole model (`whole`) [default: modules of the class with the most calls, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole", requires = "ranks")]
+    #[serde(deserialize_with = "optional_blocks")]
     pub blocks: Option<Blocks>,
     /// Data type in which gradients are sent
     #[arg(long, value_enum, value_name = "TYPE")]
@@ -104,7 +109,8 @@ pub struct World {
 }
 
 /// Parameters, gradients and optimizer states that a rank keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Parallel {
     /// DistributedDataParallel: all
     #[default]
@@ -118,7 +124,8 @@ pub enum Parallel {
 }
 
 /// Types that gradients are sent in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SendAs {
     /// bf16_compress_hook
     Bf16,
@@ -127,7 +134,7 @@ pub enum SendAs {
 }
 
 /// `steptime validate`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime validate examples
     steptime validate examples --host leave-one-out --json
@@ -139,6 +146,7 @@ pub struct Validate {
     /// Source of host times: `own` (those of each recording), `default` (a typical host, shipped with steptime, rescaled to the host of a
     /// recording with a probe), a profile's file, or `leave-one-out`: for each recording a profile fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
+    #[serde(deserialize_with = "required_host")]
     pub host: HostChoice,
     /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)
     #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
@@ -169,7 +177,8 @@ pub struct Validate {
 }
 
 /// Planners of table placement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Planner {
     /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths
     Torchrec,

@@ -1,6 +1,9 @@
 //! Parts of the work, for several machines.
 
+use serde::Deserializer;
 pub use steptime_fleet::Shard;
+
+use crate::request::checked;
 
 /// Reads `2/4`.
 pub(super) fn shard(text: &str) -> Result<Shard, String> {
@@ -9,4 +12,9 @@ pub(super) fn shard(text: &str) -> Result<Shard, String> {
         Some((part, of)) if 1 <= part && part <= of => Ok(Shard { part, of }),
         _ => Err("a shard is two whole numbers, as 2/4: the second of four".to_owned()),
     }
+}
+
+/// Reads a part that may be left out.
+pub(super) fn optional_shard<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Shard>, D::Error> {
+    checked::optional(deserializer, shard)
 }

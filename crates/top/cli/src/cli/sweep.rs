@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Deserialize;
 
-use super::shard::shard;
+use super::shard::{optional_shard, shard};
 use super::{Form, OutputFile, Shard, Target};
 
 /// `steptime sweep`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o grid.parquet
     steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o part.parquet --shard 1/4
@@ -29,6 +30,7 @@ pub struct Sweep {
     pub output: OutputFile,
     /// Only every Nth point, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
     #[arg(long, value_name = "I/N", value_parser = shard)]
+    #[serde(deserialize_with = "optional_shard")]
     pub shard: Option<Shard>,
     /// Plot step times over a key that has several numbers
     #[arg(long, value_name = "OUT.svg")]

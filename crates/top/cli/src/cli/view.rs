@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::{OutputFile, Target};
 
 /// `steptime view`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime view examples/dlrm_default_2048
     steptime view examples/dlrm_default_2048 -o report.html

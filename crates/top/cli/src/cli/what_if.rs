@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Deserializer};
 use steptime_rewrite::{BatchDims, Blocks, Checkpoint, ResizeBatch, Selection, SetSize};
 
-use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, times_as_long};
+use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, optional_host, times_as_long};
+use crate::request::checked;
 
 /// `steptime whatif`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime whatif examples/dlrm_default_2048 --batch 8192
     steptime whatif examples/dlrm_default_2048 --cuda-graph --dtype tf32
@@ -42,7 +44,7 @@ pub struct WhatIf {
 }
 
 /// Changes to a step.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Deserialize)]
 pub struct Changes {
     /// New batch size, in samples
     #[arg(long, value_name = "N", value_parser = samples, allow_negative_numbers = true)]
@@ -56,12 +58,14 @@ pub struct Changes {
     /// New value of a size of the model: tables[3].rows, tables[*].lookups, tables[*].columns, layers[0].width; tables
     /// and layers are numbered in the order of their first use
     #[arg(long, value_name = "PATH=VALUE", value_parser = size)]
+    #[serde(deserialize_with = "sizes")]
     pub set: Vec<SetSize>,
     /// Fuse ops
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
     pub fuse: Vec<Fuse>,
     /// Fuse only these ops, named as for --remove
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    #[serde(deserialize_with = "selections")]
     pub among: Vec<Selection>,
     /// Replace PyTorch's operators by others: `fbgemm` (embedding tables) or `steptime` (also dot interaction)
     #[arg(long, value_enum, value_name = "WHOSE")]
@@ -84,17 +88,21 @@ pub struct Changes {
     /// Recompute the activations of blocks in the backward pass: each block by itself, or each series of
     /// equal blocks in SEGMENTS segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
+    #[serde(deserialize_with = "optional_segments")]
     pub checkpoint: Option<usize>,
     /// Blocks that --checkpoint recomputes: modules by path (`module:Net.down.*,module:Net.up.*`), all modules at a depth (`depth:2`),
     /// or the whole model (`whole`) [default: modules of one class in a row, else repeated stretches]
     #[arg(long, value_name = "module:PATH,..|depth:N|whole")]
+    #[serde(deserialize_with = "optional_blocks")]
     pub blocks: Option<Blocks>,
     /// Remove ops and their gradient ops: by name, such as aten::dropout or aten::*norm*, by number, such as ops[17],
     /// or by module, such as module:DLRM.bottom
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    #[serde(deserialize_with = "selections")]
     pub remove: Vec<Selection>,
     /// Run ops of the forward pass and their gradient ops on a stream of their own; named as for --remove
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    #[serde(deserialize_with = "selections")]
     pub on_stream: Vec<Selection>,
     /// Run independent branches in parallel on N streams
     #[arg(long, value_name = "N")]
@@ -135,6 +143,14 @@ pub fn selection(text: &str) -> Result<Selection, String> {
     text.parse().map_err(|error: steptime_rewrite::Error| error.to_string())
 }
 
+fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SetSize>, D::Error> {
+    checked::list(deserializer, size)
+}
+
+fn selections<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Selection>, D::Error> {
+    checked::list(deserializer, selection)
+}
+
 /// Reads the number of batches per update.
 fn batches(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -148,8 +164,36 @@ fn segments(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "the number of segments is a whole number".to_owned())
 }
 
+/// Reads a number of segments, or `true`, which makes each block a segment.
+fn optional_segments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Each(bool),
+        Number(usize),
+    }
+    let given = Option::<Given>::deserialize(deserializer)
+        .map_err(|_| serde::de::Error::custom("must be True, or the number of segments"))?;
+    Ok(given.and_then(|given| match given {
+        Given::Each(each) => each.then_some(0),
+        Given::Number(segments) => Some(segments),
+    }))
+}
+
+/// Reads blocks: a text, or a list of modules.
+pub(super) fn optional_blocks<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Blocks>, D::Error> {
+    let parts: Vec<String> = Vec::deserialize(deserializer)?;
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    parts.join(",").parse().map(Some).map_err(serde::de::Error::custom)
+}
+
 /// Fusions of ops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fuse {
     /// All embedding bags into one, with the copies of their indices
     EmbeddingBags,
@@ -162,7 +206,8 @@ pub enum Fuse {
 }
 
 /// Libraries of operators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Operators {
     /// Those of `steptime.operators`
     Steptime,
@@ -171,7 +216,8 @@ pub enum Operators {
 }
 
 /// Precisions of matrix products.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// 32-bit numbers, multiplied with 10 bits of mantissa
     Tf32,
@@ -242,7 +288,7 @@ impl From<Precision> for steptime_predict::Precision {
 }
 
 /// `steptime explain`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 #[command(after_help = "EXAMPLE
     steptime explain examples/dlrm_default_2048
     steptime explain examples/resnet50_32 --json")]
@@ -258,7 +304,7 @@ pub struct Explain {
 }
 
 /// GPU, host and part of the input.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize)]
 pub struct Target {
     /// GPU to predict kernel times for, instead of the measured ones: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
@@ -266,6 +312,7 @@ pub struct Target {
     /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
     /// probe's file, or a recording with a probe
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
     pub host: Option<HostChoice>,
     /// Kernel pricing.
     #[command(flatten)]

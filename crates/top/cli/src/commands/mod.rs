@@ -25,13 +25,13 @@ mod validate;
 mod view;
 mod what_if;
 
-use crate::cli::{Cli, Command};
+use crate::cli::Command;
 use crate::console::Console;
 pub use crate::failure::Failure;
 
-/// Runs a parsed command line, with its output on the console.
-pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
-    match cli.command {
+/// Runs a command, with its output on the console.
+pub fn run(command: Command, console: &Console<'_>) -> Result<(), Failure> {
+    match command {
         Command::Inspect(args) => inspect::run(&args, console),
         Command::Host(args) => host::run(&args, console),
         Command::Device(args) => device::run(&args, console),

@@ -71,7 +71,7 @@ fn numbers(args: &Scale) -> Result<Vec<GpuCount>, Failure> {
         _ if args.nodes.len() == args.gpus.len() => args.nodes.iter().copied().map(Some).collect(),
         _ => {
             let words = format!(
-                "--nodes has {} numbers and --gpus {}: give one for all, or one for each",
+                "--nodes has {} numbers, and --gpus has {}: give one number for all, or one for each",
                 args.nodes.len(),
                 args.gpus.len()
             );
