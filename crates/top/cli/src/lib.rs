@@ -17,7 +17,8 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::cli::{Cli, Command};
+use crate::cli::Cli;
+use crate::commands::Command;
 use crate::console::Console;
 pub use crate::failure::Refusal;
 use crate::failure::{Failure, ProgramFailed};
@@ -29,7 +30,7 @@ pub use crate::request::Request;
 /// Runs a command line, the program's name first, and returns the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
 /// A program that was started in place of a command gives its own.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let done = parsed(arguments).and_then(|typed| commands::run(typed.command, &Console::terminal()));
+    let done = parsed(arguments).and_then(|typed| typed.command.run(&Console::terminal()));
     let Err(failure) = done else { return 0 };
     if let Some(ProgramFailed { code, .. }) = failure.downcast_ref() {
         return *code;
@@ -66,7 +67,7 @@ pub fn capture(arguments: impl IntoIterator<Item = OsString>) -> Result<String, 
 
 fn answered(command: Result<Command, Failure>, console: Console<'_>) -> Result<String, Refusal> {
     output::leave_signals_alone();
-    match command.and_then(|command| commands::run(command, &console)) {
+    match command.and_then(|command| command.run(&console)) {
         Ok(()) => Ok(console.into_text()),
         Err(failure) => Err(Refusal::from_failure(&failure)),
     }

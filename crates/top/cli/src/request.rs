@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::deserializer::{Arguments, CommandPath};
-use crate::cli::{Cli, Command, OutputFile};
+use crate::cli::{Cli, OutputFile};
+use crate::commands::Command;
 use crate::failure::{Failure, UsageError};
 use crate::input_cache::CachedInput;
 use crate::nearest::nearest;

@@ -1,5 +1,8 @@
 //! `steptime device fit`, `score`, `transfer`, `list` and `show`.
 
+mod args;
+mod transfer;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,10 +16,10 @@ use steptime_predict::{Step, pricing::tables};
 use steptime_sweep::{self, Sweep};
 use steptime_trace::Want;
 
-mod transfer;
-
+pub use self::args::Device;
+use self::args::{GroupBy, Search};
 use super::{Failure, load};
-use crate::cli::{Device, Form, GroupBy, Search};
+use crate::cli::Form;
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;

@@ -8,8 +8,9 @@ use steptime_eager::Model;
 use steptime_predict::shard::{self, RecordedJob};
 
 use super::pricing::QueryOptions;
+use super::validate::{Planner, Validate};
 use super::{Failure, load};
-use crate::cli::{HostChoice, Planner, Validate, usage};
+use crate::cli::{HostChoice, usage};
 use crate::console::Console;
 use crate::{progress, report};
 

@@ -1,5 +1,6 @@
 //! `steptime predict`.
 
+mod args;
 mod world;
 
 use std::sync::Arc;
@@ -10,9 +11,11 @@ use steptime_eager::Model;
 use steptime_predict::{Baseline, Choice, Error, Query, QueryFor, RankSet, Step};
 use steptime_trace::Want;
 
+pub use self::args::Predict;
+use self::args::{Method, World};
 use super::pricing::QueryOptions;
 use super::{Failure, host_source, load, pricing};
-use crate::cli::{HostChoice, Method, Predict, World, usage};
+use crate::cli::{HostChoice, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};

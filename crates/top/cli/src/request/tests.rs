@@ -7,7 +7,7 @@ mod values;
 use serde_json::Value;
 
 use super::Request;
-use crate::cli::Command;
+use crate::commands::Command;
 use crate::failure::Refusal;
 
 fn read(command: &str, arguments: &Value) -> Result<Command, String> {

@@ -2,7 +2,8 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use super::{read, refused};
-use crate::cli::{Cli, Command, Fuse, HostChoice, Method, Models};
+use crate::cli::{Cli, Fuse, HostChoice, Models};
+use crate::commands::Command;
 
 #[test]
 fn arguments_that_are_not_given_have_the_defaults_of_the_command_line() {
@@ -60,7 +61,7 @@ fn values_have_their_types() {
     let Ok(Command::Predict(args)) = read("predict", &json!({"input": "x", "method": "kernel-sum"})) else {
         panic!()
     };
-    assert_eq!(args.method, Method::KernelSum);
+    assert_eq!(format!("{:?}", args.method), "KernelSum");
 }
 
 #[test]

@@ -1,47 +1,11 @@
-//! `steptime whatif` and `steptime explain`.
-
-use std::path::PathBuf;
+//! Changes to a step.
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Deserializer};
 use steptime_rewrite::{BatchDims, Blocks, Checkpoint, ResizeBatch, Selection, SetSize};
 
-use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, optional_host, times_as_long};
+use super::times_as_long;
 use crate::request::checked;
-
-/// `steptime whatif`.
-#[derive(Debug, Args, Deserialize)]
-#[command(after_help = "EXAMPLE
-    steptime whatif examples/dlrm_default_2048 --batch 8192
-    steptime whatif examples/dlrm_default_2048 --cuda-graph --dtype tf32
-    steptime whatif examples/resnet50_32 --host-speed 0.5 --json
-    steptime whatif examples/dlrm_default_2048 --plan change.toml
-
-A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", ...
-Changes may be given in any order: they are applied in a fixed order, a CUDA graph last.")]
-pub struct WhatIf {
-    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
-    pub input: PathBuf,
-    /// Changes to the step.
-    #[command(flatten)]
-    pub change: Changes,
-    /// File of changes; options of the command line add to them and override them
-    #[arg(long, value_name = "FILE.toml")]
-    pub plan: Option<PathBuf>,
-    /// Device, host and part of the input.
-    #[command(flatten)]
-    pub whom: Target,
-    /// Output format.
-    #[command(flatten)]
-    pub form: Form,
-    /// Write the changed step as a Chrome trace
-    #[arg(long, value_name = "OUT.json")]
-    pub timeline: Option<OutputFile>,
-    /// Write the changed step (without changes, the recorded one) as a graph: a picture for Graphviz, JSON for scripts, or an
-    /// execution trace that can be read again
-    #[arg(long, value_name = "OUT.dot|OUT.json|OUT.et.json")]
-    pub graph: Option<OutputFile>,
-}
 
 /// Changes to a step.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -181,9 +145,7 @@ fn optional_segments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// Reads blocks: a text, or a list of modules.
-pub(super) fn optional_blocks<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Blocks>, D::Error> {
+pub fn optional_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Blocks>, D::Error> {
     let parts: Vec<String> = Vec::deserialize(deserializer)?;
     if parts.is_empty() {
         return Ok(None);
@@ -285,39 +247,4 @@ impl From<Precision> for steptime_predict::Precision {
             Precision::Fp16 => steptime_predict::Precision::Fp16,
         }
     }
-}
-
-/// `steptime explain`.
-#[derive(Debug, Args, Deserialize)]
-#[command(after_help = "EXAMPLE
-    steptime explain examples/dlrm_default_2048
-    steptime explain examples/resnet50_32 --json")]
-pub struct Explain {
-    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
-    pub input: PathBuf,
-    /// Device, host and part of the input.
-    #[command(flatten)]
-    pub whom: Target,
-    /// Output format.
-    #[command(flatten)]
-    pub form: Form,
-}
-
-/// GPU, host and part of the input.
-#[derive(Debug, Args, Deserialize)]
-pub struct Target {
-    /// GPU to predict kernel times for, instead of the measured ones: a shipped profile's name, or a profile's folder
-    #[arg(long, value_name = "NAME|FOLDER")]
-    pub device: Option<String>,
-    /// Source of host times: `own` (those of the recording), `default` (a typical host, shipped with steptime), a profile's file, a
-    /// probe's file, or a recording with a probe
-    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
-    #[serde(deserialize_with = "optional_host")]
-    pub host: Option<HostChoice>,
-    /// Kernel pricing.
-    #[command(flatten)]
-    pub pricing: Pricing,
-    /// Step and rank.
-    #[command(flatten)]
-    pub part: Part,
 }

@@ -1,11 +1,11 @@
-//! `steptime device`.
+//! Arguments of `steptime device`.
 
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use serde::Deserialize;
 
-use super::Form;
+use crate::cli::Form;
 
 /// `steptime device`.
 #[derive(Debug, Subcommand, Deserialize)]

@@ -1,4 +1,4 @@
-//! `steptime predict` and `steptime validate`.
+//! Arguments of `steptime predict`.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use steptime_rewrite::Blocks;
 
-use super::{
-    Form, HostChoice, Method, OutputFile, Part, Pricing, ProcessChoice, any_host, one_host, optional_host,
-    required_host, times_as_long, what_if::optional_blocks,
+use crate::cli::{
+    Form, HostChoice, OutputFile, Part, Pricing, ProcessChoice, one_host, optional_blocks, optional_host,
+    times_as_long,
 };
 
 /// `steptime predict`.
@@ -60,6 +60,20 @@ pub struct Predict {
     /// Job of the step. It is the last field: its heading covers all options after it.
     #[command(flatten)]
     pub world: World,
+}
+
+/// Method of computing the step time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Replay threads, streams and waits in simulated time
+    Simulate,
+    /// Algorithm 1 of arXiv 2201.07821 with the measured cost of the profiler, for comparison
+    Paper,
+    /// The same with the published cost of the profiler: 2 us per host event, 4 us per device event
+    PaperPublished,
+    /// The plain sum of kernels, for comparison
+    KernelSum,
 }
 
 /// Job in which every rank runs the step of one.
@@ -131,55 +145,4 @@ pub enum SendAs {
     Bf16,
     /// fp16_compress_hook
     Fp16,
-}
-
-/// `steptime validate`.
-#[derive(Debug, Args, Deserialize)]
-#[command(after_help = "EXAMPLE
-    steptime validate examples
-    steptime validate examples --host leave-one-out --json
-    steptime validate --replay-only *.pt.trace.json.gz")]
-pub struct Validate {
-    /// Recordings, or folders of recordings
-    #[arg(required = true, value_name = "RECORDING")]
-    pub recordings: Vec<PathBuf>,
-    /// Source of host times: `own` (those of each recording), `default` (a typical host, shipped with steptime, rescaled to the host of a
-    /// recording with a probe), a profile's file, or `leave-one-out`: for each recording a profile fitted on all other architectures
-    #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
-    #[serde(deserialize_with = "required_host")]
-    pub host: HostChoice,
-    /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)
-    #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
-    pub kernels: String,
-    /// Kernel pricing.
-    #[command(flatten)]
-    pub pricing: Pricing,
-    /// State of the predicted process: after a profiler has run in it, every runtime call takes longer
-    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
-    pub process: ProcessChoice,
-    /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
-    #[arg(long)]
-    pub lone: bool,
-    /// Planner whose estimate for the tables of described jobs is compared with the measured step and with the prediction
-    /// from the description; needs --kernels NAME and --model
-    #[arg(long, value_enum, requires = "model")]
-    pub planner: Option<Planner>,
-    /// Description of the jobs' model (.toml), or a folder of descriptions named like the models in `meta.json`; may be
-    /// given several times
-    #[arg(long, value_name = "FILE|FOLDER", requires = "planner")]
-    pub model: Vec<PathBuf>,
-    /// Only replay the recorded times, with the profiler's cost: for any trace, without a measured step
-    #[arg(long)]
-    pub replay_only: bool,
-    /// Output format.
-    #[command(flatten)]
-    pub form: Form,
-}
-
-/// Planners of table placement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Planner {
-    /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths
-    Torchrec,
 }
