@@ -58,7 +58,7 @@ def words(command: str, arguments: Dict[str, Any]) -> List[str]:
 
 Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
 PRICED: Dict[str, Any] = {"device": "a100", "host": "default", "models": "analytic", "indices": "zipf:1.05", "tf32": True}
-PART: Dict[str, Any] = {"step": 1, "rank": 0}
+PART: Dict[str, Any] = {"step": 6, "rank": 0}
 
 
 def calls(folder: Path) -> List[Call]:

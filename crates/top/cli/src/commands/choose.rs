@@ -1,5 +1,7 @@
 //! `steptime choose`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +14,6 @@ use super::{Failure, load, pricing};
 use crate::cli::{Form, HostChoice, Part, Pricing, one_host, optional_host, usage};
 use crate::console::Console;
 use crate::progress;
-use crate::report::{self, csv};
 
 /// `steptime choose`.
 #[derive(Debug, Args, Deserialize)]
@@ -75,7 +76,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
     let answer = ChooseReport::from_choice(&found, &step, &prices);
-    Ok(console.print_answer(args.form, &answer, report::choose::text, csv::chosen)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns the GPUs named on the command line.

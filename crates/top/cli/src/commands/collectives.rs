@@ -1,5 +1,7 @@
 //! `steptime collectives`.
 
+mod report;
+
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -13,7 +15,6 @@ use steptime_trace::Bytes;
 use super::Failure;
 use crate::cli::{Form, usage};
 use crate::console::Console;
-use crate::report;
 
 /// `steptime collectives`.
 #[derive(Debug, Args, Deserialize)]
@@ -61,7 +62,7 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
         Some(path) => CollectivePricesReport::against(&topology, &read_sweep(path)?),
         None => CollectivePricesReport::price(&topology, &calls(args)?),
     };
-    Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns the requested calls: each operation among each number of GPUs at each size.

@@ -1,5 +1,7 @@
 //! `steptime compare`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +12,6 @@ use super::{Failure, what_if};
 use crate::cli::{Form, Target};
 use crate::console::Console;
 use crate::progress;
-use crate::report::{self, csv};
 use crate::request::checked;
 
 /// `steptime compare`.
@@ -44,7 +45,7 @@ pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
         Ok::<_, steptime_predict::Error>((of_a.simulate()?, of_b.simulate()?))
     })?;
     let answer = Difference::between((&a, &found.0), (&b, &found.1));
-    console.print_answer(args.form, &answer, report::difference::text, csv::differing)?;
+    console.print_answer(args.form, &answer, report::text, report::csv)?;
     match args.fail_above {
         Some(most) if answer.longer > most => Err(format!(
             "{} takes {:.2} % longer than {}, more than the {} % of --fail-above",

@@ -1,5 +1,7 @@
 //! `steptime explain`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +13,6 @@ use super::what_if::{open, question};
 use crate::cli::{Form, Target};
 use crate::console::Console;
 use crate::progress;
-use crate::report::{self, csv};
 
 /// `steptime explain`.
 #[derive(Debug, Args, Deserialize)]
@@ -37,7 +38,7 @@ pub fn run(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(
         args.form,
         &ExplainReport::from_explanation(&found, &step),
-        report::explain::text,
-        csv::explained,
+        report::text,
+        report::csv,
     )?)
 }

@@ -1,5 +1,7 @@
 //! `steptime gather-plan`.
 
+mod report;
+
 use std::path::Path;
 
 use clap::Args;
@@ -7,9 +9,9 @@ use serde::Deserialize;
 use steptime_launch::gather_plan::Problem;
 use steptime_launch::{Indices, Popularity};
 
+use self::report::Answer;
 use super::{Failure, pricing};
 use crate::console::Console;
-use crate::report::gather_plan::Answer;
 use crate::report::width::{reflowed, width};
 
 /// `steptime gather-plan`.

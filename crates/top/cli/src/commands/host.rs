@@ -1,5 +1,7 @@
 //! `steptime host fit` and `steptime host show`.
 
+mod report;
+
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -11,7 +13,6 @@ use steptime_trace::Want;
 use super::{Failure, host_source, load};
 use crate::cli::OutputFile;
 use crate::console::Console;
-use crate::report::host;
 use crate::{output, progress};
 
 /// `steptime host`.
@@ -72,7 +73,7 @@ fn fit(
     for warning in &fitted.warnings {
         output::warn(warning);
     }
-    console.print(&host::fitted(&fitted.profile, path))?;
+    console.print(&report::fitted(&fitted.profile, path))?;
     Ok(())
 }
 
@@ -89,5 +90,5 @@ fn show(file: Option<&Path>, json: bool, console: &Console<'_>) -> Result<(), Fa
     }
     let name = file
         .map_or_else(|| "the profile that ships with steptime".to_owned(), |path| path.display().to_string());
-    Ok(console.print(&host::profile_text(profile, &name))?)
+    Ok(console.print(&report::profile_text(profile, &name))?)
 }

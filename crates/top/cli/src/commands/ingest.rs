@@ -1,5 +1,7 @@
 //! `steptime ingest`, and the answer to `steptime query`.
 
+mod report;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -12,7 +14,6 @@ use super::Failure;
 use crate::cli::{Form, optional_shard, shard};
 use crate::console::Console;
 use crate::progress::Progress;
-use crate::report;
 
 /// `steptime ingest`.
 #[derive(Debug, Args, Deserialize)]
@@ -66,7 +67,7 @@ pub fn run(args: &Ingest, console: &Console<'_>) -> Result<(), Failure> {
     let report = steptime_fleet::ingest(&what, &args.output, &|done, total| progress.report(done, total))?;
     drop(progress);
     let answer = IngestReport::new(&args.output, &report);
-    Ok(console.print_answer(args.form, &answer, report::ingest::text, report::ingest::csv)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns an error that names the Python package, which runs queries.

@@ -1,5 +1,9 @@
 //! `steptime inspect`.
 
+mod execution_report;
+mod overheads_report;
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +14,7 @@ use steptime_predict::Choice;
 use super::{Failure, load};
 use crate::cli::{Form, Part};
 use crate::console::Console;
-use crate::{progress, report};
+use crate::progress;
 
 /// `steptime inspect`.
 #[derive(Debug, Args, Deserialize)]
@@ -32,5 +36,5 @@ pub fn run(args: &Inspect, console: &Console<'_>) -> Result<(), Failure> {
     let input = load::everything(&args.input)?;
     let choice = Choice { rank: args.part.rank, step: args.part.step };
     let answer = progress::spin("joining", || InspectReport::build(&input, &choice))?;
-    Ok(console.print_answer(args.form, &answer, report::inspect::text, report::csv::inspected)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }

@@ -1,5 +1,7 @@
 //! `steptime kernels predict`.
 
+mod report;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, stdin};
 
@@ -16,7 +18,6 @@ use super::pricing::DevicePricing;
 use super::{Failure, pricing};
 use crate::cli::{Form, Pricing};
 use crate::console::Console;
-use crate::report::{self, csv};
 
 /// `steptime kernels`.
 #[derive(Debug, Subcommand, Deserialize)]
@@ -52,7 +53,7 @@ const LONGEST: u64 = 16 << 20;
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = DevicePricing::find(device, pricing)?;
-    if form.csv && !console.print_while_open(&csv::kernels_names().text())? {
+    if form.csv && !console.print_while_open(&report::csv_names().text())? {
         return Ok(());
     }
     let mut failed = 0;
@@ -69,8 +70,8 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
         });
         let open = match form {
             Form { json: true, .. } => console.print_json_line(&answer)?,
-            Form { csv: true, .. } => console.print_while_open(&csv::kernels(at + 1, &answer).text())?,
-            _ => console.print_while_open(&(report::kernels::text(&answer) + "\n"))?,
+            Form { csv: true, .. } => console.print_while_open(&report::csv(at + 1, &answer).text())?,
+            _ => console.print_while_open(&(report::text(&answer) + "\n"))?,
         };
         if !open {
             return Ok(());

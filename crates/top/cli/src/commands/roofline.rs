@@ -1,5 +1,7 @@
 //! `steptime roofline`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,11 +10,10 @@ use steptime_answers::RooflineReport;
 use steptime_predict::{Choice, Error};
 use steptime_trace::Want;
 
+use self::report::{csv, plot, text};
 use super::{Failure, load, pricing};
 use crate::cli::{Form, OutputFile, Part, Pricing};
 use crate::console::Console;
-use crate::report::csv;
-use crate::report::roofline::{plot, text};
 use crate::{output, progress};
 
 /// `steptime roofline`.
@@ -57,7 +58,7 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
                                     --plot out for times by kernel name, or profile with record_shapes=True").into());
             }
             let answer = RooflineReport::from_named_kernels(&question.kernels_by_name()?, &step);
-            return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
+            return Ok(console.print_answer(args.form, &answer, text, csv)?);
         }
         roofline => roofline?,
     };
@@ -66,5 +67,5 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
-    Ok(console.print_answer(args.form, &answer, text, csv::roofed)?)
+    Ok(console.print_answer(args.form, &answer, text, csv)?)
 }

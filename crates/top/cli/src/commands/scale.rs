@@ -1,5 +1,7 @@
 //! `steptime scale`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +15,7 @@ use super::pricing::QueryOptions;
 use super::{Failure, load, pricing};
 use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive, usage};
 use crate::console::Console;
-use crate::{output, progress, report};
+use crate::{output, progress};
 
 /// `steptime scale`.
 #[derive(Debug, Args, Deserialize)]
@@ -66,10 +68,10 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
         recorded(args, console, &numbers)?
     };
     if let Some(path) = &args.plot {
-        let text = report::scale::plot(&answer);
+        let text = report::plot(&answer);
         output::write_file(path, |out| out.write_all(text.as_bytes()))?;
     }
-    Ok(console.print_answer(args.form, &answer, report::scale::text, report::csv::scaled)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Predicts the step of one GPU on several, with averaged gradients.

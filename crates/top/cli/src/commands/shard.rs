@@ -1,5 +1,7 @@
 //! `steptime shard`.
 
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +15,7 @@ use super::pricing::QueryOptions;
 use super::{Failure, load};
 use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive, usage};
 use crate::console::Console;
-use crate::{output, progress, report};
+use crate::{output, progress};
 
 /// `steptime shard`.
 #[derive(Debug, Args, Deserialize)]
@@ -130,7 +132,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         output::write_file(path, |out| writeln!(out, "{text}"))?;
     }
-    Ok(console.print_answer(args.form, &answer, report::shard::text, report::csv::placed)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns the GPU's name, and the memory that a job may use on it.

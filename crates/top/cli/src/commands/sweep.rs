@@ -1,7 +1,9 @@
 //! `steptime sweep`: a grid of changes.
 
 mod grid;
+mod plot;
 mod points;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +18,11 @@ use steptime_predict::{Error, GridPoint, Query, Step, WhatIfs};
 use steptime_rewrite::Rule;
 
 use self::grid::Grid;
+use self::plot::{PlotData, plot};
 use self::points::Metadata;
 use super::{Failure, what_if};
 use crate::cli::{Form, OutputFile, Shard, Target, optional_shard, shard};
 use crate::console::Console;
-use crate::report::sweep::plot::{PlotData, plot};
-use crate::report::{self, csv};
 use crate::{output, progress};
 
 /// `steptime sweep`.
@@ -87,7 +88,7 @@ pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     let all: Vec<GridRow> = rows.into_values().collect();
     let written = args.output.display().to_string();
     let answer = GridReport::new(&step, written, &all, resumed, |point| grid.words(point));
-    Ok(console.print_answer(args.form, &answer, report::sweep::text, csv::gridded)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns the properties that identify this run, whose points may be resumed.

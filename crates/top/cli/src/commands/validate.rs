@@ -1,5 +1,8 @@
 //! `steptime validate`.
 
+mod jobs_report;
+mod report;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,7 +21,7 @@ use super::pricing::DevicePricing;
 use super::{Failure, host_source, load, planner, replay};
 use crate::cli::{Cli, Form, HostChoice, Pricing, ProcessChoice, any_host, required_host};
 use crate::console::Console;
-use crate::{progress, report};
+use crate::progress;
 
 /// `steptime validate`.
 #[derive(Debug, Args, Deserialize)]
@@ -103,7 +106,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let asked =
         ValidationSettings { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = ValidationReport::from_validation(&validation, asked);
-    Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Validates the steps of jobs.
@@ -117,7 +120,7 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
     let rows: Result<Vec<JobValidationRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);
-    Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
+    Ok(console.print_answer(args.form, &answer, jobs_report::text, jobs_report::csv)?)
 }
 
 /// Checks the options of `--lone`: an execution trace has no times of its own.

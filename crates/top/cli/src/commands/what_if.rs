@@ -2,6 +2,7 @@
 
 mod graph;
 pub(super) mod plan;
+mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use steptime_trace::Want;
 use super::{Failure, load, pricing};
 use crate::cli::{Changes, Form, Fuse, OutputFile, Target, usage};
 use crate::console::Console;
-use crate::report::{self, csv};
 use crate::{output, progress};
 
 /// `steptime whatif`.
@@ -79,8 +79,8 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(
         args.form,
         &WhatIfReport::from_what_if(&found, &step),
-        report::what_if::text,
-        csv::changed,
+        report::text,
+        report::csv,
     )?)
 }
 

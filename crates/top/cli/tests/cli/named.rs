@@ -32,7 +32,7 @@ fn same(command: &str, words: &[&str], named: Value) {
 fn answers_about_a_step_are_those_of_the_command_line() {
     let (dlrm, fused, resnet) =
         (example("dlrm_default_2048"), example("dlrm_default_fused_2048"), example("resnet50_32"));
-    same("inspect", &[&dlrm, "--step=1"], json!({"input": dlrm, "step": 1}));
+    same("inspect", &[&dlrm, "--step=6"], json!({"input": dlrm, "step": 6}));
     same("predict", &[&dlrm], json!({"input": dlrm, "device": null, "tf32": false}));
     same(
         "predict",
