@@ -74,14 +74,13 @@ fn answers_about_a_step_are_those_of_the_command_line() {
             &dlrm,
             "--dtype=bf16",
             "--prefetch-inputs",
-            "--no-sync",
             "--accumulate=2",
             "--cuda-graph",
             "--host-speed=2",
             "--device=h100",
         ],
         json!({
-            "input": dlrm, "dtype": "bf16", "prefetch_inputs": true, "no_sync": true, "accumulate": 2, "cuda_graph": true,
+            "input": dlrm, "dtype": "bf16", "prefetch_inputs": true, "accumulate": 2, "cuda_graph": true,
             "host_speed": 2, "device": "h100",
         }),
     );
