@@ -1,17 +1,16 @@
-"""Calls of the native half with the arguments of the command line: both give the same answers, to the digit."""
+"""Queries of the native half: a command and its arguments by name. Its answers are those of the command line, to the digit."""
 
 from __future__ import annotations
 
 import json
-import re
+import math
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 from steptime import errors
 
 if TYPE_CHECKING:
-    import os
-
     from steptime import _core
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -24,6 +23,8 @@ _KINDS = {
     "not applicable": errors.NotApplicable,
     "input": errors.InputError,
 }
+# Names of the inputs of commands that have others than `input`.
+_INPUTS = {"compare": ("a", "b"), "scale": ("model",), "shard": ("model",)}
 
 
 def core() -> Any:
@@ -35,52 +36,50 @@ def core() -> Any:
     return _core
 
 
-def text(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = (), given: str = "") -> str:
+def text(command: str, arguments: Mapping[str, Value], inputs: Sequence["Input"] = (), given: str = "") -> str:
     """Returns the output of a command. Inputs that are open are not opened again; `given` is its standard input."""
-    arguments = [_typed(each) for each in (*command, *flags(options))]
-    kind, words = core().ask(arguments, [each.opened for each in inputs], given)
+    kind, words = core().ask(command, _json(arguments), [each.opened for each in inputs], given)
     if kind:
-        raise _refused(kind, words)
+        raise _KINDS[kind](words)
     return str(words)
 
 
-def _typed(argument: str) -> str:
-    """Returns the argument unchanged. Raises UsageError for a path that is not UTF-8."""
-    try:
-        argument.encode("utf-8")
-    except UnicodeEncodeError:
-        raise errors.UsageError(f"{argument!r} is not UTF-8: use a path that is, for example a link") from None
-    return argument
-
-
-def _refused(kind: str, words: str) -> errors.Error:
-    """The exception for an error of the native half, with option names such as `--step N` rewritten as arguments such as `step=N`."""
-    if kind == "usage":
-        words = re.sub(r"'--([a-z-]+)(?: <[^>]*>)?(?:=<[^>]*>)?'", lambda found: found[1].replace("-", "_"), words)
-        words = re.sub(r"--(step|rank) N\b", r"\1=N", words)
-    return _KINDS[kind](words)
-
-
-def answer(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = ()) -> Dict[str, Any]:
+def answer(command: str, arguments: Mapping[str, Value], inputs: Sequence["Input"] = ()) -> Dict[str, Any]:
     """Returns the JSON answer of a command as a dictionary."""
-    found: Dict[str, Any] = json.loads(text(command, {**options, "json": True}, inputs))
+    found: Dict[str, Any] = json.loads(text(command, {**arguments, "json": True}, inputs))
     return found
 
 
-def flags(options: Mapping[str, Value]) -> List[str]:
-    """Options as command-line flags: `host_speed=0.5` becomes `--host-speed=0.5`; None and False are left out."""
-    typed: List[str] = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            typed.append(flag)
-        elif isinstance(value, (list, tuple)):
-            typed.extend(f"{flag}={each}" for each in value)
-        else:
-            typed.append(f"{flag}={value}")
-    return typed
+def _json(arguments: Mapping[str, Value]) -> str:
+    """Returns arguments as a JSON object."""
+    return json.dumps({name: _plain(name, value) for name, value in arguments.items()})
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Returns a value as plain data: a path as text, a number of another library as one of Python."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(name, each) for each in value]
+    if isinstance(value, (str, os.PathLike)):
+        return _utf8(os.fspath(value))
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    if hasattr(value, "__float__"):
+        if not math.isfinite(value):
+            raise errors.UsageError(f"{name}={value}: must be a finite number")
+        return float(value)
+    raise errors.UsageError(f"{name}={value!r}: must be text, a number, a path, or a list of these")
+
+
+def _utf8(words: Union[str, bytes]) -> str:
+    """Returns a text or path unchanged. Raises UsageError if it is not UTF-8."""
+    try:
+        found = os.fsdecode(words)
+        found.encode("utf-8")
+    except UnicodeEncodeError:
+        raise errors.UsageError(f"{words!r} is not UTF-8: use a path that is, for example a link") from None
+    return found
 
 
 class Input:
@@ -92,28 +91,23 @@ class Input:
         for name, value in self.part.items():
             if value is not None and (not isinstance(value, int) or not 0 <= value <= _MOST):
                 raise errors.UsageError(f"{name}={value!r}: must be the number of a {name}, from 0 to {_MOST}")
-        _typed(str(path))
+        _utf8(os.fspath(path))
         self.opened: "_core.Opened" = core().Opened(self.path, step, rank)
 
     def open(self) -> None:
         """Reads the whole input now, so that its files are no longer needed."""
         kind, words = self.opened.open()
         if kind:
-            raise _refused(kind, words)
+            raise _KINDS[kind](words)
 
-    def answer(self, command: str, options: Mapping[str, Value], *others: "Input") -> Dict[str, Any]:
+    def answer(self, command: str, arguments: Mapping[str, Value], *others: "Input") -> Dict[str, Any]:
         """Returns the answer of a command about this input and about `others`."""
-        return answer([command, *self._paths(others)], {**options, **self.part}, [self, *others])
+        return answer(command, self._arguments(command, arguments, others), [self, *others])
 
-    def text(self, command: str, options: Mapping[str, Value], *others: "Input") -> str:
+    def text(self, command: str, arguments: Mapping[str, Value], *others: "Input") -> str:
         """Returns the output of a command about this input and about `others`."""
-        return text([command, *self._paths(others)], {**options, **self.part}, [self, *others])
+        return text(command, self._arguments(command, arguments, others), [self, *others])
 
-    def _paths(self, others: Sequence["Input"]) -> List[str]:
-        return [_argument(each.path) for each in (self, *others)]
-
-
-def _argument(path: Path) -> str:
-    """The path as an argument; prefixed with `./` if it begins with `-`."""
-    words = str(path)
-    return f"./{words}" if words.startswith("-") else words
+    def _arguments(self, command: str, arguments: Mapping[str, Value], others: Sequence["Input"]) -> Dict[str, Value]:
+        inputs = zip(_INPUTS.get(command, ("input",)), (self, *others))
+        return {**{name: each.path for name, each in inputs}, **arguments, **{name: value for name, value in self.part.items() if value is not None}}

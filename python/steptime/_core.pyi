@@ -6,7 +6,7 @@ from _typeshed import SupportsGetItem
 from os import PathLike
 from typing import SupportsFloat, SupportsIndex, final
 
-__all__ = ["Opened", "arrow_stream", "ask", "idle_causes", "run"]
+__all__ = ["Opened", "arrow_stream", "ask", "capture", "idle_causes", "run"]
 
 @final
 class Opened:
@@ -25,10 +25,16 @@ def arrow_stream(columns: SupportsGetItem[int, tuple[str, SupportsGetItem[int, b
     A column of whole numbers and floats becomes one of floats, any other mixture becomes text.
     """
 
-def ask(arguments: SupportsGetItem[int, str], opened: SupportsGetItem[int, Opened], given: str) -> tuple[str, str]:
+def ask(command: str, arguments: str, opened: SupportsGetItem[int, Opened], given: str) -> tuple[str, str]:
     """
-    Runs a command line, and returns an empty string and its output, or the kind of refusal and its message. `given` is
-    read instead of standard input.
+    Runs a command with arguments by name, a JSON object, and returns an empty string and its output, or the kind of refusal
+    and its message. `given` is read instead of standard input.
+    """
+
+def capture(arguments: SupportsGetItem[int, str]) -> tuple[str, str]:
+    """
+    Runs a command line without standard input, and returns an empty string and its output, or the kind of refusal and its
+    message.
     """
 
 def idle_causes() -> list[tuple[str, str]]:

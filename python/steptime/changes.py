@@ -148,7 +148,7 @@ def change(
         "reorder": reorder,
         "no_sync": no_sync,
         "checkpoint": checkpoint,
-        "blocks": ",".join(_listed(blocks)) or None,
+        "blocks": _listed(blocks),
         "remove": _listed(remove),
         "on_stream": _listed(on_stream),
         "streams": streams,

@@ -99,7 +99,7 @@ def choose(
     recorded_batch: batch size of the recorded step in samples, where the recording does not have it.
     host, models, indices, tf32: as in `predict`.
     """
-    named = device if isinstance(device, str) else ",".join(str(each) for each in device)
+    named = device if isinstance(device, str) else list(device)
     if not named:
         raise UsageError("device names no GPU: give names, or \"all\"")
     options: Dict[str, Value] = {"device": named, "price": price, "recorded_batch": recorded_batch}

@@ -16,22 +16,22 @@ def devices() -> Table:
     >>> "h200" in devices()["name"]
     True
     """
-    return Table("devices", json.loads(text(["device", "list"], {"json": True})))
+    return Table("devices", json.loads(text("device list", {"json": True})))
 
 
 def device_profile(name: PathLike) -> Report:
     """A device profile, by the name of a shipped one or by its folder: specification, kernel families, scores."""
-    return Report(answer(["device", "show", str(name)], {}))
+    return Report(answer("device show", {"name": name}))
 
 
 def host_profile(file: Optional[PathLike] = None) -> Dict[str, Any]:
     """A host profile as a dictionary: that of `file`, or the shipped one. Times are in microseconds."""
-    return answer(["host", "show", *([] if file is None else [str(file)])], {})
+    return answer("host show", {"file": file})
 
 
 def fit_host_profile(recordings: Sequence[PathLike], output: PathLike, others: Sequence[PathLike] = ()) -> str:
     """Fits a host profile on recordings and writes it to `output`; returns the output of the command line."""
-    return text(["host", "fit", *map(str, recordings)], {"others": [str(each) for each in others], "output": output})
+    return text("host fit", {"recordings": list(recordings), "others": list(others), "output": output})
 
 
 def fit_device_profile(
@@ -47,15 +47,16 @@ def fit_device_profile(
 ) -> str:
     """Fits a device profile on sweeps (`python -m steptime.measure`) and writes its folder; returns the output of the command line."""
     options: Dict[str, Value] = {
+        "sweeps": list(sweeps),
         "onto": onto,
         "spec": spec,
-        "steps": [str(each) for each in steps],
-        "without": [str(each) for each in without],
+        "steps": list(steps),
+        "without": list(without),
         "search": search,
         "seed": seed,
         "output": output,
     }
-    return text(["device", "fit", *map(str, sweeps)], options)
+    return text("device fit", options)
 
 
 def kernels(
@@ -77,7 +78,7 @@ def kernels(
     asked = [queries] if isinstance(queries, Mapping) else list(queries)
     lines = "".join(json.dumps(query) + "\n" for query in asked)
     options: Dict[str, Value] = {"device": device, "models": models, "indices": indices, "tf32": tf32, "json": True}
-    return [json.loads(line) for line in text(["kernels", "predict"], options, given=lines).splitlines()]
+    return [json.loads(line) for line in text("kernels predict", options, given=lines).splitlines()]
 
 
 def gather_plan(
@@ -91,4 +92,4 @@ def gather_plan(
 ) -> Report:
     """Reads from device memory of each launch order of embedding lookups: `lookups` rows of a table of `rows` x `dim` floats."""
     options: Dict[str, Value] = {"rows": rows, "dim": dim, "lookups": lookups, "zipf": zipf, "indices": indices, "device": device}
-    return Report(answer(["gather-plan"], options))
+    return Report(answer("gather-plan", options))

@@ -156,6 +156,6 @@ def validate(
     replay_only: bool = False,
 ) -> Validation:
     """Compares predictions of recordings, or of folders of recordings, with their measured steps."""
-    paths = [recordings] if isinstance(recordings, (str, bytes)) or hasattr(recordings, "__fspath__") else list(recordings)
-    options: Dict[str, Value] = {"host": host, "kernels": kernels, "lone": lone, "replay_only": replay_only}
-    return Validation(answer(["validate", *map(str, paths)], options))
+    paths: List[PathLike] = [recordings] if isinstance(recordings, (str, bytes)) or hasattr(recordings, "__fspath__") else list(recordings)
+    options: Dict[str, Value] = {"recordings": paths, "host": host, "kernels": kernels, "lone": lone, "replay_only": replay_only}
+    return Validation(answer("validate", options))

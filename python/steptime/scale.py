@@ -184,5 +184,5 @@ def _run(argv: list[str]) -> tuple[int, str, str]:
             return 1, "", "the program steptime is not there: put it on PATH, or name it by STEPTIME"
         ran = subprocess.run([program, *argv], capture_output=True, text=True, check=False)
         return ran.returncode, ran.stdout, ran.stderr
-    kind, words = core().ask(argv, [], "")
+    kind, words = core().capture(argv)
     return (1, "", f"error: {words}") if kind else (0, words, "")

@@ -120,7 +120,7 @@ def test_the_library_runs_in_this_process_where_it_is_there(monkeypatch: pytest.
     monkeypatch.delenv("STEPTIME", raising=False)
     core = types.ModuleType("steptime._core")
     core.__spec__ = importlib.machinery.ModuleSpec("steptime._core", None)
-    core.ask = lambda argv, opened, given: ("", " ".join(argv)) if argv[1] == "x" else ("input", "no such file")  # type: ignore[attr-defined]
+    core.capture = lambda argv: ("", " ".join(argv)) if argv[1] == "x" else ("input", "no such file")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "steptime._core", core)
     monkeypatch.setattr(steptime, "_core", core, raising=False)
     assert scale._run(["sweep", "x"]) == (0, "sweep x", "")

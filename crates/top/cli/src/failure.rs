@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::{fmt, io};
 
 use crate::output;
+use crate::request::terms;
 
 /// Error that made a command fail; printed as it is.
 pub type Failure = Box<dyn StdError + Send + Sync>;
@@ -22,6 +23,18 @@ impl fmt::Display for ProgramFailed {
 }
 
 impl StdError for ProgramFailed {}
+
+/// Wrong arguments of a [`Request`](crate::Request). The message names options as on the command line.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for UsageError {}
 
 /// Reasons why [`ask`](crate::ask) has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +58,26 @@ impl Refusal {
             let first = text.split("\n\n").next().unwrap_or_default();
             return Refusal::Usage(first.trim_start_matches("error: ").trim_end().to_owned());
         }
+        if let Some(UsageError(words)) = failure.downcast_ref() {
+            return Refusal::Usage(words.clone());
+        }
         let words = output::words(&**failure);
         match failure.downcast_ref::<steptime_predict::Error>() {
             Some(steptime_predict::Error::NoSuchDevice { .. }) => Refusal::Usage(words),
             Some(steptime_predict::Error::Rewrite { .. }) => Refusal::NotApplicable(words),
             _ if is_not_found(&**failure) => Refusal::NotFound(words),
             _ => Refusal::Input(words),
+        }
+    }
+
+    /// Returns the refusal of a command with options named as arguments of Python: `device=` instead of `--device`.
+    pub(crate) fn in_python(self, command: Option<&clap::Command>) -> Refusal {
+        let python = |words: String| terms::python(&words, command);
+        match self {
+            Refusal::Usage(words) => Refusal::Usage(python(words)),
+            Refusal::NotFound(words) => Refusal::NotFound(python(words)),
+            Refusal::NotApplicable(words) => Refusal::NotApplicable(python(words)),
+            Refusal::Input(words) => Refusal::Input(python(words)),
         }
     }
 }

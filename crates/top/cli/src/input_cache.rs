@@ -39,7 +39,7 @@ impl CachedInput {
     pub fn open(&self) -> Result<(), Refusal> {
         for want in [Want::ALL, WITHOUT_SHAPES] {
             let opened = self.get(&self.path, &self.choice, want);
-            opened.transpose().map_err(|error| Refusal::from_failure(&error.into()))?;
+            opened.transpose().map_err(|error| Refusal::from_failure(&error.into()).in_python(None))?;
         }
         Ok(())
     }

@@ -7,26 +7,30 @@ mod commands;
 mod console;
 mod failure;
 mod input_cache;
+mod nearest;
 mod output;
 mod progress;
 mod report;
+mod request;
 
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
+use crate::commands::Command;
 use crate::console::Console;
 pub use crate::failure::Refusal;
 use crate::failure::{Failure, ProgramFailed};
 pub use crate::input_cache::CachedInput;
 pub use crate::progress::Progress;
 pub use crate::report::table::Columns;
+pub use crate::request::Request;
 
 /// Runs a command line, the program's name first, and returns the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
 /// A program that was started in place of a command gives its own.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let done = parsed(arguments).and_then(|typed| commands::run(typed, &Console::terminal()));
+    let done = parsed(arguments).and_then(|typed| typed.command.run(&Console::terminal()));
     let Err(failure) = done else { return 0 };
     if let Some(ProgramFailed { code, .. }) = failure.downcast_ref() {
         return *code;
@@ -44,19 +48,26 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Runs a command line, the program's name first, and returns the output as text. `given` is read instead of standard
-/// input; inputs that are `opened` are not opened again.
+/// Runs the command of a request and returns the output as text: that of the program with the same arguments.
+///
+/// # Errors
+/// If the program would print an error. Its message names options as arguments of Python.
+pub fn ask(request: &Request<'_>) -> Result<String, Refusal> {
+    let console = Console::program(request.given, request.opened);
+    answered(request.read(), console).map_err(|refused| refused.in_python(request.definition().as_ref()))
+}
+
+/// Runs a command line, the program's name first, without standard input, and returns the output as text.
 ///
 /// # Errors
 /// If the program would print an error; the message is the same.
-pub fn ask(
-    arguments: impl IntoIterator<Item = OsString>,
-    given: &str,
-    opened: &[&CachedInput],
-) -> Result<String, Refusal> {
+pub fn capture(arguments: impl IntoIterator<Item = OsString>) -> Result<String, Refusal> {
+    answered(parsed(arguments).map(|typed| typed.command), Console::program("", &[]))
+}
+
+fn answered(command: Result<Command, Failure>, console: Console<'_>) -> Result<String, Refusal> {
     output::leave_signals_alone();
-    let console = Console::program(given, opened);
-    match parsed(arguments).and_then(|typed| commands::run(typed, &console)) {
+    match command.and_then(|command| command.run(&console)) {
         Ok(()) => Ok(console.into_text()),
         Err(failure) => Err(Refusal::from_failure(&failure)),
     }

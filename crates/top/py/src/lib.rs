@@ -1,4 +1,4 @@
-//! The native half of the Python package: the command line, answers to command lines, and tables for other libraries. The
+//! The native half of the Python package: the command line, answers to queries, and tables for other libraries. The
 //! public API is written in Python, in `python/steptime/`.
 
 #![forbid(unsafe_code)]
@@ -42,12 +42,13 @@ mod _core {
         }
     }
 
-    /// Runs a command line, and returns an empty string and its output, or the kind of refusal and its message. `given` is
-    /// read instead of standard input.
+    /// Runs a command with arguments by name, a JSON object, and returns an empty string and its output, or the kind of refusal
+    /// and its message. `given` is read instead of standard input.
     #[pyfunction]
     fn ask(
         py: Python<'_>,
-        arguments: Vec<OsString>,
+        command: String,
+        arguments: String,
         opened: Vec<PyRef<'_, Opened>>,
         given: String,
     ) -> PyResult<(&'static str, String)> {
@@ -55,9 +56,17 @@ mod _core {
             opened.iter().map(|each| Arc::clone(&each.0)).collect();
         let answer = wait(py, move || {
             let opened: Vec<&steptime_cli::CachedInput> = opened.iter().map(|each| &**each).collect();
-            steptime_cli::ask(typed(arguments), &given, &opened)
+            let (command, arguments, given) = (&*command, &*arguments, &*given);
+            steptime_cli::ask(&steptime_cli::Request { command, arguments, given, opened: &opened })
         });
         Ok(answer_pair(answer?))
+    }
+
+    /// Runs a command line without standard input, and returns an empty string and its output, or the kind of refusal and its
+    /// message.
+    #[pyfunction]
+    fn capture(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<(&'static str, String)> {
+        Ok(answer_pair(wait(py, move || steptime_cli::capture(typed(arguments)))?))
     }
 
     /// Runs a command line on this terminal and returns its exit code.

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 /// A file that a command writes. Every output of every command has this type: it separates outputs from inputs before
 /// a command runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct OutputFile(PathBuf);
 
 impl From<OsString> for OutputFile {

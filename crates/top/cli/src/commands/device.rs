@@ -1,5 +1,9 @@
 //! `steptime device fit`, `score`, `transfer`, `list` and `show`.
 
+mod args;
+mod report;
+mod transfer;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,14 +17,13 @@ use steptime_predict::{Step, pricing::tables};
 use steptime_sweep::{self, Sweep};
 use steptime_trace::Want;
 
-mod transfer;
-
+pub use self::args::Device;
+use self::args::{GroupBy, Search};
 use super::{Failure, load};
-use crate::cli::{Device, Form, GroupBy, Search};
+use crate::cli::Form;
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
-use crate::report::{csv, device};
 
 /// Runs one of the subcommands.
 pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
@@ -113,7 +116,7 @@ fn fit_profile(
     output::uninterrupted(|| profile.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::profile_text(&DeviceProfileReport::new(&profile)),
+        report::profile_text(&DeviceProfileReport::new(&profile)),
         place.display()
     ))?;
     Ok(())
@@ -253,7 +256,7 @@ fn score(
     let sweeps = read_tables(paths)?;
     let priced = tables::rows(&sweeps, profile)?;
     if rows {
-        return Ok(console.print(&csv::table_rows(&priced).text())?);
+        return Ok(console.print(&report::rows_csv(&priced).text())?);
     }
     let scores: Vec<TableScoreEntry> = tables::scores(&priced, |row| match by {
         GroupBy::Kind => &row.group,
@@ -266,8 +269,8 @@ fn score(
     Ok(console.print_answer(
         form,
         &scores,
-        |scores| device::scored(scores),
-        |scores| csv::table_scores(scores),
+        |scores| report::scored(scores),
+        |scores| report::scores_csv(scores),
     )?)
 }
 
@@ -276,7 +279,7 @@ fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let listed = steptime_predict::devices()
         .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::pricing::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
-    Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
+    Ok(console.print_answer(form, &listed, |list| report::listed(list), |list| report::list_csv(list))?)
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
@@ -284,7 +287,7 @@ fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
     if json {
         console.print_json(&shown)?
     } else {
-        console.print(&device::profile_text(&shown))?
+        console.print(&report::profile_text(&shown))?
     }
     Ok(())
 }

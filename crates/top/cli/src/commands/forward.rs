@@ -4,9 +4,17 @@ use std::env::{self, consts::EXE_SUFFIX};
 use std::ffi::OsString;
 use std::process::Command;
 
+use clap::Args;
+
 use super::Failure;
-use crate::cli::MovedCommand;
 use crate::failure::ProgramFailed;
+
+/// Arguments of a command that is a program of its own.
+#[derive(Debug, Args)]
+pub struct MovedCommand {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
 
 /// A program that is installed beside this one.
 struct Program {

@@ -1,16 +1,50 @@
 //! `steptime host fit` and `steptime host show`.
 
+mod report;
+
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
+use serde::Deserialize;
 use steptime_cost::HostProfile;
 use steptime_predict::{Step, fit_host_profile};
 use steptime_trace::Want;
 
 use super::{Failure, host_source, load};
-use crate::cli::Host;
+use crate::cli::OutputFile;
 use crate::console::Console;
-use crate::report::host;
 use crate::{output, progress};
+
+/// `steptime host`.
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Host {
+    /// Fit a host profile on recordings
+    #[command(after_help = "EXAMPLE
+    steptime host fit examples -o my-host.toml")]
+    Fit {
+        /// Recordings, or folders of recordings
+        #[arg(required = true, value_name = "RECORDING")]
+        recordings: Vec<PathBuf>,
+        /// Recordings from other hosts: they add op durations, rescaled to this host's speed
+        #[arg(long, num_args = 1.., value_name = "RECORDING")]
+        others: Vec<PathBuf>,
+        /// The profile to write
+        #[arg(short, long, value_name = "FILE")]
+        output: OutputFile,
+    },
+    /// Show a host profile
+    #[command(after_help = "EXAMPLE
+    steptime host show
+    steptime host show my-host.toml")]
+    Show {
+        /// The profile [default: the one that ships with steptime]
+        file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 pub fn run(args: &Host, console: &Console<'_>) -> Result<(), Failure> {
     match args {
@@ -39,7 +73,7 @@ fn fit(
     for warning in &fitted.warnings {
         output::warn(warning);
     }
-    console.print(&host::fitted(&fitted.profile, path))?;
+    console.print(&report::fitted(&fitted.profile, path))?;
     Ok(())
 }
 
@@ -56,5 +90,5 @@ fn show(file: Option<&Path>, json: bool, console: &Console<'_>) -> Result<(), Fa
     }
     let name = file
         .map_or_else(|| "the profile that ships with steptime".to_owned(), |path| path.display().to_string());
-    Ok(console.print(&host::profile_text(profile, &name))?)
+    Ok(console.print(&report::profile_text(profile, &name))?)
 }

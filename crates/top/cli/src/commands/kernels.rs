@@ -1,8 +1,11 @@
 //! `steptime kernels predict`.
 
+mod report;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, stdin};
 
+use clap::Subcommand;
 use serde::Deserialize;
 use serde_json::Value;
 use steptime_answers::{KernelsReport, kernels::Kernel};
@@ -13,9 +16,36 @@ use steptime_launch::{Indices, IndicesError};
 
 use super::pricing::DevicePricing;
 use super::{Failure, pricing};
-use crate::cli::{Form, KernelsCommand};
+use crate::cli::{Form, Pricing};
 use crate::console::Console;
-use crate::report::{self, csv};
+
+/// `steptime kernels`.
+#[derive(Debug, Subcommand, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelsCommand {
+    /// Predict the kernels of ops and their times: one JSON query per line on standard input, one answer per line
+    #[command(after_help = r#"EXAMPLE
+    echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
+        steptime kernels predict --device h200 --json
+
+A query; all keys but op and shapes may be left out:
+    {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],
+     "strides":[...],"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}"#)]
+    Predict {
+        /// A shipped profile's name, or a profile's folder
+        #[arg(long, value_name = "NAME|FOLDER")]
+        device: String,
+        /// Kernel pricing.
+        #[command(flatten)]
+        pricing: Pricing,
+        /// Allow queries to name files of indices to read
+        #[arg(long)]
+        files: bool,
+        /// Output format.
+        #[command(flatten)]
+        form: Form,
+    },
+}
 
 /// Maximum size of a query, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -23,7 +53,7 @@ const LONGEST: u64 = 16 << 20;
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = DevicePricing::find(device, pricing)?;
-    if form.csv && !console.print_while_open(&csv::kernels_names().text())? {
+    if form.csv && !console.print_while_open(&report::csv_names().text())? {
         return Ok(());
     }
     let mut failed = 0;
@@ -40,8 +70,8 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
         });
         let open = match form {
             Form { json: true, .. } => console.print_json_line(&answer)?,
-            Form { csv: true, .. } => console.print_while_open(&csv::kernels(at + 1, &answer).text())?,
-            _ => console.print_while_open(&(report::kernels::text(&answer) + "\n"))?,
+            Form { csv: true, .. } => console.print_while_open(&report::csv(at + 1, &answer).text())?,
+            _ => console.print_while_open(&(report::text(&answer) + "\n"))?,
         };
         if !open {
             return Ok(());

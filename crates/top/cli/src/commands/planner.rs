@@ -1,5 +1,7 @@
 //! `steptime validate --planner`.
 
+mod report;
+
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -8,10 +10,11 @@ use steptime_eager::Model;
 use steptime_predict::shard::{self, RecordedJob};
 
 use super::pricing::QueryOptions;
+use super::validate::{Planner, Validate};
 use super::{Failure, load};
-use crate::cli::{HostChoice, Planner, Validate, usage};
+use crate::cli::{HostChoice, usage};
 use crate::console::Console;
-use crate::{progress, report};
+use crate::progress;
 
 pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(), Failure> {
     let Some(Planner::Torchrec) = args.planner else { return Ok(()) };
@@ -39,7 +42,7 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
     let rows: Result<Vec<PlannerRow>, Failure> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = PlannerValidationReport::from_rows(rows?);
-    Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Finds the description of a job's model: the given file, or the one of its name in a given folder.

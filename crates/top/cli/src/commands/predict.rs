@@ -1,5 +1,8 @@
 //! `steptime predict`.
 
+mod args;
+mod gpus_report;
+mod report;
 mod world;
 
 use std::sync::Arc;
@@ -10,11 +13,13 @@ use steptime_eager::Model;
 use steptime_predict::{Baseline, Choice, Error, Query, QueryFor, RankSet, Step};
 use steptime_trace::Want;
 
+pub use self::args::Predict;
+use self::args::{Method, World};
 use super::pricing::QueryOptions;
 use super::{Failure, host_source, load, pricing};
-use crate::cli::{HostChoice, Method, Predict, World, usage};
+use crate::cli::{HostChoice, usage};
 use crate::console::Console;
-use crate::report::{self, csv};
+use crate::report::job;
 use crate::{output, progress};
 
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
@@ -114,7 +119,7 @@ fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Resul
         output::write_file(path, |out| chrome::write_job(out, &found.ranks, &found.predicted))?;
     }
     let answer = JobPredictionReport::new(&found.ranks, &found.predicted).with_changes(&found.changes);
-    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
+    Ok(console.print_answer(args.form, &answer, job::predicted, job::csv)?)
 }
 
 /// Refuses options that exclude the simulation of a job.
@@ -144,7 +149,7 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &RankSet) -> Result<()
         output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;
     }
     let answer = JobPredictionReport::new(ranks, &predicted);
-    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
+    Ok(console.print_answer(args.form, &answer, job::predicted, job::csv)?)
 }
 
 /// Answers a question, and writes the timeline if `--timeline` is given.
@@ -159,7 +164,7 @@ fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Query<'_>)
             PredictionReport::from_prediction(&prediction, step)
         }
     };
-    Ok(console.print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Answers the same question about several GPUs.
@@ -167,7 +172,7 @@ fn several(args: &Predict, console: &Console<'_>, questions: &[Query<'_>]) -> Re
     let all = || questions.par_iter().map(PredictionReport::from_query).collect();
     let answers: Result<Vec<PredictionReport>, Error> = progress::spin("simulating", all);
     let answer = CompareReport::new(answers.map_err(|error| in_flags(args, error))?);
-    Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)
+    Ok(console.print_answer(args.form, &answer, gpus_report::text, gpus_report::csv)?)
 }
 
 /// Builds the question from the command line.

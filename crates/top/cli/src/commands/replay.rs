@@ -1,5 +1,7 @@
 //! `steptime validate --replay-only`: replay of recordings without a measured step.
 
+mod report;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +14,6 @@ use super::{Failure, load};
 use crate::cli::Form;
 use crate::console::Console;
 use crate::progress::Progress;
-use crate::report;
 
 /// Replays all recordings; one that cannot be read is a row with the reason.
 pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), Failure> {
@@ -26,7 +27,7 @@ pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), F
     };
     let rows: Vec<ReplayRow> = paths.par_iter().map(counted).collect();
     let answer = ReplayReport::new(rows);
-    Ok(console.print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
+    Ok(console.print_answer(form, &answer, report::text, report::csv)?)
 }
 
 fn row(path: &Path) -> ReplayRow {

@@ -1,15 +1,46 @@
 //! `steptime roofline`.
 
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Deserialize;
 use steptime_answers::RooflineReport;
 use steptime_predict::{Choice, Error};
 use steptime_trace::Want;
 
+use self::report::{csv, plot, text};
 use super::{Failure, load, pricing};
-use crate::cli::Roofline;
+use crate::cli::{Form, OutputFile, Part, Pricing};
 use crate::console::Console;
-use crate::report::csv;
-use crate::report::roofline::{plot, text};
 use crate::{output, progress};
+
+/// `steptime roofline`.
+#[derive(Debug, Args, Deserialize)]
+#[command(after_help = "EXAMPLE
+    steptime roofline examples/dlrm_default_2048
+    steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
+pub struct Roofline {
+    /// A recording with its execution trace, an execution trace, or the description of a model (.toml); of any other trace from a GPU,
+    /// kernels are shown by name
+    pub input: PathBuf,
+    /// GPU to predict kernel times for [default: measured times, against the recorded GPU]
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: Option<String>,
+    /// Kernel pricing.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// Write a plot
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<OutputFile>,
+    /// Output format.
+    #[command(flatten)]
+    pub form: Form,
+    /// Step and rank.
+    #[command(flatten)]
+    pub part: Part,
+}
 
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
@@ -27,7 +58,7 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
                                     --plot out for times by kernel name, or profile with record_shapes=True").into());
             }
             let answer = RooflineReport::from_named_kernels(&question.kernels_by_name()?, &step);
-            return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
+            return Ok(console.print_answer(args.form, &answer, text, csv)?);
         }
         roofline => roofline?,
     };
@@ -36,5 +67,5 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
-    Ok(console.print_answer(args.form, &answer, text, csv::roofed)?)
+    Ok(console.print_answer(args.form, &answer, text, csv)?)
 }

@@ -1,14 +1,84 @@
 //! `steptime shard`.
 
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::ValueEnum;
+use serde::Deserialize;
 use steptime_answers::PlacementReport;
 use steptime_predict::shard::{self, Format, SearchConstraints};
 use steptime_trace::Bytes;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load};
-use crate::cli::{PlanFormat, ShardTables, usage};
+use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive, usage};
 use crate::console::Console;
-use crate::{output, progress, report};
+use crate::{output, progress};
+
+/// `steptime shard`.
+#[derive(Debug, Args, Deserialize)]
+#[command(after_help = "EXAMPLE
+    steptime shard examples/models/dlrm_mlperf.toml --gpus 8 --device h200 -o plan.json
+    steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
+    steptime shard model.toml --gpus 8 --device h200 --host-memory 1000 --indices zipf:1.05
+
+A plan names tables by their numbers in the description: t_0, t_1, ...; a plan by TorchRec or HugeCTR is read too if its tables' \
+names end in these numbers.")]
+pub struct ShardTables {
+    /// The description of a model (.toml)
+    pub model: PathBuf,
+    /// Number of GPUs [default: that of the plan, with --evaluate]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), required_unless_present = "evaluate")]
+    pub gpus: Option<u32>,
+    /// Number of nodes (GPUs are divided evenly); data between nodes goes over their network [default: by the usual number of GPUs per node]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nodes: Option<u32>,
+    /// The GPUs: a shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: String,
+    /// Source of host times: `default` (a typical host, shipped with steptime), a profile's file, a probe's file, or a recording with a
+    /// probe
+    #[arg(long, value_name = "default|FILE", value_parser = one_host)]
+    #[serde(deserialize_with = "optional_host")]
+    pub host: Option<HostChoice>,
+    /// Memory that the job may use on each GPU, in GiB [default: nine tenths of the GPU's memory]
+    #[arg(long, value_name = "GIB", value_parser = positive)]
+    pub memory: Option<f64>,
+    /// Host memory of a node, in GiB, for the tables of all GPUs of the node together; tables in host memory have a cache of rows on
+    /// their GPU [default: none]
+    #[arg(long, value_name = "GIB", value_parser = positive)]
+    pub host_memory: Option<f64>,
+    /// Predict the step time with this plan, without a search
+    #[arg(long, value_name = "PLAN.json", conflicts_with_all = ["memory", "host_memory"])]
+    pub evaluate: Option<PathBuf>,
+    /// Write the plan
+    #[arg(long, short, value_name = "PLAN.json")]
+    pub output: Option<OutputFile>,
+    /// Format of the written plan
+    #[arg(long, value_enum, default_value_t = PlanFormat::Torchrec, requires = "output")]
+    pub format: PlanFormat,
+    /// Path of the tables' module in the model that will use the plan, as TorchRec names it
+    #[arg(long, value_name = "PATH", default_value = "sparse_arch.embedding_bag_collection")]
+    pub module: String,
+    /// Kernel pricing.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// Output format.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// File format of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanFormat {
+    /// TorchRec's serialized `ShardingPlan`
+    Torchrec,
+    /// HugeCTR's `shard_matrix` and `shard_strategy`
+    Hugectr,
+}
 
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     let model = load::model(&args.model)?;
@@ -62,7 +132,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         output::write_file(path, |out| writeln!(out, "{text}"))?;
     }
-    Ok(console.print_answer(args.form, &answer, report::shard::text, report::csv::placed)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Returns the GPU's name, and the memory that a job may use on it.

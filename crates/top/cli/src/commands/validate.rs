@@ -1,10 +1,16 @@
 //! `steptime validate`.
 
+mod jobs_report;
+mod report;
+
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::CommandFactory;
+use clap::ValueEnum;
 use clap::error::ErrorKind;
 use rayon::prelude::*;
+use serde::Deserialize;
 use steptime_answers::{
     JobValidationReport, ValidationReport, job::JobValidationRow, validate::ValidationSettings,
 };
@@ -13,9 +19,60 @@ use steptime_trace::Want;
 
 use super::pricing::DevicePricing;
 use super::{Failure, host_source, load, planner, replay};
-use crate::cli::{Cli, HostChoice, Validate};
+use crate::cli::{Cli, Form, HostChoice, Pricing, ProcessChoice, any_host, required_host};
 use crate::console::Console;
-use crate::{progress, report};
+use crate::progress;
+
+/// `steptime validate`.
+#[derive(Debug, Args, Deserialize)]
+#[command(after_help = "EXAMPLE
+    steptime validate examples
+    steptime validate examples --host leave-one-out --json
+    steptime validate --replay-only *.pt.trace.json.gz")]
+pub struct Validate {
+    /// Recordings, or folders of recordings
+    #[arg(required = true, value_name = "RECORDING")]
+    pub recordings: Vec<PathBuf>,
+    /// Source of host times: `own` (those of each recording), `default` (a typical host, shipped with steptime, rescaled to the host of a
+    /// recording with a probe), a profile's file, or `leave-one-out`: for each recording a profile fitted on all other architectures
+    #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
+    #[serde(deserialize_with = "required_host")]
+    pub host: HostChoice,
+    /// Source of kernel times: the recordings, or a device profile (a shipped one's name, or a folder)
+    #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
+    pub kernels: String,
+    /// Kernel pricing.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// State of the predicted process: after a profiler has run in it, every runtime call takes longer
+    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
+    pub process: ProcessChoice,
+    /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
+    #[arg(long)]
+    pub lone: bool,
+    /// Planner whose estimate for the tables of described jobs is compared with the measured step and with the prediction
+    /// from the description; needs --kernels NAME and --model
+    #[arg(long, value_enum, requires = "model")]
+    pub planner: Option<Planner>,
+    /// Description of the jobs' model (.toml), or a folder of descriptions named like the models in `meta.json`; may be
+    /// given several times
+    #[arg(long, value_name = "FILE|FOLDER", requires = "planner")]
+    pub model: Vec<PathBuf>,
+    /// Only replay the recorded times, with the profiler's cost: for any trace, without a measured step
+    #[arg(long)]
+    pub replay_only: bool,
+    /// Output format.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// Planners of table placement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Planner {
+    /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths
+    Torchrec,
+}
 
 pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     if args.replay_only {
@@ -49,7 +106,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let asked =
         ValidationSettings { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = ValidationReport::from_validation(&validation, asked);
-    Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
+    Ok(console.print_answer(args.form, &answer, report::text, report::csv)?)
 }
 
 /// Validates the steps of jobs.
@@ -63,7 +120,7 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
     let rows: Result<Vec<JobValidationRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);
-    Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
+    Ok(console.print_answer(args.form, &answer, jobs_report::text, jobs_report::csv)?)
 }
 
 /// Checks the options of `--lone`: an execution trace has no times of its own.

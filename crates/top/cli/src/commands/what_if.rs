@@ -1,20 +1,57 @@
-//! `steptime whatif` and `steptime explain`.
+//! `steptime whatif`.
 
 mod graph;
 pub(super) mod plan;
+mod report;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use steptime_answers::{ExplainReport, WhatIfReport, chrome};
+use clap::Args;
+use serde::Deserialize;
+use steptime_answers::{WhatIfReport, chrome};
 use steptime_predict::{Change, Choice, Query, Step};
 use steptime_rewrite::Rule;
 use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Explain, Fuse, Target, WhatIf, usage};
+use crate::cli::{Changes, Form, Fuse, OutputFile, Target, usage};
 use crate::console::Console;
-use crate::report::{self, csv};
 use crate::{output, progress};
+
+/// `steptime whatif`.
+#[derive(Debug, Args, Deserialize)]
+#[command(after_help = "EXAMPLE
+    steptime whatif examples/dlrm_default_2048 --batch 8192
+    steptime whatif examples/dlrm_default_2048 --cuda-graph --dtype tf32
+    steptime whatif examples/resnet50_32 --host-speed 0.5 --json
+    steptime whatif examples/dlrm_default_2048 --plan change.toml
+
+A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", ...
+Changes may be given in any order: they are applied in a fixed order, a CUDA graph last.")]
+pub struct WhatIf {
+    /// A recording with an execution trace, an execution trace, or the description of a model (.toml)
+    pub input: PathBuf,
+    /// Changes to the step.
+    #[command(flatten)]
+    pub change: Changes,
+    /// File of changes; options of the command line add to them and override them
+    #[arg(long, value_name = "FILE.toml")]
+    pub plan: Option<PathBuf>,
+    /// Device, host and part of the input.
+    #[command(flatten)]
+    pub whom: Target,
+    /// Output format.
+    #[command(flatten)]
+    pub form: Form,
+    /// Write the changed step as a Chrome trace
+    #[arg(long, value_name = "OUT.json")]
+    pub timeline: Option<OutputFile>,
+    /// Write the changed step (without changes, the recorded one) as a graph: a picture for Graphviz, JSON for scripts, or an
+    /// execution trace that can be read again
+    #[arg(long, value_name = "OUT.dot|OUT.json|OUT.et.json")]
+    pub graph: Option<OutputFile>,
+}
 
 /// Runs `whatif`.
 pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
@@ -42,21 +79,8 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     Ok(console.print_answer(
         args.form,
         &WhatIfReport::from_what_if(&found, &step),
-        report::what_if::text,
-        csv::changed,
-    )?)
-}
-
-/// Runs `explain`.
-pub fn explain(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
-    let step = open(console, &args.input, &args.whom)?;
-    let question = question(&step, &args.whom)?;
-    let found = progress::spin("simulating", || question.explain())?;
-    Ok(console.print_answer(
-        args.form,
-        &ExplainReport::from_explanation(&found, &step),
-        report::explain::text,
-        csv::explained,
+        report::text,
+        report::csv,
     )?)
 }
 

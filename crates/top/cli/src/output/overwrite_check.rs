@@ -28,6 +28,14 @@ pub fn separate_typed(typed: &ArgMatches) -> Result<(), Error> {
             Err(_) => inputs.extend(typed.try_get_raw(id).into_iter().flatten().flatten().map(path_of)),
         }
     }
+    separate_all(&outputs, &inputs)
+}
+
+/// Refuses outputs, each with the name of its option, that are among the inputs, or are one file.
+///
+/// # Errors
+/// Names the output.
+pub fn separate_all(outputs: &[(&str, &Path)], inputs: &[&Path]) -> Result<(), Error> {
     for (at, &(id, output)) in outputs.iter().enumerate() {
         separate(output, inputs.iter().copied())?;
         if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| is_one_place(output, other)) {
@@ -80,7 +88,7 @@ fn refused(output: &Path, words: String) -> Error {
 }
 
 /// Returns an argument as a path: `file:PATH` is a file of indices.
-fn path_of(typed: &OsStr) -> &Path {
+pub fn path_of(typed: &OsStr) -> &Path {
     Path::new(typed.to_str().and_then(|text| text.strip_prefix("file:")).map_or(typed, OsStr::new))
 }
 

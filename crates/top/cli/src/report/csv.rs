@@ -1,36 +1,27 @@
 //! Answers as tables for other programs: CSV with a line of column names, units in the names. An empty cell is a value
 //! that is not known or does not apply.
 
-mod devices;
-mod jobs;
-mod steps;
-
 use serde::Serialize;
-
-pub use devices::{devices, kernels, kernels_names, table_rows, table_scores};
-pub use jobs::{collectives, placed, planned_jobs, predicted_job, scaled, validated_jobs};
-pub use steps::{
-    changed, chosen, compared, differing, explained, gridded, inspected, predicted, replayed, roofed,
-    validated,
-};
 
 /// A CSV table: rows of cells below the column names.
 pub struct Table(csv::Writer<Vec<u8>>);
 
 impl Table {
     /// Returns a table without rows; `names` are those of its columns.
-    pub(super) fn new(names: &[&str]) -> Table {
+    pub fn new(names: &[&str]) -> Table {
         let mut table = Table::without_names();
         let written = table.0.write_record(names);
         debug_assert!(written.is_ok(), "a vector in memory takes all that is written");
         table
     }
 
-    fn without_names() -> Table {
+    /// Returns a table without rows and column names.
+    pub fn without_names() -> Table {
         Table(csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new()))
     }
 
-    pub(super) fn row(&mut self, cells: impl Serialize) {
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl Serialize) {
         let written = self.0.serialize(cells);
         debug_assert!(written.is_ok(), "as many cells as names: {written:?}");
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use steptime_answers::{
-    JobPredictionReport, JobRecordingReport, JobValidationReport, PlannerValidationReport,
+    JobPredictionReport, JobRecordingReport,
     job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry},
-    validate::Errors,
 };
 
+use super::csv::Table;
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
 use super::width::{apart, prose, shorten, width, wrapped};
@@ -295,104 +295,45 @@ fn delays(straggler: &StragglerEntry) -> String {
     )
 }
 
-/// Returns the table of measured and predicted jobs.
-pub fn validated(answer: &JobValidationReport) -> String {
-    let signed = |error: f64| format!("{:+.1}", 100.0 * error);
-    let mut columns = Columns::new(&[
-        "~job",
-        ">ranks",
-        ">measured",
-        ">predicted",
-        ">error",
-        ">90 % interval",
-        ">slowest alone",
-        ">first rank",
-        ">replay",
-    ])
-    .tight();
-    for row in &answer.jobs {
-        let [low, high] = row.interval_ms;
-        columns.row([
-            row.name.clone(),
-            row.ranks.to_string(),
-            ms(row.measured_ms),
-            ms(row.predicted_ms),
-            signed(row.error),
-            format!("{low:.2}-{high:.2}{}", if row.inside { ' ' } else { '!' }),
-            signed(row.slowest_alone_ms / row.measured_ms - 1.0),
-            signed(row.first_rank_ms / row.measured_ms - 1.0),
-            row.replay_error.map_or("-".into(), signed),
-        ]);
-    }
-    let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">90th", ">worst"]);
-    let scores: [(&str, &Errors); 4] = [
-        ("all ranks simulated", &answer.simulate),
-        ("slowest rank alone", &answer.slowest_alone),
-        ("first rank by itself", &answer.first_rank),
-        ("replay", &answer.replay),
-    ];
-    for (method, errors) in scores {
-        let row = [errors.gmae, errors.mean, errors.p90, errors.max].map(percent);
-        let [gmae, mean, p90, max] = row;
-        summary.row([method.to_owned(), gmae, mean, p90, max]);
-    }
-    let inside = answer.jobs.iter().filter(|row| row.inside).count();
-    format!(
-        "{}\n{}\n{}\n{}\nthe {:.0} % interval holds the measured step in {inside} of {}\n",
-        counted(answer.jobs.len(), "job"),
-        wrapped(
-            "times in ms; error, slowest alone, first rank (its waiting counted as work) and replay: errors in %",
-            prose(),
-            2
-        ),
-        columns.text(),
-        summary.text(),
-        100.0 * answer.interval.level,
-        answer.jobs.len(),
-    )
-}
-
-/// Returns the table of jobs as measured, predicted, and estimated by a planner.
-pub fn planned(answer: &PlannerValidationReport) -> String {
-    let signed = |error: f64| format!("{:+.1}", 100.0 * error);
-    let heads =
-        ["~job", ">ranks", ">measured ms", ">from its description", ">error %", ">TorchRec ms", ">error %"];
-    let mut columns = Columns::new(&heads).tight();
-    for row in &answer.jobs {
-        columns.row([
-            row.name.clone(),
-            row.ranks.to_string(),
-            ms(row.measured_ms),
-            ms(row.described_ms),
-            signed(row.described_error),
-            ms(row.planned_ms),
-            signed(row.planned_error),
-        ]);
-    }
-    let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">of pairs", ">in order", ">of one model"]);
-    for (method, of) in [("described", &answer.described), ("TorchRec's planner", &answer.planned)] {
-        summary.row([
-            method.to_owned(),
-            percent(of.errors.gmae),
-            percent(of.errors.mean),
-            percent(of.pair_spread),
-            format!("{} of {}", of.in_order, of.pairs),
-            format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
-        ]);
-    }
-    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: error of the ratio of two jobs, without a \
-                  factor that all share; in order: pairs of jobs in the measured order; TorchRec's planner estimates tables only, without \
-                  dense layers and host";
-    format!(
-        "{}\n\n{}\n{}{}\n",
-        counted(answer.jobs.len(), "job"),
-        columns.text(),
-        summary.text(),
-        wrapped(legend, prose(), 2)
-    )
-}
-
 /// Returns the reason why the ranks of a folder are not shown together.
 pub fn mismatch(why: &str) -> String {
     paragraph("! ", why)
+}
+
+/// Ranks and collectives of a predicted job.
+pub fn csv(answer: &JobPredictionReport) -> Table {
+    let names = [
+        "table",
+        "rank",
+        "name",
+        "bytes",
+        "computes_ms",
+        "moves_ms",
+        "waits_ms",
+        "idles_ms",
+        "hidden_ms",
+        "alone_ms",
+        "critical_ms",
+        "last",
+    ];
+    let mut table = Table::new(&names);
+    let none: Option<f64> = None;
+    for rank in &answer.ranks {
+        let parts = &rank.parts;
+        table.row((
+            ("rank", rank.rank, "", None::<u64>),
+            (parts.computes_ms, parts.moves_ms, parts.waits_ms, parts.idles_ms, parts.hidden_ms),
+            (rank.alone_ms, rank.critical_ms, rank.last),
+        ));
+    }
+    for met in &answer.collectives {
+        for (rank, waits) in met.what.ranks.iter().zip(&met.waits_ms) {
+            table.row((
+                ("collective", rank, met.what.op, met.what.bytes),
+                (none, met.moves_ms, waits, none, none),
+                (none, none, usize::from(met.last == *rank)),
+            ));
+        }
+    }
+    table
 }

@@ -1,31 +1,11 @@
-//! Answers of the library as text, one file per answer.
+//! Parts of reports that several commands share. The report of a command is beside it: `commands/NAME/report.rs`.
 
-pub mod choose;
-pub mod collectives;
-pub mod compare;
 pub mod csv;
-pub mod device;
-pub mod difference;
-mod doubts;
-pub mod explain;
-mod figure;
-mod format;
-pub mod gather_plan;
-pub mod host;
-pub mod ingest;
-pub mod inspect;
-mod inspect_execution;
+pub mod doubts;
+pub mod figure;
+pub mod format;
 pub mod job;
-pub mod kernels;
-mod memory;
-mod overheads;
-pub mod predict;
-pub mod replay;
-pub mod roofline;
-pub mod scale;
-pub mod shard;
-pub mod sweep;
+pub mod memory;
+pub mod sides;
 pub mod table;
-pub mod validate;
-pub mod what_if;
 pub mod width;

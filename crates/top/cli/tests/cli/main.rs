@@ -29,6 +29,7 @@ mod limits;
 mod lone;
 mod memory;
 mod models;
+mod named;
 mod outputs;
 mod pace;
 mod priced;

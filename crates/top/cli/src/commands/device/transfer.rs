@@ -8,11 +8,10 @@ use steptime_aten::OpSet;
 use steptime_cost::device::{DeviceProfile, FitOptions, MeasuredGpu, Observation, fit_across, without_host};
 use steptime_sweep::{self, Sweep};
 
-use super::{Failure, read_tables};
+use super::{Failure, read_tables, report};
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
-use crate::report::device;
 
 /// Options of the command.
 pub struct TransferOptions<'a> {
@@ -94,7 +93,7 @@ pub fn run(wanted: &TransferOptions<'_>, console: &Console<'_>) -> Result<(), Fa
     output::uninterrupted(|| fitted.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
-        device::corrections(&CorrectionEntry::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),
+        report::corrections(&CorrectionEntry::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),
         place.display()
     ))?;
     Ok(())

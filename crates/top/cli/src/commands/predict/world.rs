@@ -7,7 +7,8 @@ use steptime_predict::{Error, KeptState, Spread, WhatIfs, World, shard::read_pla
 use steptime_rewrite::{DataParallel, Rule, TableHome, tables};
 
 use super::super::{Failure, what_if};
-use crate::cli::{Parallel, SendAs, World as Typed, usage};
+use super::args::{Parallel, SendAs, World as Typed};
+use crate::cli::usage;
 
 /// Builds the requested job; `job` is the described one, whose step on one GPU `asked` holds.
 pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {

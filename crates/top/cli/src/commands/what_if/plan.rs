@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use crate::cli::{Changes, Fuse, Operators, Precision};
 use crate::commands::Failure;
+use crate::nearest::nearest;
 
 /// Maximum size of a plan, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -141,9 +142,7 @@ pub fn check_key(key: &str, more: &[&str]) -> Result<(), String> {
     if keys().any(|known| known == key) {
         return Ok(());
     }
-    let nearest = keys().min_by_key(|known| strsim::damerau_levenshtein(key, known));
-    let nearest = nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 1 + known.len() / 3);
-    let meant = nearest.map_or_else(String::new, |known| format!(" (is {known} meant?)"));
+    let meant = nearest(key, keys()).map_or_else(String::new, |known| format!(" (is {known} meant?)"));
     Err(format!("`{key}` is not a change{meant}: there are {}", keys().collect::<Vec<_>>().join(", ")))
 }
 

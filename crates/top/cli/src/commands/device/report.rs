@@ -1,0 +1,248 @@
+//! Device profiles, listed and shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceProfileReport, TableScoreEntry};
+use steptime_predict::pricing::tables::TableRow;
+
+use crate::output::name;
+use crate::report::csv::Table;
+use crate::report::format::{factor, percent};
+use crate::report::table::Columns;
+use crate::report::width::{prose, wrapped};
+
+/// Returns the list of profiles as a table.
+pub fn listed(list: &[DeviceEntry]) -> String {
+    let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
+    let mut columns = Columns::new(&names);
+    for row in list {
+        let kernels = match (row.families, &row.models_of) {
+            (count, None) => format!("{count} families"),
+            (0, Some(from)) => format!("transferred from {from}"),
+            (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
+        };
+        columns.row([
+            row.name.clone(),
+            row.device.clone(),
+            row.architecture.clone(),
+            format!("{:.0}", row.memory_gb),
+            format!("{:.0}", row.memory_gb_s),
+            format!("{:.1}", row.f32_tflop_s),
+            format!("{:.1}", row.bf16_tflop_s),
+            kernels,
+        ]);
+    }
+    let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from \
+                which models are transferred, and families corrected by a sweep of this GPU";
+    format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// Returns the errors of predictions of tables.
+pub fn scored(scores: &[TableScoreEntry]) -> String {
+    let names =
+        ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
+    let mut columns = Columns::new(&names).tight();
+    for row in scores {
+        columns.row([
+            row.device.clone(),
+            row.kind.clone(),
+            row.rows.to_string(),
+            percent(row.gmae),
+            percent(row.mean),
+            percent(row.p90),
+            format!("{:.2}", row.total),
+            percent(row.inside),
+            factor(row.half_width.exp()),
+            percent(row.roofline),
+        ]);
+    }
+    let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: \
+                its mean error";
+    format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// Returns the held-out errors of transferred models before and after corrections, by kind.
+pub fn corrections(corrected: &[CorrectionEntry]) -> String {
+    let names = ["~family", "~kind", "by", ">rows", ">before", ">after", ">taken"];
+    let mut columns = Columns::new(&names).tight();
+    for row in corrected {
+        columns.row([
+            row.family.clone(),
+            row.kind.clone(),
+            row.by.to_owned(),
+            row.rows.to_string(),
+            percent(row.before),
+            percent(row.after),
+            percent(row.taken),
+        ]);
+    }
+    let head = "mean errors of transferred models before and after corrections, on held-out data: each of the other GPUs in turn, or \
+                cases of this one";
+    format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// Returns a profile as text.
+pub fn profile_text(profile: &DeviceProfileReport) -> String {
+    let mut text: String =
+        specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
+    if let Some(from) = &profile.models_of {
+        let swept = profile.corrected.iter().any(|row| row.by == "this GPU");
+        let wider = profile.wider.map_or_else(String::new, |wider| {
+            format!("; without measurements, intervals are wider by {}", percent(wider.exp() - 1.0))
+        });
+        let words = match swept {
+            false => format!(
+                "no kernel was measured on it: times come from the models of {from}, evaluated with this specification{wider}"
+            ),
+            true => format!(
+                "times come from the models of {from}, evaluated with this specification, and corrected by measurements on this \
+                 GPU{wider}"
+            ),
+        };
+        text.push_str(&format!("\n{}\n", wrapped(&words, prose(), 2)));
+        if !profile.corrected.is_empty() {
+            text.push_str(&format!("\n{}", corrections(&profile.corrected)));
+        }
+        return text;
+    }
+    text.push_str(&format!("\nerrors on rows held out of the fit\n{}", in_use(profile).text()));
+    text.push_str(&format!("\nGMAE / mean of every model, in %\n{}", every(profile).text()));
+    text.push_str(&format!("\n{}\n", papers(profile)));
+    text
+}
+
+/// Returns the lines of the specification, with the sources of the rates.
+fn specification(profile: &DeviceProfileReport) -> Vec<String> {
+    let spec = &profile.device;
+    let mut lines = vec![
+        format!(
+            "{}: {}, {} multiprocessors at {:.0} MHz ({})",
+            profile.name, spec.name, spec.multiprocessors, spec.clock_mhz, spec.source
+        ),
+        format!(
+            "memory {:.0} GB at {:.0} GB/s ({}); L2 {:.0} MB, of which {:.0} MB hold reused data, at {:.0} GB/s",
+            spec.memory.bytes as f64 / 1e9,
+            spec.memory.rate_gb_s,
+            spec.memory.source,
+            spec.l2.bytes as f64 / 1e6,
+            spec.l2.effective_bytes as f64 / 1e6,
+            spec.l2.rate_gb_s,
+        ),
+        format!(
+            "matrix products, TFLOP/s: fp32 {:.1}, TF32 {:.0}, bf16 {:.0}, fp16 {:.0} ({})",
+            spec.peak.f32_tflop_s,
+            spec.peak.tf32_tflop_s,
+            spec.peak.bf16_tflop_s,
+            spec.peak.f16_tflop_s,
+            spec.peak.source
+        ),
+        format!("shortest kernel {:.2} us", spec.launch.floor_us),
+    ];
+    lines.extend(profile.sweep.iter().map(|(key, value)| format!("{key}: {value}")));
+    lines
+}
+
+/// Returns the table of the model in use for each family.
+fn in_use(profile: &DeviceProfileReport) -> Columns {
+    let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">x/÷"];
+    let mut columns = Columns::new(&names).tight();
+    for row in &profile.families {
+        columns.row([
+            row.family.clone(),
+            row.rows.to_string(),
+            row.model.to_owned(),
+            percent(row.gmae),
+            percent(row.mean),
+            percent(row.p90),
+            percent(row.inside),
+            factor(row.half_width.exp()),
+        ]);
+    }
+    columns
+}
+
+/// Returns the table of all models of each family; a star marks the one in use.
+fn every(profile: &DeviceProfileReport) -> Columns {
+    let models: BTreeSet<&str> = profile.families.iter().flat_map(|row| row.scores.keys().copied()).collect();
+    let heads: Vec<String> = models.iter().map(|model| format!(">{model}")).collect();
+    let mut names = vec!["~family"];
+    names.extend(heads.iter().map(String::as_str));
+    let mut columns = Columns::new(&names);
+    for row in &profile.families {
+        let score = |model: &&str| match row.scores.get(*model) {
+            None => "-".to_owned(),
+            Some([gmae, mean]) => {
+                let star = if row.model == *model { "*" } else { "" };
+                format!("{star}{:.1} / {:.1}", 100.0 * gmae, 100.0 * mean)
+            }
+        };
+        let mut cells = vec![row.family.clone()];
+        cells.extend(models.iter().map(score));
+        columns.row(cells);
+    }
+    columns
+}
+
+/// Returns the meaning of `paper` for each family.
+fn papers(profile: &DeviceProfileReport) -> String {
+    let mut names: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
+    for row in profile.families.iter().filter(|row| row.scores.contains_key("paper")) {
+        names.entry(row.paper).or_default().push(&row.family);
+    }
+    let each: Vec<String> = names.iter().map(|(what, of)| format!("{what} ({})", of.join(", "))).collect();
+    wrapped(&format!("paper is: {}", each.join("; ")), prose(), 2)
+}
+
+/// Rows of tables, predicted and measured.
+pub fn rows_csv(rows: &[TableRow]) -> Table {
+    let names = [
+        "device",
+        "kind",
+        "family",
+        "op",
+        "dims",
+        "measured_us",
+        "predicted_us",
+        "low_us",
+        "high_us",
+        "source",
+    ];
+    let mut table = Table::new(&names);
+    for row in rows {
+        let what = (&row.device, &row.group, row.family, &row.op, &row.dims);
+        table.row((what, row.measured_us, row.predicted_us, row.interval_us, row.source));
+    }
+    table
+}
+
+/// Scores of tables.
+pub fn scores_csv(answer: &[TableScoreEntry]) -> Table {
+    let names =
+        ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width", "roofline"];
+    let mut table = Table::new(&names);
+    for row in answer {
+        let errors = (row.gmae, row.mean, row.p90, row.total, row.inside, row.half_width, row.roofline);
+        table.row((&row.device, &row.kind, row.rows, errors));
+    }
+    table
+}
+
+/// Device profiles.
+pub fn list_csv(answer: &[DeviceEntry]) -> Table {
+    let names = [
+        "name",
+        "device",
+        "architecture",
+        "memory_gb",
+        "memory_gb_s",
+        "f32_tflop_s",
+        "bf16_tflop_s",
+        "fitted_families",
+    ];
+    let mut table = Table::new(&names);
+    for row in answer {
+        let rates = (row.memory_gb, row.memory_gb_s, row.f32_tflop_s, row.bf16_tflop_s);
+        table.row((&row.name, &row.device, &row.architecture, rates, row.families));
+    }
+    table
+}
