@@ -1,12 +1,15 @@
-//! A model written in Rust: layers, loss, optimizer, ten steps.
+//! A model written in Rust: layers, loss, optimizer, ten steps, on a CPU or a GPU.
 //!
 //! ```text
-//! cargo run --release -p steptime-runtime --example train_own_model
+//! cargo run --release -p steptime-runtime --example train_own_model [cuda]
 //! ```
 
+use steptime_cuda::Device;
+use steptime_cuda::gemm::Math;
 use steptime_eager::{OptimizerRule, record};
 use steptime_ops::Cpu;
-use steptime_runtime::{DescribedStep, Numbers, Program, Session};
+use steptime_rewrite::{Facts, Operators, apply};
+use steptime_runtime::{DescribedStep, GpuOptions, Numbers, Program, Reuse, Session, Target};
 
 const BATCH: usize = 64;
 
@@ -28,8 +31,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             forward.bce_with_logits(&logit, &labels)
         },
     )?;
-    let program = Program::new(&DescribedStep::from_named(&step)?)?;
-    let mut session = Session::new(program, Cpu::new(0)?, 1)?;
+    let mut described = DescribedStep::from_named(&step)?;
+    let mut session = if std::env::args().nth(1).as_deref() == Some("cuda") {
+        let ops = described.ops().clone();
+        apply(&mut described.step, &[&Operators], &Facts::new(&ops, Some(BATCH as u64)))?;
+        let program = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime)?;
+        let options = GpuOptions { device: Device::open(0)?, math: Math::Full, graph: true };
+        Session::on_gpu(program, options, &Cpu::new(0)?, 1)?
+    } else {
+        Session::new(Program::new(&described)?, Cpu::new(0)?, 1)?
+    };
     session.set_numbers(Numbers::for_class("Adagrad").with_rate(0.1))?;
     let indices: Vec<i64> = (0..2 * BATCH as i64).map(|at| at * 37 % 100).collect();
     session.feed_ints("items.indices", &indices)?;

@@ -1,6 +1,7 @@
 //! Parameters and optimizer states by name, for checkpoints and for exchange with PyTorch.
 
 use crate::error::Error;
+use crate::gpu::RowStates;
 use crate::kept::KeptKind;
 use crate::kernel::Kernel;
 use crate::session::{Engine, Session};
@@ -29,7 +30,7 @@ fn row_states(width: usize, columns: usize) -> &'static [&'static str] {
 fn states_of(kernel: &Kernel) -> Vec<(&str, usize)> {
     match kernel {
         Kernel::Rows(update) => update.states().map(|(table, state)| (table, state.width())).collect(),
-        Kernel::Gpu(work) => work.rows_ref().into_iter().flat_map(|update| update.states()).collect(),
+        Kernel::Gpu(work) => work.rows().map_or_else(Vec::new, RowStates::states),
         Kernel::Function(_) => Vec::new(),
     }
 }
@@ -122,10 +123,11 @@ impl Session {
         let update = match (&mut instruction.kernel, &mut self.engine) {
             (Kernel::Rows(update), _) => update,
             (Kernel::Gpu(own), Engine::Gpu(gpu)) => {
-                let Some(update) = own.rows() else { return Ok(()) };
-                let width = update.states().find(|(own, _)| *own == table).map_or(0, |(_, width)| width);
+                let Some(update) = own.rows_mut() else { return Ok(()) };
+                let width =
+                    update.states().into_iter().find(|(own, _)| *own == table).map_or(0, |(_, width)| width);
                 let place = row_states(width, columns).iter().position(|known| *known == state).unwrap_or(0);
-                let changed = update.change_state(gpu.stream(), table, rows, |row| {
+                let changed = update.change_state(gpu.stream(), table, rows, &mut |row| {
                     work(&mut row[place * columns..][..columns]);
                 });
                 let (op, place) = (instruction.name.clone(), instruction.place.clone());

@@ -6,7 +6,7 @@ use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
 use crate::error::Error;
-use crate::gpu::{GpuEngine, GpuOptions};
+use crate::gpu_engine::{GpuEngine, GpuOptions};
 use crate::initial;
 use crate::inputs::{InputPart, PartKind};
 use crate::kept::KeptKind;

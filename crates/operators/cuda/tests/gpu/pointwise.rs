@@ -91,8 +91,14 @@ fn compare<T: Pod>(
     op.run(stream, &slices, &mut out.as_mut()).unwrap();
     let found = out.to_host(stream).unwrap();
     let expected: &[u8] = bytemuck::cast_slice(&expected);
-    let wrong = found.iter().zip(expected).position(|(found, expected)| found != expected);
-    assert_eq!(wrong, None, "{function:?} of {operands:?} to {output:?}: byte {wrong:?}");
+    // A NaN may have other bits than on the host.
+    let is_nan =
+        |bytes: &[u8]| output.r#type == Type::F32 && bytemuck::pod_read_unaligned::<f32>(bytes).is_nan();
+    let size = output.r#type.size();
+    let mut elements = found.chunks(size).zip(expected.chunks(size));
+    let wrong =
+        elements.position(|(found, expected)| found != expected && !(is_nan(found) && is_nan(expected)));
+    assert_eq!(wrong, None, "{function:?} of {operands:?} to {output:?}: element {wrong:?}");
 }
 
 /// Layouts of an output, and of inputs that broadcast to it.

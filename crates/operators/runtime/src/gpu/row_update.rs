@@ -8,7 +8,7 @@ use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
 use super::slices::GpuSlices;
-use super::work::{Gpu, GpuWork};
+use super::work::{Gpu, GpuWork, RowStates};
 use crate::arg::Arg;
 use crate::error::Failure;
 use crate::numbers::Numbers;
@@ -76,44 +76,42 @@ impl GpuRowUpdate {
         let [indices, offsets] = [&self.args.indices, &self.args.offsets].map(|arg| arg.device_row(memory));
         Ok(Lookups::new(self.args.gradient.shape()[0], Ints::I64(indices?), Ints::I64(offsets?))?)
     }
+}
 
-    /// Sets the learning rate of later steps.
-    pub(super) fn set_rate(&mut self, stream: &Stream, rate: f32) -> Result<(), Failure> {
+impl RowStates for GpuRowUpdate {
+    fn states(&self) -> Vec<(&str, usize)> {
+        let rule = (self.rule)(&Numbers::for_class("SGD"));
+        let width = |arg: &Arg| rule.state_width(arg.shape()[1]);
+        self.names.iter().map(String::as_str).zip(self.args.tables.iter().map(width)).collect()
+    }
+
+    fn change_state(
+        &mut self,
+        stream: &Stream,
+        table: &str,
+        rows: usize,
+        work: &mut dyn FnMut(&mut [f32]),
+    ) -> Result<(), Failure> {
+        let at = self.names.iter().position(|name| name == table);
+        let Some((at, (_, optimizer))) = at.zip(self.prepared.as_mut()) else { return Ok(()) };
+        let (state, pitch) = optimizer.state(at);
+        let mut values = state.to_host(stream)?;
+        values.chunks_mut(pitch.max(1)).take(rows).for_each(work);
+        Ok(optimizer.state_mut(at).write(stream, &values)?)
+    }
+
+    fn set_rate(&mut self, stream: &Stream, rate: f32) -> Result<(), Failure> {
         match &mut self.prepared {
             Some((_, optimizer)) => Ok(optimizer.set_learning_rate(stream, rate)?),
             None => Ok(()),
         }
     }
 
-    /// Sets the number of steps taken.
-    pub(super) fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Failure> {
+    fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Failure> {
         match &mut self.prepared {
             Some((_, optimizer)) => Ok(optimizer.set_steps(stream, steps)?),
             None => Ok(()),
         }
-    }
-
-    /// Names of the tables, and the floats of a row of each one's state.
-    pub(crate) fn states(&self) -> impl Iterator<Item = (&str, usize)> {
-        let rule = (self.rule)(&Numbers::for_class("SGD"));
-        let width = move |arg: &Arg| rule.state_width(arg.shape()[1]);
-        self.names.iter().map(String::as_str).zip(self.args.tables.iter().map(width))
-    }
-
-    /// Copies the state of a table to the host, calls `work` with the state of each row, and copies it back.
-    pub(crate) fn change_state(
-        &mut self,
-        stream: &Stream,
-        table: &str,
-        rows: usize,
-        mut work: impl FnMut(&mut [f32]),
-    ) -> Result<(), Failure> {
-        let at = self.names.iter().position(|name| name == table);
-        let Some((at, (_, optimizer))) = at.zip(self.prepared.as_mut()) else { return Ok(()) };
-        let (state, pitch) = optimizer.state(at);
-        let mut values = state.to_host(stream)?;
-        values.chunks_mut(pitch.max(1)).take(rows).for_each(&mut work);
-        Ok(optimizer.state_mut(at).write(stream, &values)?)
     }
 }
 
@@ -148,11 +146,11 @@ impl GpuWork for GpuRowUpdate {
         Ok(())
     }
 
-    fn rows(&mut self) -> Option<&mut GpuRowUpdate> {
+    fn rows(&self) -> Option<&dyn RowStates> {
         Some(self)
     }
 
-    fn rows_ref(&self) -> Option<&GpuRowUpdate> {
+    fn rows_mut(&mut self) -> Option<&mut dyn RowStates> {
         Some(self)
     }
 }

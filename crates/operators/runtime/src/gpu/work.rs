@@ -3,7 +3,6 @@
 use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::{Slice, Stream};
 
-use super::row_update::GpuRowUpdate;
 use super::slices::GpuSlices;
 use crate::error::Failure;
 use crate::numbers::Numbers;
@@ -34,15 +33,36 @@ pub(crate) trait GpuWork: Send {
         Ok(())
     }
 
-    /// The update of table rows that it is.
-    fn rows(&mut self) -> Option<&mut GpuRowUpdate> {
+    /// The optimizer states of table rows that it keeps.
+    fn rows(&self) -> Option<&dyn RowStates> {
         None
     }
 
-    /// The update of table rows that it is, for reading.
-    fn rows_ref(&self) -> Option<&GpuRowUpdate> {
+    /// The optimizer states of table rows that it keeps, for changes.
+    fn rows_mut(&mut self) -> Option<&mut dyn RowStates> {
         None
     }
+}
+
+/// Optimizer states of table rows on a GPU.
+pub(crate) trait RowStates {
+    /// Names of the tables, and the floats of a row of each one's state.
+    fn states(&self) -> Vec<(&str, usize)>;
+
+    /// Copies the state of a table to the host, calls `work` with the state of each row, and copies it back.
+    fn change_state(
+        &mut self,
+        stream: &Stream,
+        table: &str,
+        rows: usize,
+        work: &mut dyn FnMut(&mut [f32]),
+    ) -> Result<(), Failure>;
+
+    /// Sets the learning rate of later steps.
+    fn set_rate(&mut self, stream: &Stream, rate: f32) -> Result<(), Failure>;
+
+    /// Sets the number of steps taken.
+    fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Failure>;
 }
 
 /// A function that puts work into the stream.

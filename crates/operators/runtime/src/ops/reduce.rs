@@ -29,10 +29,8 @@ pub(super) fn reduced(b: &mut Binder<'_, '_>, dims: &[i64], kind: Kind) -> Resul
         let summed: Vec<usize> = (0..rank).filter(|&at| is_summed(at, rank, dims)).collect();
         return Ok(Built::Kernel(on_gpu(from, summed, kind, to)));
     }
-    let (before, after): (fn(f64) -> f64, fn(f64) -> f64) = match kind {
-        Kind::Sum => (|x| x, |sum| sum),
-        Kind::Norm => (|x| x * x, f64::sqrt),
-    };
+    let before: fn(f64) -> f64 = if kind == Kind::Norm { |x| x * x } else { |x| x };
+    let after: fn(f64) -> f64 = if kind == Kind::Norm { f64::sqrt } else { |sum| sum };
     let (kept, summed) = apart(&from, dims)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let view = from.floats(&run.memory)?;

@@ -1,15 +1,16 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
+mod replay;
+
 use std::time::Duration;
 
 use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Readback, SliceMut, Staging, Stream};
 
-use super::replay::Replay;
-use super::slices::GpuSlices;
-use super::work::Gpu;
+use self::replay::Replay;
 use crate::error::{Error, Failure};
+use crate::gpu::{Gpu, GpuSlices, GpuWork};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::program::{Instruction, Program};
@@ -134,7 +135,7 @@ impl GpuEngine {
             let first = self.current.1.is_nan();
             for instruction in &mut program.instructions {
                 let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
-                let Some(rows) = work.rows() else { continue };
+                let Some(rows) = work.rows_mut() else { continue };
                 let set = if first { rows.set_steps(&self.stream, steps) } else { Ok(()) };
                 set.and_then(|()| rows.set_rate(&self.stream, rate))
                     .map_err(|source| failed(&instruction.name, &instruction.place, source))?;
@@ -162,7 +163,7 @@ impl GpuEngine {
                 }
                 Ok(())
             };
-            let captured = super::replay::capture_step(stream, work);
+            let captured = replay::capture_step(stream, work);
             if let Some(failure) = failure {
                 return Err(failure);
             }
@@ -256,7 +257,7 @@ impl GpuEngine {
         program: &mut Program,
         at: usize,
         numbers: &Numbers,
-        run: impl FnOnce(&mut Box<dyn super::GpuWork>, &mut Gpu<'_, '_>) -> Result<(), Failure>,
+        run: impl FnOnce(&mut Box<dyn GpuWork>, &mut Gpu<'_, '_>) -> Result<(), Failure>,
     ) -> Result<(), Error> {
         let instruction = &mut program.instructions[at];
         let mut gpu = Gpu {
@@ -308,6 +309,6 @@ fn slices<'a>(regions: &'a mut [Buffer<u8>; 3], instruction: &Instruction) -> Gp
     GpuSlices::new(regions, &instruction.at, &instruction.order)
 }
 
-pub(super) fn failed(op: &str, place: &str, source: Failure) -> Error {
+fn failed(op: &str, place: &str, source: Failure) -> Error {
     Error::Run { op: op.to_owned(), place: place.to_owned(), source }
 }
