@@ -2,7 +2,6 @@
 
 use steptime_answers::ChooseReport;
 use steptime_predict::{Choice, Prices};
-use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::{Choose, usage};
@@ -29,7 +28,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
         .into());
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let step = load::step(console, &args.input, &choice)?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
     let answer = ChooseReport::from_choice(&found, &step, &prices);

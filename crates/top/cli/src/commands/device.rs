@@ -157,8 +157,7 @@ fn leave_out(
     if recordings.is_empty() {
         return Ok(rows);
     }
-    let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> = load::recordings(recordings, want)?;
+    let recordings: Vec<Step> = load::recordings(recordings, Want::STEP)?;
     let scored = steptime_predict::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
@@ -175,8 +174,7 @@ fn observe_steps(
     spec: &DeviceSpec,
     swept: &[Observation],
 ) -> Result<Vec<Observation>, Failure> {
-    let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> = load::recordings(paths, want)?;
+    let recordings: Vec<Step> = load::recordings(paths, Want::STEP)?;
     for recorded in &recordings {
         let named = recorded.meta.as_ref().and_then(|meta| meta.device.as_deref());
         let device = named.or(recorded.graph.device.as_deref());

@@ -2,7 +2,6 @@
 
 use steptime_answers::RooflineReport;
 use steptime_predict::{Choice, Error};
-use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
@@ -13,7 +12,7 @@ use crate::{output, progress};
 
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let step = load::step(console, &args.input, &choice)?;
     let mut question = pricing::ask(&step, &args.pricing, None)?;
     if let Some(name) = &args.device {
         question = question.on(name)?;
