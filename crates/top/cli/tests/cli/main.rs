@@ -29,6 +29,8 @@ mod limits;
 mod lone;
 mod memory;
 mod models;
+#[cfg(target_os = "linux")]
+mod opening;
 mod outputs;
 mod pace;
 mod priced;
