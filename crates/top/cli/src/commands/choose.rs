@@ -7,7 +7,7 @@ use super::{Failure, load, pricing};
 use crate::cli::{Choose, usage};
 use crate::console::Console;
 use crate::progress;
-use crate::report::{self, csv};
+use crate::report;
 
 /// Name for all shipped GPUs.
 const ALL: &str = "all";
@@ -32,7 +32,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
     let answer = ChooseReport::from_choice(&found, &step, &prices);
-    Ok(console.print_answer(args.form, &answer, report::choose::text, csv::chosen)?)
+    Ok(console.print_answer(args.form, &answer, report::choose::text, report::choose::csv)?)
 }
 
 /// Returns the GPUs named on the command line.

@@ -22,7 +22,7 @@ pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
         Some(path) => CollectivePricesReport::against(&topology, &read_sweep(path)?),
         None => CollectivePricesReport::price(&topology, &calls(args)?),
     };
-    Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
+    Ok(console.print_answer(args.form, &answer, report::collectives::text, report::collectives::csv)?)
 }
 
 /// Returns the requested calls: each operation among each number of GPUs at each size.

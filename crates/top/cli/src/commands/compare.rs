@@ -6,7 +6,7 @@ use super::{Failure, what_if};
 use crate::cli::Compare;
 use crate::console::Console;
 use crate::progress;
-use crate::report::{self, csv};
+use crate::report;
 
 pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
     let (a, b) = (what_if::open(console, &args.a, &args.whom)?, what_if::open(console, &args.b, &args.whom)?);
@@ -15,7 +15,7 @@ pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
         Ok::<_, steptime_predict::Error>((of_a.simulate()?, of_b.simulate()?))
     })?;
     let answer = Difference::between((&a, &found.0), (&b, &found.1));
-    console.print_answer(args.form, &answer, report::difference::text, csv::differing)?;
+    console.print_answer(args.form, &answer, report::difference::text, report::difference::csv)?;
     match args.fail_above {
         Some(most) if answer.longer > most => Err(format!(
             "{} takes {:.2} % longer than {}, more than the {} % of --fail-above",

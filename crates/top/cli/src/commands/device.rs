@@ -20,7 +20,7 @@ use crate::cli::{Device, Form, GroupBy, Search};
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
-use crate::report::{csv, device};
+use crate::report::device;
 
 /// Runs one of the subcommands.
 pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
@@ -251,7 +251,7 @@ fn score(
     let sweeps = read_tables(paths)?;
     let priced = tables::rows(&sweeps, profile)?;
     if rows {
-        return Ok(console.print(&csv::table_rows(&priced).text())?);
+        return Ok(console.print(&device::rows_csv(&priced).text())?);
     }
     let scores: Vec<TableScoreEntry> = tables::scores(&priced, |row| match by {
         GroupBy::Kind => &row.group,
@@ -265,7 +265,7 @@ fn score(
         form,
         &scores,
         |scores| device::scored(scores),
-        |scores| csv::table_scores(scores),
+        |scores| device::scored_csv(scores),
     )?)
 }
 
@@ -274,7 +274,7 @@ fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let listed = steptime_predict::devices()
         .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::pricing::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
-    Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
+    Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| device::listed_csv(list))?)
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {

@@ -12,5 +12,5 @@ pub fn run(args: &Inspect, console: &Console<'_>) -> Result<(), Failure> {
     let input = load::everything(&args.input)?;
     let choice = Choice { rank: args.part.rank, step: args.part.step };
     let answer = progress::spin("joining", || InspectReport::build(&input, &choice))?;
-    Ok(console.print_answer(args.form, &answer, report::inspect::text, report::csv::inspected)?)
+    Ok(console.print_answer(args.form, &answer, report::inspect::text, report::inspect::csv)?)
 }

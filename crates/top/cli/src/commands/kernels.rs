@@ -15,7 +15,7 @@ use super::pricing::DevicePricing;
 use super::{Failure, pricing};
 use crate::cli::{Form, KernelsCommand};
 use crate::console::Console;
-use crate::report::{self, csv};
+use crate::report;
 
 /// Maximum size of a query, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -23,7 +23,7 @@ const LONGEST: u64 = 16 << 20;
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = DevicePricing::find(device, pricing)?;
-    if form.csv && !console.print_while_open(&csv::kernels_names().text())? {
+    if form.csv && !console.print_while_open(&report::kernels::csv(None).text())? {
         return Ok(());
     }
     let mut failed = 0;
@@ -40,7 +40,9 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
         });
         let open = match form {
             Form { json: true, .. } => console.print_json_line(&answer)?,
-            Form { csv: true, .. } => console.print_while_open(&csv::kernels(at + 1, &answer).text())?,
+            Form { csv: true, .. } => {
+                console.print_while_open(&report::kernels::csv(Some((at + 1, &answer))).rows_text())?
+            }
             _ => console.print_while_open(&(report::kernels::text(&answer) + "\n"))?,
         };
         if !open {

@@ -39,7 +39,7 @@ pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(
     let rows: Result<Vec<PlannerRow>, Failure> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = PlannerValidationReport::from_rows(rows?);
-    Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
+    Ok(console.print_answer(args.form, &answer, report::job::planned, report::job::csv::planned)?)
 }
 
 /// Finds the description of a job's model: the given file, or the one of its name in a given folder.

@@ -14,8 +14,7 @@ use super::pricing::QueryOptions;
 use super::{Failure, host_source, load, pricing};
 use crate::cli::{HostChoice, Method, Predict, World, usage};
 use crate::console::Console;
-use crate::report::{self, csv};
-use crate::{output, progress};
+use crate::{output, progress, report};
 
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
@@ -86,7 +85,7 @@ fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Resul
         output::write_file(path, |out| chrome::write_job(out, &found.ranks, &found.predicted))?;
     }
     let answer = JobPredictionReport::new(&found.ranks, &found.predicted).with_changes(&found.changes);
-    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
+    Ok(console.print_answer(args.form, &answer, report::job::predicted, report::job::csv::predicted)?)
 }
 
 /// Refuses options that exclude the simulation of a job.
@@ -116,7 +115,7 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &RankSet) -> Result<()
         output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;
     }
     let answer = JobPredictionReport::new(ranks, &predicted);
-    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
+    Ok(console.print_answer(args.form, &answer, report::job::predicted, report::job::csv::predicted)?)
 }
 
 /// Answers a question, and writes the timeline if `--timeline` is given.
@@ -131,7 +130,7 @@ fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Query<'_>)
             PredictionReport::from_prediction(&prediction, step)
         }
     };
-    Ok(console.print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
+    Ok(console.print_answer(args.form, &answer, report::predict::text, report::predict::csv)?)
 }
 
 /// Answers the same question about several GPUs.
@@ -139,7 +138,7 @@ fn several(args: &Predict, console: &Console<'_>, questions: &[Query<'_>]) -> Re
     let all = || questions.par_iter().map(PredictionReport::from_query).collect();
     let answers: Result<Vec<PredictionReport>, Error> = progress::spin("simulating", all);
     let answer = CompareReport::new(answers.map_err(|error| in_flags(args, error))?);
-    Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)
+    Ok(console.print_answer(args.form, &answer, report::compare::text, report::compare::csv)?)
 }
 
 /// Builds the question from the command line.

@@ -26,7 +26,7 @@ pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), F
     };
     let rows: Vec<ReplayRow> = paths.par_iter().map(counted).collect();
     let answer = ReplayReport::new(rows);
-    Ok(console.print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
+    Ok(console.print_answer(form, &answer, report::replay::text, report::replay::csv)?)
 }
 
 fn row(path: &Path) -> ReplayRow {

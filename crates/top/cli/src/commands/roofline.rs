@@ -6,8 +6,7 @@ use steptime_predict::{Choice, Error};
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
 use crate::console::Console;
-use crate::report::csv;
-use crate::report::roofline::{plot, text};
+use crate::report::roofline::{csv, plot, text};
 use crate::{output, progress};
 
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
@@ -26,7 +25,7 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
                                     --plot out for times by kernel name, or profile with record_shapes=True").into());
             }
             let answer = RooflineReport::from_named_kernels(&question.kernels_by_name()?, &step);
-            return Ok(console.print_answer(args.form, &answer, text, csv::roofed)?);
+            return Ok(console.print_answer(args.form, &answer, text, csv)?);
         }
         roofline => roofline?,
     };
@@ -35,5 +34,5 @@ pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
-    Ok(console.print_answer(args.form, &answer, text, csv::roofed)?)
+    Ok(console.print_answer(args.form, &answer, text, csv)?)
 }

@@ -23,7 +23,7 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
         let text = report::scale::plot(&answer);
         output::write_file(path, |out| out.write_all(text.as_bytes()))?;
     }
-    Ok(console.print_answer(args.form, &answer, report::scale::text, report::csv::scaled)?)
+    Ok(console.print_answer(args.form, &answer, report::scale::text, report::scale::csv)?)
 }
 
 /// Predicts the step of one GPU on several, with averaged gradients.

@@ -62,7 +62,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         output::write_file(path, |out| writeln!(out, "{text}"))?;
     }
-    Ok(console.print_answer(args.form, &answer, report::shard::text, report::csv::placed)?)
+    Ok(console.print_answer(args.form, &answer, report::shard::text, report::shard::csv)?)
 }
 
 /// Returns the GPU's name, and the memory that a job may use on it.

@@ -17,8 +17,8 @@ use self::points::Metadata;
 use super::{Failure, what_if};
 use crate::cli::Sweep;
 use crate::console::Console;
+use crate::report;
 use crate::report::sweep::plot::{PlotData, plot};
-use crate::report::{self, csv};
 use crate::{output, progress};
 
 /// Interval between writes of the finished points.
@@ -49,7 +49,7 @@ pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     let all: Vec<GridRow> = rows.into_values().collect();
     let written = args.output.display().to_string();
     let answer = GridReport::new(&step, written, &all, resumed, |point| grid.words(point));
-    Ok(console.print_answer(args.form, &answer, report::sweep::text, csv::gridded)?)
+    Ok(console.print_answer(args.form, &answer, report::sweep::text, report::sweep::csv)?)
 }
 
 /// Returns the properties that identify this run, whose points may be resumed.

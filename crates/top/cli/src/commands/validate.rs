@@ -49,7 +49,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let asked =
         ValidationSettings { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = ValidationReport::from_validation(&validation, asked);
-    Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
+    Ok(console.print_answer(args.form, &answer, report::validate::text, report::validate::csv)?)
 }
 
 /// Validates the steps of jobs.
@@ -64,7 +64,7 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
     let rows: Result<Vec<JobValidationRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);
-    Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
+    Ok(console.print_answer(args.form, &answer, report::job::validated, report::job::csv::validated)?)
 }
 
 /// Checks the options of `--lone`: an execution trace has no times of its own.

@@ -12,8 +12,7 @@ use steptime_rewrite::Rule;
 use super::{Failure, load, pricing};
 use crate::cli::{Changes, Explain, Fuse, Target, WhatIf, usage};
 use crate::console::Console;
-use crate::report::{self, csv};
-use crate::{output, progress};
+use crate::{output, progress, report};
 
 /// Runs `whatif`.
 pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
@@ -42,7 +41,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
         args.form,
         &WhatIfReport::from_what_if(&found, &step),
         report::what_if::text,
-        csv::changed,
+        report::what_if::csv,
     )?)
 }
 
@@ -55,7 +54,7 @@ pub fn explain(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
         args.form,
         &ExplainReport::from_explanation(&found, &step),
         report::explain::text,
-        csv::explained,
+        report::explain::csv,
     )?)
 }
 

@@ -1,10 +1,12 @@
 //! A step on several GPUs.
 
+use serde_json::json;
 use steptime_answers::{
     ChooseReport,
     choose::{GpuReport, PointEntry, RatioEntry},
 };
 
+use super::csv::Table;
 use super::doubts;
 use super::format::{grouped, ms, percent};
 use super::table::Columns;
@@ -41,6 +43,21 @@ pub fn text(answer: &ChooseReport) -> String {
     }
     text += &format!("\nat the recorded batch\n{}", rest.text());
     text + &wrapped(LEGEND, prose(), 2) + "\n"
+}
+
+/// Returns the answer as CSV: each GPU at the recorded batch and at the largest that fits, the best GPU first.
+pub fn csv(answer: &ChooseReport) -> Table {
+    let columns = "gpu at batch step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 samples_per_s peak_mb=peak_mb/total fits bound \
+                   saved_by_gpu of_first=of_first/times of_first_low=of_first/interval/0 of_first_high=of_first/interval/1 cost";
+    let mut table = Table::new(columns);
+    for gpu in &answer.gpus {
+        for (at, point) in [("recorded", Some(&gpu.recorded)), ("largest", gpu.largest.as_ref())] {
+            if let Some(point) = point {
+                table.row_with(&json!({"gpu": gpu.name, "at": at}), point);
+            }
+        }
+    }
+    table
 }
 
 /// Returns the table of GPUs at the largest batch of each.

@@ -2,6 +2,7 @@
 
 use steptime_answers::CollectivePricesReport;
 
+use super::csv::Table;
 use super::format::{grouped, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -56,6 +57,13 @@ pub fn text(answer: &CollectivePricesReport) -> String {
     ));
     text.push('\n');
     text
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &CollectivePricesReport) -> Table {
+    let columns =
+        "op ranks bytes time_us low_us=interval_us/0 high_us=interval_us/1 bus_gbs in_step_us measured_us";
+    Table::from_rows(columns, &answer.rows)
 }
 
 fn us(time: f64) -> String {

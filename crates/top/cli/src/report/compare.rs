@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use steptime_answers::{CompareReport, PredictionReport};
 
+use super::csv::Table;
 use super::format::{ms, percent};
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
@@ -33,6 +35,25 @@ pub fn text(answer: &CompareReport) -> String {
         text.push_str(&format!("{}\n", wrapped(&format!("! {whom}{said}"), prose(), 2)));
     }
     text
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &CompareReport) -> Table {
+    let columns = "device=kernels gpu=device step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 active_ms idle_ms limited_by \
+                   limit_share fitted_share=kernel_coverage/fitted estimate doubts";
+    let mut table = Table::new(columns);
+    for row in &answer.predictions {
+        let (place, share) = limit(row).unzip();
+        let others = json!({
+            "idle_ms": row.active_ms.map(|active| row.step_ms - active),
+            "limited_by": place,
+            "limit_share": share,
+            "estimate": row.doubts.iter().all(|doubt| !doubt.no_estimate),
+            "doubts": doubts(row),
+        });
+        table.row_with(&others, row);
+    }
+    table
 }
 
 fn table(predictions: &[PredictionReport]) -> Columns {

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceProfileReport, TableScoreEntry};
+use steptime_predict::pricing::tables::TableRow;
 
+use super::csv::Table;
 use super::format::{factor, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -57,6 +60,37 @@ pub fn scored(scores: &[TableScoreEntry]) -> String {
     let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: \
                 its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// Returns the list of device profiles as CSV.
+pub fn listed_csv(list: &[DeviceEntry]) -> Table {
+    let columns =
+        "name device architecture memory_gb memory_gb_s f32_tflop_s bf16_tflop_s fitted_families=families";
+    Table::from_rows(columns, list)
+}
+
+/// Returns the scores of tables as CSV.
+pub fn scored_csv(scores: &[TableScoreEntry]) -> Table {
+    Table::from_rows("device kind rows gmae mean p90 total inside half_width roofline", scores)
+}
+
+/// Returns the rows of tables, predicted and measured, as CSV.
+pub fn rows_csv(rows: &[TableRow]) -> Table {
+    let columns = "device kind family op dims measured_us predicted_us low_us=interval_us/0 high_us=interval_us/1 source";
+    let entry = |row: &TableRow| {
+        json!({
+            "device": row.device,
+            "kind": row.group,
+            "family": row.family,
+            "op": row.op,
+            "dims": row.dims,
+            "measured_us": row.measured_us,
+            "predicted_us": row.predicted_us,
+            "interval_us": row.interval_us,
+            "source": row.source,
+        })
+    };
+    Table::from_rows(columns, rows.iter().map(entry))
 }
 
 /// Returns the held-out errors of transferred models before and after corrections, by kind.

@@ -1,10 +1,12 @@
 //! Two recordings on one screen.
 
+use serde_json::json;
 use steptime_answers::{
     Difference,
     difference::{ComparedStep, KernelPair, OpPair},
 };
 
+use super::csv::Table;
 use super::format::{self, ms, percent};
 use super::table::Columns;
 use super::what_if::sides;
@@ -35,6 +37,28 @@ pub fn text(answer: &Difference) -> String {
         text += &format!("\n{}", kernels.text());
     }
     text
+}
+
+/// Returns the parts, ops and kernels of two steps as CSV, the largest differences first.
+pub fn csv(answer: &Difference) -> Table {
+    let columns = "table name nth_a=nth/0 nth_b=nth/1 count_a=count/0 count_b=count/1 host_ms_a=host_ms/0 host_ms_b=host_ms/1 \
+                   device_ms_a=device_ms/0 device_ms_b=device_ms/1 critical_ms_a=critical_ms/0 critical_ms_b=critical_ms/1";
+    let mut table = Table::new(columns);
+    let (a, b) = (&answer.a.step, &answer.b.step);
+    table.row(&json!({"table": "step", "name": "step", "critical_ms": [a.step_ms, b.step_ms]}));
+    table.row(&json!({"table": "step", "name": "active", "device_ms": [a.active_ms, b.active_ms]}));
+    for ((cause, was), (_, is)) in a.idle_ms.iter().zip(&b.idle_ms) {
+        table.row(&json!({"table": "idle", "name": cause, "device_ms": [was, is]}));
+    }
+    for (what, pairs) in [("annotation", &answer.annotations), ("op", &answer.ops)] {
+        for pair in pairs {
+            table.row_with(&json!({"table": what}), pair);
+        }
+    }
+    for pair in &answer.kernels {
+        table.row_with(&json!({"table": "kernel"}), pair);
+    }
+    table
 }
 
 fn headline(letter: &str, of: &ComparedStep) -> String {

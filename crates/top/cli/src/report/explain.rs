@@ -1,7 +1,9 @@
 //! The bound of a step, and the changes that shorten it.
 
+use serde_json::json;
 use steptime_answers::{ExplainReport, choose::RemedyEntry, what_if::Side};
 
+use super::csv::Table;
 use super::doubts;
 use super::format::{grouped, ms, percent};
 use super::table::Columns;
@@ -68,6 +70,17 @@ pub fn text(answer: &ExplainReport) -> String {
             &format!("{}\n", wrapped(&format!("{} does not apply: {}", not.name, not.reason), prose(), 2));
     }
     text
+}
+
+/// Returns the changes as CSV, the best first; the last row has several together if that is better.
+pub fn csv(answer: &ExplainReport) -> Table {
+    let columns = "change=name saves_ms step_ms=after/step_ms low_ms=after/interval_ms/0 high_ms=after/interval_ms/1 \
+                   active_ms=after/active_ms effort risk";
+    let mut table = Table::from_rows(columns, &answer.suggestions);
+    if let Some(all) = &answer.together {
+        table.row_with(&json!({"change": all.names.join(" + ")}), all);
+    }
+    table
 }
 
 /// Returns the table of changes tried to make the step fit, those that fit first.

@@ -1,7 +1,9 @@
 //! The contents of an input, as tables.
 
+use serde_json::json;
 use steptime_answers::{InspectReport, coverage::GraphCoverage, inspect::Rank};
 
+use super::csv::Table;
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
 use super::width::{apart, prose, width, wrapped};
@@ -38,6 +40,18 @@ pub fn text(answer: &InspectReport) -> String {
     section(answer.execution.as_ref().map(inspect_execution::text).unwrap_or_default());
     section(notes(answer));
     text
+}
+
+/// Returns the ops and kernels of the step as CSV.
+pub fn csv(answer: &InspectReport) -> Table {
+    let mut table = Table::new("table name count host_ms device_ms");
+    for op in &answer.ops {
+        table.row_with(&json!({"table": "op"}), op);
+    }
+    for kernel in &answer.kernels {
+        table.row_with(&json!({"table": "kernel"}), kernel);
+    }
+    table
 }
 
 fn ranks(ranks: &[Rank]) -> Columns {

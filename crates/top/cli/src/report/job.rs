@@ -1,5 +1,7 @@
 //! The ranks of a job on one screen: predicted, and as recorded.
 
+pub mod csv;
+
 use std::collections::BTreeMap;
 
 use steptime_answers::{

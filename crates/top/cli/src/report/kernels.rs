@@ -1,7 +1,9 @@
 //! The kernels of one query as lines.
 
+use serde_json::json;
 use steptime_answers::KernelsReport;
 
+use super::csv::Table;
 use super::format::us;
 use super::width::{prose, shorten, text_width, width, wrapped};
 use crate::output::name;
@@ -34,6 +36,22 @@ pub fn text(answer: &KernelsReport) -> String {
         text.push_str(&format!("{} {:>10} us", padded("total", room), us(total)));
     }
     text
+}
+
+/// Returns the CSV of the kernels of a query on a line of the input; without a query, only its names.
+pub fn csv(query: Option<(usize, &KernelsReport)>) -> Table {
+    let columns =
+        "query op family time_us low_us=interval_us/0 high_us=interval_us/1 source extrapolated error";
+    let mut table = Table::new(columns);
+    if let Some((line, answer)) = query {
+        if answer.error.is_some() {
+            table.row_with(&json!({"query": line}), answer);
+        }
+        for kernel in &answer.kernels {
+            table.row_with(&json!({"query": line}), kernel);
+        }
+    }
+    table
 }
 
 /// Pads or shortens a name to a number of columns.

@@ -1,5 +1,6 @@
 //! A prediction on one screen.
 
+use serde_json::json;
 use steptime_answers::{
     PredictionReport,
     coverage::GraphCoverage,
@@ -9,6 +10,7 @@ use steptime_answers::{
 };
 use steptime_sim::IdleCause;
 
+use super::csv::Table;
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
 use super::width::{apart, prose, shorten, text_width, width, wrapped};
@@ -35,6 +37,21 @@ pub fn text(answer: &PredictionReport) -> String {
         0 => text,
         over => screen(answer, FAMILIES.1.saturating_sub(over).max(FAMILIES.0)),
     }
+}
+
+/// Returns the ops, kernels and families of kernels as CSV.
+pub fn csv(answer: &PredictionReport) -> Table {
+    let mut table = Table::new("table name count host_ms device_ms critical_ms slack_ms");
+    for op in answer.ops.iter().flatten() {
+        table.row_with(&json!({"table": "op"}), op);
+    }
+    for kernel in answer.kernels_by_name.iter().flatten() {
+        table.row_with(&json!({"table": "kernel"}), kernel);
+    }
+    for family in answer.families.iter().flatten() {
+        table.row_with(&json!({"table": "family", "name": family.family}), family);
+    }
+    table
 }
 
 /// Returns the answer with at most `most` kernel families.

@@ -2,6 +2,7 @@
 
 use steptime_answers::ReplayReport;
 
+use super::csv::Table;
 use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -55,6 +56,13 @@ pub fn text(answer: &ReplayReport) -> String {
         summary.silent,
     );
     format!("{}\n\n{}\n{}\n", wrapped(&head, prose(), 2), columns.text(), wrapped(&foot, prose(), 2))
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &ReplayReport) -> Table {
+    let columns = "recording=name steps step_source recorded_ms typical_ms error each_error active_recorded_ms active_typical_ms \
+                   active_error single_step doubt=doubt/kind failed";
+    Table::from_rows(columns, &answer.rows)
 }
 
 fn signed(error: f64) -> String {

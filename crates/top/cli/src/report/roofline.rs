@@ -5,9 +5,11 @@ use kuva::plot::scatter::ScatterPlot;
 use kuva::render::annotations::TextAnnotation;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
+use serde_json::json;
 use steptime_answers::RooflineReport;
 use steptime_cost::device::DeviceSpec;
 
+use super::csv::Table;
 use super::figure::scale::{Scale, number};
 use super::figure::{COLOURS, QUIET, svg};
 use super::format::percent;
@@ -26,6 +28,17 @@ pub fn text(answer: &RooflineReport) -> String {
         Some(attainable_ms) => by_op(answer, attainable_ms),
         None => by_name(answer),
     }
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &RooflineReport) -> Table {
+    let columns = "op family count time_us bytes flops intensity_flop_per_byte=intensity gb_s tflop_s roof_share=share bound \
+                   shapes kernel";
+    let mut table = Table::new(columns);
+    for row in &answer.kernels {
+        table.row_with(&json!({"shapes": shapes(&row.shapes)}), row);
+    }
+    table
 }
 
 fn by_op(answer: &RooflineReport, attainable_ms: f64) -> String {

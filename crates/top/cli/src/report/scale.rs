@@ -6,6 +6,7 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use steptime_answers::{ScaleReport, scale::ScaleRow};
 
+use super::csv::Table;
 use super::figure::scale::Scale;
 use super::figure::{COLOURS, QUIET, svg};
 use super::format::{grouped, ms, percent};
@@ -55,6 +56,12 @@ pub fn text(answer: &ScaleReport) -> String {
     ));
     text.push('\n');
     text
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &ScaleReport) -> Table {
+    let columns = "gpus nodes batch step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 samples_per_s efficiency exposed_ms cost";
+    Table::from_rows(columns, &answer.rows)
 }
 
 /// Plots samples per second over the number of GPUs, with a line of linear scaling, as SVG.

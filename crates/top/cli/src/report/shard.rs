@@ -5,6 +5,7 @@ use steptime_answers::{
     shard::{CachedTable, GpuContents},
 };
 
+use super::csv::Table;
 use super::format::{counted, grouped, ms, percent};
 use super::job;
 use super::table::Columns;
@@ -32,6 +33,12 @@ pub fn text(answer: &PlacementReport) -> String {
         text.push_str(&more);
     }
     text
+}
+
+/// Returns the placements of tables as CSV.
+pub fn csv(answer: &PlacementReport) -> Table {
+    let columns = "table rows columns lookups cut gpus cached_rows=cached/rows misses=cached/misses";
+    Table::from_rows(columns, &answer.tables)
 }
 
 /// Returns the method that found the plan, and its expected regret.

@@ -2,8 +2,10 @@
 
 pub mod plot;
 
+use serde_json::json;
 use steptime_answers::{GridReport, grid::GridBest};
 
+use super::csv::Table;
 use super::format::{grouped, ms};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -26,6 +28,16 @@ pub fn text(answer: &GridReport) -> String {
         text += &format!("\nlargest batch that fits\n{}", table(&answer.largest));
     }
     text
+}
+
+/// Returns the best points as CSV.
+pub fn csv(answer: &GridReport) -> Table {
+    let mut table = Table::new("point change step_ms samples_per_s peak_mb fits");
+    for best in &answer.best {
+        let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        table.row_with(&json!({"change": keys.join("; ")}), &best.row);
+    }
+    table
 }
 
 /// Returns the table of points.

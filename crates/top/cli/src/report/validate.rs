@@ -7,6 +7,7 @@ use steptime_answers::{
     validate::{Errors, FamilyErrors, Recording},
 };
 
+use super::csv::Table;
 use super::format::{counted, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -41,6 +42,14 @@ pub fn text(answer: &ValidationReport) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &ValidationReport) -> Table {
+    let columns = "recording=name architecture measured_ms predicted_ms error low_ms=interval_ms/0 high_ms=interval_ms/1 inside \
+                   in_sample paper_ms paper_published_ms kernel_sum_ms active_measured_ms active_predicted_ms profiled_ms \
+                   replayed_ms replay_error host_slowness";
+    Table::from_rows(columns, &answer.rows)
 }
 
 /// Returns the groups of recordings that are left out together.

@@ -1,7 +1,9 @@
 //! A step before and after a change.
 
+use serde_json::json;
 use steptime_answers::{WhatIfReport, what_if::Side};
 
+use super::csv::Table;
 use super::format::{grouped, ms, percent};
 use super::predict::cause_name;
 use super::table::Columns;
@@ -50,6 +52,21 @@ pub fn text(answer: &WhatIfReport) -> String {
         percent(times.scaled),
         percent(times.modelled)
     )
+}
+
+/// Returns the parts of the step before and after as CSV.
+pub fn csv(answer: &WhatIfReport) -> Table {
+    let mut table = Table::new("part before_ms after_ms");
+    let mut row = |part: &str, ms: [f64; 2]| {
+        table.row(&json!({"part": part, "before_ms": ms[0], "after_ms": ms[1]}));
+    };
+    let (before, after) = (&answer.before, &answer.after);
+    row("step", [before.step_ms, after.step_ms]);
+    row("active", [before.active_ms, after.active_ms]);
+    for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
+        row(&format!("idle {cause}"), [*was, *is]);
+    }
+    table
 }
 
 /// Returns the samples per second before and after, if known.
