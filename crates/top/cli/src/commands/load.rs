@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use steptime_eager::Model;
-use steptime_predict::{Choice, RankSet, Step, described_input, is_timed, open_input};
-use steptime_trace::{Input, Options, Want};
+use steptime_predict::{Choice, RankSet, Step, described_input, is_timed, open_input, timing};
+use steptime_trace::{Input, Options, Recording, Want};
 
 use super::Failure;
 use crate::console::Console;
@@ -50,7 +50,7 @@ pub enum Opened {
 impl Opened {
     /// Opens an input: the ranks of a job if it has several that share collectives and none of them, nor a step, was chosen;
     /// else one step. No file is read twice. Of a folder or an archive, the times are read first: ranks on their own GPUs need
-    /// no ops. With `retimed`, a prediction for another GPU, they do.
+    /// no ops. For another GPU (`retimed`) they do, unless the times have the shapes of ops.
     pub fn read(
         console: &Console<'_>,
         path: &Path,
@@ -69,9 +69,12 @@ impl Opened {
             }
             described_input(path, &model)
         } else {
-            parts(path, if retimed || !may_hold_ranks(path) { Want::STEP } else { Want::TIMING })?
+            parts(path, if may_hold_ranks(path) { Want::TIMING } else { Want::STEP })?
         };
         if are_ranks(&mut input)? {
+            if retimed && input.recordings.iter().any(lacks_shapes) {
+                with_progress(Want::STEP, |options| Ok(input.read_rest(options)?))?;
+            }
             let ranks = progress::spin("matching ranks", || RankSet::from_input(&input))?;
             if ranks.crew().share_collectives() {
                 return Ok(Opened::Ranks(ranks));
@@ -93,6 +96,11 @@ fn are_ranks(input: &mut Input) -> Result<bool, Failure> {
     }
     with_progress(Want::ALL, |options| Ok(input.read_rest(options)?))?;
     Ok(input.recordings.iter().filter(|recording| recording.execution.is_some()).count() > 1)
+}
+
+/// Whether a recording has times without the shapes of ops.
+fn lacks_shapes(recording: &Recording) -> bool {
+    timing(recording).is_some_and(|trace| trace.inputs.is_empty())
 }
 
 /// Opens the wanted parts of an input.
