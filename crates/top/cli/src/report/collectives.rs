@@ -1,6 +1,9 @@
 //! Collectives as a table.
 
-use steptime_answers::CollectivePricesReport;
+use steptime_answers::{
+    CollectivePricesReport,
+    collectives::{PricedCollective, SweepScore},
+};
 
 use super::csv::Table;
 use super::format::{grouped, percent};
@@ -17,38 +20,34 @@ pub fn text(answer: &CollectivePricesReport) -> String {
     let mut text = wrapped(&head, prose(), 2) + "\n\n";
     if answer.against.is_empty() {
         let interval = format!(">{:.0} % interval", 100.0 * answer.interval_level);
-        let mut columns =
-            Columns::new(&["collective", ">GPUs", ">bytes", ">us", &interval, ">GB/s", "?>in a step, us"]);
-        for row in &answer.rows {
-            let [low, high] = row.interval_us;
-            columns.row([
-                row.op.to_owned(),
-                row.ranks.to_string(),
-                grouped(row.bytes),
-                us(row.time_us),
-                format!("{}-{}", us(low), us(high)),
-                format!("{:.0}", row.bus_gbs),
-                us(row.in_step_us),
-            ]);
-        }
+        let columns = Columns::from_rows(
+            &[
+                ("collective", |row: &PricedCollective| row.op.to_owned()),
+                (">GPUs", |row| row.ranks.to_string()),
+                (">bytes", |row| grouped(row.bytes)),
+                (">us", |row| us(row.time_us)),
+                (&interval, |row| row.interval_us.map(us).join("-")),
+                (">GB/s", |row| format!("{:.0}", row.bus_gbs)),
+                ("?>in a step, us", |row| us(row.in_step_us)),
+            ],
+            &answer.rows,
+        );
         text.push_str(&columns.text());
         return text;
     }
-    let mut columns =
-        Columns::new(&["collective", ">rows", ">launch us", ">GMAE", ">mean", ">90th", ">worst", ">inside"]);
-    for score in &answer.against {
-        let errors = &score.errors;
-        columns.row([
-            score.op.to_owned(),
-            score.rows.to_string(),
-            us(score.launch_us),
-            percent(errors.gmae),
-            percent(errors.mean),
-            percent(errors.p90),
-            percent(errors.max),
-            percent(score.inside),
-        ]);
-    }
+    let columns = Columns::from_rows(
+        &[
+            ("collective", |score: &SweepScore| score.op.to_owned()),
+            (">rows", |score| score.rows.to_string()),
+            (">launch us", |score| us(score.launch_us)),
+            (">GMAE", |score| percent(score.errors.gmae)),
+            (">mean", |score| percent(score.errors.mean)),
+            (">90th", |score| percent(score.errors.p90)),
+            (">worst", |score| percent(score.errors.max)),
+            (">inside", |score| percent(score.inside)),
+        ],
+        &answer.against,
+    );
     text.push_str(&columns.text());
     text.push_str(&wrapped(
         "launch: time in the sweep besides the collective, found from small sizes; inside: share of rows in the interval",

@@ -14,25 +14,24 @@ use crate::output::name;
 
 /// Returns the list of profiles as a table.
 pub fn listed(list: &[DeviceEntry]) -> String {
-    let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
-    let mut columns = Columns::new(&names);
-    for row in list {
-        let kernels = match (row.families, &row.models_of) {
-            (count, None) => format!("{count} families"),
-            (0, Some(from)) => format!("transferred from {from}"),
-            (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
-        };
-        columns.row([
-            row.name.clone(),
-            row.device.clone(),
-            row.architecture.clone(),
-            format!("{:.0}", row.memory_gb),
-            format!("{:.0}", row.memory_gb_s),
-            format!("{:.1}", row.f32_tflop_s),
-            format!("{:.1}", row.bf16_tflop_s),
-            kernels,
-        ]);
-    }
+    let kernels = |row: &DeviceEntry| match (row.families, &row.models_of) {
+        (count, None) => format!("{count} families"),
+        (0, Some(from)) => format!("transferred from {from}"),
+        (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
+    };
+    let columns = Columns::from_rows(
+        &[
+            ("~name", |row: &DeviceEntry| row.name.clone()),
+            ("~device", |row| row.device.clone()),
+            ("?architecture", |row| row.architecture.clone()),
+            (">GB", |row| format!("{:.0}", row.memory_gb)),
+            (">GB/s", |row| format!("{:.0}", row.memory_gb_s)),
+            (">fp32", |row| format!("{:.1}", row.f32_tflop_s)),
+            (">bf16", |row| format!("{:.1}", row.bf16_tflop_s)),
+            ("kernels", kernels),
+        ],
+        list,
+    );
     let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from \
                 which models are transferred, and families corrected by a sweep of this GPU";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
@@ -40,23 +39,22 @@ pub fn listed(list: &[DeviceEntry]) -> String {
 
 /// Returns the errors of predictions of tables.
 pub fn scored(scores: &[TableScoreEntry]) -> String {
-    let names =
-        ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
-    let mut columns = Columns::new(&names).tight();
-    for row in scores {
-        columns.row([
-            row.device.clone(),
-            row.kind.clone(),
-            row.rows.to_string(),
-            percent(row.gmae),
-            percent(row.mean),
-            percent(row.p90),
-            format!("{:.2}", row.total),
-            percent(row.inside),
-            factor(row.half_width.exp()),
-            percent(row.roofline),
-        ]);
-    }
+    let columns = Columns::from_rows(
+        &[
+            ("~device", |row: &TableScoreEntry| row.device.clone()),
+            ("~kind", |row| row.kind.clone()),
+            (">rows", |row| row.rows.to_string()),
+            (">GMAE", |row| percent(row.gmae)),
+            (">mean", |row| percent(row.mean)),
+            ("?>p90", |row| percent(row.p90)),
+            (">total", |row| format!("{:.2}", row.total)),
+            (">inside", |row| percent(row.inside)),
+            (">x/÷", |row| factor(row.half_width.exp())),
+            (">roofline", |row| percent(row.roofline)),
+        ],
+        scores,
+    )
+    .tight();
     let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: \
                 its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())

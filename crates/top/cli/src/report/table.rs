@@ -48,6 +48,19 @@ impl Columns {
         Columns { heads: names.iter().map(head).collect(), rows: Vec::new(), padding: (1, 1) }
     }
 
+    /// Returns a table of rows. A column has its name, with its marks, and the text of a row's value.
+    pub fn from_rows<'r, R: 'r>(
+        columns: &[(&str, fn(&R) -> String)],
+        rows: impl IntoIterator<Item = &'r R>,
+    ) -> Columns {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let mut table = Columns::new(&names);
+        for row in rows {
+            table.row(columns.iter().map(|(_, text)| text(row)));
+        }
+        table
+    }
+
     /// Puts one blank between columns instead of two.
     pub fn tight(mut self) -> Columns {
         self.padding = (1, 0);

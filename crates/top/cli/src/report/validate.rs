@@ -66,50 +66,45 @@ fn left_out(answer: &ValidationReport) -> String {
 }
 
 fn rows(rows: &[Recording]) -> Columns {
-    let mut columns = Columns::new(&[
-        "~recording",
-        ">measured",
-        ">predicted",
-        ">error",
-        ">90 % interval",
-        "?>paper",
-        "?>kernels",
-        ">active",
-        ">replay",
-        ">host",
-    ])
-    .tight();
-    for row in rows {
+    let interval = |row: &Recording| {
         let [low, high] = row.interval_ms;
         let outside = if row.inside { ' ' } else { '!' };
-        columns.row([
-            row.name.clone(),
-            ms(row.measured_ms),
-            ms(row.predicted_ms),
-            signed(row.error),
-            format!("{low:.2}-{high:.2}{outside}"),
-            signed(row.paper_ms / row.measured_ms - 1.0),
-            signed(row.kernel_sum_ms / row.measured_ms - 1.0),
-            signed(row.active_predicted_ms / row.active_measured_ms - 1.0),
-            row.replay_error.map_or("-".into(), signed),
-            row.host_slowness.map_or("-".into(), |slowness| format!("{slowness:.2}")),
-        ]);
-    }
-    columns
+        format!("{low:.2}-{high:.2}{outside}")
+    };
+    Columns::from_rows(
+        &[
+            ("~recording", |row: &Recording| row.name.clone()),
+            (">measured", |row| ms(row.measured_ms)),
+            (">predicted", |row| ms(row.predicted_ms)),
+            (">error", |row| signed(row.error)),
+            (">90 % interval", interval),
+            ("?>paper", |row| signed(row.paper_ms / row.measured_ms - 1.0)),
+            ("?>kernels", |row| signed(row.kernel_sum_ms / row.measured_ms - 1.0)),
+            (">active", |row| signed(row.active_predicted_ms / row.active_measured_ms - 1.0)),
+            (">replay", |row| row.replay_error.map_or("-".into(), signed)),
+            (">host", |row| row.host_slowness.map_or("-".into(), |slowness| format!("{slowness:.2}"))),
+        ],
+        rows,
+    )
+    .tight()
 }
 
 /// Returns the table with the columns of the paper's Table IV, and a few more.
 fn families(families: &[FamilyErrors]) -> Columns {
-    let names = ["~family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
-    let mut columns = Columns::new(&names);
-    for row in families {
-        let shares =
-            [row.time_share, row.max_share, row.gmae, row.mean, row.std, row.time_weighted, row.inside];
-        let mut cells = vec![row.family.clone(), row.count.to_string()];
-        cells.extend(shares.map(percent));
-        columns.row(cells);
-    }
-    columns
+    Columns::from_rows(
+        &[
+            ("~family", |row: &FamilyErrors| row.family.clone()),
+            (">ops", |row| row.count.to_string()),
+            (">time", |row| percent(row.time_share)),
+            (">at most", |row| percent(row.max_share)),
+            (">GMAE", |row| percent(row.gmae)),
+            (">mean", |row| percent(row.mean)),
+            (">std", |row| percent(row.std)),
+            (">by time", |row| percent(row.time_weighted)),
+            (">inside", |row| percent(row.inside)),
+        ],
+        families,
+    )
 }
 
 /// Formats a signed fraction in percent, without the percent sign.
