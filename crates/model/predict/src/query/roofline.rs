@@ -75,7 +75,7 @@ impl Query<'_> {
             })
         });
         let kernels: Vec<KernelRoof> = kernels.collect();
-        check_time(&step, kernels.iter().map(|kernel| kernel.time).sum())?;
+        check_time(step, kernels.iter().map(|kernel| kernel.time).sum())?;
         Ok(Roofline { device: name.clone(), spec: profile.spec.clone(), predicted, kernels })
     }
 }

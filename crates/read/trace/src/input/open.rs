@@ -29,6 +29,11 @@ impl Want {
     pub const TIMING: Want = Want { timing: true, shaped: false, execution: false };
     /// Times and ops of a step. The trace with shapes is left out: the execution trace has the shapes too.
     pub const STEP: Want = Want { timing: true, shaped: false, execution: true };
+
+    /// Returns the kinds of traces outside of recordings.
+    fn kinds(self) -> Kinds {
+        Kinds { kineto: self.timing, execution: self.execution }
+    }
 }
 
 /// Options of opening a path.
@@ -155,7 +160,7 @@ impl Input {
     /// were left out it is read again.
     fn loose(&mut self, files: Vec<PathBuf>, options: &Options<'_>) -> Result<(), Error> {
         let mut found = LooseTraces::from_recordings(std::mem::take(&mut self.recordings));
-        let wanted = found.missing(options.want);
+        let wanted = found.missing(options.want.kinds());
         if !wanted.kineto && !wanted.execution {
             self.unread = Unread::Loose(files);
             self.recordings = found.pair();
@@ -194,7 +199,7 @@ impl Input {
     /// Reads a single trace file; next to a `meta.json` it is part of a recording, and uses that file. Processes in one file
     /// have ranks in the order of their process ids; usually there is one.
     fn single(&mut self, options: &Options<'_>) -> Result<(), Error> {
-        let wanted = Kinds { kineto: options.want.timing, execution: options.want.execution };
+        let wanted = options.want.kinds();
         let files = [self.path.clone()];
         let results = read_all(&files, |path| path, wanted, options, source::read);
         let mut recording = Recording::new(self.path.clone());

@@ -1,7 +1,7 @@
 //! Pairing of loose traces by rank.
 
 use super::layout::stem;
-use super::{Recording, Want, rank};
+use super::{Recording, rank};
 use crate::document::{Document, Kinds};
 use crate::error::Error;
 use crate::execution::ExecutionTrace;
@@ -30,11 +30,11 @@ impl LooseTraces {
         traces
     }
 
-    /// Returns the wanted kinds of which no trace was read.
-    pub(super) fn missing(&self, want: Want) -> Kinds {
+    /// Returns those of the wanted kinds of which no trace was read.
+    pub(super) fn missing(&self, wanted: Kinds) -> Kinds {
         Kinds {
-            kineto: want.timing && self.kinetos.is_empty(),
-            execution: want.execution && self.executions.is_empty(),
+            kineto: wanted.kineto && self.kinetos.is_empty(),
+            execution: wanted.execution && self.executions.is_empty(),
         }
     }
 
