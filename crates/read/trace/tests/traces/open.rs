@@ -75,7 +75,7 @@ fn what_was_left_out_is_read_later_and_nothing_is_read_again() {
     let whole = open(dir.path()).unwrap();
     let mut input = open_with(dir.path(), &Options { want: Want::TIMING, ..Options::default() }).unwrap();
     for rank in 0..2 {
-        fs::remove_file(dir.path().join(format!("rank{rank}/kineto.json"))).unwrap();
+        fs::remove_file(dir.path().join(format!("rank{rank}/kineto.json.gz"))).unwrap();
     }
     input.read_rest(&Options { want: Want::STEP, ..Options::default() }).unwrap();
     assert!(input.recordings.iter().all(|recording| recording.shaped.is_none()));
