@@ -16,13 +16,18 @@ pub fn open_input(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
     if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("toml")) || path.is_dir() {
         return Ok(steptime_trace::open_with(path, options)?);
     }
-    let model = Model::read(path)?;
-    let ranks: Vec<u32> = (0..model.gpus()).collect();
-    Ok(described(path, &model, &ranks, options.want.execution))
+    Ok(described_input(path, &Model::read(path)?))
 }
 
-/// Makes the input that recording some ranks of a model would give; with their steps where `steps` is set.
-pub(crate) fn described(path: &Path, model: &Model, ranks: &[u32], steps: bool) -> Input {
+/// Makes the input that recording all ranks of a model would give.
+#[must_use]
+pub fn described_input(path: &Path, model: &Model) -> Input {
+    let ranks: Vec<u32> = (0..model.gpus()).collect();
+    described(path, model, &ranks)
+}
+
+/// Makes the input that recording some ranks of a model would give.
+pub(crate) fn described(path: &Path, model: &Model, ranks: &[u32]) -> Input {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let gpus = model.gpus();
     let meta = Meta {
@@ -37,9 +42,8 @@ pub(crate) fn described(path: &Path, model: &Model, ranks: &[u32], steps: bool) 
         name: name.clone(),
         rank: (gpus > 1).then_some(rank),
         meta: Some(meta.clone()),
-        execution: steps.then(|| model.record_rank(rank)),
+        execution: Some(model.record_rank(rank)),
         ..Recording::default()
     };
-    let recordings = ranks.par_iter().map(of_rank).collect();
-    Input { path: path.into(), recordings, ..Input::default() }
+    Input::from_recordings(path, ranks.par_iter().map(of_rank).collect())
 }

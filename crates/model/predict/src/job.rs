@@ -88,43 +88,39 @@ impl RankSet {
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
         let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
         let in_hosts = HostResidentTables::from_model(model);
-        Ok(RankSet { alike, node, in_hosts, ..RankSet::from_input(described(path, model, &first, true))? })
+        Ok(RankSet { alike, node, in_hosts, ..RankSet::from_input(&described(path, model, &first))? })
     }
 
-    /// Opens a folder of ranks and matches their collectives.
+    /// Opens a folder of ranks, with the times and the ops of each, and matches their collectives.
     ///
     /// # Errors
     /// Fails where the folder cannot be read, is not one job, or its collectives do not match.
     pub fn open(path: &Path) -> Result<RankSet, Error> {
-        RankSet::open_with(path, &Options { want: Want::TIMING, ..Options::default() })
+        RankSet::open_with(path, &Options { want: Want::STEP, ..Options::default() })
     }
 
-    /// Opens a folder of ranks with these options.
+    /// Opens a folder of ranks with these options. A prediction for another GPU needs the ops of every rank.
     ///
     /// # Errors
     /// As [`RankSet::open`].
     pub fn open_with(path: &Path, options: &Options<'_>) -> Result<RankSet, Error> {
-        RankSet::from_input(open_input(path, options)?)
+        RankSet::from_input(&open_input(path, options)?)
     }
 
     /// Matches the collectives of an opened input.
     ///
     /// # Errors
     /// As [`RankSet::open`].
-    pub fn from_input(input: Input) -> Result<RankSet, Error> {
-        let (path, choice) = (input.path, Choice::default());
+    pub fn from_input(input: &Input) -> Result<RankSet, Error> {
+        let (path, choice) = (input.path.clone(), Choice::default());
         one_job(&path, &input.recordings, &choice)?;
         // A described job has no times.
         let any_timed = input.recordings.iter().any(is_timed);
         let here =
-            |recording: &Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
-        let timed: Vec<Recording> = input.recordings.into_iter().filter(here).collect();
+            |recording: &&Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
+        let timed: Vec<&Recording> = input.recordings.iter().filter(here).collect();
         let (ranks, ops) = (timed.len(), OpSet::standard());
-        // Each is read again by its own number where more of it is needed.
-        let step = |recording: Recording| {
-            let own = Choice { rank: recording.rank, ..choice };
-            Step::from_recording(&path, recording, ranks, &own, &ops)
-        };
+        let step = |recording| Step::from_recording(&path, recording, ranks, &choice, &ops);
         let steps: Result<Vec<Step>, Error> = timed.into_par_iter().map(step).collect();
         let mut steps = steps?;
         if steps.is_empty() {

@@ -46,7 +46,7 @@ pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
 pub use fit::{HostFit, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
-pub use input::open_input;
+pub use input::{described_input, open_input};
 pub use job::{
     CollectiveMeeting, HostResidentTables, JobGraphs, JobPrediction, JobRecording, KeptState, LateCause,
     MeasuredRank, RankPrediction, RankSet, Reason, SlowestHost, Spread, Straggler, World,

@@ -11,7 +11,6 @@ pub use kernels_by_name::{NamedKernel, NamedKernels};
 pub use roofline::{KernelRoof, Roofline};
 pub use what_if::WhatIfs;
 
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,23 +87,6 @@ struct Device {
     profile: Arc<DeviceProfile>,
 }
 
-/// The queried step, or the same step read again with the arguments of its ops.
-pub(crate) enum StepSource<'s> {
-    Given(&'s Step),
-    Whole(Box<Step>),
-}
-
-impl Deref for StepSource<'_> {
-    type Target = Step;
-
-    fn deref(&self) -> &Step {
-        match self {
-            StepSource::Given(step) => step,
-            StepSource::Whole(step) => step,
-        }
-    }
-}
-
 /// Device side and host side of a step, priced.
 pub(crate) struct Sides {
     /// The time of each device activity.
@@ -157,7 +139,7 @@ impl<'s> Query<'s> {
         let prediction = self.simulate()?;
         // If the recorded GPU is known, its measured kernel times are transferred: then there is an estimate.
         let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
-        if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
+        if unknown && self.lacks_arguments(self.step) {
             return Err(Error::NoArguments { path: self.step.path.clone() });
         }
         Ok(prediction)
@@ -169,17 +151,17 @@ impl<'s> Query<'s> {
     /// # Errors
     /// As [`Query::run`], except for missing arguments.
     pub fn simulate(&self) -> Result<Prediction, Error> {
-        let step = self.shaped(self.device.is_some())?;
-        let chosen = self.chosen(&step)?;
+        let step = self.predictable()?;
+        let chosen = self.chosen(step)?;
         let kernels = self.kernels();
         // Computed before the simulation, to limit memory: it builds an editable step, as large as everything that a prediction
         // keeps, and the two should not be held at once.
-        let peak = memory::peak_of_recorded(&step, &kernels);
-        let prediction = predict_in(&step, &self.host_of(&chosen), &kernels, self.asked(&chosen), peak);
+        let peak = memory::peak_of_recorded(step, &kernels);
+        let prediction = predict_in(step, &self.host_of(&chosen), &kernels, self.asked(&chosen), peak);
         if let Some(device) = &prediction.device {
             check_sizes(&step.path, &step.graph, &device.launches)?;
         }
-        check_time(&step, prediction.step)?;
+        check_time(step, prediction.step)?;
         Ok(prediction)
     }
 
@@ -188,10 +170,10 @@ impl<'s> Query<'s> {
     /// # Errors
     /// As [`Query::simulate`].
     pub fn baseline(&self, way: Baseline) -> Result<Nanos, Error> {
-        let step = self.shaped(self.device.is_some())?;
-        self.chosen(&step)?;
-        let time = baseline_in(&step, self.process, &self.kernels(), way);
-        check_time(&step, time)?;
+        let step = self.predictable()?;
+        self.chosen(step)?;
+        let time = baseline_in(step, self.process, &self.kernels(), way);
+        check_time(step, time)?;
         Ok(time)
     }
 
@@ -215,53 +197,42 @@ impl<'s> Query<'s> {
 
     /// Prices both sides of the step without simulating it.
     pub(crate) fn sides(&self) -> Result<Sides, Error> {
-        let step = self.shaped(self.device.is_some())?;
-        if self.lacks_arguments(&step) {
+        let step = self.predictable()?;
+        if self.lacks_arguments(step) {
             return Err(Error::NoArguments { path: self.step.path.clone() });
         }
-        let chosen = self.chosen(&step)?;
+        let chosen = self.chosen(step)?;
         let kernels = self.kernels();
-        let (durations, spread, device) = device_times(&step, &kernels);
+        let (durations, spread, device) = device_times(step, &kernels);
         if let Some(device) = &device {
             check_sizes(&step.path, &step.graph, &device.launches)?;
         }
-        let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
-        let unpriced = doubt::price_doubt(&step, &kernels, device.as_ref());
+        let (host, slowness) = host_side(step, self.process, &self.host_of(&chosen));
+        let unpriced = doubt::price_doubt(step, &kernels, device.as_ref());
         let demands = match (&kernels, &device) {
             (Kernels::Device { profile, .. }, Some(device)) => {
                 beside_collectives(&step.graph, &device.launches, &profile.spec)
             }
             _ => None,
         };
-        let peak = memory::peak_of_recorded(&step, &kernels);
-        let spec = memory::spec(&step, &kernels);
+        let peak = memory::peak_of_recorded(step, &kernels);
+        let spec = memory::spec(step, &kernels);
         let too_large =
             peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
         let asked = self.asked(&chosen);
         Ok(Sides { durations, spread, demands, host, slowness, unpriced, peak, too_large, asked })
     }
 
-    /// The step, read again with the arguments of its ops where these are needed and were not read.
-    fn shaped(&self, needed: bool) -> Result<StepSource<'s>, Error> {
+    /// The step, where the input has what the query needs: device activity, and without a GPU given also times.
+    fn predictable(&self) -> Result<&'s Step, Error> {
         // A step without an accelerator can be replayed as profiled, but not predicted.
         if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
             self.step.on_a_device()?;
         }
-        if self.step.arguments.is_derived() {
-            return match self.device {
-                None => Err(Error::NoTiming { path: self.step.path.clone() }),
-                Some(_) => Ok(StepSource::Given(self.step)),
-            };
+        if self.step.arguments.is_derived() && self.device.is_none() {
+            return Err(Error::NoTiming { path: self.step.path.clone() });
         }
-        if !needed || self.step.arguments.known() > 0 || self.step.all_read {
-            return Ok(StepSource::Given(self.step));
-        }
-        let whole = self.step.with_arguments()?;
-        Ok(if whole.arguments.known() > 0 {
-            StepSource::Whole(Box::new(whole))
-        } else {
-            StepSource::Given(self.step)
-        })
+        Ok(self.step)
     }
 
     /// Whether a GPU is given, but no arguments of ops were recorded to price it with.

@@ -10,7 +10,7 @@ use steptime_aten::{OpSet, Settings};
 use steptime_cost::device::Indices;
 use steptime_cost::{Probe, Process};
 use steptime_graph::{Modules, StepGraph};
-use steptime_trace::{Meta, Options, Origin, Recording, Want};
+use steptime_trace::{Input, Meta, Options, Origin, Recording, Want};
 
 use self::choice::pick;
 pub use self::choice::{Choice, is_timed, one_job, timing};
@@ -58,12 +58,8 @@ pub struct Step {
     pub fingerprint: Option<Fingerprint>,
     /// The input that it was read from, which may have other ranks and steps.
     pub input: PathBuf,
-    /// The rank and step chosen from it.
-    pub choice: Choice,
     /// The known ops.
     pub ops: OpSet,
-    /// Whether everything in the input was read.
-    pub(crate) all_read: bool,
 }
 
 impl Step {
@@ -87,20 +83,21 @@ impl Step {
         choice::title(&self.name, &self.path, self.meta.as_ref())
     }
 
-    /// Opens an input and builds the graph of the chosen rank.
+    /// Opens an input, with its times and ops, and builds the graph of the chosen rank.
     ///
     /// # Errors
     /// Fails where the input cannot be read, has no timing, or lacks the selected rank or step.
     pub fn open(path: &Path, choice: &Choice) -> Result<Step, Error> {
-        Step::open_with(path, choice, &Options { want: Want::TIMING, ..Options::default() })
+        Step::open_with(path, choice, &Options { want: Want::STEP, ..Options::default() })
     }
 
-    /// Opens an input with these options. Where the parts read by them show no device activity, everything is read.
+    /// Opens an input with these options. Parts that they leave out are not read later: without ops, a step can neither be
+    /// changed nor predicted for another GPU.
     ///
     /// # Errors
     /// As [`Step::open`].
     pub fn open_with(path: &Path, choice: &Choice, options: &Options<'_>) -> Result<Step, Error> {
-        Step::read(path, choice, options, &OpSet::standard())
+        Step::choose(&mut open_input(path, options)?, choice, options, &OpSet::standard())
     }
 
     /// Opens an input with this set of ops: the standard set with ops of your own.
@@ -108,38 +105,36 @@ impl Step {
     /// # Errors
     /// As [`Step::open`].
     pub fn open_with_ops(path: &Path, choice: &Choice, ops: &OpSet) -> Result<Step, Error> {
-        Step::read(path, choice, &Options { want: Want::TIMING, ..Options::default() }, ops)
+        let options = Options { want: Want::STEP, ..Options::default() };
+        Step::choose(&mut open_input(path, &options)?, choice, &options, ops)
     }
 
-    fn read(path: &Path, choice: &Choice, options: &Options<'_>, ops: &OpSet) -> Result<Step, Error> {
-        let mut all = options.want == Want::ALL;
-        let mut input = open_input(path, options)?;
-        if !all && !input.recordings.iter().any(is_timed) {
-            all = true;
-            input = open_input(path, &Options { want: Want::ALL, ..*options })?;
-        }
-        Ok(Step { all_read: all, ..Step::select(path, input.recordings, choice, ops)? })
-    }
-
-    /// Reads the same step again with everything in its input, including the arguments of ops.
+    /// Selects a rank of an opened input. Where the parts that were read show no device activity of it, the rest of the input
+    /// is read too.
     ///
     /// # Errors
     /// As [`Step::open`].
-    pub(crate) fn with_arguments(&self) -> Result<Step, Error> {
-        let whole = Step::read(&self.input, &self.choice, &Options::default(), &self.ops)?;
-        Ok(Step { process: self.process, ..whole })
+    pub fn from_input(input: &mut Input, choice: &Choice, options: &Options<'_>) -> Result<Step, Error> {
+        Step::choose(input, choice, options, &OpSet::standard())
+    }
+
+    fn choose(input: &mut Input, choice: &Choice, options: &Options<'_>, ops: &OpSet) -> Result<Step, Error> {
+        if !pick(&input.recordings, choice.rank).is_some_and(is_timed) {
+            input.read_rest(&Options { want: Want::ALL, ..*options })?;
+        }
+        Step::select(&input.path, &input.recordings, choice, ops)
     }
 
     /// Selects a rank of recordings that were already read.
     ///
     /// # Errors
     /// As [`Step::open`].
-    pub fn from_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Step, Error> {
+    pub fn from_recordings(path: &Path, recordings: &[Recording], choice: &Choice) -> Result<Step, Error> {
         Step::select(path, recordings, choice, &OpSet::standard())
     }
 
-    fn select(path: &Path, recordings: Vec<Recording>, choice: &Choice, ops: &OpSet) -> Result<Step, Error> {
-        one_job(path, &recordings, choice)?;
+    fn select(path: &Path, recordings: &[Recording], choice: &Choice, ops: &OpSet) -> Result<Step, Error> {
+        one_job(path, recordings, choice)?;
         let ranks = recordings.len();
         let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
         let recording = pick(recordings, choice.rank).ok_or_else(|| Error::NoSuchRank {
@@ -153,32 +148,32 @@ impl Step {
     /// Makes a step of one recording of an input with `ranks` recordings.
     pub(crate) fn from_recording(
         path: &Path,
-        recording: Recording,
+        recording: &Recording,
         ranks: usize,
         choice: &Choice,
         ops: &OpSet,
     ) -> Result<Step, Error> {
-        let repairs = parts::repairs(&recording);
+        let repairs = parts::repairs(recording);
         let damaged = |error| damaged(repairs.as_deref(), error);
         let Parts { graph, arguments, notes, assumed } =
-            Parts::read(&recording, choice, ops).map_err(damaged)?;
+            Parts::read(recording, choice, ops).map_err(damaged)?;
         let noted = recording.meta.as_ref().map_or(&[][..], |meta| meta.lookups.as_slice());
         let kept = recording.meta.as_ref().map_or_else(Vec::new, |meta| meta.outlives.clone());
         let arguments = arguments.with_lookups(Lookups::new(noted)).with_kept(kept);
-        let fingerprint = parts::timed(&recording).map(Fingerprint::from_trace);
-        let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
-        let origin = timing(&recording).map_or(Origin::Kineto, |trace| trace.origin);
-        let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();
+        let fingerprint = parts::timed(recording).map(Fingerprint::from_trace);
+        let cut_at = arguments.is_derived().then(|| parts::cut_at(recording)).flatten();
+        let origin = timing(recording).map_or(Origin::Kineto, |trace| trace.origin);
+        let accelerators = timing(recording).map(parts::unread_accelerators).unwrap_or_default();
         // A training step that was never on the device is not run under a profiler.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
         let fresh = arguments.is_derived() || said == Some("fresh");
         Ok(Step {
             process: if fresh { Process::Fresh } else { Process::Profiled },
-            path: recording.path,
-            name: recording.name,
+            path: recording.path.clone(),
+            name: recording.name.clone(),
             rank: recording.rank,
             ranks,
-            meta: recording.meta,
+            meta: recording.meta.clone(),
             origin,
             graph,
             notes,
@@ -189,9 +184,7 @@ impl Step {
             arguments,
             fingerprint,
             input: path.into(),
-            choice: *choice,
             ops: ops.clone(),
-            all_read: false,
         })
     }
 
@@ -214,9 +207,7 @@ impl Step {
             arguments: Arguments::default(),
             fingerprint: None,
             input: self.input.clone(),
-            choice: self.choice,
             ops: self.ops.clone(),
-            all_read: true,
         }
     }
 

@@ -94,15 +94,16 @@ pub fn read_execution_trace_from(reader: impl Read) -> Result<ExecutionTrace, Er
 /// If the file cannot be read or is not a Kineto trace.
 pub fn read_kineto_file_windowed(path: &Path) -> Result<Trace, Error> {
     let failed = Error::io(path);
-    if source::is_lfs_pointer(&File::open(path).map_err(&failed)?) {
+    let file = File::open(path).map_err(&failed)?;
+    if source::is_lfs_pointer(&file) {
         return Err(Error::LfsPointer { path: path.to_owned() });
     }
     let wanted = Plan { threads: 1, ..plan(path) };
-    if let Some(Some(trace)) = source::exported(wanted, &File::open(path).map_err(&failed)?)? {
+    if let Some(Some(trace)) = source::exported(wanted, &file)? {
         return Ok(trace);
     }
     let progress = Progress::silent();
-    let bytes = source::bytes(path, &progress).map_err(&failed)?;
+    let bytes = source::bytes(file, &progress).map_err(&failed)?;
     kineto(some(document::read(&mut Stream::new(bytes), wanted))?, path)
 }
 

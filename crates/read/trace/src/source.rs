@@ -10,7 +10,6 @@ use crate::progress::Progress;
 use crate::shared_window::Window;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::path::Path;
 
 /// Number of bytes read from the disk at a time.
 const BUFFER: usize = 256 << 10;
@@ -61,8 +60,8 @@ pub(crate) fn exported(plan: Plan<'_>, file: &File) -> Result<Option<Option<Trac
 }
 
 /// Returns the decompressed bytes of a file.
-pub(crate) fn bytes<'p>(path: &Path, progress: &'p Progress<'p>) -> io::Result<Box<dyn Read + 'p>> {
-    unpack(ProgressReader { file: File::open(path)?, progress })
+pub(crate) fn bytes<'p>(file: File, progress: &'p Progress<'p>) -> io::Result<Box<dyn Read + 'p>> {
+    unpack(ProgressReader { file, progress })
 }
 
 /// Returns the decompressed bytes of a stream.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use steptime_predict::{Choice, Step};
-use steptime_trace::Want;
 
 use crate::cli::Form;
 use crate::input_cache::CachedInput;
@@ -47,14 +46,17 @@ impl<'a> Console<'a> {
         self.given
     }
 
-    /// Returns a step that is open already, with the wanted parts.
-    pub fn opened(
-        &self,
-        path: &Path,
-        choice: &Choice,
-        want: Want,
-    ) -> Option<Result<Arc<Step>, steptime_predict::Error>> {
-        self.opened.iter().find_map(|opened| opened.get(path, choice, want))
+    /// Returns the step of an input that is open already.
+    pub fn known(&self, path: &Path, choice: &Choice) -> Option<Arc<Step>> {
+        self.opened.iter().find(|opened| opened.is(path, choice))?.step()
+    }
+
+    /// Keeps an opened step for the next queries of a calling program.
+    pub fn keep(&self, path: &Path, choice: &Choice, step: Step) -> Arc<Step> {
+        match self.opened.iter().find(|opened| opened.is(path, choice)) {
+            Some(opened) => opened.keep(step),
+            None => Arc::new(step),
+        }
     }
 
     /// Prints a report.

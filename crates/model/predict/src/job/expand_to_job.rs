@@ -163,7 +163,7 @@ impl Step {
         let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
         Step::from_recordings(
             path,
-            crate::input::described(path, &alone, &[0], true).recordings,
+            &crate::input::described(path, &alone, &[0]).recordings,
             &Choice::default(),
         )
     }

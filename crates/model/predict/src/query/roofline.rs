@@ -48,7 +48,7 @@ impl Query<'_> {
     /// As [`Query::run`]; also where no GPU is given and the one recorded on has no profile, where arguments of ops are missing,
     /// or where no kernel takes time.
     pub fn roofline(&self) -> Result<Roofline, Error> {
-        let step = self.shaped(true)?;
+        let step = self.predictable()?;
         if !step.arguments.is_derived() && step.arguments.known() == 0 {
             return Err(Error::NoArguments { path: step.path.clone() });
         }
@@ -56,7 +56,7 @@ impl Query<'_> {
         let (Device { name, profile }, predicted) = match &self.device {
             Some(device) => (device, true),
             None => {
-                recorded = recorded_on(&step)?;
+                recorded = recorded_on(step)?;
                 (&recorded, false)
             }
         };
@@ -75,7 +75,7 @@ impl Query<'_> {
             })
         });
         let kernels: Vec<KernelRoof> = kernels.collect();
-        check_time(&step, kernels.iter().map(|kernel| kernel.time).sum())?;
+        check_time(step, kernels.iter().map(|kernel| kernel.time).sum())?;
         Ok(Roofline { device: name.clone(), spec: profile.spec.clone(), predicted, kernels })
     }
 }

@@ -3,8 +3,8 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::Rule;
 
+use super::Query;
 use super::host::ChosenHost;
-use super::{Query, StepSource};
 use crate::error::Error;
 use crate::memory;
 use crate::plausibility::{check_sizes, check_time};
@@ -49,19 +49,19 @@ impl Query<'_> {
     /// # Errors
     /// As [`Query::simulate`].
     pub fn what_ifs(&self) -> Result<WhatIfs<'_>, Error> {
-        let step = self.shaped(true)?;
+        let step = self.predictable()?;
         if step.arguments.known() == 0 {
             return Err(Error::NoArguments { path: self.step.path.clone() });
         }
-        let chosen = self.chosen(&step)?;
+        let chosen = self.chosen(step)?;
         let pricing = self.pricing(&chosen);
-        let peak = memory::peak_of_recorded(&step, &pricing.kernels);
-        let before = predict_in(&step, &pricing.host, &pricing.kernels, self.asked(&chosen), peak);
+        let peak = memory::peak_of_recorded(step, &pricing.kernels);
+        let before = predict_in(step, &pricing.host, &pricing.kernels, self.asked(&chosen), peak);
         if let Some(device) = &before.device {
             check_sizes(&step.path, &step.graph, &device.launches)?;
         }
-        check_time(&step, before.step)?;
-        let base = Base::new(&step, &pricing, before);
+        check_time(step, before.step)?;
+        let base = Base::new(step, &pricing, before);
         Ok(WhatIfs { question: self, step, chosen, base })
     }
 
@@ -91,7 +91,7 @@ impl Query<'_> {
 /// ```
 pub struct WhatIfs<'q> {
     question: &'q Query<'q>,
-    step: StepSource<'q>,
+    step: &'q Step,
     chosen: ChosenHost<'q>,
     base: Base,
 }
@@ -103,10 +103,10 @@ impl WhatIfs<'_> {
         &self.base.before
     }
 
-    /// The step as read for this, with the arguments of its ops.
+    /// The step that is changed.
     #[must_use]
     pub fn recorded(&self) -> &Step {
-        &self.step
+        self.step
     }
 
     /// Specification of the GPU, where known.
@@ -125,7 +125,7 @@ impl WhatIfs<'_> {
     /// [`WhatIfs::unchanged`].
     #[must_use]
     pub fn memory(&self) -> Vec<steptime_step::Moment> {
-        memory::over_recorded(&self.step, self.base.spec.as_ref(), &self.base.step)
+        memory::over_recorded(self.step, self.base.spec.as_ref(), &self.base.step)
     }
 
     /// Whether unchanged kernels keep their measured time.
@@ -138,7 +138,7 @@ impl WhatIfs<'_> {
     /// # Errors
     /// As [`Query::changed`].
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
-        whatif::what_if(&self.step, &self.pricing(), change, &self.base)
+        whatif::what_if(self.step, &self.pricing(), change, &self.base)
     }
 
     /// Changes the step without pricing it, for use by queries that differ only in GPU and host.
@@ -147,7 +147,7 @@ impl WhatIfs<'_> {
     /// # Errors
     /// Fails where a rule does not apply.
     pub fn edited(&self, rules: &[&dyn Rule]) -> Result<ModifiedStep, Error> {
-        ModifiedStep::apply(&self.step, &self.base, rules, &self.question.kernels())
+        ModifiedStep::apply(self.step, &self.base, rules, &self.question.kernels())
     }
 
     /// Predicts a changed step for each of these factors on the host's times (`None` for unchanged).
@@ -160,13 +160,13 @@ impl WhatIfs<'_> {
         edited: &ModifiedStep,
         host_times: &[Option<f64>],
     ) -> Result<Vec<Result<Outcome, Error>>, Error> {
-        let costed = PricedStep::price(&self.step, &self.pricing(), &self.base, edited)?;
+        let costed = PricedStep::price(self.step, &self.pricing(), &self.base, edited)?;
         Ok(host_times.iter().map(|&times| Outcome::simulate(&self.base, edited, &costed, times)).collect())
     }
 
     /// The step, its prices, and the work that all its changes share.
     pub(crate) fn parts(&self) -> (&Step, Pricing<'_>, &Base) {
-        (&self.step, self.pricing(), &self.base)
+        (self.step, self.pricing(), &self.base)
     }
 
     fn pricing(&self) -> Pricing<'_> {

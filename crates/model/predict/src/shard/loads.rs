@@ -126,8 +126,8 @@ fn first_rank_load<A: QueryFor>(
 
 /// The step of a model's first rank.
 fn first_rank(model: &Model, wanted: &SearchConstraints<'_>) -> Result<Step, Error> {
-    let input = input::described(wanted.path, model, &[0], true);
-    Step::from_recordings(wanted.path, input.recordings, &Choice::default())
+    let input = input::described(wanted.path, model, &[0]);
+    Step::from_recordings(wanted.path, &input.recordings, &Choice::default())
 }
 
 /// Host and device time of a step without exchanges between ranks, and its peak memory.

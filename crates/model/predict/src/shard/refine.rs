@@ -96,8 +96,8 @@ impl<A: QueryFor> PriceCache<'_, A> {
             }
         }
         let priced = |(work, (model, rank)): (&Vec<i64>, (&Model, u32))| {
-            let input = input::described(self.wanted.path, model, &[rank], true);
-            let step = Step::from_recordings(self.wanted.path, input.recordings, &Choice::default())?;
+            let input = input::described(self.wanted.path, model, &[rank]);
+            let step = Step::from_recordings(self.wanted.path, &input.recordings, &Choice::default())?;
             Ok((work.clone(), Arc::new(PricedRank::price(step, |step| self.queries.query(step))?)))
         };
         let priced: Result<Vec<PricedWork>, A::Error> = new.into_par_iter().map(priced).collect();

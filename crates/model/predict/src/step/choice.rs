@@ -49,16 +49,10 @@ pub fn one_job(path: &Path, recordings: &[Recording], choice: &Choice) -> Result
 }
 
 /// The recording of a rank, else the first.
-pub(super) fn pick(recordings: Vec<Recording>, rank: Option<u32>) -> Option<Recording> {
-    match rank {
-        None => recordings.into_iter().next(),
-        Some(wanted) => {
-            let alone = recordings.len() == 1;
-            recordings
-                .into_iter()
-                .find(|r| r.rank == Some(wanted) || (alone && r.rank.is_none() && wanted == 0))
-        }
-    }
+pub(super) fn pick(recordings: &[Recording], rank: Option<u32>) -> Option<&Recording> {
+    let Some(wanted) = rank else { return recordings.first() };
+    let alone = recordings.len() == 1;
+    recordings.iter().find(|r| r.rank == Some(wanted) || (alone && r.rank.is_none() && wanted == 0))
 }
 
 /// Lists the existing ranks, in words.

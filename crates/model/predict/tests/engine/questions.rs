@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use steptime_answers::PredictionReport;
-use steptime_predict::{Baseline, Error, Query, Step, open};
+use steptime_predict::{Baseline, Choice, Error, Query, Step, open};
+use steptime_trace::{Options, Want};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name)
@@ -23,14 +24,26 @@ fn answer_of(query: &Query<'_>) -> PredictionReport {
 }
 
 #[test]
-fn a_gpu_prices_every_kernel_though_arguments_were_not_read_at_first() {
+fn a_gpu_prices_every_kernel_by_the_arguments_that_were_read_at_opening() {
     let step = recorded();
-    assert_eq!(step.arguments.known(), 0, "opened for its times alone");
+    assert!(step.arguments.known() > 0);
     let p = step.predict().on("h200").unwrap().run().unwrap();
     let coverage = p.device.expect("priced").prices.coverage;
     assert!(coverage.fitted > 0.95, "{coverage:?}");
     assert!(p.interval[0] < p.step && p.step < p.interval[1]);
     assert_eq!(p.active + p.idle, p.step);
+}
+
+#[test]
+fn arguments_that_were_left_out_at_opening_are_not_read_later() {
+    let times = Options { want: Want::TIMING, ..Options::default() };
+    let step =
+        Step::open_with(&example("dlrm_default_2048"), &Choice::default(), &times).expect("an example");
+    assert_eq!(step.arguments.known(), 0);
+    let p = step.predict().on("a100").unwrap().run().unwrap();
+    let coverage = p.device.expect("priced").prices.coverage;
+    assert!(coverage.fitted < 0.05, "{coverage:?}");
+    assert!(matches!(step.predict().what_if(&[]), Err(Error::NoArguments { .. })));
 }
 
 #[test]

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 /// Reads every trace of an archive, one after the other, through a window.
 pub(super) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<LooseTraces, Error> {
     let path = plan.path;
-    if std::fs::File::open(path).is_ok_and(|file| source::is_lfs_pointer(&file)) {
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    if source::is_lfs_pointer(&file) {
         return Err(Error::LfsPointer { path: path.to_owned() });
     }
-    let bytes = source::bytes(path, progress).map_err(Error::io(path))?;
+    let bytes = source::bytes(file, progress).map_err(Error::io(path))?;
     let mut archive = tar::Archive::new(bytes);
     let mut found = LooseTraces::default();
     for entry in archive.entries().map_err(Error::io(path))? {
@@ -26,7 +27,7 @@ pub(super) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<LooseTrace
         }
         let inner: PathBuf = path.join(&name);
         let reader = source::unpack(entry).map_err(Error::io(&inner))?;
-        found.take(&inner, document::read(&mut Stream::new(reader), Plan { path: &inner, ..plan }))?;
+        found.take(&inner, path, document::read(&mut Stream::new(reader), Plan { path: &inner, ..plan }))?;
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use super::layout::stem;
 use super::{Recording, rank};
-use crate::document::Document;
+use crate::document::{Document, Kinds};
 use crate::error::Error;
 use crate::execution::ExecutionTrace;
 use crate::kineto::Trace;
@@ -15,15 +15,47 @@ pub(super) struct LooseTraces {
     pub(super) executions: Vec<(PathBuf, ExecutionTrace)>,
     /// Files that are not traces.
     pub(super) others: Vec<PathBuf>,
+    /// Files and archives with traces of a kind that was not wanted.
+    pub(super) unwanted: Vec<PathBuf>,
 }
 
 impl LooseTraces {
-    /// Adds the result of reading a file; a file that is not a trace is only listed.
-    pub(super) fn take(&mut self, path: &Path, read: Result<Option<Document>, Error>) -> Result<(), Error> {
+    /// Returns the traces of recordings again. They have traces of one kind: with both kinds, no file is left to read.
+    pub(super) fn from_recordings(recordings: Vec<Recording>) -> LooseTraces {
+        let mut traces = LooseTraces::default();
+        for recording in recordings {
+            traces.kinetos.extend(recording.timing.map(|trace| (recording.path.clone(), trace)));
+            traces.executions.extend(recording.execution.map(|trace| (recording.path, trace)));
+        }
+        traces
+    }
+
+    /// Returns those of the wanted kinds of which no trace was read.
+    pub(super) fn missing(&self, wanted: Kinds) -> Kinds {
+        Kinds {
+            kineto: wanted.kineto && self.kinetos.is_empty(),
+            execution: wanted.execution && self.executions.is_empty(),
+        }
+    }
+
+    /// Whether traces of both kinds were read once those of the wanted kinds are.
+    pub(super) fn is_complete_with(&self, wanted: Kinds) -> bool {
+        (wanted.kineto || !self.kinetos.is_empty()) && (wanted.execution || !self.executions.is_empty())
+    }
+
+    /// Adds the result of reading a file or an entry of an archive; one that is not a trace is only listed. `file` is the file
+    /// to read again where its kind was not wanted.
+    pub(super) fn take(
+        &mut self,
+        path: &Path,
+        file: &Path,
+        read: Result<Option<Document>, Error>,
+    ) -> Result<(), Error> {
         match read {
             Ok(Some(Document::Kineto(trace))) => self.kinetos.push((path.to_owned(), *trace)),
             Ok(Some(Document::Execution(trace))) => self.executions.push((path.to_owned(), *trace)),
-            Ok(None) => {}
+            Ok(None) if self.unwanted.last().is_some_and(|last| last == file) => {}
+            Ok(None) => self.unwanted.push(file.to_owned()),
             Err(Error::NotATrace { .. } | Error::NotJson { .. }) => self.others.push(path.to_owned()),
             Err(error) => return Err(error),
         }
@@ -34,6 +66,7 @@ impl LooseTraces {
         self.kinetos.extend(other.kinetos);
         self.executions.extend(other.executions);
         self.others.extend(other.others);
+        self.unwanted.extend(other.unwanted);
     }
 
     /// Returns one recording per Kineto trace, with the execution trace of its rank; execution traces

@@ -36,6 +36,39 @@ pub struct Input {
     pub recordings: Vec<Recording>,
     /// Files that look like traces by name but are not, and were not read.
     pub ignored: Vec<PathBuf>,
+    /// Files with parts that were not wanted.
+    pub(super) unread: Unread,
+}
+
+/// Files that were left out of an input because their parts were not wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Unread {
+    /// All files were read.
+    #[default]
+    Nothing,
+    /// The input itself, a single file of an unwanted kind.
+    Single,
+    /// Files of recordings in folders.
+    Roles(Vec<RoleFile>),
+    /// Loose files of an unwanted kind, and archives with entries of one.
+    Loose(Vec<PathBuf>),
+}
+
+/// File of a recording in a folder.
+#[derive(Clone, Debug)]
+pub(super) struct RoleFile {
+    /// Path of the recording.
+    pub(super) folder: PathBuf,
+    pub(super) role: Role,
+    pub(super) path: PathBuf,
+}
+
+impl Input {
+    /// Returns an input with recordings that come from no file.
+    #[must_use]
+    pub fn from_recordings(path: &Path, recordings: Vec<Recording>) -> Input {
+        Input { path: path.to_owned(), recordings, ..Input::default() }
+    }
 }
 
 impl Recording {

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use steptime_trace::{
-    Error, Note, Options, Want, kineto_files, open, open_with, read_kineto_file, read_kineto_file_windowed,
+    Error, Input, Note, Options, Recording, Want, kineto_files, open, open_with, read_kineto_file,
+    read_kineto_file_windowed,
 };
 use tempfile::tempdir;
 
@@ -63,6 +64,58 @@ fn only_what_is_wanted_is_read() {
     let input = open_with(dir.path(), &options).unwrap();
     let recording = &input.recordings[0];
     assert!(recording.timing.is_some() && recording.shaped.is_none() && recording.execution.is_none());
+}
+
+#[test]
+fn what_was_left_out_is_read_later_and_nothing_is_read_again() {
+    let dir = tempdir().unwrap();
+    for rank in 0..2 {
+        recording(&dir.path().join(format!("rank{rank}")));
+    }
+    let whole = open(dir.path()).unwrap();
+    let mut input = open_with(dir.path(), &Options { want: Want::TIMING, ..Options::default() }).unwrap();
+    for rank in 0..2 {
+        fs::remove_file(dir.path().join(format!("rank{rank}/kineto.json.gz"))).unwrap();
+    }
+    input.read_rest(&Options { want: Want::STEP, ..Options::default() }).unwrap();
+    assert!(input.recordings.iter().all(|recording| recording.shaped.is_none()));
+    input.read_rest(&Options::default()).unwrap();
+    // As text: numbers of the execution trace that are NaN differ from themselves.
+    let parts = |input: &Input| -> Vec<String> {
+        let parts = |Recording { rank, timing, shaped, execution, .. }: &Recording| {
+            format!("{rank:?} {timing:?} {shaped:?} {execution:?}")
+        };
+        input.recordings.iter().map(parts).collect()
+    };
+    assert_eq!(parts(&input), parts(&whole));
+    fs::remove_dir_all(dir.path()).unwrap();
+    input.read_rest(&Options::default()).unwrap();
+    assert_eq!(parts(&input), parts(&whole));
+}
+
+#[test]
+fn loose_files_that_were_left_out_pair_later() {
+    let dir = tempdir().unwrap();
+    for rank in 0..3 {
+        let kineto = dir.path().join(format!("worker{rank}_step_12.169.pt.trace.json"));
+        fs::write(kineto, fixture("amd.json")).unwrap();
+        fs::write(dir.path().join(format!("dlrm_eg_{rank}.json.gz")), gzip(&fixture("et_1.0.1.json")))
+            .unwrap();
+    }
+    for first in [Want::TIMING, Want { timing: false, ..Want::STEP }] {
+        let mut input = open_with(dir.path(), &Options { want: first, ..Options::default() }).unwrap();
+        let both = |recording: &Recording| recording.timing.is_some() && recording.execution.is_some();
+        assert!(input.recordings.len() == 3 && !input.recordings.iter().any(both));
+        input.read_rest(&Options { want: first, ..Options::default() }).unwrap();
+        assert!(input.recordings.len() == 3 && !input.recordings.iter().any(both));
+        input.read_rest(&Options::default()).unwrap();
+        assert!(input.recordings.len() == 3 && input.recordings.iter().all(both));
+    }
+    let file = dir.path().join("dlrm_eg_1.json.gz");
+    let mut input = open_with(&file, &Options { want: Want::TIMING, ..Options::default() }).unwrap();
+    assert!(input.recordings[0].execution.is_none());
+    input.read_rest(&Options::default()).unwrap();
+    assert!(input.recordings[0].execution.is_some());
 }
 
 #[test]

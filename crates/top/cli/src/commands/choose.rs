@@ -8,7 +8,6 @@ use clap::Args;
 use serde::Deserialize;
 use steptime_answers::ChooseReport;
 use steptime_predict::{Choice, Prices};
-use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::{Form, HostChoice, Part, Pricing, one_host, optional_host, usage};
@@ -72,7 +71,7 @@ pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
         .into());
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let step = load::step(console, &args.input, &choice)?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
     let answer = ChooseReport::from_choice(&found, &step, &prices);

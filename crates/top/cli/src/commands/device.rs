@@ -160,8 +160,7 @@ fn leave_out(
     if recordings.is_empty() {
         return Ok(rows);
     }
-    let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> = load::recordings(recordings, want)?;
+    let recordings: Vec<Step> = load::recordings(recordings, Want::STEP)?;
     let scored = steptime_predict::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
@@ -178,8 +177,7 @@ fn observe_steps(
     spec: &DeviceSpec,
     swept: &[Observation],
 ) -> Result<Vec<Observation>, Failure> {
-    let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> = load::recordings(paths, want)?;
+    let recordings: Vec<Step> = load::recordings(paths, Want::STEP)?;
     for recorded in &recordings {
         let named = recorded.meta.as_ref().and_then(|meta| meta.device.as_deref());
         let device = named.or(recorded.graph.device.as_deref());
@@ -270,7 +268,7 @@ fn score(
         form,
         &scores,
         |scores| report::scored(scores),
-        |scores| report::scores_csv(scores),
+        |scores| report::scored_csv(scores),
     )?)
 }
 
@@ -279,7 +277,7 @@ fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let listed = steptime_predict::devices()
         .map(|name| Ok(DeviceEntry::new(name, &steptime_predict::pricing::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceEntry>, Failure>>()?;
-    Ok(console.print_answer(form, &listed, |list| report::listed(list), |list| report::list_csv(list))?)
+    Ok(console.print_answer(form, &listed, |list| report::listed(list), |list| report::listed_csv(list))?)
 }
 
 fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {

@@ -53,7 +53,7 @@ const LONGEST: u64 = 16 << 20;
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = DevicePricing::find(device, pricing)?;
-    if form.csv && !console.print_while_open(&report::csv_names().text())? {
+    if form.csv && !console.print_while_open(&report::csv(None).text())? {
         return Ok(());
     }
     let mut failed = 0;
@@ -70,7 +70,9 @@ pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> 
         });
         let open = match form {
             Form { json: true, .. } => console.print_json_line(&answer)?,
-            Form { csv: true, .. } => console.print_while_open(&report::csv(at + 1, &answer).text())?,
+            Form { csv: true, .. } => {
+                console.print_while_open(&report::csv(Some((at + 1, &answer))).rows_text())?
+            }
             _ => console.print_while_open(&(report::text(&answer) + "\n"))?,
         };
         if !open {

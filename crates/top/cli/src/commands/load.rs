@@ -6,22 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use steptime_eager::Model;
-use steptime_predict::{Choice, Step, open_input};
-use steptime_trace::{Input, Options, Want};
+use steptime_predict::{Choice, RankSet, Step, described_input, is_timed, open_input, timing};
+use steptime_trace::{Input, Options, Recording, Want};
 
 use super::Failure;
 use crate::console::Console;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 
 /// Opens all parts of an input.
 pub fn everything(path: &Path) -> Result<Input, Failure> {
-    let progress = Progress::bytes();
-    let report = |done, total| progress.report(done, total);
-    Ok(open_input(path, &Options { progress: Some(&report), ..Options::default() })?)
+    parts(path, Want::ALL)
 }
 
 /// Whether an input may hold several ranks: a folder that is not itself a recording, an archive, or a description.
-pub fn may_hold_ranks(path: &Path) -> bool {
+fn may_hold_ranks(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let archive = [".tar", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending));
     archive || is_description(path) || (path.is_dir() && !is_recording(path))
@@ -41,40 +39,96 @@ pub fn is_description(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-/// Opens only the times of an input.
-pub fn timed(path: &Path) -> Result<Input, Failure> {
+/// Contents of a path, for a prediction.
+pub enum Opened {
+    /// The ranks of a job.
+    Ranks(RankSet),
+    /// One step.
+    Step(Arc<Step>),
+}
+
+impl Opened {
+    /// Opens an input: the ranks of a job if it has several that share collectives and none of them, nor a step, was chosen;
+    /// else one step. No file is read twice. Of a folder or an archive, the times are read first: ranks on their own GPUs need
+    /// no ops. For another GPU (`retimed`) they do, unless the times have the shapes of ops.
+    pub fn read(
+        console: &Console<'_>,
+        path: &Path,
+        choice: &Choice,
+        retimed: bool,
+    ) -> Result<Opened, Failure> {
+        let whole = *choice == Choice::default();
+        if !whole || console.known(path, choice).is_some_and(|step| step.ranks == 1) {
+            return Ok(Opened::Step(step(console, path, choice)?));
+        }
+        let mut input = if is_description(path) {
+            let model = model(path)?;
+            if model.gpus() > 1 {
+                let ranks = || RankSet::from_model(path, &model);
+                return Ok(Opened::Ranks(progress::spin("running ranks", ranks)?));
+            }
+            described_input(path, &model)
+        } else {
+            parts(path, if may_hold_ranks(path) { Want::TIMING } else { Want::STEP })?
+        };
+        if are_ranks(&mut input)? {
+            if retimed && input.recordings.iter().any(lacks_shapes) {
+                with_progress(Want::STEP, |options| Ok(input.read_rest(options)?))?;
+            }
+            let ranks = progress::spin("matching ranks", || RankSet::from_input(&input))?;
+            if ranks.crew().share_collectives() {
+                return Ok(Opened::Ranks(ranks));
+            }
+        }
+        let step = with_progress(Want::STEP, |options| {
+            input.read_rest(options)?;
+            Step::from_input(&mut input, choice, options)
+        })?;
+        Ok(Opened::Step(console.keep(path, choice, step)))
+    }
+}
+
+/// Whether an input has several ranks with times; if it has none with times, several with ops.
+fn are_ranks(input: &mut Input) -> Result<bool, Failure> {
+    let timed = |input: &Input| input.recordings.iter().filter(|recording| is_timed(recording)).count();
+    if timed(input) > 0 {
+        return Ok(timed(input) > 1);
+    }
+    with_progress(Want::ALL, |options| Ok(input.read_rest(options)?))?;
+    Ok(input.recordings.iter().filter(|recording| recording.execution.is_some()).count() > 1)
+}
+
+/// Whether a recording has times without the shapes of ops.
+fn lacks_shapes(recording: &Recording) -> bool {
+    timing(recording).is_some_and(|trace| trace.inputs.is_empty())
+}
+
+/// Opens the wanted parts of an input.
+fn parts(path: &Path, want: Want) -> Result<Input, Failure> {
+    with_progress(want, |options| open_input(path, options))
+}
+
+/// Reads the wanted parts of an input, with progress.
+fn with_progress<T>(
+    want: Want,
+    read: impl FnOnce(&Options<'_>) -> Result<T, steptime_predict::Error>,
+) -> Result<T, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
-    Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
+    Ok(read(&Options { progress: Some(&report), want, ..Options::default() })?)
 }
 
-/// Opens the ranks of an input: their times, or, if none of them was timed on a device, their execution traces; `None`
-/// for fewer than two ranks.
-pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
-    let times = timed(path)?;
-    let timed = times.recordings.iter().filter(|recording| steptime_predict::is_timed(recording)).count();
-    if timed > 0 {
-        return Ok((timed > 1).then_some(times));
-    }
-    let all = everything(path)?;
-    let executions = all.recordings.iter().filter(|recording| recording.execution.is_some()).count();
-    Ok((executions > 1).then_some(all))
-}
-
-/// Opens the wanted parts of an input, unless they are open already, and builds the graph of the chosen rank.
-pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
-    match console.opened(path, choice, want) {
-        Some(opened) => Ok(opened?),
-        None => Ok(Arc::new(rank(path, choice, want)?)),
+/// Opens an input, unless it is open already, and builds the graph of the chosen rank.
+pub fn step(console: &Console<'_>, path: &Path, choice: &Choice) -> Result<Arc<Step>, Failure> {
+    match console.known(path, choice) {
+        Some(step) => Ok(step),
+        None => Ok(console.keep(path, choice, rank(path, choice, Want::STEP)?)),
     }
 }
 
 /// Opens the wanted parts of an input, and builds the graph of the chosen rank.
 pub fn rank(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
-    let progress = Progress::bytes();
-    let report = |done, total| progress.report(done, total);
-    let options = Options { progress: Some(&report), want, ..Options::default() };
-    Ok(Step::open_with(path, choice, &options)?)
+    with_progress(want, |options| Step::open_with(path, choice, options))
 }
 
 /// Expands paths to recordings: a folder of recordings becomes all recordings in it, by name.
@@ -175,7 +229,7 @@ pub fn execution_traces(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
         for recording in &mut recordings {
             (recording.timing, recording.shaped) = (None, None);
         }
-        Ok(Step::from_recordings(path, recordings, &Choice::default())?)
+        Ok(Step::from_recordings(path, &recordings, &Choice::default())?)
     })
 }
 

@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use steptime_answers::{CompareReport, JobPredictionReport, PredictionReport, chrome};
 use steptime_eager::Model;
 use steptime_predict::{Baseline, Choice, Error, Query, QueryFor, RankSet, Step};
-use steptime_trace::Want;
 
 pub use self::args::Predict;
 use self::args::{Method, World};
+use super::load::Opened;
 use super::pricing::QueryOptions;
 use super::{Failure, host_source, load, pricing};
 use crate::cli::{HostChoice, usage};
@@ -43,18 +43,11 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         let words = format!("{option} applies to a job made from one rank's step: give --world RANKS");
         return Err(usage("predict", &words).into());
     }
-    if let Some(ranks) = job(args)? {
-        return together(args, console, &ranks);
-    }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    // Peak memory needs the execution trace; a prediction for another GPU also needs the shapes of every op.
-    let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
-    let step = load::step(console, &args.input, &choice, want)?;
-    // A file may hold the traces of several processes, which is known only after reading it.
-    let processes = step.ranks > 1 && choice == Choice::default() && !load::may_hold_ranks(&args.input);
-    if processes && let Some(ranks) = recorded_ranks(args)? {
-        return together(args, console, &ranks);
-    }
+    let step = match Opened::read(console, &args.input, &choice, !args.device.is_empty())? {
+        Opened::Ranks(ranks) => return together(args, console, &ranks),
+        Opened::Step(step) => step,
+    };
     let question = question(args, &step)?;
     match args.device.as_slice() {
         [] => one(args, console, &step, &question),
@@ -77,34 +70,13 @@ fn job_only_option(world: &World) -> Option<&'static str> {
     said.into_iter().find(|(said, _)| *said).map(|(_, option)| option)
 }
 
-/// Returns the ranks of a job, if the input has several that share collectives and no rank or step was chosen.
-fn job(args: &Predict) -> Result<Option<RankSet>, Failure> {
-    let one = args.part.rank.is_some() || args.part.step.is_some() || !load::may_hold_ranks(&args.input);
-    if one {
-        return Ok(None);
-    }
-    if load::is_description(&args.input) {
-        let model = load::model(&args.input)?;
-        let ranks = || RankSet::from_model(&args.input, &model);
-        return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
-    }
-    recorded_ranks(args)
-}
-
-/// Returns the ranks of a recorded job, if they share collectives.
-fn recorded_ranks(args: &Predict) -> Result<Option<RankSet>, Failure> {
-    let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
-    Ok(Some(progress::spin("matching ranks", || RankSet::from_input(input))?)
-        .filter(|ranks| ranks.crew().share_collectives()))
-}
-
 /// Predicts a job made from one rank's step, or a described job whose ranks are changed.
 fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Result<(), Failure> {
     simulates(args, "is for a single step, not for the simulation of a job")?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = match job {
         Some(model) => Arc::new(Step::on_one_gpu(&args.input, model)?),
-        None => load::step(console, &args.input, &choice, Want::ALL)?,
+        None => load::step(console, &args.input, &choice)?,
     };
     let question = question(args, &step)?;
     let question = match args.device.first() {

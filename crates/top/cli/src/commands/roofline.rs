@@ -8,7 +8,6 @@ use clap::Args;
 use serde::Deserialize;
 use steptime_answers::RooflineReport;
 use steptime_predict::{Choice, Error};
-use steptime_trace::Want;
 
 use self::report::{csv, plot, text};
 use super::{Failure, load, pricing};
@@ -44,7 +43,7 @@ pub struct Roofline {
 
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let step = load::step(console, &args.input, &choice)?;
     let mut question = pricing::ask(&step, &args.pricing, None)?;
     if let Some(name) = &args.device {
         question = question.on(name)?;

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use steptime_answers::ScaleReport;
 use steptime_eager::Model;
 use steptime_predict::{Choice, GpuCount, shard};
-use steptime_trace::Want;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load, pricing};
@@ -76,7 +75,7 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
 
 /// Predicts the step of one GPU on several, with averaged gradients.
 fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result<ScaleReport, Failure> {
-    let step = load::step(console, &args.model, &Choice::default(), Want::ALL)?;
+    let step = load::step(console, &args.model, &Choice::default())?;
     let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
     let question = match &args.device {
         Some(name) => question.on(name)?,

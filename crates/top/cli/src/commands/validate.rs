@@ -15,7 +15,7 @@ use steptime_answers::{
     JobValidationReport, ValidationReport, job::JobValidationRow, validate::ValidationSettings,
 };
 use steptime_predict::{Basis, Kernels, RankSet, validate};
-use steptime_trace::Want;
+use steptime_trace::{Options, Want};
 
 use super::pricing::DevicePricing;
 use super::{Failure, host_source, load, planner, replay};
@@ -91,7 +91,7 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
         "measured" => None,
         name => Some(DevicePricing::find(name, &args.pricing)?),
     };
-    let want = Want { execution: priced.is_some(), ..Want::TIMING };
+    let want = if priced.is_some() { Want::STEP } else { Want::TIMING };
     let mut recordings = load::recordings(&args.recordings, want)?;
     for recorded in &mut recordings {
         recorded.process = host_source::process(args.process).unwrap_or(recorded.process);
@@ -116,7 +116,8 @@ fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Re
                      recordings";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
     }
-    let row = |path: &PathBuf| JobValidationRow::predict(&RankSet::open(path)?);
+    let times = Options { want: Want::TIMING, ..Options::default() };
+    let row = |path: &PathBuf| JobValidationRow::predict(&RankSet::open_with(path, &times)?);
     let rows: Result<Vec<JobValidationRow>, steptime_predict::Error> =
         progress::spin("simulating", || jobs.par_iter().map(row).collect());
     let answer = JobValidationReport::from_rows(rows?);

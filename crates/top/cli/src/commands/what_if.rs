@@ -12,7 +12,6 @@ use serde::Deserialize;
 use steptime_answers::{WhatIfReport, chrome};
 use steptime_predict::{Change, Choice, Query, Step};
 use steptime_rewrite::Rule;
-use steptime_trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::{Changes, Form, Fuse, OutputFile, Target, usage};
@@ -89,7 +88,7 @@ pub(super) fn open(
     input: &std::path::Path,
     whom: &Target,
 ) -> Result<Arc<Step>, Failure> {
-    load::step(console, input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
+    load::step(console, input, &Choice { step: whom.part.step, rank: whom.part.rank })
 }
 
 pub(super) fn question<'s>(step: &'s Step, whom: &Target) -> Result<Query<'s>, Failure> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use steptime_answers::{
     JobPredictionReport, JobRecordingReport,
     job::{CollectiveEntry, DeviceParts, JobPiece, StragglerEntry},
@@ -300,39 +301,21 @@ pub fn mismatch(why: &str) -> String {
     paragraph("! ", why)
 }
 
-/// Ranks and collectives of a predicted job.
+/// Returns the ranks and collectives of a predicted job: a row for each rank, and one for each rank of a collective.
 pub fn csv(answer: &JobPredictionReport) -> Table {
-    let names = [
-        "table",
-        "rank",
-        "name",
-        "bytes",
-        "computes_ms",
-        "moves_ms",
-        "waits_ms",
-        "idles_ms",
-        "hidden_ms",
-        "alone_ms",
-        "critical_ms",
-        "last",
-    ];
-    let mut table = Table::new(&names);
-    let none: Option<f64> = None;
+    let columns =
+        "table rank name=op bytes computes_ms moves_ms waits_ms idles_ms hidden_ms alone_ms critical_ms last";
+    let mut table = Table::new(columns);
     for rank in &answer.ranks {
-        let parts = &rank.parts;
-        table.row((
-            ("rank", rank.rank, "", None::<u64>),
-            (parts.computes_ms, parts.moves_ms, parts.waits_ms, parts.idles_ms, parts.hidden_ms),
-            (rank.alone_ms, rank.critical_ms, rank.last),
-        ));
+        table.row_with(&json!({"table": "rank"}), rank);
     }
     for met in &answer.collectives {
         for (rank, waits) in met.what.ranks.iter().zip(&met.waits_ms) {
-            table.row((
-                ("collective", rank, met.what.op, met.what.bytes),
-                (none, met.moves_ms, waits, none, none),
-                (none, none, usize::from(met.last == *rank)),
-            ));
+            let last = usize::from(met.last == *rank);
+            table.row_with(
+                &json!({"table": "collective", "rank": rank, "waits_ms": waits, "last": last}),
+                met,
+            );
         }
     }
     table

@@ -19,6 +19,9 @@ pub struct Columns {
     padding: (u16, u16),
 }
 
+/// A column of a table of rows: its name, with its marks, and the text of its cell in a row.
+pub type ColumnOf<'n, R> = (&'n str, fn(&R) -> String);
+
 /// A column's name and properties.
 #[derive(Clone)]
 struct Head {
@@ -46,6 +49,19 @@ impl Columns {
             }
         };
         Columns { heads: names.iter().map(head).collect(), rows: Vec::new(), padding: (1, 1) }
+    }
+
+    /// Returns a table of rows.
+    pub fn from_rows<'r, R: 'r>(
+        columns: &[ColumnOf<'_, R>],
+        rows: impl IntoIterator<Item = &'r R>,
+    ) -> Columns {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let mut table = Columns::new(&names);
+        for row in rows {
+            table.row(columns.iter().map(|(_, text)| text(row)));
+        }
+        table
     }
 
     /// Puts one blank between columns instead of two.

@@ -110,8 +110,8 @@ impl<'a> Argument<'a> {
         else {
             return Ok(());
         };
-        let texts = self.list().into_iter().filter_map(Scalar::text);
-        texts.map(|text| rules::check_value(definition, &text).map_err(Refused::custom)).collect()
+        let mut texts = self.list().into_iter().filter_map(Scalar::text);
+        texts.try_for_each(|text| rules::check_value(definition, &text).map_err(Refused::custom))
     }
 
     /// Returns the elements of a list.

@@ -19,21 +19,32 @@ fn number(text: &str) -> f64 {
 }
 
 #[test]
-fn every_table_has_names_and_rows_as_long() {
-    let least = |args: &[&str], rows: usize| {
+fn every_table_has_names_and_rows_as_long_and_no_column_without_values() {
+    let least = |args: &[&str], rows: usize, unknown: &[&str]| {
         let (names, found) = read(args);
         assert!(
             found.len() >= rows && found.iter().all(|row| row.len() == names.len()),
             "{args:?}: {found:?}"
         );
+        let is_empty = |at: usize| found.iter().all(|row| row[at].is_empty());
+        let empty: Vec<&String> = (0..names.len()).filter(|&at| is_empty(at)).map(|at| &names[at]).collect();
+        assert_eq!(empty, unknown, "{args:?}");
     };
-    least(&["predict", EXAMPLE, "--device", "h200"], 40);
-    least(&["predict", EXAMPLE, "--device", "h200,a100"], 2);
-    least(&["inspect", EXAMPLE], 30);
-    least(&["roofline", EXAMPLE], 20);
-    least(&["validate", EXAMPLE], 1);
-    least(&["validate", EXAMPLE, "--replay-only"], 1);
-    least(&["device", "list"], 7);
+    least(&["predict", EXAMPLE, "--device", "h200"], 40, &[]);
+    least(&["predict", EXAMPLE, "--device", "h200,a100"], 2, &[]);
+    least(&["predict", "examples/jobs/dlrm_4096_x4"], 20, &[]);
+    least(&["inspect", EXAMPLE], 30, &[]);
+    least(&["roofline", EXAMPLE], 20, &["kernel"]);
+    least(&["whatif", EXAMPLE, "--batch", "4096"], 8, &[]);
+    least(&["explain", EXAMPLE], 5, &[]);
+    least(&["choose", EXAMPLE, "--device", "h200,a100"], 4, &["cost"]);
+    least(&["compare", EXAMPLE, "examples/dlrm_default_fused_2048"], 100, &[]);
+    least(&["scale", EXAMPLE, "--gpus", "1,2", "--price", "2.5"], 2, &["nodes"]);
+    least(&["collectives", "--device", "h200"], 20, &["measured_us"]);
+    least(&["validate", EXAMPLE], 1, &[]);
+    least(&["validate", "examples/jobs/dlrm_4096_x4"], 1, &[]);
+    least(&["validate", EXAMPLE, "--replay-only"], 1, &["doubt", "failed"]);
+    least(&["device", "list"], 7, &[]);
     assert_eq!(read(&["predict", EXAMPLE, "--method", "paper"]).1.len(), 0, "a baseline knows no ops");
 }
 

@@ -30,6 +30,8 @@ mod lone;
 mod memory;
 mod models;
 mod named;
+#[cfg(target_os = "linux")]
+mod opening;
 mod outputs;
 mod pace;
 mod priced;

@@ -15,7 +15,7 @@ fn traces() -> PathBuf {
 
 fn open(path: &Path) -> Step {
     let recordings: Vec<Recording> = steptime_trace::open(path).expect("a recording").recordings;
-    Step::from_recordings(path, recordings, &Choice::default()).expect("a step")
+    Step::from_recordings(path, &recordings, &Choice::default()).expect("a step")
 }
 
 /// Folder of the GPU side of a pair: models of the other host's recordings were recorded there.

@@ -1,7 +1,8 @@
 //! A step on several GPUs.
 
+use serde_json::json;
 use steptime_answers::{
-    ChooseReport, PeakMemory,
+    ChooseReport,
     choose::{GpuReport, PointEntry, RatioEntry},
 };
 
@@ -42,6 +43,21 @@ pub fn text(answer: &ChooseReport) -> String {
     }
     text += &format!("\nat the recorded batch\n{}", rest.text());
     text + &wrapped(LEGEND, prose(), 2) + "\n"
+}
+
+/// Returns the answer as CSV: each GPU at the recorded batch and at the largest that fits, the best GPU first.
+pub fn csv(answer: &ChooseReport) -> Table {
+    let columns = "gpu at batch step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 samples_per_s peak_mb=peak_mb/total fits bound \
+                   saved_by_gpu of_first=of_first/times of_first_low=of_first/interval/0 of_first_high=of_first/interval/1 cost";
+    let mut table = Table::new(columns);
+    for gpu in &answer.gpus {
+        for (at, point) in [("recorded", Some(&gpu.recorded)), ("largest", gpu.largest.as_ref())] {
+            if let Some(point) = point {
+                table.row_with(&json!({"gpu": gpu.name, "at": at}), point);
+            }
+        }
+    }
+    table
 }
 
 /// Returns the table of GPUs at the largest batch of each.
@@ -112,27 +128,4 @@ fn ratio(ratio: &RatioEntry) -> String {
 
 fn dash() -> String {
     "-".to_owned()
-}
-
-/// A step on several GPUs, at the recorded batch and at the largest that fits; the best GPU first.
-pub fn csv(answer: &ChooseReport) -> Table {
-    let names =
-        ["gpu", "at", "batch", "step_ms", "low_ms", "high_ms", "samples_per_s", "peak_mb", "fits", "bound"];
-    let more = ["saved_by_gpu", "of_first", "of_first_low", "of_first_high", "cost"];
-    let names: Vec<&str> = names.into_iter().chain(more).collect();
-    let mut table = Table::new(&names);
-    for gpu in &answer.gpus {
-        for (at, point) in [("recorded", Some(&gpu.recorded)), ("largest", gpu.largest.as_ref())] {
-            let Some(point) = point else { continue };
-            let ([low, high], ratio) = (point.interval_ms, point.of_first);
-            let peak = point.peak_mb.as_ref().map(PeakMemory::total);
-            table.row((
-                (&gpu.name, at, point.batch, point.step_ms, low, high),
-                (point.samples_per_s, peak, point.fits, point.bound, point.saved_by_gpu),
-                (ratio.map(|of| of.times), ratio.map(|of| of.interval[0]), ratio.map(|of| of.interval[1])),
-                point.cost,
-            ));
-        }
-    }
-    table
 }

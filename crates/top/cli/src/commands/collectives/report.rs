@@ -1,6 +1,9 @@
 //! Collectives as a table.
 
-use steptime_answers::CollectivePricesReport;
+use steptime_answers::{
+    CollectivePricesReport,
+    collectives::{PricedCollective, SweepScore},
+};
 
 use crate::report::csv::Table;
 use crate::report::format::{grouped, percent};
@@ -17,38 +20,34 @@ pub fn text(answer: &CollectivePricesReport) -> String {
     let mut text = wrapped(&head, prose(), 2) + "\n\n";
     if answer.against.is_empty() {
         let interval = format!(">{:.0} % interval", 100.0 * answer.interval_level);
-        let mut columns =
-            Columns::new(&["collective", ">GPUs", ">bytes", ">us", &interval, ">GB/s", "?>in a step, us"]);
-        for row in &answer.rows {
-            let [low, high] = row.interval_us;
-            columns.row([
-                row.op.to_owned(),
-                row.ranks.to_string(),
-                grouped(row.bytes),
-                us(row.time_us),
-                format!("{}-{}", us(low), us(high)),
-                format!("{:.0}", row.bus_gbs),
-                us(row.in_step_us),
-            ]);
-        }
+        let columns = Columns::from_rows(
+            &[
+                ("collective", |row: &PricedCollective| row.op.to_owned()),
+                (">GPUs", |row| row.ranks.to_string()),
+                (">bytes", |row| grouped(row.bytes)),
+                (">us", |row| us(row.time_us)),
+                (&interval, |row| row.interval_us.map(us).join("-")),
+                (">GB/s", |row| format!("{:.0}", row.bus_gbs)),
+                ("?>in a step, us", |row| us(row.in_step_us)),
+            ],
+            &answer.rows,
+        );
         text.push_str(&columns.text());
         return text;
     }
-    let mut columns =
-        Columns::new(&["collective", ">rows", ">launch us", ">GMAE", ">mean", ">90th", ">worst", ">inside"]);
-    for score in &answer.against {
-        let errors = &score.errors;
-        columns.row([
-            score.op.to_owned(),
-            score.rows.to_string(),
-            us(score.launch_us),
-            percent(errors.gmae),
-            percent(errors.mean),
-            percent(errors.p90),
-            percent(errors.max),
-            percent(score.inside),
-        ]);
-    }
+    let columns = Columns::from_rows(
+        &[
+            ("collective", |score: &SweepScore| score.op.to_owned()),
+            (">rows", |score| score.rows.to_string()),
+            (">launch us", |score| us(score.launch_us)),
+            (">GMAE", |score| percent(score.errors.gmae)),
+            (">mean", |score| percent(score.errors.mean)),
+            (">90th", |score| percent(score.errors.p90)),
+            (">worst", |score| percent(score.errors.max)),
+            (">inside", |score| percent(score.inside)),
+        ],
+        &answer.against,
+    );
     text.push_str(&columns.text());
     text.push_str(&wrapped(
         "launch: time in the sweep besides the collective, found from small sizes; inside: share of rows in the interval",
@@ -59,21 +58,13 @@ pub fn text(answer: &CollectivePricesReport) -> String {
     text
 }
 
-fn us(time: f64) -> String {
-    if time < 100.0 { format!("{time:.1}") } else { grouped(time.round() as u64) }
+/// Returns the answer as CSV.
+pub fn csv(answer: &CollectivePricesReport) -> Table {
+    let columns =
+        "op ranks bytes time_us low_us=interval_us/0 high_us=interval_us/1 bus_gbs in_step_us measured_us";
+    Table::from_rows(columns, &answer.rows)
 }
 
-/// Collectives, priced.
-pub fn csv(answer: &CollectivePricesReport) -> Table {
-    let names =
-        ["op", "ranks", "bytes", "time_us", "low_us", "high_us", "bus_gbs", "in_step_us", "measured_us"];
-    let mut table = Table::new(&names);
-    for row in &answer.rows {
-        let [low, high] = row.interval_us;
-        table.row((
-            (row.op, row.ranks, row.bytes, row.time_us, low),
-            (high, row.bus_gbs, row.in_step_us, row.measured_us),
-        ));
-    }
-    table
+fn us(time: f64) -> String {
+    if time < 100.0 { format!("{time:.1}") } else { grouped(time.round() as u64) }
 }

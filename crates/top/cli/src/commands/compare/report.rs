@@ -1,5 +1,6 @@
 //! Two recordings on one screen.
 
+use serde_json::json;
 use steptime_answers::{
     Difference,
     difference::{ComparedStep, KernelPair, OpPair},
@@ -36,6 +37,28 @@ pub fn text(answer: &Difference) -> String {
         text += &format!("\n{}", kernels.text());
     }
     text
+}
+
+/// Returns the parts, ops and kernels of two steps as CSV, the largest differences first.
+pub fn csv(answer: &Difference) -> Table {
+    let columns = "table name nth_a=nth/0 nth_b=nth/1 count_a=count/0 count_b=count/1 host_ms_a=host_ms/0 host_ms_b=host_ms/1 \
+                   device_ms_a=device_ms/0 device_ms_b=device_ms/1 critical_ms_a=critical_ms/0 critical_ms_b=critical_ms/1";
+    let mut table = Table::new(columns);
+    let (a, b) = (&answer.a.step, &answer.b.step);
+    table.row(&json!({"table": "step", "name": "step", "critical_ms": [a.step_ms, b.step_ms]}));
+    table.row(&json!({"table": "step", "name": "active", "device_ms": [a.active_ms, b.active_ms]}));
+    for ((cause, was), (_, is)) in a.idle_ms.iter().zip(&b.idle_ms) {
+        table.row(&json!({"table": "idle", "name": cause, "device_ms": [was, is]}));
+    }
+    for (what, pairs) in [("annotation", &answer.annotations), ("op", &answer.ops)] {
+        for pair in pairs {
+            table.row_with(&json!({"table": what}), pair);
+        }
+    }
+    for pair in &answer.kernels {
+        table.row_with(&json!({"table": "kernel"}), pair);
+    }
+    table
 }
 
 fn headline(letter: &str, of: &ComparedStep) -> String {
@@ -117,36 +140,4 @@ fn kernels(pairs: &[KernelPair]) -> Option<Columns> {
         ]);
     }
     any.then_some(columns)
-}
-
-/// Two steps: their parts, ops and kernels, with the largest differences first.
-pub fn csv(answer: &Difference) -> Table {
-    let names = ["table", "name", "nth_a", "nth_b", "count_a", "count_b", "host_ms_a", "host_ms_b"];
-    let names: Vec<&str> =
-        names.into_iter().chain(["device_ms_a", "device_ms_b", "critical_ms_a", "critical_ms_b"]).collect();
-    let mut table = Table::new(&names);
-    let (no_count, no_time) = ([None::<usize>; 2], [None::<f64>; 2]);
-    let (a, b) = (&answer.a.step, &answer.b.step);
-    table.row(("step", "step", no_count, no_count, no_time, no_time, [Some(a.step_ms), Some(b.step_ms)]));
-    table.row((
-        "step",
-        "active",
-        no_count,
-        no_count,
-        no_time,
-        [Some(a.active_ms), Some(b.active_ms)],
-        no_time,
-    ));
-    for ((cause, was), (_, is)) in a.idle_ms.iter().zip(&b.idle_ms) {
-        table.row(("idle", cause, no_count, no_count, no_time, [Some(*was), Some(*is)], no_time));
-    }
-    for (what, pairs) in [("annotation", &answer.annotations), ("op", &answer.ops)] {
-        for pair in pairs {
-            table.row((what, &pair.name, pair.nth, no_count, pair.host_ms, pair.device_ms, pair.critical_ms));
-        }
-    }
-    for pair in &answer.kernels {
-        table.row(("kernel", &pair.name, no_count, pair.count, no_time, pair.device_ms, no_time));
-    }
-    table
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use steptime_answers::{CorrectionEntry, DeviceEntry, DeviceProfileReport, TableScoreEntry};
 use steptime_predict::pricing::tables::TableRow;
 
@@ -13,25 +14,24 @@ use crate::report::width::{prose, wrapped};
 
 /// Returns the list of profiles as a table.
 pub fn listed(list: &[DeviceEntry]) -> String {
-    let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
-    let mut columns = Columns::new(&names);
-    for row in list {
-        let kernels = match (row.families, &row.models_of) {
-            (count, None) => format!("{count} families"),
-            (0, Some(from)) => format!("transferred from {from}"),
-            (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
-        };
-        columns.row([
-            row.name.clone(),
-            row.device.clone(),
-            row.architecture.clone(),
-            format!("{:.0}", row.memory_gb),
-            format!("{:.0}", row.memory_gb_s),
-            format!("{:.1}", row.f32_tflop_s),
-            format!("{:.1}", row.bf16_tflop_s),
-            kernels,
-        ]);
-    }
+    let kernels = |row: &DeviceEntry| match (row.families, &row.models_of) {
+        (count, None) => format!("{count} families"),
+        (0, Some(from)) => format!("transferred from {from}"),
+        (count, Some(from)) => format!("transferred from {from}, {count} corrected"),
+    };
+    let columns = Columns::from_rows(
+        &[
+            ("~name", |row: &DeviceEntry| row.name.clone()),
+            ("~device", |row| row.device.clone()),
+            ("?architecture", |row| row.architecture.clone()),
+            (">GB", |row| format!("{:.0}", row.memory_gb)),
+            (">GB/s", |row| format!("{:.0}", row.memory_gb_s)),
+            (">fp32", |row| format!("{:.1}", row.f32_tflop_s)),
+            (">bf16", |row| format!("{:.1}", row.bf16_tflop_s)),
+            ("kernels", kernels),
+        ],
+        list,
+    );
     let head = "rates are achieved rates; fp32 and bf16: matrix products, TFLOP/s; kernels: families fitted on this GPU; or the GPU from \
                 which models are transferred, and families corrected by a sweep of this GPU";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
@@ -39,26 +39,56 @@ pub fn listed(list: &[DeviceEntry]) -> String {
 
 /// Returns the errors of predictions of tables.
 pub fn scored(scores: &[TableScoreEntry]) -> String {
-    let names =
-        ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
-    let mut columns = Columns::new(&names).tight();
-    for row in scores {
-        columns.row([
-            row.device.clone(),
-            row.kind.clone(),
-            row.rows.to_string(),
-            percent(row.gmae),
-            percent(row.mean),
-            percent(row.p90),
-            format!("{:.2}", row.total),
-            percent(row.inside),
-            factor(row.half_width.exp()),
-            percent(row.roofline),
-        ]);
-    }
+    let columns = Columns::from_rows(
+        &[
+            ("~device", |row: &TableScoreEntry| row.device.clone()),
+            ("~kind", |row| row.kind.clone()),
+            (">rows", |row| row.rows.to_string()),
+            (">GMAE", |row| percent(row.gmae)),
+            (">mean", |row| percent(row.mean)),
+            ("?>p90", |row| percent(row.p90)),
+            (">total", |row| format!("{:.2}", row.total)),
+            (">inside", |row| percent(row.inside)),
+            (">x/÷", |row| factor(row.half_width.exp())),
+            (">roofline", |row| percent(row.roofline)),
+        ],
+        scores,
+    )
+    .tight();
     let head = "errors of predicted times; total: sum of predicted over sum of measured times; inside: rows in the 90 % interval; roofline: \
                 its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// Returns the list of device profiles as CSV.
+pub fn listed_csv(list: &[DeviceEntry]) -> Table {
+    let columns =
+        "name device architecture memory_gb memory_gb_s f32_tflop_s bf16_tflop_s fitted_families=families";
+    Table::from_rows(columns, list)
+}
+
+/// Returns the scores of tables as CSV.
+pub fn scored_csv(scores: &[TableScoreEntry]) -> Table {
+    Table::from_rows("device kind rows gmae mean p90 total inside half_width roofline", scores)
+}
+
+/// Returns the rows of tables, predicted and measured, as CSV.
+pub fn rows_csv(rows: &[TableRow]) -> Table {
+    let columns = "device kind family op dims measured_us predicted_us low_us=interval_us/0 high_us=interval_us/1 source";
+    let entry = |row: &TableRow| {
+        json!({
+            "device": row.device,
+            "kind": row.group,
+            "family": row.family,
+            "op": row.op,
+            "dims": row.dims,
+            "measured_us": row.measured_us,
+            "predicted_us": row.predicted_us,
+            "interval_us": row.interval_us,
+            "source": row.source,
+        })
+    };
+    Table::from_rows(columns, rows.iter().map(entry))
 }
 
 /// Returns the held-out errors of transferred models before and after corrections, by kind.
@@ -191,58 +221,4 @@ fn papers(profile: &DeviceProfileReport) -> String {
     }
     let each: Vec<String> = names.iter().map(|(what, of)| format!("{what} ({})", of.join(", "))).collect();
     wrapped(&format!("paper is: {}", each.join("; ")), prose(), 2)
-}
-
-/// Rows of tables, predicted and measured.
-pub fn rows_csv(rows: &[TableRow]) -> Table {
-    let names = [
-        "device",
-        "kind",
-        "family",
-        "op",
-        "dims",
-        "measured_us",
-        "predicted_us",
-        "low_us",
-        "high_us",
-        "source",
-    ];
-    let mut table = Table::new(&names);
-    for row in rows {
-        let what = (&row.device, &row.group, row.family, &row.op, &row.dims);
-        table.row((what, row.measured_us, row.predicted_us, row.interval_us, row.source));
-    }
-    table
-}
-
-/// Scores of tables.
-pub fn scores_csv(answer: &[TableScoreEntry]) -> Table {
-    let names =
-        ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width", "roofline"];
-    let mut table = Table::new(&names);
-    for row in answer {
-        let errors = (row.gmae, row.mean, row.p90, row.total, row.inside, row.half_width, row.roofline);
-        table.row((&row.device, &row.kind, row.rows, errors));
-    }
-    table
-}
-
-/// Device profiles.
-pub fn list_csv(answer: &[DeviceEntry]) -> Table {
-    let names = [
-        "name",
-        "device",
-        "architecture",
-        "memory_gb",
-        "memory_gb_s",
-        "f32_tflop_s",
-        "bf16_tflop_s",
-        "fitted_families",
-    ];
-    let mut table = Table::new(&names);
-    for row in answer {
-        let rates = (row.memory_gb, row.memory_gb_s, row.f32_tflop_s, row.bf16_tflop_s);
-        table.row((&row.name, &row.device, &row.architecture, rates, row.families));
-    }
-    table
 }

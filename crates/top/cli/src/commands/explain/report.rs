@@ -1,5 +1,6 @@
 //! The bound of a step, and the changes that shorten it.
 
+use serde_json::json;
 use steptime_answers::{ExplainReport, choose::RemedyEntry, what_if::Side};
 
 use crate::output::name;
@@ -71,6 +72,17 @@ pub fn text(answer: &ExplainReport) -> String {
     text
 }
 
+/// Returns the changes as CSV, the best first; the last row has several together if that is better.
+pub fn csv(answer: &ExplainReport) -> Table {
+    let columns = "change=name saves_ms step_ms=after/step_ms low_ms=after/interval_ms/0 high_ms=after/interval_ms/1 \
+                   active_ms=after/active_ms effort risk";
+    let mut table = Table::from_rows(columns, &answer.suggestions);
+    if let Some(all) = &answer.together {
+        table.row_with(&json!({"change": all.names.join(" + ")}), all);
+    }
+    table
+}
+
 /// Returns the table of changes tried to make the step fit, those that fit first.
 fn to_fit(remedies: &[RemedyEntry]) -> String {
     if remedies.is_empty() {
@@ -96,21 +108,4 @@ fn to_fit(remedies: &[RemedyEntry]) -> String {
         ]);
     }
     format!("\n{}{refused}", columns.text())
-}
-
-/// Changes of a step, the best first; the last row has several together if that is better.
-pub fn csv(answer: &ExplainReport) -> Table {
-    let names = ["change", "saves_ms", "step_ms", "low_ms", "high_ms", "active_ms", "effort", "risk"];
-    let mut table = Table::new(&names);
-    let mut row = |name: &str, saves: f64, after: &Side, words: [&str; 2]| {
-        let [low, high] = after.interval_ms;
-        table.row((name, saves, after.step_ms, low, high, after.active_ms, words[0], words[1]));
-    };
-    for found in &answer.suggestions {
-        row(found.name, found.saves_ms, &found.after, [found.effort, found.risk]);
-    }
-    if let Some(all) = &answer.together {
-        row(&all.names.join(" + "), all.saves_ms, &all.after, ["", ""]);
-    }
-    table
 }

@@ -1,5 +1,6 @@
 //! Results of an ingest into a lake.
 
+use serde_json::json;
 use steptime_answers::{
     IngestReport,
     ingest::{IngestedRun, SkippedFile},
@@ -51,20 +52,15 @@ pub fn text(answer: &IngestReport) -> String {
 
 /// Returns the table of ingested runs, and of left-out files.
 pub fn csv(answer: &IngestReport) -> Table {
-    let names = ["run", "outcome", "file", "rank", "reason", "ranks", "bytes", "steps", "ops", "kernels"];
-    let names: Vec<&str> = names.into_iter().chain(["copies", "collectives", "gaps", "repairs"]).collect();
-    let mut table = Table::new(&names);
-    let no_text = None::<&str>;
+    let columns =
+        "run outcome file rank reason ranks bytes steps ops kernels copies collectives gaps repairs";
+    let mut table = Table::new(columns);
     for run in &answer.runs {
-        let head = (&run.run, "run", no_text, None::<u32>, no_text, run.ingested + run.kept, run.bytes);
-        let counts = (run.steps, run.ops, run.kernels, run.copies, run.collectives, run.gaps, run.repairs);
-        table.row((head, counts));
+        table.row_with(&json!({"outcome": "run", "ranks": run.ingested + run.kept}), run);
     }
-    let left_out = [("skipped", &answer.skipped), ("ignored", &answer.ignored)];
-    for (outcome, files) in left_out {
+    for (outcome, files) in [("skipped", &answer.skipped), ("ignored", &answer.ignored)] {
         for file in files {
-            let head = (&file.run, outcome, Some(&file.file), file.rank, Some(&file.reason));
-            table.row((head, [None::<u64>; 9]));
+            table.row_with(&json!({"outcome": outcome}), file);
         }
     }
     table

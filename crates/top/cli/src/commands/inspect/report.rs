@@ -1,6 +1,11 @@
 //! The contents of an input, as tables.
 
-use steptime_answers::{InspectReport, coverage::GraphCoverage, inspect::Rank};
+use serde_json::json;
+use steptime_answers::{
+    InspectReport,
+    coverage::GraphCoverage,
+    inspect::{Op, Rank, Stream, Thread},
+};
 
 use super::{execution_report, overheads_report};
 use crate::output::name;
@@ -42,31 +47,32 @@ pub fn text(answer: &InspectReport) -> String {
     text
 }
 
-fn ranks(ranks: &[Rank]) -> Columns {
-    let mut columns = Columns::new(&[
-        ">rank",
-        "~name",
-        ">steps",
-        ">period ms",
-        ">active ms",
-        ">host ops",
-        ">activities",
-        "?>ET nodes",
-    ]);
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-    for rank in ranks {
-        columns.row([
-            or_dash(rank.rank.map(|rank| rank.to_string())),
-            rank.name.clone(),
-            or_dash(rank.steps.map(|steps| grouped(steps.count as u64))),
-            or_dash(rank.period_ms.map(ms)),
-            or_dash(rank.active_ms.map(ms)),
-            grouped(rank.host_ops as u64),
-            grouped(rank.activities as u64),
-            grouped(rank.nodes as u64),
-        ]);
+/// Returns the ops and kernels of the step as CSV.
+pub fn csv(answer: &InspectReport) -> Table {
+    let mut table = Table::new("table name count host_ms device_ms");
+    for op in &answer.ops {
+        table.row_with(&json!({"table": "op"}), op);
     }
-    columns
+    for kernel in &answer.kernels {
+        table.row_with(&json!({"table": "kernel"}), kernel);
+    }
+    table
+}
+
+fn ranks(ranks: &[Rank]) -> Columns {
+    Columns::from_rows(
+        &[
+            (">rank", |rank: &Rank| or_dash(rank.rank.map(|rank| rank.to_string()))),
+            ("~name", |rank| rank.name.clone()),
+            (">steps", |rank| or_dash(rank.steps.map(|steps| grouped(steps.count as u64)))),
+            (">period ms", |rank| or_dash(rank.period_ms.map(ms))),
+            (">active ms", |rank| or_dash(rank.active_ms.map(ms))),
+            (">host ops", |rank| grouped(rank.host_ops as u64)),
+            (">activities", |rank| grouped(rank.activities as u64)),
+            ("?>ET nodes", |rank| grouped(rank.nodes as u64)),
+        ],
+        ranks,
+    )
 }
 
 fn headline(answer: &InspectReport) -> String {
@@ -106,26 +112,26 @@ fn headline(answer: &InspectReport) -> String {
 }
 
 fn tracks(answer: &InspectReport) -> String {
-    let mut threads = Columns::new(&["host thread", "role", ">ops", ">calls", ">busy ms"]);
-    for thread in &answer.threads {
-        threads.row([
-            thread.tid.to_string(),
-            thread.role.to_owned(),
-            grouped(thread.ops as u64),
-            grouped(thread.calls as u64),
-            ms(thread.busy_ms),
-        ]);
-    }
-    let mut streams = Columns::new(&["stream", ">kernels", ">copies", ">memsets", ">busy ms"]);
-    for stream in &answer.streams {
-        streams.row([
-            format!("device {} stream {}", stream.device, stream.stream),
-            grouped(stream.kernels as u64),
-            grouped(stream.copies as u64),
-            grouped(stream.memsets as u64),
-            ms(stream.busy_ms),
-        ]);
-    }
+    let threads = Columns::from_rows(
+        &[
+            ("host thread", |thread: &Thread| thread.tid.to_string()),
+            ("role", |thread| thread.role.to_owned()),
+            (">ops", |thread| grouped(thread.ops as u64)),
+            (">calls", |thread| grouped(thread.calls as u64)),
+            (">busy ms", |thread| ms(thread.busy_ms)),
+        ],
+        &answer.threads,
+    );
+    let streams = Columns::from_rows(
+        &[
+            ("stream", |stream: &Stream| format!("device {} stream {}", stream.device, stream.stream)),
+            (">kernels", |stream| grouped(stream.kernels as u64)),
+            (">copies", |stream| grouped(stream.copies as u64)),
+            (">memsets", |stream| grouped(stream.memsets as u64)),
+            (">busy ms", |stream| ms(stream.busy_ms)),
+        ],
+        &answer.streams,
+    );
     let mut text = threads.text();
     if !answer.streams.is_empty() {
         text.push('\n');
@@ -135,15 +141,15 @@ fn tracks(answer: &InspectReport) -> String {
 }
 
 fn ops(answer: &InspectReport) -> String {
-    let mut columns = Columns::new(&["~op (top-level, a step)", ">count", ">host ms", ">device ms"]);
-    for op in answer.ops.iter().take(ROWS) {
-        columns.row([
-            format::op(&op.name).to_owned(),
-            grouped(op.count as u64),
-            ms(op.host_ms),
-            ms(op.device_ms),
-        ]);
-    }
+    let columns = Columns::from_rows(
+        &[
+            ("~op (top-level, a step)", |op: &Op| format::op(&op.name).to_owned()),
+            (">count", |op| grouped(op.count as u64)),
+            (">host ms", |op| ms(op.host_ms)),
+            (">device ms", |op| ms(op.device_ms)),
+        ],
+        answer.ops.iter().take(ROWS),
+    );
     columns.text() + &more(answer.ops.len(), "op name")
 }
 
@@ -156,6 +162,10 @@ fn kernels(answer: &InspectReport) -> String {
         columns.row([format::kernel(&kernel.name), grouped(kernel.count as u64), ms(kernel.device_ms)]);
     }
     columns.text() + &more(answer.kernels.len(), "kernel")
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
 }
 
 fn more(all: usize, what: &str) -> String {
@@ -219,16 +229,4 @@ fn notes(answer: &InspectReport) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Ops and kernels of a recorded step.
-pub fn csv(answer: &InspectReport) -> Table {
-    let mut table = Table::new(&["table", "name", "count", "host_ms", "device_ms"]);
-    for op in &answer.ops {
-        table.row(("op", &op.name, op.count, op.host_ms, op.device_ms));
-    }
-    for kernel in &answer.kernels {
-        table.row(("kernel", &kernel.name, kernel.count, None::<f64>, kernel.device_ms));
-    }
-    table
 }

@@ -1,5 +1,6 @@
 //! The kernels of one query as lines.
 
+use serde_json::json;
 use steptime_answers::KernelsReport;
 
 use crate::output::name;
@@ -37,28 +38,25 @@ pub fn text(answer: &KernelsReport) -> String {
     text
 }
 
+/// Returns the CSV of the kernels of a query on a line of the input; without a query, only its names.
+pub fn csv(query: Option<(usize, &KernelsReport)>) -> Table {
+    let columns =
+        "query op family time_us low_us=interval_us/0 high_us=interval_us/1 source extrapolated error";
+    let mut table = Table::new(columns);
+    if let Some((line, answer)) = query {
+        if answer.error.is_some() {
+            table.row_with(&json!({"query": line}), answer);
+        }
+        for kernel in &answer.kernels {
+            table.row_with(&json!({"query": line}), kernel);
+        }
+    }
+    table
+}
+
 /// Pads or shortens a name to a number of columns.
 fn padded(text: &str, columns: usize) -> String {
     let text = shorten(text, columns - 1);
     let blanks = columns - text_width(&text);
     text + &" ".repeat(blanks)
-}
-
-/// Returns the column names of [`kernels`].
-pub fn csv_names() -> Table {
-    let names = ["query", "op", "family", "time_us", "low_us", "high_us", "source", "extrapolated", "error"];
-    Table::new(&names)
-}
-
-/// Returns the kernels of the query on a line of the input.
-pub fn csv(line: usize, answer: &KernelsReport) -> Table {
-    let mut table = Table::without_names();
-    if let Some(error) = &answer.error {
-        table.row((line, ["", "", "", "", "", "", ""], error));
-    }
-    for row in &answer.kernels {
-        let [low, high] = row.interval_us;
-        table.row((line, &row.op, row.family, row.time_us, low, high, row.source, row.extrapolated, ""));
-    }
-    table
 }

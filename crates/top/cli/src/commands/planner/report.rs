@@ -47,24 +47,8 @@ pub fn text(answer: &PlannerValidationReport) -> String {
     )
 }
 
-/// Jobs, measured, predicted from their descriptions, and estimated by a planner.
+/// Returns jobs as measured, as predicted from their descriptions, and as estimated by a planner.
 pub fn csv(answer: &PlannerValidationReport) -> Table {
-    let names = [
-        "job",
-        "model",
-        "ranks",
-        "measured_ms",
-        "described_ms",
-        "described_error",
-        "planned_ms",
-        "planned_error",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.jobs {
-        table.row((
-            (&row.name, &row.model, row.ranks, row.measured_ms),
-            (row.described_ms, row.described_error, row.planned_ms, row.planned_error),
-        ));
-    }
-    table
+    let columns = "job=name model ranks measured_ms described_ms described_error planned_ms planned_error";
+    Table::from_rows(columns, &answer.jobs)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use steptime_answers::{CompareReport, PredictionReport};
 
 use crate::output::name;
@@ -34,6 +35,25 @@ pub fn text(answer: &CompareReport) -> String {
         text.push_str(&format!("{}\n", wrapped(&format!("! {whom}{said}"), prose(), 2)));
     }
     text
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &CompareReport) -> Table {
+    let columns = "device=kernels gpu=device step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 active_ms idle_ms limited_by \
+                   limit_share fitted_share=kernel_coverage/fitted estimate doubts";
+    let mut table = Table::new(columns);
+    for row in &answer.predictions {
+        let (place, share) = limit(row).unzip();
+        let others = json!({
+            "idle_ms": row.active_ms.map(|active| row.step_ms - active),
+            "limited_by": place,
+            "limit_share": share,
+            "estimate": row.doubts.iter().all(|doubt| !doubt.no_estimate),
+            "doubts": doubts(row),
+        });
+        table.row_with(&others, row);
+    }
+    table
 }
 
 fn table(predictions: &[PredictionReport]) -> Columns {
@@ -93,33 +113,4 @@ fn distinct_doubts(predictions: &[PredictionReport]) -> Vec<(&str, Vec<&str>)> {
         }
     }
     all
-}
-
-/// A step on several GPUs.
-pub fn csv(answer: &CompareReport) -> Table {
-    let names = [
-        "device",
-        "gpu",
-        "step_ms",
-        "low_ms",
-        "high_ms",
-        "active_ms",
-        "idle_ms",
-        "limited_by",
-        "limit_share",
-        "fitted_share",
-        "estimate",
-        "doubts",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.predictions {
-        let [low, high] = row.interval_ms.map_or([None; 2], |sides| sides.map(Some));
-        let idle = row.active_ms.map(|active| row.step_ms - active);
-        let fitted = row.kernel_coverage.map(|coverage| coverage.fitted);
-        let (place, share) = limit(row).unzip();
-        let known = row.doubts.iter().all(|doubt| !doubt.no_estimate);
-        let cells = (&row.kernels, &row.device, row.step_ms, low, high, row.active_ms, idle, place, share);
-        table.row((cells, fitted, known, doubts(row)));
-    }
-    table
 }

@@ -1,5 +1,6 @@
 //! A prediction on one screen.
 
+use serde_json::json;
 use steptime_answers::{
     PredictionReport,
     coverage::GraphCoverage,
@@ -36,6 +37,21 @@ pub fn text(answer: &PredictionReport) -> String {
         0 => text,
         over => screen(answer, FAMILIES.1.saturating_sub(over).max(FAMILIES.0)),
     }
+}
+
+/// Returns the ops, kernels and families of kernels as CSV.
+pub fn csv(answer: &PredictionReport) -> Table {
+    let mut table = Table::new("table name count host_ms device_ms critical_ms slack_ms");
+    for op in answer.ops.iter().flatten() {
+        table.row_with(&json!({"table": "op"}), op);
+    }
+    for kernel in answer.kernels_by_name.iter().flatten() {
+        table.row_with(&json!({"table": "kernel"}), kernel);
+    }
+    for family in answer.families.iter().flatten() {
+        table.row_with(&json!({"table": "family", "name": family.family}), family);
+    }
+    table
 }
 
 /// Returns the answer with at most `most` kernel families.
@@ -246,21 +262,4 @@ fn coverage(coverage: &GraphCoverage, answer: &PredictionReport) -> String {
         counted(answer.steps.count, "step"),
     );
     paragraph("", &words)
-}
-
-/// Ops, kernels and families of kernels of a predicted step.
-pub fn csv(answer: &PredictionReport) -> Table {
-    let names = ["table", "name", "count", "host_ms", "device_ms", "critical_ms", "slack_ms"];
-    let mut table = Table::new(&names);
-    let none: Option<f64> = None;
-    for op in answer.ops.iter().flatten() {
-        table.row(("op", &op.name, op.count, op.host_ms, op.device_ms, op.critical_ms, op.slack_ms));
-    }
-    for kernel in answer.kernels_by_name.iter().flatten() {
-        table.row(("kernel", &kernel.name, kernel.count, none, kernel.device_ms, none, none));
-    }
-    for family in answer.families.iter().flatten() {
-        table.row(("family", family.family, family.count, none, family.device_ms, none, none));
-    }
-    table
 }

@@ -58,36 +58,13 @@ pub fn text(answer: &ReplayReport) -> String {
     format!("{}\n\n{}\n{}\n", wrapped(&head, prose(), 2), columns.text(), wrapped(&foot, prose(), 2))
 }
 
-fn signed(error: f64) -> String {
-    if error.is_finite() { format!("{:+.1}", 100.0 * error) } else { "-".into() }
+/// Returns the answer as CSV.
+pub fn csv(answer: &ReplayReport) -> Table {
+    let columns = "recording=name steps step_source recorded_ms typical_ms error each_error active_recorded_ms active_typical_ms \
+                   active_error single_step doubt=doubt/kind failed";
+    Table::from_rows(columns, &answer.rows)
 }
 
-/// Recordings and their replays.
-pub fn csv(answer: &ReplayReport) -> Table {
-    let names = [
-        "recording",
-        "steps",
-        "step_source",
-        "recorded_ms",
-        "typical_ms",
-        "error",
-        "each_error",
-        "active_recorded_ms",
-        "active_typical_ms",
-        "active_error",
-        "single_step",
-        "doubt",
-        "failed",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.rows {
-        let replay = row.replay.as_ref();
-        let of = |value: fn(&steptime_answers::replay::ReplayEntry) -> f64| replay.map(value);
-        let step = (of(|r| r.recorded_ms), of(|r| r.typical_ms), of(|r| r.error), of(|r| r.each_error));
-        let active = (of(|r| r.active_recorded_ms), of(|r| r.active_typical_ms), of(|r| r.active_error));
-        let single = replay.map(|replay| replay.single_step);
-        let doubt = row.doubt.as_ref().map(|doubt| doubt.kind);
-        table.row((&row.name, row.steps, row.step_source, step, active, single, doubt, &row.failed));
-    }
-    table
+fn signed(error: f64) -> String {
+    if error.is_finite() { format!("{:+.1}", 100.0 * error) } else { "-".into() }
 }

@@ -5,6 +5,7 @@ use kuva::plot::scatter::ScatterPlot;
 use kuva::render::annotations::TextAnnotation;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
+use serde_json::json;
 use steptime_answers::RooflineReport;
 use steptime_cost::device::DeviceSpec;
 
@@ -27,6 +28,17 @@ pub fn text(answer: &RooflineReport) -> String {
         Some(attainable_ms) => by_op(answer, attainable_ms),
         None => by_name(answer),
     }
+}
+
+/// Returns the answer as CSV.
+pub fn csv(answer: &RooflineReport) -> Table {
+    let columns = "op family count time_us bytes flops intensity_flop_per_byte=intensity gb_s tflop_s roof_share=share bound \
+                   shapes kernel";
+    let mut table = Table::new(columns);
+    for row in &answer.kernels {
+        table.row_with(&json!({"shapes": shapes(&row.shapes)}), row);
+    }
+    table
 }
 
 fn by_op(answer: &RooflineReport, attainable_ms: f64) -> String {
@@ -168,30 +180,4 @@ pub fn plot(answer: &RooflineReport, spec: &DeviceSpec) -> String {
 /// Returns the label of a roof, above it.
 fn label(text: String, intensity: f64, tflop_s: f64) -> TextAnnotation {
     TextAnnotation::new(text, intensity, tflop_s * 1.15).with_color(QUIET).with_font_size(11)
-}
-
-/// Roofline of kernels.
-pub fn csv(answer: &RooflineReport) -> Table {
-    let names = [
-        "op",
-        "family",
-        "count",
-        "time_us",
-        "bytes",
-        "flops",
-        "intensity_flop_per_byte",
-        "gb_s",
-        "tflop_s",
-        "roof_share",
-        "bound",
-        "shapes",
-        "kernel",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.kernels {
-        let size = (row.time_us, row.bytes, row.flops, row.intensity);
-        let rates = (row.gb_s, row.tflop_s, row.share, row.bound);
-        table.row((&row.op, row.family, row.count, size, rates, shapes(&row.shapes), &row.kernel));
-    }
-    table
 }

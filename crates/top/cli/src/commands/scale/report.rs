@@ -58,6 +58,12 @@ pub fn text(answer: &ScaleReport) -> String {
     text
 }
 
+/// Returns the answer as CSV.
+pub fn csv(answer: &ScaleReport) -> Table {
+    let columns = "gpus nodes batch step_ms low_ms=interval_ms/0 high_ms=interval_ms/1 samples_per_s efficiency exposed_ms cost";
+    Table::from_rows(columns, &answer.rows)
+}
+
 /// Plots samples per second over the number of GPUs, with a line of linear scaling, as SVG.
 pub fn plot(answer: &ScaleReport) -> String {
     let gpus = || answer.rows.iter().map(|row| f64::from(row.gpus));
@@ -92,29 +98,4 @@ pub fn plot(answer: &ScaleReport) -> String {
     let rates = || answer.rows.iter().map(|row| row.samples_per_s);
     let ends = [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)];
     svg(plots, Scale::from_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
-}
-
-/// A model on several numbers of GPUs.
-pub fn csv(answer: &ScaleReport) -> Table {
-    let names = [
-        "gpus",
-        "nodes",
-        "batch",
-        "step_ms",
-        "low_ms",
-        "high_ms",
-        "samples_per_s",
-        "efficiency",
-        "exposed_ms",
-        "cost",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.rows {
-        let [low, high] = row.interval_ms;
-        table.row((
-            (row.gpus, row.nodes, row.batch, row.step_ms, low, high),
-            (row.samples_per_s, row.efficiency, row.exposed_ms, row.cost),
-        ));
-    }
-    table
 }

@@ -35,6 +35,12 @@ pub fn text(answer: &PlacementReport) -> String {
     text
 }
 
+/// Returns the placements of tables as CSV.
+pub fn csv(answer: &PlacementReport) -> Table {
+    let columns = "table rows columns lookups cut gpus cached_rows=cached/rows misses=cached/misses";
+    Table::from_rows(columns, &answer.tables)
+}
+
 /// Returns the method that found the plan, and its expected regret.
 fn found(answer: &PlacementReport) -> Option<String> {
     let by = answer.found_by?;
@@ -150,17 +156,4 @@ fn in_hosts(answer: &PlacementReport) -> String {
     let line =
         format!("{} in host memory, {of}{most:.1} GB a node: {}", counted(count, "table"), kinds.join(", "));
     wrapped(&line, prose(), 2) + "\n"
-}
-
-/// Placements of tables.
-pub fn csv(answer: &PlacementReport) -> Table {
-    let mut table =
-        Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus", "cached_rows", "misses"]);
-    for row in &answer.tables {
-        let gpus: Vec<String> = row.gpus.iter().map(u32::to_string).collect();
-        let (held, misses) = (row.cached.map(|own| own.rows), row.cached.map(|own| own.misses));
-        let place = (row.table, row.rows, row.columns, row.lookups, row.cut, gpus.join(" "), held, misses);
-        table.row(place);
-    }
-    table
 }

@@ -1,5 +1,6 @@
 //! Results of a grid of changes.
 
+use serde_json::json;
 use steptime_answers::{GridReport, grid::GridBest};
 
 use crate::output::name;
@@ -27,6 +28,16 @@ pub fn text(answer: &GridReport) -> String {
     text
 }
 
+/// Returns the best points as CSV.
+pub fn csv(answer: &GridReport) -> Table {
+    let mut table = Table::new("point change step_ms samples_per_s peak_mb fits");
+    for best in &answer.best {
+        let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        table.row_with(&json!({"change": keys.join("; ")}), &best.row);
+    }
+    table
+}
+
 /// Returns the table of points.
 fn table(points: &[GridBest]) -> String {
     let keys = points.first().map_or(&[][..], |best| &best.keys);
@@ -49,16 +60,4 @@ fn table(points: &[GridBest]) -> String {
         columns.row(std::iter::once(row.point.to_string()).chain(values).chain(numbers));
     }
     columns.text()
-}
-
-/// The best points of a grid.
-pub fn csv(answer: &GridReport) -> Table {
-    let names = ["point", "change", "step_ms", "samples_per_s", "peak_mb", "fits"];
-    let mut table = Table::new(&names);
-    for best in &answer.best {
-        let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
-        let row = &best.row;
-        table.row((row.point, keys.join("; "), row.step_ms, row.samples_per_s, row.peak_mb, row.fits));
-    }
-    table
 }

@@ -64,27 +64,9 @@ pub fn text(answer: &JobValidationReport) -> String {
     )
 }
 
-/// Jobs, measured and predicted.
+/// Returns measured and predicted jobs.
 pub fn csv(answer: &JobValidationReport) -> Table {
-    let names = [
-        "job",
-        "ranks",
-        "measured_ms",
-        "predicted_ms",
-        "error",
-        "low_ms",
-        "high_ms",
-        "slowest_alone_ms",
-        "first_rank_ms",
-        "replay_error",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.jobs {
-        let [low, high] = row.interval_ms;
-        table.row((
-            (&row.name, row.ranks, row.measured_ms, row.predicted_ms, row.error),
-            (low, high, row.slowest_alone_ms, row.first_rank_ms, row.replay_error),
-        ));
-    }
-    table
+    let columns = "job=name ranks measured_ms predicted_ms error low_ms=interval_ms/0 high_ms=interval_ms/1 slowest_alone_ms \
+                   first_rank_ms replay_error";
+    Table::from_rows(columns, &answer.jobs)
 }

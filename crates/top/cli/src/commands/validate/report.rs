@@ -44,6 +44,14 @@ pub fn text(answer: &ValidationReport) -> String {
     text
 }
 
+/// Returns the answer as CSV.
+pub fn csv(answer: &ValidationReport) -> Table {
+    let columns = "recording=name architecture measured_ms predicted_ms error low_ms=interval_ms/0 high_ms=interval_ms/1 inside \
+                   in_sample paper_ms paper_published_ms kernel_sum_ms active_measured_ms active_predicted_ms profiled_ms \
+                   replayed_ms replay_error host_slowness";
+    Table::from_rows(columns, &answer.rows)
+}
+
 /// Returns the groups of recordings that are left out together.
 fn left_out(answer: &ValidationReport) -> String {
     if answer.host != "leave-one-out" {
@@ -58,50 +66,45 @@ fn left_out(answer: &ValidationReport) -> String {
 }
 
 fn rows(rows: &[Recording]) -> Columns {
-    let mut columns = Columns::new(&[
-        "~recording",
-        ">measured",
-        ">predicted",
-        ">error",
-        ">90 % interval",
-        "?>paper",
-        "?>kernels",
-        ">active",
-        ">replay",
-        ">host",
-    ])
-    .tight();
-    for row in rows {
+    let interval = |row: &Recording| {
         let [low, high] = row.interval_ms;
         let outside = if row.inside { ' ' } else { '!' };
-        columns.row([
-            row.name.clone(),
-            ms(row.measured_ms),
-            ms(row.predicted_ms),
-            signed(row.error),
-            format!("{low:.2}-{high:.2}{outside}"),
-            signed(row.paper_ms / row.measured_ms - 1.0),
-            signed(row.kernel_sum_ms / row.measured_ms - 1.0),
-            signed(row.active_predicted_ms / row.active_measured_ms - 1.0),
-            row.replay_error.map_or("-".into(), signed),
-            row.host_slowness.map_or("-".into(), |slowness| format!("{slowness:.2}")),
-        ]);
-    }
-    columns
+        format!("{low:.2}-{high:.2}{outside}")
+    };
+    Columns::from_rows(
+        &[
+            ("~recording", |row: &Recording| row.name.clone()),
+            (">measured", |row| ms(row.measured_ms)),
+            (">predicted", |row| ms(row.predicted_ms)),
+            (">error", |row| signed(row.error)),
+            (">90 % interval", interval),
+            ("?>paper", |row| signed(row.paper_ms / row.measured_ms - 1.0)),
+            ("?>kernels", |row| signed(row.kernel_sum_ms / row.measured_ms - 1.0)),
+            (">active", |row| signed(row.active_predicted_ms / row.active_measured_ms - 1.0)),
+            (">replay", |row| row.replay_error.map_or("-".into(), signed)),
+            (">host", |row| row.host_slowness.map_or("-".into(), |slowness| format!("{slowness:.2}"))),
+        ],
+        rows,
+    )
+    .tight()
 }
 
 /// Returns the table with the columns of the paper's Table IV, and a few more.
 fn families(families: &[FamilyErrors]) -> Columns {
-    let names = ["~family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
-    let mut columns = Columns::new(&names);
-    for row in families {
-        let shares =
-            [row.time_share, row.max_share, row.gmae, row.mean, row.std, row.time_weighted, row.inside];
-        let mut cells = vec![row.family.clone(), row.count.to_string()];
-        cells.extend(shares.map(percent));
-        columns.row(cells);
-    }
-    columns
+    Columns::from_rows(
+        &[
+            ("~family", |row: &FamilyErrors| row.family.clone()),
+            (">ops", |row| row.count.to_string()),
+            (">time", |row| percent(row.time_share)),
+            (">at most", |row| percent(row.max_share)),
+            (">GMAE", |row| percent(row.gmae)),
+            (">mean", |row| percent(row.mean)),
+            (">std", |row| percent(row.std)),
+            (">by time", |row| percent(row.time_weighted)),
+            (">inside", |row| percent(row.inside)),
+        ],
+        families,
+    )
 }
 
 /// Formats a signed fraction in percent, without the percent sign.
@@ -125,38 +128,4 @@ fn summary(answer: &ValidationReport) -> Columns {
         columns.row([name.to_owned(), gmae, mean, p90, max]);
     }
     columns
-}
-
-/// Recordings, measured and predicted.
-pub fn csv(answer: &ValidationReport) -> Table {
-    let names = [
-        "recording",
-        "architecture",
-        "measured_ms",
-        "predicted_ms",
-        "error",
-        "low_ms",
-        "high_ms",
-        "inside",
-        "in_sample",
-        "paper_ms",
-        "paper_published_ms",
-        "kernel_sum_ms",
-        "active_measured_ms",
-        "active_predicted_ms",
-        "profiled_ms",
-        "replayed_ms",
-        "replay_error",
-        "host_slowness",
-    ];
-    let mut table = Table::new(&names);
-    for row in &answer.rows {
-        let step = (&row.name, &row.architecture, row.measured_ms, row.predicted_ms, row.error);
-        let interval = (row.interval_ms, row.inside, row.in_sample);
-        let others = (row.paper_ms, row.paper_published_ms, row.kernel_sum_ms);
-        let active = (row.active_measured_ms, row.active_predicted_ms);
-        let replay = (row.profiled_ms, row.replayed_ms, row.replay_error);
-        table.row((step, interval, others, active, replay, row.host_slowness));
-    }
-    table
 }

@@ -1,5 +1,6 @@
 //! A step before and after a change.
 
+use serde_json::json;
 use steptime_answers::{WhatIfReport, what_if::Side};
 
 use crate::output::name;
@@ -52,6 +53,21 @@ pub fn text(answer: &WhatIfReport) -> String {
     )
 }
 
+/// Returns the parts of the step before and after as CSV.
+pub fn csv(answer: &WhatIfReport) -> Table {
+    let mut table = Table::new("part before_ms after_ms");
+    let mut row = |part: &str, ms: [f64; 2]| {
+        table.row(&json!({"part": part, "before_ms": ms[0], "after_ms": ms[1]}));
+    };
+    let (before, after) = (&answer.before, &answer.after);
+    row("step", [before.step_ms, after.step_ms]);
+    row("active", [before.active_ms, after.active_ms]);
+    for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
+        row(&format!("idle {cause}"), [*was, *is]);
+    }
+    table
+}
+
 /// Returns the samples per second before and after, if known.
 fn rates(before: &Side, after: &Side) -> String {
     let said = |side: &Side| side.samples_per_s.map(|rate| grouped(rate.round() as u64));
@@ -60,17 +76,4 @@ fn rates(before: &Side, after: &Side) -> String {
         (None, Some(after)) => format!("{after} samples/s\n"),
         _ => String::new(),
     }
-}
-
-/// A step before and after a change.
-pub fn csv(answer: &WhatIfReport) -> Table {
-    let names = ["part", "before_ms", "after_ms"];
-    let mut table = Table::new(&names);
-    let (before, after) = (&answer.before, &answer.after);
-    table.row(("step", before.step_ms, after.step_ms));
-    table.row(("active", before.active_ms, after.active_ms));
-    for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
-        table.row((format!("idle {cause}"), was, is));
-    }
-    table
 }
