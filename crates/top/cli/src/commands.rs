@@ -13,7 +13,6 @@ mod ingest;
 mod inspect;
 mod kernels;
 mod load;
-mod planner;
 mod predict;
 mod pricing;
 mod replay;
@@ -28,11 +27,31 @@ mod what_if;
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use serde::Deserialize;
 
 use crate::console::Console;
 pub use crate::failure::Failure;
+
+/// Predicts the time of a training step, explains it, and finds changes that shorten it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "steptime",
+    version,
+    max_term_width = 100,
+    after_help = "EXAMPLE
+    steptime predict examples/dlrm_default_2048
+
+An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace, a folder with one of these \
+for each rank, or a tar archive of traces; plain, .gz or .zst. A file that ends in .toml describes a model: it is read as the execution \
+trace of a training step of that model."
+)]
+pub struct Cli {
+    /// Command to run.
+    #[command(subcommand)]
+    pub command: Command,
+}
 
 /// Commands.
 #[derive(Debug, Subcommand, Deserialize)]
@@ -144,4 +163,12 @@ impl Command {
             Command::Man { folder } => shell::manual(&folder),
         }
     }
+}
+
+/// Returns clap's error for options of a command that exclude one another.
+pub fn usage(command: &str, words: &str) -> clap::Error {
+    let mut all = Cli::command();
+    all.build();
+    let mut command = all.find_subcommand_mut(command).map_or_else(Cli::command, |found| found.clone());
+    command.error(ErrorKind::ArgumentConflict, words)
 }

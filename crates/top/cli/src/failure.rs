@@ -4,7 +4,6 @@ use std::error::Error as StdError;
 use std::{fmt, io};
 
 use crate::output;
-use crate::request::terms;
 
 /// Error that made a command fail; printed as it is.
 pub type Failure = Box<dyn StdError + Send + Sync>;
@@ -67,17 +66,6 @@ impl Refusal {
             Some(steptime_predict::Error::Rewrite { .. }) => Refusal::NotApplicable(words),
             _ if is_not_found(&**failure) => Refusal::NotFound(words),
             _ => Refusal::Input(words),
-        }
-    }
-
-    /// Returns the refusal of a command with options named as arguments of Python: `device=` instead of `--device`.
-    pub(crate) fn in_python(self, command: Option<&clap::Command>) -> Refusal {
-        let python = |words: String| terms::python(&words, command);
-        match self {
-            Refusal::Usage(words) => Refusal::Usage(python(words)),
-            Refusal::NotFound(words) => Refusal::NotFound(python(words)),
-            Refusal::NotApplicable(words) => Refusal::NotApplicable(python(words)),
-            Refusal::Input(words) => Refusal::Input(python(words)),
         }
     }
 }

@@ -26,10 +26,10 @@ impl CachedInput {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn open(&self) -> Result<(), Refusal> {
+    pub(crate) fn open(&self) -> Result<(), Refusal> {
         if self.step.get().is_none() {
             let step = Step::open(&self.path, &self.choice);
-            self.keep(step.map_err(|error| Refusal::from_failure(&error.into()).in_python(None))?);
+            self.keep(step.map_err(|error| Refusal::from_failure(&error.into()))?);
         }
         Ok(())
     }

@@ -17,8 +17,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::cli::Cli;
-use crate::commands::Command;
+use crate::commands::{Cli, Command};
 use crate::console::Console;
 pub use crate::failure::Refusal;
 use crate::failure::{Failure, ProgramFailed};
@@ -46,6 +45,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             1
         }
     }
+}
+
+/// Opens an input with all parts that a query may need: its files are not read again.
+///
+/// # Errors
+/// If it cannot be read. The message names options as arguments of Python.
+pub fn open(input: &CachedInput) -> Result<(), Refusal> {
+    input.open().map_err(|refused| refused.in_python(None))
 }
 
 /// Runs the command of a request and returns the output as text: that of the program with the same arguments.

@@ -1,10 +1,9 @@
 //! Queries of a calling program: a command, and its arguments by name as JSON. They become the same arguments as the words of a command
 //! line, by the same checks.
 
-pub mod checked;
 mod deserializer;
 mod rules;
-pub mod terms;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +12,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::deserializer::{Arguments, CommandPath};
-use crate::cli::{Cli, OutputFile};
+use crate::cli::OutputFile;
+use crate::commands::Cli;
 use crate::commands::Command;
 use crate::failure::{Failure, UsageError};
 use crate::input_cache::CachedInput;

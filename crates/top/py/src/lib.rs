@@ -38,7 +38,7 @@ mod _core {
         /// Opens it now: its files are not read again. Returns two empty strings, or the kind of refusal and its message.
         fn open(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
             let input = Arc::clone(&self.0);
-            Ok(answer_pair(wait(py, move || input.open())?.map(|()| String::new())))
+            Ok(answer_pair(wait(py, move || steptime_cli::open(&input))?.map(|()| String::new())))
         }
     }
 

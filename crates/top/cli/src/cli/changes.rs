@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use steptime_rewrite::{BatchDims, Blocks, Checkpoint, ResizeBatch, Selection, SetSize};
 
 use super::times_as_long;
-use crate::request::checked;
+use crate::cli::checked;
 
 /// Changes to a step.
 #[derive(Debug, Clone, Default, Args, Deserialize)]

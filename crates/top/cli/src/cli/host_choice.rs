@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Deserializer};
 
-use crate::request::checked;
+use crate::cli::checked;
 
 /// Source of host times.
 #[derive(Debug, Clone, PartialEq, Eq)]

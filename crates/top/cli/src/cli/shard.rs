@@ -3,7 +3,7 @@
 use serde::Deserializer;
 pub use steptime_fleet::Shard;
 
-use crate::request::checked;
+use crate::cli::checked;
 
 /// Reads `2/4`.
 pub fn shard(text: &str) -> Result<Shard, String> {

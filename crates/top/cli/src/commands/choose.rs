@@ -10,7 +10,8 @@ use steptime_answers::ChooseReport;
 use steptime_predict::{Choice, Prices};
 
 use super::{Failure, load, pricing};
-use crate::cli::{Form, HostChoice, Part, Pricing, one_host, optional_host, usage};
+use crate::cli::{Form, HostChoice, Part, Pricing, one_host, optional_host};
+use crate::commands::usage;
 use crate::console::Console;
 use crate::progress;
 

@@ -13,7 +13,8 @@ use steptime_graph::CollectiveKind;
 use steptime_trace::Bytes;
 
 use super::Failure;
-use crate::cli::{Form, usage};
+use crate::cli::Form;
+use crate::commands::usage;
 use crate::console::Console;
 
 /// `steptime collectives`.

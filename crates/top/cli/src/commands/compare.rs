@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer};
 use steptime_answers::Difference;
 
 use super::{Failure, what_if};
+use crate::cli::checked;
 use crate::cli::{Form, Target};
 use crate::console::Console;
 use crate::progress;
-use crate::request::checked;
 
 /// `steptime compare`.
 #[derive(Debug, Args, Deserialize)]

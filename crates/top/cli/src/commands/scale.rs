@@ -12,7 +12,8 @@ use steptime_predict::{Choice, GpuCount, shard};
 
 use super::pricing::QueryOptions;
 use super::{Failure, load, pricing};
-use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive, usage};
+use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive};
+use crate::commands::usage;
 use crate::console::Console;
 use crate::{output, progress};
 

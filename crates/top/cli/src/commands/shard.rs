@@ -13,7 +13,8 @@ use steptime_trace::Bytes;
 
 use super::pricing::QueryOptions;
 use super::{Failure, load};
-use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive, usage};
+use crate::cli::{Form, HostChoice, OutputFile, Pricing, one_host, optional_host, positive};
+use crate::commands::usage;
 use crate::console::Console;
 use crate::{output, progress};
 

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::Failure;
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::console::Console;
 use crate::output;
 

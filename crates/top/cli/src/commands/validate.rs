@@ -1,6 +1,7 @@
 //! `steptime validate`.
 
 mod jobs_report;
+mod planner;
 mod report;
 
 use std::path::PathBuf;
@@ -18,8 +19,9 @@ use steptime_predict::{Basis, Kernels, RankSet, validate};
 use steptime_trace::{Options, Want};
 
 use super::pricing::DevicePricing;
-use super::{Failure, host_source, load, planner, replay};
-use crate::cli::{Cli, Form, HostChoice, Pricing, ProcessChoice, any_host, required_host};
+use super::{Failure, host_source, load, replay};
+use crate::cli::{Form, HostChoice, Pricing, ProcessChoice, any_host, required_host};
+use crate::commands::Cli;
 use crate::console::Console;
 use crate::progress;
 

@@ -14,7 +14,8 @@ use steptime_predict::{Change, Choice, Query, Step};
 use steptime_rewrite::Rule;
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Form, Fuse, OutputFile, Target, usage};
+use crate::cli::{Changes, Form, Fuse, OutputFile, Target};
+use crate::commands::usage;
 use crate::console::Console;
 use crate::{output, progress};
 

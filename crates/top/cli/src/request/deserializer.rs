@@ -4,6 +4,7 @@
 //! the command line.
 
 mod command_path;
+mod literal;
 mod refused;
 mod scalar;
 

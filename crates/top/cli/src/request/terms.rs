@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use clap::CommandFactory;
 
-use crate::cli::Cli;
+use crate::commands::Cli;
+use crate::failure::Refusal;
 
 /// Commands whose function in Python has another name.
 const FUNCTIONS: [(&str, &str); 2] = [("whatif", "what_if"), ("scale", "scale_out")];
@@ -47,6 +48,19 @@ fn collect(command: &clap::Command, terms: &mut BTreeMap<String, Term>) {
         }
     }
     command.get_subcommands().for_each(|command| collect(command, terms));
+}
+
+impl Refusal {
+    /// Returns the refusal of a command with options named as arguments of Python: `device=` instead of `--device`.
+    pub(crate) fn in_python(self, command: Option<&clap::Command>) -> Refusal {
+        let python = |words: String| python(&words, command);
+        match self {
+            Refusal::Usage(words) => Refusal::Usage(python(words)),
+            Refusal::NotFound(words) => Refusal::NotFound(python(words)),
+            Refusal::NotApplicable(words) => Refusal::NotApplicable(python(words)),
+            Refusal::Input(words) => Refusal::Input(python(words)),
+        }
+    }
 }
 
 /// Rewrites the options in a message as arguments of Python: `--host-speed` as `host_speed=`, `--dtype bf16` as `dtype='bf16'`,

@@ -165,7 +165,7 @@ fn files_are_written_as_by_the_command_line() {
 fn an_open_input_is_not_read_again() {
     let folder = crate::copy_of("dlrm_default_2048");
     let input = CachedInput::new(folder.path(), None, None);
-    input.open().expect("an input");
+    steptime_cli::open(&input).expect("an input");
     let path = text(folder.path()).to_owned();
     folder.close().expect("removed");
     let arguments = json!({"input": path, "device": "h200", "json": true}).to_string();

@@ -58,14 +58,14 @@ fn commands_of_other_programs_are_passed_on() {
 #[cfg(unix)]
 #[test]
 fn a_failed_program_has_the_last_word() {
-    use std::os::unix::fs::PermissionsExt;
-
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().join("steptime");
-    std::fs::copy(assert_cmd::cargo::cargo_bin!("steptime"), &here).unwrap();
+    // Copied by another process: a program that this one has open for writing cannot be started while another test forks.
+    let program = assert_cmd::cargo::cargo_bin!("steptime");
+    assert_cmd::Command::new("cp").arg(program).arg(&here).assert().success();
     let other = folder.path().join("steptime-train");
-    std::fs::write(&other, "#!/bin/sh\necho \"own error: $1\" >&2\nexit 3\n").unwrap();
-    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "printf '#!/bin/sh\\necho \"own error: $1\" >&2\\nexit 3\\n' > \"$0\" && chmod 755 \"$0\"";
+    assert_cmd::Command::new("sh").arg("-c").arg(script).arg(&other).assert().success();
     let run = assert_cmd::Command::new(&here).args(["train", "model.toml"]).assert();
     run.code(3).stdout("").stderr("own error: model.toml\n");
 }

@@ -8,7 +8,7 @@ use steptime_rewrite::{DataParallel, Rule, TableHome, tables};
 
 use super::super::{Failure, what_if};
 use super::args::{Parallel, SendAs, World as Typed};
-use crate::cli::usage;
+use crate::commands::usage;
 
 /// Builds the requested job; `job` is the described one, whose step on one GPU `asked` holds.
 pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {

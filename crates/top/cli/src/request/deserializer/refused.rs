@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error, Expected, Unexpected};
 use serde_json::Value;
 
-use super::scalar::literal;
+use super::literal::literal;
 
 /// Reason why arguments are refused.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use clap::CommandFactory;
 
 use super::commands;
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::request::{name, terms};
 
 #[test]

@@ -2,7 +2,7 @@ use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
 
 use super::{commands, read};
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::request::name;
 
 /// Arguments without which a command or an option is refused.

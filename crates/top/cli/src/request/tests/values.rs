@@ -2,7 +2,8 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use super::{read, refused};
-use crate::cli::{Cli, Fuse, HostChoice, Models};
+use crate::cli::{Fuse, HostChoice, Models};
+use crate::commands::Cli;
 use crate::commands::Command;
 
 #[test]

@@ -9,10 +9,11 @@ use steptime_answers::{PlannerValidationReport, job::PlannerRow};
 use steptime_eager::Model;
 use steptime_predict::shard::{self, RecordedJob};
 
-use super::pricing::QueryOptions;
-use super::validate::{Planner, Validate};
-use super::{Failure, load};
-use crate::cli::{HostChoice, usage};
+use super::{Planner, Validate};
+use crate::cli::HostChoice;
+use crate::commands::pricing::QueryOptions;
+use crate::commands::usage;
+use crate::commands::{Failure, load};
 use crate::console::Console;
 use crate::progress;
 
