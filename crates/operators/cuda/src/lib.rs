@@ -27,6 +27,8 @@ pub mod reduce;
 mod runtime;
 pub mod softmax;
 
+#[cfg(test)]
+use runtime::TestCompiler;
 pub use runtime::{
     Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,
     Pinned, Readback, Slice, SliceMut, Source, Staging, Stream, median_time, nvrtc_version, randomize,

@@ -207,7 +207,7 @@ fn check_pooling(tables: &Tables<'_>, sizes: &Sizes) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::embedding::Table;
-    use crate::{Build, Capability, CubinCache, Slice, nvrtc_version};
+    use crate::{Slice, TestCompiler};
 
     fn table(dim: usize, element: Element, pitch: usize) -> Table<'static> {
         // SAFETY: nothing is launched.
@@ -270,15 +270,10 @@ mod tests {
     /// Compiles every element and pooling, with column counts that fill lanes and some that do not.
     #[test]
     fn all_kinds_of_tables_compile() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return steptime_skips::skip("no NVRTC");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
+        let Some(compiler) = TestCompiler::new() else { return };
         let build = |tables: &Tables<'_>, sizes: &Sizes, bounds| {
             let launch = Launch::new(tables, sizes, bounds, 132).unwrap();
-            let capability = Capability { major: 9, minor: 0 };
-            Build::new(&launch.source, capability, major * 1000, &cache).unwrap().cubin.len()
+            compiler.build(&launch.source).cubin.len()
         };
         let mut mixed = Vec::new();
         for element in Element::ALL {

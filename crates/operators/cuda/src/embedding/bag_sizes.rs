@@ -71,16 +71,11 @@ fn source() -> Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Build, Capability, CubinCache, nvrtc_version};
+    use crate::TestCompiler;
 
     #[test]
     fn kernels_compile() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return steptime_skips::skip("no NVRTC");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
-        let build = Build::new(&source(), Capability { major: 9, minor: 0 }, major * 1000, &cache);
-        assert!(build.is_ok(), "{}", build.unwrap_err());
+        let Some(compiler) = TestCompiler::new() else { return };
+        compiler.build(&source());
     }
 }

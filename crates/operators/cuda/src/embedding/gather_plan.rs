@@ -101,7 +101,7 @@ mod tests {
     use steptime_ops::embedding::Element;
 
     use super::*;
-    use crate::{Build, Capability, CubinCache, Slice, nvrtc_version};
+    use crate::{Slice, TestCompiler};
 
     fn table(dim: usize, element: Element, pitch: usize) -> Table<'static> {
         // SAFETY: nothing is launched.
@@ -124,19 +124,14 @@ mod tests {
 
     #[test]
     fn all_orders_of_all_elements_compile() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return steptime_skips::skip("no NVRTC");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
+        let Some(compiler) = TestCompiler::new() else { return };
         let orders = [GatherOrder::Rows, GatherOrder::Columns { slice: 512 }, GatherOrder::Grouped];
         for element in Element::ALL {
             for dim in [1, 33, 64, 515] {
                 for order in orders {
                     let pitch = element.row_bytes(dim).next_multiple_of(element.align());
                     let launch = Launch::new(&table(dim, element, pitch), order, 4, dim);
-                    let capability = Capability { major: 9, minor: 0 };
-                    let built = Build::new(&launch.source, capability, major * 1000, &cache).unwrap();
+                    let built = compiler.build(&launch.source);
                     assert!(built.cubin.len() > 1000);
                 }
             }

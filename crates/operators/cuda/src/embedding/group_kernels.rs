@@ -103,16 +103,11 @@ pub(super) fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Sourc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Build, Capability, CubinCache, nvrtc_version};
+    use crate::TestCompiler;
 
     #[test]
     fn the_kernels_compile_for_every_type_and_size() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return steptime_skips::skip("no NVRTC");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
-        let h200 = Capability { major: 9, minor: 0 };
+        let Some(compiler) = TestCompiler::new() else { return };
         for (rows, lookups, longest) in [
             (1000, 10_240, 2560),
             (10_131_227, 200_000, 8192),
@@ -129,8 +124,7 @@ mod tests {
                     weighted: false,
                     stride: 0,
                 };
-                let build = Build::new(&source(&plan, &sizes, payload), h200, major * 1000, &cache);
-                assert!(build.is_ok(), "{}", build.unwrap_err());
+                compiler.build(&source(&plan, &sizes, payload));
             }
         }
     }

@@ -246,7 +246,7 @@ impl RowKind {
 mod tests {
     use super::*;
     use crate::embedding::Table;
-    use crate::{Build, Capability, CubinCache, Slice, nvrtc_version};
+    use crate::{Slice, TestCompiler};
 
     fn tables(dim: usize, element: Element, pitch: usize) -> Tables<'static> {
         // SAFETY: only its address and length are used.
@@ -313,12 +313,7 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_every_rule_and_type() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return steptime_skips::skip("no NVRTC");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
-        let h200 = Capability { major: 9, minor: 0 };
+        let Some(compiler) = TestCompiler::new() else { return };
         let (beta1, beta2, eps) = (0.9, 0.999, 1e-8);
         let cases = [
             (RowRule::SGD, 128, Element::F32, Pooling::Sum, Payload::Bag, false),
@@ -341,8 +336,7 @@ mod tests {
                 let sizes = Sizes { weighted, lookups, ..sizes(dim) };
                 let rounding = Rounding::Stochastic { seed: 1 };
                 let source = RowKind::new(&tables, 0, &sizes).source(0, rule, rounding, payload, &sizes);
-                let build = Build::new(&source, h200, major * 1000, &cache);
-                assert!(build.is_ok(), "{}", build.unwrap_err());
+                compiler.build(&source);
             }
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Build, Capability, CubinCache, Source, nvrtc_version};
+use crate::{Source, TestCompiler};
 
 fn layout(shape: &[usize]) -> Layout {
     Layout::contiguous(shape).unwrap()
@@ -93,14 +93,9 @@ fn copies_that_cannot_be_are_refused() {
 
 #[test]
 fn kernels_compile_for_every_size() {
-    let Ok((major, _)) = nvrtc_version() else {
-        return steptime_skips::skip("no NVRTC");
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let cache = CubinCache::at(folder.path());
+    let Some(compiler) = TestCompiler::new() else { return };
     let build = |source: &Source| {
-        let build = Build::new(source, Capability { major: 9, minor: 0 }, major * 1000, &cache);
-        assert!(build.is_ok(), "{}", build.unwrap_err());
+        compiler.build(source);
     };
     for size in [1, 2, 4, 8] {
         for (shape, order) in [

@@ -16,6 +16,8 @@ mod slice;
 mod staging;
 mod stream;
 mod stream_use;
+#[cfg(test)]
+mod test_compiler;
 mod timing;
 
 pub use args::Args;
@@ -34,4 +36,6 @@ pub use slice::{Slice, SliceMut};
 pub use staging::Staging;
 pub use stream::{Event, Stream};
 pub(crate) use stream_use::StreamUse;
+#[cfg(test)]
+pub(crate) use test_compiler::TestCompiler;
 pub use timing::{median_time, replay_time};
