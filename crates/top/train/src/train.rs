@@ -138,7 +138,10 @@ impl Run<'_> {
             let spent = begun.elapsed();
             steps.add(ready - begun, spent, &losses);
             let step = self.session.steps();
-            shown.step(step, losses.last().map_or(f32::NAN, |(loss, _)| *loss));
+            // On a GPU the loss of the first step is not known yet.
+            if let Some((loss, _)) = losses.last() {
+                shown.step(step, *loss);
+            }
             if every(self.args.eval_every, step) || step == end {
                 evaluations.extend(self.evaluate(&mut shown)?);
             }

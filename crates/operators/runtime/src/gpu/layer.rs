@@ -21,7 +21,8 @@ pub(crate) struct GpuLayer {
     /// Weight, and gradient of the input.
     input: Option<[Arg; 2]>,
     bias: Option<Arg>,
-    products: [Option<GpuProduct>; 2],
+    of_weight: GpuProduct,
+    of_input: Option<GpuProduct>,
     prepared: Option<Prepared>,
 }
 
@@ -53,7 +54,8 @@ impl GpuLayer {
             weight: [x.clone(), dw.clone()],
             input: input.cloned(),
             bias: bias.cloned(),
-            products: [Some(of_weight), of_input],
+            of_weight,
+            of_input,
             prepared: None,
         })
     }
@@ -79,15 +81,10 @@ impl GpuWork for GpuLayer {
             Ok::<_, Failure>(Slope::new(device, [dy.rows, dy.columns], results, aligned(&all))?)
         });
         let slope = slope.transpose()?;
-        let compile = |product: &Option<GpuProduct>| {
-            product
-                .map(|product| product.compile(gpu.blas, gpu.stream, gpu.math, Epilogue::default()))
-                .transpose()
-        };
-        let [weight, input] = &self.products;
-        if let Some(weight) = compile(weight)? {
-            self.prepared = Some(Prepared { slope, weight, input: compile(input)? });
-        }
+        let compile =
+            |product: GpuProduct| product.compile(gpu.blas, gpu.stream, gpu.math, Epilogue::default());
+        let (weight, input) = (compile(self.of_weight)?, self.of_input.map(compile).transpose()?);
+        self.prepared = Some(Prepared { slope, weight, input });
         Ok(())
     }
 
@@ -114,12 +111,9 @@ impl GpuWork for GpuLayer {
         }
         let sloped = dz.map_or(dy, |dz| dz.into_ref());
         let [x, dw] = &self.weight;
-        let [of_weight, of_input] = &self.products;
-        if let Some(product) = of_weight {
-            let (x, dw) = (x.device(&gpu.memory)?, dw.device_mut(&mut gpu.memory)?);
-            product.run(&mut prepared.weight, gpu.stream, sloped, x, dw, None)?;
-        }
-        let parts = self.input.as_ref().zip(of_input.as_ref()).zip(prepared.input.as_mut());
+        let (x, dw) = (x.device(&gpu.memory)?, dw.device_mut(&mut gpu.memory)?);
+        self.of_weight.run(&mut prepared.weight, gpu.stream, sloped, x, dw, None)?;
+        let parts = self.input.as_ref().zip(self.of_input).zip(prepared.input.as_mut());
         if let Some((([w, dx], product), gemm)) = parts {
             let (w, dx) = (w.device(&gpu.memory)?, dx.device_mut(&mut gpu.memory)?);
             product.run(gemm, gpu.stream, sloped, w, dx, None)?;
