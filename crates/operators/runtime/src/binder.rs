@@ -8,7 +8,7 @@ use crate::arg::Arg;
 use crate::described::DescribedStep;
 use crate::inputs::Joined;
 use crate::kernel::Kernel;
-use crate::places::{MemoryId, Places};
+use crate::places::{Located, MemoryId, Places};
 use crate::slices::Access;
 use crate::target::Target;
 
@@ -163,7 +163,8 @@ impl<'d> Binder<'_, 'd> {
         if *own != access {
             *own = Access::Change;
         }
-        let arg = Arg { slot, layout: located.layout, dtype: located.dtype };
+        let Located { layout, dtype, pad, .. } = located;
+        let arg = Arg { slot, layout, dtype, pad };
         self.uses.push(Use { tensor, access, arg: arg.clone() });
         Ok(arg)
     }

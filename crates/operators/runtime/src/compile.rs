@@ -1,6 +1,7 @@
 //! Compilation of a step to a program.
 
 use rustc_hash::FxHashSet;
+use steptime_cuda::pointwise::Function;
 use steptime_eager::Role;
 use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
@@ -12,6 +13,8 @@ use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
 use crate::kept::{Kept, KeptKind};
+use crate::ops::pointwise;
+use crate::padded_rows::{padded_rows, zeros_behind};
 use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
@@ -47,6 +50,7 @@ pub(crate) fn compile_in(
     let mut compiler = Compiler::new(described, target);
     views::copies_of_inputs(&mut compiler.places, order);
     if target == Target::Cuda {
+        padded_rows(&mut compiler.places, order);
         joined_rows(&mut compiler.places, order);
     }
     compiler.run(order)?;
@@ -151,7 +155,11 @@ impl<'d> Compiler<'d> {
                 let place = around(&self.described.step, op);
                 let name = row.name.clone();
                 let (at, order) = (Vec::new(), Vec::new());
-                self.instructions.push(Instruction { op, name, place, slots, uses, at, order, kernel });
+                let zeros = zeros_behind(&name, &uses);
+                let instruction = Instruction { op, name, place, slots, uses, at, order, kernel };
+                let zeros = zeros.map(|zeros| filled(&instruction, zeros)).transpose()?;
+                self.instructions.push(instruction);
+                self.instructions.extend(zeros);
                 Ok(true)
             }
         }
@@ -308,6 +316,17 @@ fn join(described: &DescribedStep, one: &Joined, memory: MemoryId, inputs: &mut 
         }
         (start, base) = (start + len, base + lookup.count);
     }
+}
+
+/// The instruction that writes the zeros behind the rows of another one's result.
+fn filled(of: &Instruction, mut zeros: Use) -> Result<Instruction, String> {
+    let slots = vec![(of.slots[zeros.arg.slot].0, Access::Change)];
+    zeros.arg.slot = 0;
+    let Built::Kernel(kernel) = pointwise::on_gpu(Function::Fill(0.0), Vec::new(), zeros.arg.clone())? else {
+        return Err("zeros behind its rows cannot be written".to_owned());
+    };
+    let (name, place, uses) = ("steptime::zeros".to_owned(), of.place.clone(), vec![zeros]);
+    Ok(Instruction { op: of.op, name, place, slots, uses, at: Vec::new(), order: Vec::new(), kernel })
 }
 
 /// Whether an op is only a label by the recorder, with nothing to compute.

@@ -43,6 +43,7 @@ mod kept;
 mod kernel;
 mod numbers;
 mod ops;
+mod padded_rows;
 mod places;
 mod plan;
 mod program;

@@ -43,6 +43,8 @@ pub(crate) struct Places<'d> {
     pub(crate) sparse: FxHashMap<TensorId, [TensorId; 2]>,
     /// Strides of tensors that are stored within others.
     pub(crate) strides: FxHashMap<TensorId, Vec<i64>>,
+    /// Numbers of zeros behind each row.
+    pub(crate) pads: FxHashMap<TensorId, usize>,
     /// Copies that are not needed: their readers take the source.
     pub(crate) shared: FxHashSet<OpId>,
 }
@@ -53,6 +55,8 @@ pub(crate) struct Located {
     pub(crate) memory: MemoryId,
     pub(crate) layout: Layout,
     pub(crate) dtype: Dtype,
+    /// Number of zeros behind each row.
+    pub(crate) pad: usize,
 }
 
 impl<'d> Places<'d> {
@@ -63,6 +67,7 @@ impl<'d> Places<'d> {
             known: FxHashMap::default(),
             sparse: FxHashMap::default(),
             strides: FxHashMap::default(),
+            pads: FxHashMap::default(),
             shared: FxHashSet::default(),
         }
     }
@@ -104,10 +109,11 @@ impl<'d> Places<'d> {
             Layout::new(&shape, &strides, usize::try_from(offset).ok()?).ok()
         };
         let layout = layout().ok_or("a tensor begins before its memory, or exceeds all memory")?;
-        let end = layout.last().map_or(0, |last| last as u64 + 1).saturating_mul(value.dtype.size());
+        let pad = self.pads.get(&tensor).copied().unwrap_or(0);
+        let end = layout.last().map_or(0, |last| (last + pad) as u64 + 1).saturating_mul(value.dtype.size());
         let bytes = &mut self.memories[memory.0].bytes;
         *bytes = (*bytes).max(end);
-        Ok(Located { memory, layout, dtype: value.dtype })
+        Ok(Located { memory, layout, dtype: value.dtype, pad })
     }
 
     /// Notes the use of memory by the next instruction. Returns whether the memory has elements after that.

@@ -82,8 +82,8 @@ impl GpuWork for GpuLayer {
         });
         let slope = slope.transpose()?;
         let compile =
-            |product: GpuProduct| product.compile(gpu.blas, gpu.stream, gpu.math, Epilogue::default());
-        let (weight, input) = (compile(self.of_weight)?, self.of_input.map(compile).transpose()?);
+            |product: &GpuProduct| product.compile(gpu.blas, gpu.stream, gpu.math, Epilogue::default());
+        let (weight, input) = (compile(&self.of_weight)?, self.of_input.as_ref().map(compile).transpose()?);
         self.prepared = Some(Prepared { slope, weight, input });
         Ok(())
     }
@@ -108,15 +108,18 @@ impl GpuWork for GpuLayer {
                 sums: sums.transpose()?,
             };
             slope.run(gpu.stream, operands)?;
+            let used = [Some(&self.dy), self.bias.as_ref()].into_iter().flatten();
+            let used = used.chain(self.relu.iter().flatten());
+            gpu.end_part(&used.collect::<Vec<_>>(), None)?;
         }
         let sloped = dz.map_or(dy, |dz| dz.into_ref());
         let [x, dw] = &self.weight;
         let (x, dw) = (x.device(&gpu.memory)?, dw.device_mut(&mut gpu.memory)?);
-        self.of_weight.run(&mut prepared.weight, gpu.stream, sloped, x, dw, None)?;
-        let parts = self.input.as_ref().zip(self.of_input).zip(prepared.input.as_mut());
+        self.of_weight.run(&mut prepared.weight, gpu, sloped, x, dw, None)?;
+        let parts = self.input.as_ref().zip(self.of_input.as_ref()).zip(prepared.input.as_mut());
         if let Some((([w, dx], product), gemm)) = parts {
             let (w, dx) = (w.device(&gpu.memory)?, dx.device_mut(&mut gpu.memory)?);
-            product.run(gemm, gpu.stream, sloped, w, dx, None)?;
+            product.run(gemm, gpu, sloped, w, dx, None)?;
         }
         Ok(())
     }

@@ -48,13 +48,18 @@ pub(crate) struct RowsOf {
     pub(crate) stride: usize,
     /// Whether columns are stored one after the other.
     pub(crate) transposed: bool,
+    /// Number of zeros behind each row.
+    pub(crate) pad: usize,
 }
 
 impl RowsOf {
     /// The matrix that an operand is; `None` where neither rows nor columns are neighbours in memory.
     pub(crate) fn new(arg: &Arg) -> Option<RowsOf> {
         let (start, [rows, columns], [down, right]) = arg.plane(0);
-        let of = |stride, transposed| Some(RowsOf { start, rows, columns, stride, transposed });
+        let of = |stride, transposed| {
+            let pad = if transposed { 0 } else { arg.pad };
+            Some(RowsOf { start, rows, columns, stride, transposed, pad })
+        };
         match (right, down) {
             (1, _) if down >= columns || rows == 1 => of(down.max(columns), false),
             _ if columns == 1 && down >= 1 => of(down, false),

@@ -1,9 +1,10 @@
 //! Work of an instruction on a GPU.
 
 use steptime_cuda::gemm::{Blas, Math};
-use steptime_cuda::{Slice, Stream};
+use steptime_cuda::{Error, Slice, Stream};
 
 use super::slices::GpuSlices;
+use crate::arg::Arg;
 use crate::error::Failure;
 use crate::numbers::Numbers;
 
@@ -18,6 +19,29 @@ pub(crate) struct Gpu<'r, 'm> {
     /// Numbers of the optimizer in the device's memory.
     pub(crate) device_numbers: Slice<'r, f32>,
     pub(crate) numbers: &'r Numbers,
+    /// The parts of a capture; `None` outside of one.
+    pub(crate) parts: Option<&'r mut dyn PartSink>,
+}
+
+impl Gpu<'_, '_> {
+    /// Ends a part of the instruction: the launches since its last part use the memory of these operands alone, and wait for its parts `after`.
+    /// Launches behind the last part use all operands, and wait for all parts. Returns the number of the part.
+    pub(crate) fn end_part(
+        &mut self,
+        operands: &[&Arg],
+        after: Option<usize>,
+    ) -> Result<Option<usize>, Failure> {
+        let Some(parts) = &mut self.parts else { return Ok(None) };
+        let slots: Vec<usize> = operands.iter().map(|arg| arg.slot).collect();
+        Ok(parts.end(&slots, after.as_slice())?)
+    }
+}
+
+/// Parts of an instruction that is captured.
+pub(crate) trait PartSink {
+    /// Ends a part that uses the memory of these slots, and waits for the parts `after` of its instruction. Returns its number, or `None` where
+    /// there is no launch since the last part.
+    fn end(&mut self, slots: &[usize], after: &[usize]) -> Result<Option<usize>, Error>;
 }
 
 /// Work of an instruction on a GPU.

@@ -1,16 +1,20 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
+mod hazards;
+mod recorder;
 mod replay;
 
 use std::time::Duration;
 
 use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::optimizer::PITCH;
-use steptime_cuda::{Buffer, Device, Event, Readback, SliceMut, Staging, Stream};
+use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, Stream};
 
+use self::hazards::{Bytes, Hazards};
+use self::recorder::Recorder;
 use self::replay::Replay;
 use crate::error::{Error, Failure};
-use crate::gpu::{Gpu, GpuSlices, GpuWork};
+use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::program::{Instruction, Program};
@@ -151,15 +155,19 @@ impl GpuEngine {
             let mut failure = None;
             let regions = &mut self.regions;
             let device_numbers = self.numbers.as_ref();
-            let work = |stream: &Stream| {
+            let mut hazards = Hazards::default();
+            let work = |stream: &Stream, parts: &mut Parts<'_>| {
                 for instruction in &mut program.instructions {
+                    let mut recorder = Recorder::new(parts, &mut hazards, Bytes::of_slots(instruction));
                     let memory = slices(regions, instruction);
-                    let mut gpu = Gpu { stream, blas, math, memory, device_numbers, numbers };
+                    let parts = Some(&mut recorder as &mut dyn PartSink);
+                    let mut gpu = Gpu { stream, blas, math, memory, device_numbers, numbers, parts };
                     let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
                     if let Err(source) = work.launch(&mut gpu) {
                         failure = Some(failed(&instruction.name, &instruction.place, source));
                         break;
                     }
+                    recorder.finish()?;
                 }
                 Ok(())
             };
@@ -267,6 +275,7 @@ impl GpuEngine {
             memory: slices(&mut self.regions, instruction),
             device_numbers: self.numbers.as_ref(),
             numbers,
+            parts: None,
         };
         let Kernel::Gpu(work) = &mut instruction.kernel else {
             return Err(failed(&instruction.name, &instruction.place, "it is compiled for a CPU".into()));

@@ -19,7 +19,8 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
     let joined = |b: &Binder<'_, '_>, part| whole.is_some() && b.places.memory_of(part) == whole;
     let ids = b.ids(0)?;
-    if ids.iter().all(|&part| joined(b, part)) {
+    let has_zeros = b.places.pads.contains_key(&b.result(0)?);
+    if ids.iter().all(|&part| joined(b, part)) && !has_zeros {
         return Ok(Built::Nothing);
     }
     if ids.iter().any(|&part| joined(b, part)) {

@@ -17,7 +17,7 @@ mod loss;
 mod nll;
 mod norm;
 mod optimizer;
-mod pointwise;
+pub(crate) mod pointwise;
 mod pooled;
 mod products;
 mod reduce;

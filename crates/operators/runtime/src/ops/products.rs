@@ -6,6 +6,7 @@ use steptime_ops::gemm::{Activation, MatMut, gemm};
 
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, of_type};
+use crate::error::Failure;
 use crate::gpu::GpuProduct;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
@@ -41,9 +42,9 @@ pub(super) fn on_gpu(
         let mut gemm = product.compile(gpu.blas, gpu.stream, gpu.math, epilogue)?;
         Ok(Box::new(move |gpu| {
             let [left, right] = [&left, &right].map(|arg| arg.device(&gpu.memory));
-            let bias = bias.as_ref().map(|bias| bias.device_row(&gpu.memory)).transpose()?;
-            let to = to.device_mut(&mut gpu.memory)?;
-            Ok(product.run(&mut gemm, gpu.stream, left?, right?, to, bias)?)
+            let numbers = bias.as_ref().map(|bias| Ok::<_, Failure>((bias, bias.device_row(&gpu.memory)?)));
+            let (numbers, to) = (numbers.transpose()?, to.device_mut(&mut gpu.memory)?);
+            product.run(&mut gemm, gpu, left?, right?, to, numbers)
         }))
     }))
 }
