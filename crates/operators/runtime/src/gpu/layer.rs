@@ -108,9 +108,10 @@ impl GpuWork for GpuLayer {
                 sums: sums.transpose()?,
             };
             slope.run(gpu.stream, operands)?;
-            let used = [Some(&self.dy), self.bias.as_ref()].into_iter().flatten();
-            let used = used.chain(self.relu.iter().flatten());
-            gpu.end_part(&used.collect::<Vec<_>>(), None)?;
+            let relu = self.relu.as_ref().map_or([None, None], |[y, dz]| [Some(y), Some(dz)]);
+            let reads: Vec<&Arg> = [Some(&self.dy), relu[0]].into_iter().flatten().collect();
+            let writes: Vec<&Arg> = [relu[1], self.bias.as_ref()].into_iter().flatten().collect();
+            gpu.end_part(&reads, &writes, None)?;
         }
         let sloped = dz.map_or(dy, |dz| dz.into_ref());
         let [x, dw] = &self.weight;

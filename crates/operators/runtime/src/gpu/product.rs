@@ -102,7 +102,7 @@ impl GpuProduct {
             None => from(right, self.right),
             Some(SmallCopy { copy, buffer, .. }) => {
                 copy.run(gpu.stream, right.cast(), &mut buffer.as_mut().cast())?;
-                copied = gpu.end_part(&[right_arg], None)?;
+                copied = gpu.end_part(&[right_arg], &[], None)?;
                 buffer.as_ref()
             }
         };
@@ -117,8 +117,8 @@ impl GpuProduct {
                 copy.run(gpu.stream, buffer.as_ref().cast(), &mut to.cast())?;
             }
         }
-        let used = [left_arg, right_arg, to_arg].into_iter().chain(bias.map(|(arg, _)| arg));
-        gpu.end_part(&used.collect::<Vec<_>>(), copied)?;
+        let read = [left_arg, right_arg].into_iter().chain(bias.map(|(arg, _)| arg));
+        gpu.end_part(&read.collect::<Vec<_>>(), &[to_arg], copied)?;
         Ok(())
     }
 }

@@ -135,7 +135,7 @@ impl GpuWork for GpuRowUpdate {
         let mut tables = self.tables(&mut gpu.memory)?;
         let Some((grouping, optimizer)) = &mut self.prepared else { return Ok(()) };
         grouping.run(gpu.stream, &lookups)?;
-        gpu.end_part(&[&self.args.indices, &self.args.offsets], None)?;
+        gpu.end_part(&[&self.args.indices, &self.args.offsets], &[], None)?;
         Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, Bounds::Error, gradient)?)
     }
 

@@ -24,24 +24,25 @@ pub(crate) struct Gpu<'r, 'm> {
 }
 
 impl Gpu<'_, '_> {
-    /// Ends a part of the instruction: the launches since its last part use the memory of these operands alone, and wait for its parts `after`.
+    /// Ends a part of the instruction: the launches since its last part read and write these operands alone, and wait for its part `after`.
     /// Launches behind the last part use all operands, and wait for all parts. Returns the number of the part.
     pub(crate) fn end_part(
         &mut self,
-        operands: &[&Arg],
+        reads: &[&Arg],
+        writes: &[&Arg],
         after: Option<usize>,
     ) -> Result<Option<usize>, Failure> {
         let Some(parts) = &mut self.parts else { return Ok(None) };
-        let slots: Vec<usize> = operands.iter().map(|arg| arg.slot).collect();
-        Ok(parts.end(&slots, after.as_slice())?)
+        let slots = |args: &[&Arg]| args.iter().map(|arg| arg.slot).collect::<Vec<_>>();
+        Ok(parts.end(&slots(reads), &slots(writes), after.as_slice())?)
     }
 }
 
 /// Parts of an instruction that is captured.
 pub(crate) trait PartSink {
-    /// Ends a part that uses the memory of these slots, and waits for the parts `after` of its instruction. Returns its number, or `None` where
-    /// there is no launch since the last part.
-    fn end(&mut self, slots: &[usize], after: &[usize]) -> Result<Option<usize>, Error>;
+    /// Ends a part that reads and writes the memory of these slots, and waits for the parts `after` of its instruction. Returns its number, or
+    /// `None` where there is no launch since the last part.
+    fn end(&mut self, reads: &[usize], writes: &[usize], after: &[usize]) -> Result<Option<usize>, Error>;
 }
 
 /// Work of an instruction on a GPU.

@@ -42,6 +42,11 @@ impl Bytes {
         all
     }
 
+    /// The same bytes, which are only read.
+    pub(super) fn read(&self) -> Bytes {
+        Bytes { writes: false, ..*self }
+    }
+
     /// Whether both have to run one after the other.
     fn conflicts(&self, other: &Bytes) -> bool {
         let apart = match (self.columns, other.columns) {

@@ -42,8 +42,10 @@ impl<'a, 's> Recorder<'a, 's> {
 }
 
 impl PartSink for Recorder<'_, '_> {
-    fn end(&mut self, slots: &[usize], after: &[usize]) -> Result<Option<usize>, Error> {
-        let bytes = slots.iter().flat_map(|&slot| self.slots[slot].iter().copied()).collect();
+    fn end(&mut self, reads: &[usize], writes: &[usize], after: &[usize]) -> Result<Option<usize>, Error> {
+        let read = reads.iter().flat_map(|&slot| &self.slots[slot]).map(|bytes| bytes.read());
+        let written = writes.iter().flat_map(|&slot| &self.slots[slot]).copied();
+        let bytes = read.chain(written).collect();
         self.add(bytes, after)
     }
 }
