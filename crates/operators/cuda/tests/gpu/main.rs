@@ -6,6 +6,7 @@ mod dense;
 mod elementwise;
 mod embedding;
 mod gemm;
+mod gemm_types;
 mod index;
 mod interaction;
 mod loss;
