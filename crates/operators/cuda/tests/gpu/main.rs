@@ -9,6 +9,7 @@ mod gemm;
 mod gemm_types;
 mod index;
 mod interaction;
+mod linear;
 mod loss;
 mod pointwise;
 mod product;
