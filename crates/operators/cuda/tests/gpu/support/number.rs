@@ -12,6 +12,11 @@ pub trait Number: Float + PartialEq + std::fmt::Debug {
 
     /// The value in 32 bits.
     fn value(self) -> f32;
+
+    /// The bits of the value in 32 bits, in which zeros differ by their signs.
+    fn bits(self) -> u32 {
+        self.value().to_bits()
+    }
 }
 
 impl Number for f32 {
