@@ -10,6 +10,7 @@
 
 mod block_sums;
 pub mod cache;
+pub mod cast;
 pub mod elementwise;
 pub mod embedding;
 mod float;

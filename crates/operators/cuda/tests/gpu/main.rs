@@ -2,6 +2,7 @@
 
 mod backward;
 mod cache;
+mod cast;
 mod dense;
 mod elementwise;
 mod embedding;
