@@ -10,8 +10,10 @@
 
 mod block_sums;
 pub mod cache;
+pub mod cast;
 pub mod elementwise;
 pub mod embedding;
+mod float;
 mod frame;
 pub mod gemm;
 pub mod geometry;
@@ -27,6 +29,7 @@ pub mod reduce;
 mod runtime;
 pub mod softmax;
 
+pub use float::Float;
 #[cfg(test)]
 use runtime::TestCompiler;
 pub use runtime::{
