@@ -16,4 +16,4 @@ pub(crate) use product::GpuProduct;
 pub(crate) use row_update::GpuRowUpdate;
 pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use slices::GpuSlices;
-pub(crate) use work::{Gpu, GpuWork, Launch, RowStates, prepared};
+pub(crate) use work::{Gpu, GpuWork, Launch, RowStates, StateAccess, StateMemory, TableUse, prepared};
