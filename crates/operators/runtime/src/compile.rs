@@ -18,7 +18,7 @@ use crate::padded_rows::{padded_rows, zeros_behind};
 use crate::places::{MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
-use crate::slices::{Access, Region, SlotPlace};
+use crate::slices::{Access, Region};
 use crate::target::Target;
 use crate::{fuse, removed, table, views};
 
@@ -201,18 +201,12 @@ impl<'d> Compiler<'d> {
             (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
         let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
         for instruction in &mut self.instructions {
-            let place = |&(memory, access): &(MemoryId, Access)| {
-                let piece = plan.piece(memory);
-                SlotPlace { region: piece.region, start: piece.start, bytes: piece.bytes, access }
-            };
-            instruction.at = instruction.slots.iter().map(place).collect();
-            instruction.order = (0..instruction.at.len()).collect();
-            let at = &instruction.at;
-            instruction.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
+            instruction.place(&plan);
         }
         let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
         let Compiler { instructions, optimizer, target, .. } = self;
-        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer })
+        let row_caches = Vec::new();
+        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer, row_caches })
     }
 
     /// Memory and position of the loss, which remains to the end of the step.

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::convert::Format;
 use crate::error::Error;
+use crate::host_memory::{CacheSize, HostTables};
 use crate::plan::PlanName;
 use crate::processor::{DeviceName, Precision};
 
@@ -71,6 +72,19 @@ pub struct Train {
     /// Changes of the step: none, or all that shorten it on this device
     #[arg(long, value_enum, default_value_t = PlanName::Best)]
     pub plan: PlanName,
+    /// Tables in host memory, of which the GPU caches rows: the largest ones until the step fits, all, or some by their numbers in the model,
+    /// such as 0,3. The result has the same bits
+    #[arg(
+        long,
+        value_name = "auto|all|N,N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto"
+    )]
+    pub host_memory: Option<HostTables>,
+    /// Memory of the GPU for the cached rows, in GiB [default: what is free]
+    #[arg(long, value_name = "GIB", requires = "host_memory")]
+    pub cache: Option<CacheSize>,
     /// Seed of parameters, of the order of rows and of synthetic rows [default: 0, or that of the checkpoint]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -10,6 +10,7 @@ mod error;
 mod evaluate;
 mod feed;
 mod fit;
+mod host_memory;
 mod measured;
 mod memory;
 mod plan;

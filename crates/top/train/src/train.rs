@@ -17,12 +17,13 @@ use crate::data::{Data, Wanted, with_table};
 use crate::error::Error;
 use crate::evaluate::{Evaluated, evaluate};
 use crate::feed::Feed;
+use crate::host_memory;
 use crate::measured::Steps;
 use crate::plan::Plan;
 use crate::predicted::predict;
 use crate::processor::Processor;
 use crate::progress::Shown;
-use crate::report::Report;
+use crate::report::{Report, RowCache};
 
 /// Steps of a run on endless data.
 const STEPS: u64 = 1000;
@@ -47,8 +48,12 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (plan, program) = Plan::compile(&model, args.plan, processor.target())?;
-    processor.check_memory(plan.predicted_bytes.max(plan.planned_bytes))?;
+    let (mut plan, mut program) = Plan::compile(&model, args.plan, processor.target())?;
+    if let Some(wanted) = &args.host_memory {
+        program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
+    }
+    let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
+    processor.check_memory(plan.needed_bytes(&program), cacheable)?;
     let predicted = predict(args, &processor, &plan.applied);
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
@@ -86,6 +91,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         rate,
         first_step,
         summary: steps.summary(model.batch()),
+        row_cache: run.session.row_cache_statistics().map(RowCache::new),
         evaluations: &evaluations,
         best: run.data.best,
         has_labels: run.feed.has_labels(),

@@ -16,4 +16,6 @@ pub(crate) use product::GpuProduct;
 pub(crate) use row_update::GpuRowUpdate;
 pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use slices::GpuSlices;
-pub(crate) use work::{Gpu, GpuWork, Launch, PartSink, RowStates, prepared};
+pub(crate) use work::{
+    Gpu, GpuWork, Launch, PartSink, RowStates, StateAccess, StateMemory, TableUse, prepared,
+};

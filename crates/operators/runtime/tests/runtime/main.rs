@@ -9,4 +9,5 @@ mod memory;
 mod models;
 mod refused;
 mod resume;
+mod row_caches;
 mod rules;
