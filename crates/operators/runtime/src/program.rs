@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use steptime_step::OpId;
+use steptime_step::{OpId, TensorId};
 
 use crate::binder::Use;
 use crate::inputs::Inputs;
@@ -44,6 +44,13 @@ pub struct Instruction {
     /// Slots sorted by region and place.
     pub(crate) order: Vec<usize>,
     pub(crate) kernel: Kernel,
+}
+
+impl Instruction {
+    /// Tensors of the step that it reads and writes, in order.
+    pub fn tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
+        self.uses.iter().map(|one| one.tensor)
+    }
 }
 
 impl Program {

@@ -17,6 +17,7 @@ mod planted;
 mod predicted;
 mod processor;
 mod progress;
+mod recording;
 mod report;
 mod synthetic;
 mod table;

@@ -5,7 +5,7 @@ use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
 use steptime_runtime::{DescribedStep, Program, Reuse, Target};
-use steptime_step::{MemoryKind, Peak};
+use steptime_step::{MemoryKind, Peak, StepIr};
 
 use crate::Failure;
 
@@ -28,6 +28,8 @@ pub struct Plan {
     pub predicted_bytes: u64,
     /// Planned memory of the program, in bytes.
     pub planned_bytes: u64,
+    /// The step after the changes.
+    pub step: StepIr,
 }
 
 impl Plan {
@@ -64,7 +66,7 @@ impl Plan {
         // Workspaces of libraries are those of a GPU.
         let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
-        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes }, program))
+        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes, step: described.step }, program))
     }
 }
 
