@@ -5,6 +5,8 @@ mod events;
 mod inputs;
 mod output;
 mod scopes;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::num::NonZero;
@@ -91,7 +93,8 @@ impl Recording {
         step: &StepIr,
         program: &Program,
     ) -> Result<Option<Recording>, Failure> {
-        let named = |path: Option<&Path>, steps: NonZero<u64>| path.map(|path| (path.to_owned(), steps.get()));
+        let named =
+            |path: Option<&Path>, steps: NonZero<u64>| path.map(|path| (path.to_owned(), steps.get()));
         let record = named(args.record.as_deref(), args.record_steps);
         let timeline = named(args.timeline.as_deref(), args.timeline_steps);
         if record.as_ref().zip(timeline.as_ref()).is_some_and(|(one, other)| one.0 == other.0) {
