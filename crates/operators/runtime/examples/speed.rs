@@ -90,8 +90,9 @@ fn main() -> Result<(), Failure> {
     println!("median {:.3} ms, least {:.3} ms", ms(times[times.len() / 2]), ms(times[0]));
     if flag("--profile") {
         let mut total = std::collections::BTreeMap::<String, f64>::new();
-        for (name, time) in session.profile()? {
-            *total.entry(name).or_default() += ms(time);
+        let times = session.measured_step()?.instructions;
+        for (instruction, times) in session.program().instructions().iter().zip(times) {
+            *total.entry(instruction.name.clone()).or_default() += ms(times.work());
         }
         let mut total: Vec<_> = total.into_iter().collect();
         total.sort_by(|one, other| other.1.total_cmp(&one.1));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use steptime_step::OpId;
+use steptime_step::{OpId, TensorId};
 
 use crate::binder::Use;
 use crate::inputs::Inputs;
@@ -60,6 +60,11 @@ impl Instruction {
         self.order = (0..self.at.len()).collect();
         let at = &self.at;
         self.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
+    }
+
+    /// Tensors of the step that it reads and writes, in order.
+    pub fn tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
+        self.uses.iter().map(|one| one.tensor)
     }
 }
 

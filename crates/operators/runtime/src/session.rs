@@ -33,7 +33,7 @@ pub struct Session {
     /// Whether the loss of the last step was not returned yet.
     started: bool,
     /// Time of the last step whose loss was returned.
-    time: Duration,
+    pub(crate) time: Duration,
 }
 
 /// The device of a session, with its memory.
@@ -210,7 +210,7 @@ impl Session {
         self.take_loss()
     }
 
-    fn take_loss(&mut self) -> Result<Option<f32>, Error> {
+    pub(crate) fn take_loss(&mut self) -> Result<Option<f32>, Error> {
         if !std::mem::take(&mut self.started) {
             return Ok(None);
         }
@@ -225,28 +225,6 @@ impl Session {
     #[must_use]
     pub fn step_time(&self) -> Duration {
         self.time
-    }
-
-    /// Runs one step like [`Session::step`], and returns the time of each instruction, with the name of its op.
-    ///
-    /// # Errors
-    /// As [`Session::step`].
-    pub fn profile(&mut self) -> Result<Vec<(String, Duration)>, Error> {
-        let Session { engine, program, numbers, steps, .. } = self;
-        let times = match engine {
-            Engine::Gpu(gpu) => gpu.profile(program, numbers, *steps)?,
-            Engine::Cpu(..) => {
-                let mut times = Vec::with_capacity(self.program.instructions.len());
-                for at in 0..self.program.instructions.len() {
-                    let start = Instant::now();
-                    self.instruction(at)?;
-                    times.push((self.program.instructions[at].name.clone(), start.elapsed()));
-                }
-                times
-            }
-        };
-        self.steps += 1;
-        Ok(times)
     }
 
     /// Runs one instruction of the next step.

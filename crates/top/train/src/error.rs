@@ -26,6 +26,14 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A recording that cannot be written.
+    #[error("cannot write {}: {source}; choose a file in a folder that exists and can be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// An invalid schedule.
     #[error("{}: {source}", path.display())]
     Schedule {

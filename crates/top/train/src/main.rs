@@ -18,6 +18,7 @@ mod planted;
 mod predicted;
 mod processor;
 mod progress;
+mod recording;
 mod report;
 mod synthetic;
 mod table;

@@ -5,7 +5,7 @@ use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
-use steptime_step::{MemoryKind, Peak};
+use steptime_step::{MemoryKind, Peak, StepIr};
 
 use crate::Failure;
 use crate::host_memory::HostMemory;
@@ -31,6 +31,8 @@ pub struct Plan {
     pub planned_bytes: u64,
     /// Tables in host memory, where there are some.
     pub host: Option<HostMemory>,
+    /// The step after the changes.
+    pub step: StepIr,
 }
 
 impl Plan {
@@ -92,7 +94,8 @@ impl Plan {
         // Workspaces of libraries are those of a GPU.
         let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
-        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes, host: None }, program))
+        let (host, step) = (None, described.step);
+        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes, host, step }, program))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod hazards;
 mod recorder;
+mod measure;
 mod replay;
 mod row_caches;
 
@@ -258,30 +259,6 @@ impl GpuEngine {
             self.with(program, at, numbers, |work, gpu| work.check(gpu))?;
         }
         Ok(())
-    }
-
-    /// Time of each instruction of a step, between events.
-    pub(crate) fn profile(
-        &mut self,
-        program: &mut Program,
-        numbers: &Numbers,
-        steps: u64,
-    ) -> Result<Vec<(String, Duration)>, Error> {
-        self.send_inputs(Access::Train)?;
-        self.place(program, numbers, steps)?;
-        let mut events = Vec::with_capacity(program.instructions.len());
-        for at in 0..program.instructions.len() {
-            let (start, end) = (Event::new(&self.options.device)?, Event::new(&self.options.device)?);
-            self.stream.record(&start)?;
-            self.launch(program, at, numbers)?;
-            self.stream.record(&end)?;
-            events.push((start, end));
-        }
-        self.read_loss(program)?;
-        self.stream.synchronize()?;
-        let names = program.instructions.iter().map(|instruction| instruction.name.clone());
-        let times = events.iter().map(|(start, end)| Ok(end.since(start)?));
-        names.zip(times).map(|(name, time): (String, Result<Duration, Error>)| Ok((name, time?))).collect()
     }
 
     fn with(

@@ -5,6 +5,7 @@ mod determinism;
 mod gpu;
 mod gradients;
 mod losses;
+mod measure;
 mod memory;
 mod models;
 mod refused;
