@@ -7,7 +7,7 @@
 //! Results are bit-identical in each run: no sum depends on the order in which threads run.
 //!
 //! Tensors between operators have 32-bit floats, or bf16 where an operator has a type parameter [`Float`]: it adds and
-//! multiplies in 32 bits, and rounds what it stores. Tables, parameters and gradients of parameters have 32 bits.
+//! multiplies in 32 bits, and rounds what it stores. Gradients of parameters have 32 bits.
 
 #![deny(missing_docs)]
 
