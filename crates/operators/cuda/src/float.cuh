@@ -18,6 +18,21 @@ template <u32 N> struct alignas(N < 4 ? 4 * N : 16) Floats {
     float at[N];
 };
 
+// Stores words to global memory by one instruction, which the compiler may split otherwise. The kernel does not read them
+// again, so that loads may be moved ahead of it.
+__device__ __forceinline__ void store_words(void *to, const Words<4> &from) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                 : : "l"(to), "r"(from.at[0]), "r"(from.at[1]), "r"(from.at[2]), "r"(from.at[3]));
+}
+
+__device__ __forceinline__ void store_words(void *to, const Words<2> &from) {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(to), "r"(from.at[0]), "r"(from.at[1]));
+}
+
+__device__ __forceinline__ void store_words(void *to, const Words<1> &from) {
+    asm volatile("st.global.u32 [%0], %1;" : : "l"(to), "r"(from.at[0]));
+}
+
 __device__ __forceinline__ float widen(float value) { return value; }
 
 __device__ __forceinline__ float widen(Bf16 value) { return __uint_as_float((u32)value.bits << 16); }
@@ -50,7 +65,7 @@ template <u32 N> __device__ __forceinline__ Floats<N> load_floats(const Bf16 *fr
     return to;
 }
 
-// Stores N neighbours, as above.
+// Stores N neighbours, aligned as above; more than one in global memory.
 template <u32 N> __device__ __forceinline__ void store_floats(float *to, const Floats<N> &from) {
     *reinterpret_cast<Floats<N> *>(to) = from;
 }
@@ -62,6 +77,6 @@ template <u32 N> __device__ __forceinline__ void store_floats(Bf16 *to, const Fl
         Words<N / 2> words;
 #pragma unroll
         for (u32 i = 0; i < N / 2; i++) words.at[i] = pack(from.at[2 * i], from.at[2 * i + 1]);
-        *reinterpret_cast<Words<N / 2> *>(to) = words;
+        store_words(to, words);
     }
 }

@@ -5,6 +5,9 @@
 //! driver, [`Device::open`] returns an error: it does not panic.
 //!
 //! Results are bit-identical in each run: no sum depends on the order in which threads run.
+//!
+//! Tensors between operators have 32-bit floats, or bf16 where an operator has a type parameter [`Float`]: it adds and
+//! multiplies in 32 bits, and rounds what it stores. Gradients of parameters have 32 bits.
 
 #![deny(missing_docs)]
 

@@ -35,20 +35,26 @@ extern "C" __global__ void __launch_bounds__(256) cast(const __grid_constant__ M
     const u32 across = (matrix.columns + SIDE - 1) / SIDE, number = blockIdx.x - matrix.first;
     const u32 top = number / across * SIDE, left = number % across * SIDE;
     const u32 rows = matrix.rows - top, columns = matrix.columns - left; // from here on
+    // All loads are on their way before the first is stored.
+    const u32 first = threadIdx.x / 16, place = threadIdx.x % 16 * 4;
+    Floats<4> read[SIDE / 16] = {};
 #pragma unroll
     for (u32 i = 0; i < SIDE / 16; i++) {
-        const u32 row = 16 * i + threadIdx.x / 16, column = threadIdx.x % 16 * 4;
-        if (row >= rows) continue;
-        const FROM *from = matrix.from + (top + row) * matrix.from_stride + left + column;
-        if (matrix.flags & READS_FOUR && column + 4 <= columns) {
-            const Floats<4> four = load_floats<4>(from);
+        const u32 row = 16 * i + first;
+        const FROM *from = matrix.from + (top + row) * matrix.from_stride + left + place;
+        if (row < rows && matrix.flags & READS_FOUR && place + 4 <= columns) {
+            read[i] = load_floats<4>(from);
+        } else if (row < rows) {
 #pragma unroll
-            for (u32 k = 0; k < 4; k++) tile[row][column + k] = four.at[k];
-        } else {
             for (u32 k = 0; k < 4; k++) {
-                if (column + k < columns) tile[row][column + k] = widen(from[k]);
+                if (place + k < columns) read[i].at[k] = widen(from[k]);
             }
         }
+    }
+#pragma unroll
+    for (u32 i = 0; i < SIDE / 16; i++) {
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) tile[16 * i + first][place + k] = read[i].at[k];
     }
     __syncthreads();
     const bool transposed = matrix.flags & TRANSPOSED;

@@ -82,12 +82,16 @@ __device__ __forceinline__ void multiply_blocks(const Vectors &of, u64 sample, u
 #pragma unroll
         for (u32 ahead = 0; ahead < AHEAD; ahead++) {
             const Piece *p = a[ahead], *q = OWN ? a[ahead] : b[ahead];
+            const u32 column = 32 * (chunk + ahead) + 8 * part();
             if (OWN && left == 0 && group() == 0) {
+#if D % 8 == 0
+                if (column < D) *reinterpret_cast<Piece *>(row + column) = p[0];
+#else
 #pragma unroll
                 for (u32 k = 0; k < 8; k++) {
-                    const u32 column = 32 * (chunk + ahead) + 8 * part() + k;
-                    if (column < D) row[column].bits = (u16)(p[0].at[k / 2] >> 16 * (k % 2));
+                    if (column + k < D) row[column + k].bits = (u16)(p[0].at[k / 2] >> 16 * (k % 2));
                 }
+#endif
             }
 #pragma unroll
             for (u32 s = 0; s < 4; s += 2) {
