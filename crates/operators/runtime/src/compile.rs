@@ -7,15 +7,16 @@ use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, StepIr, TensorId};
 
-use crate::binder::{Binder, Built, Use};
+use crate::arg::Arg;
+use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
 use crate::kept::{Kept, KeptKind};
-use crate::ops::pointwise;
+use crate::ops::{cast, pointwise};
 use crate::padded_rows::{padded_rows, zeros_behind};
-use crate::places::{MemoryId, Places};
+use crate::places::{Located, MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region};
@@ -144,13 +145,15 @@ impl<'d> Compiler<'d> {
             joined: &mut self.joined,
             slots: Vec::new(),
             uses: Vec::new(),
+            takes_halves: false,
+            widened: Vec::new(),
         };
         match build(&mut binder)? {
             Built::Nothing => Ok(true),
             Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name)),
             Built::Inside => Ok(false),
             Built::Kernel(kernel) => {
-                let Binder { slots, uses, .. } = binder;
+                let Binder { slots, uses, widened, .. } = binder;
                 self.used(&uses)?;
                 let place = around(&self.described.step, op);
                 let name = row.name.clone();
@@ -158,8 +161,11 @@ impl<'d> Compiler<'d> {
                 let zeros = zeros_behind(&name, &uses);
                 let instruction = Instruction { op, name, place, slots, uses, at, order, kernel };
                 let zeros = zeros.map(|zeros| filled(&instruction, zeros)).transpose()?;
+                let (before, after) = casts(&instruction, &widened)?;
+                self.instructions.extend(before);
                 self.instructions.push(instruction);
                 self.instructions.extend(zeros);
+                self.instructions.extend(after);
                 Ok(true)
             }
         }
@@ -310,6 +316,29 @@ fn join(described: &DescribedStep, one: &Joined, memory: MemoryId, inputs: &mut 
         }
         (start, base) = (start + len, base + lookup.count);
     }
+}
+
+/// The instructions before and after one that takes operands of 16 bits as 32-bit floats.
+fn casts(of: &Instruction, widened: &[Widened]) -> Result<(Vec<Instruction>, Vec<Instruction>), String> {
+    let cast = |one: &Widened, widens: bool| {
+        let Located { memory, layout, dtype, pad } = one.narrow.clone();
+        let narrow = Arg { slot: 0, layout, dtype, pad };
+        let wide = Arg { slot: 1, ..one.wide.clone() };
+        let [read, write] = if widens { [Access::Read, Access::Write] } else { [Access::Write, Access::Read] };
+        let slots = vec![(memory, read), (one.memory, write)];
+        let one_use = |arg: &Arg, access| Use { tensor: one.tensor, access, arg: arg.clone() };
+        let uses = vec![one_use(&narrow, read), one_use(&wide, write)];
+        let pair = if widens { (narrow, wide) } else { (wide, narrow) };
+        let kernel = cast::on_gpu(vec![pair])?;
+        let (name, place) = ("steptime::cast".to_owned(), of.place.clone());
+        Ok::<_, String>(Instruction { op: of.op, name, place, slots, uses, at: Vec::new(), order: Vec::new(), kernel })
+    };
+    let access = |one: &Widened| of.slots[one.wide.slot].1;
+    let read = widened.iter().filter(|one| access(one) != Access::Write);
+    let written = widened.iter().filter(|one| access(one) != Access::Read);
+    let before = read.map(|one| cast(one, true)).collect::<Result<_, _>>()?;
+    let after = written.map(|one| cast(one, false)).collect::<Result<_, _>>()?;
+    Ok((before, after))
 }
 
 /// The instruction that writes the zeros behind the rows of another one's result.

@@ -16,7 +16,8 @@ pub struct MemoryId(pub(crate) usize);
 /// Identity of a tensor's memory before views are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    Storage(StorageId),
+    /// A storage, and the bytes of its elements: views of a cast tensor keep the storage from before the cast.
+    Storage(StorageId, u64),
     Tensor(TensorId),
 }
 
@@ -73,7 +74,8 @@ impl<'d> Places<'d> {
     }
 
     fn key(&self, tensor: TensorId) -> Key {
-        self.described.step.tensors[tensor].storage.map_or(Key::Tensor(tensor), Key::Storage)
+        let row = &self.described.step.tensors[tensor];
+        row.storage.map_or(Key::Tensor(tensor), |storage| Key::Storage(storage, row.value.dtype.size()))
     }
 
     /// Offset of a tensor within its identity. A tensor of a rule has its own, which begins with it.
@@ -114,6 +116,12 @@ impl<'d> Places<'d> {
         let bytes = &mut self.memories[memory.0].bytes;
         *bytes = (*bytes).max(end);
         Ok(Located { memory, layout, dtype: value.dtype, pad })
+    }
+
+    /// New memory of a tensor, besides its own.
+    pub(crate) fn add(&mut self, tensor: TensorId, bytes: u64) -> MemoryId {
+        self.memories.push(Memory { tensor: Some(tensor), bytes, ..Memory::default() });
+        MemoryId(self.memories.len() - 1)
     }
 
     /// Notes the use of memory by the next instruction. Returns whether the memory has elements after that.

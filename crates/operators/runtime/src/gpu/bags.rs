@@ -1,5 +1,6 @@
 //! Embedding bags of several tables on a GPU.
 
+use steptime_cuda::Float;
 use steptime_cuda::embedding::{Forward, Ints, Lookups, Sizes};
 use steptime_ops::embedding::{Bounds, Pooling};
 
@@ -19,19 +20,19 @@ pub(crate) struct BagArgs {
     pub(crate) to: Arg,
 }
 
-/// The pooled rows of all bags.
+/// The pooled rows of all bags, as elements `D`.
 #[derive(Debug)]
-pub(crate) struct GpuBags {
+pub(crate) struct GpuBags<D> {
     args: BagArgs,
     names: Vec<String>,
     pooling: Pooling,
     /// Number of the row cache of its tables.
     cache: Option<usize>,
-    forward: Option<Forward>,
+    forward: Option<Forward<D>>,
 }
 
-impl GpuBags {
-    pub(crate) fn new(args: BagArgs, names: Vec<String>, pooling: Pooling) -> GpuBags {
+impl<D: Float> GpuBags<D> {
+    pub(crate) fn new(args: BagArgs, names: Vec<String>, pooling: Pooling) -> GpuBags<D> {
         GpuBags { args, names, pooling, cache: None, forward: None }
     }
 
@@ -41,7 +42,7 @@ impl GpuBags {
     }
 }
 
-impl GpuWork for GpuBags {
+impl<D: Float> GpuWork for GpuBags<D> {
     fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let (device, stride) = (gpu.stream.device(), self.args.to.layout.strides()[0]);
         let forward = match self.cache {

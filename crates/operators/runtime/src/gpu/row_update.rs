@@ -1,17 +1,20 @@
 //! Gradients of tables with the update of their rows on a GPU, and the optimizer states of the rows.
 
+use steptime_aten::Dtype;
+use steptime_cuda::Slice;
 use steptime_cuda::cache::Batch;
 use steptime_cuda::embedding::{
-    Grouping, Ints, Lookups, Payload, RowOptimizer, RowSettings, Sizes, Table, Tables,
+    Grouping, Ints, Lookups, Payload, RowSettings, Sizes, Table, Tables,
 };
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
+use super::row_optimizer::TypedOptimizer;
 use super::slices::GpuSlices;
 use super::work::{Gpu, GpuWork, RowStates, StateAccess, StateMemory, TableUse};
 use crate::arg::Arg;
+use crate::binder::of_type;
 use crate::error::Failure;
-use crate::gpu_engine::RowCaches;
 use crate::numbers::Numbers;
 use crate::row_update::UpdateArgs;
 
@@ -27,7 +30,7 @@ pub(crate) struct GpuRowUpdate {
     cache: Option<usize>,
     grouping: Option<Grouping>,
     /// The optimizer of tables on the GPU; that of cached rows belongs to the cache.
-    optimizer: Option<RowOptimizer>,
+    optimizer: Option<TypedOptimizer>,
 }
 
 /// Tables over the memory of an instruction, which it changes.
@@ -77,14 +80,6 @@ impl GpuRowUpdate {
         tables_mut(&self.args.tables, &self.names, self.pooling, memory)
     }
 
-    /// The optimizer of its rows.
-    fn optimizer<'a>(&'a mut self, caches: &'a mut RowCaches) -> Option<&'a mut RowOptimizer> {
-        match self.cache {
-            Some(at) => caches.cache(at).optimizer_mut(),
-            None => self.optimizer.as_mut(),
-        }
-    }
-
     fn lookups<'a>(&self, memory: &GpuSlices<'a>) -> Result<Lookups<'a>, Failure> {
         let [indices, offsets] = [&self.args.indices, &self.args.offsets].map(|arg| arg.device_row(memory));
         Ok(Lookups::new(self.args.gradient.shape()[0], Ints::I64(indices?), Ints::I64(offsets?))?)
@@ -123,17 +118,19 @@ impl RowStates for GpuRowUpdate {
     }
 
     fn set_rate(&mut self, memory: StateMemory<'_>, rate: f32) -> Result<(), Failure> {
-        match self.optimizer(memory.caches) {
-            Some(optimizer) => Ok(optimizer.set_learning_rate(memory.stream, rate)?),
-            None => Ok(()),
+        if let Some(at) = self.cache {
+            let optimizer = memory.caches.cache(at).optimizer_mut();
+            return Ok(optimizer.map_or(Ok(()), |own| own.set_learning_rate(memory.stream, rate))?);
         }
+        Ok(self.optimizer.as_mut().map_or(Ok(()), |own| own.set_learning_rate(memory.stream, rate))?)
     }
 
     fn set_steps(&mut self, memory: StateMemory<'_>, steps: u64) -> Result<(), Failure> {
-        match self.optimizer(memory.caches) {
-            Some(optimizer) => Ok(optimizer.set_steps(memory.stream, steps)?),
-            None => Ok(()),
+        if let Some(at) = self.cache {
+            let optimizer = memory.caches.cache(at).optimizer_mut();
+            return Ok(optimizer.map_or(Ok(()), |own| own.set_steps(memory.stream, steps))?);
         }
+        Ok(self.optimizer.as_mut().map_or(Ok(()), |own| own.set_steps(memory.stream, steps))?)
     }
 }
 
@@ -142,6 +139,7 @@ impl GpuWork for GpuRowUpdate {
         let settings = RowSettings::new((self.rule)(gpu.numbers), gpu.numbers.rate as f32);
         let stride = self.args.gradient.layout.strides()[0];
         if let Some(at) = self.cache {
+            of_type(&self.args.gradient, Dtype::F32)?;
             let cache = gpu.caches.cache(at);
             let sizes = cache.sizes(stride);
             let payload = Payload::needed(cache.tables(), false);
@@ -155,19 +153,21 @@ impl GpuWork for GpuRowUpdate {
         let sizes = Sizes::from_lookups(&lookups, stride);
         let payload = Payload::needed(&tables, false);
         let grouping = Grouping::new(gpu.stream, &tables, sizes, self.longest, payload)?;
-        self.optimizer = Some(RowOptimizer::new(gpu.stream, &tables, &grouping, sizes, settings)?);
+        let dtype = self.args.gradient.dtype;
+        self.optimizer = Some(TypedOptimizer::new(dtype, gpu.stream, &tables, &grouping, sizes, settings)?);
         self.grouping = Some(grouping);
         Ok(())
     }
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let lookups = self.lookups(&gpu.memory)?;
-        let gradient = self.args.gradient.device(&gpu.memory)?;
-        let gradient = gradient.slice(self.args.gradient.layout.offset()..gradient.len());
+        let (bytes, size) = (self.args.gradient.device(&gpu.memory)?, self.args.gradient.dtype.size() as usize);
+        let gradient: Slice<'_, u8> = bytes.slice(self.args.gradient.layout.offset() * size..bytes.len());
         if let Some(at) = self.cache {
             let Batch { tables, lookups, optimizer } = gpu.caches.cache(at).batch_of_copy(&lookups)?;
             let Some((grouping, optimizer)) = self.grouping.as_mut().zip(optimizer) else { return Ok(()) };
             grouping.run(gpu.stream, &lookups)?;
+            let gradient = gradient.cast();
             return Ok(optimizer.step(gpu.stream, tables, &lookups, grouping, Bounds::Error, gradient)?);
         }
         let mut tables = self.tables(&mut gpu.memory)?;
@@ -176,7 +176,7 @@ impl GpuWork for GpuRowUpdate {
         };
         grouping.run(gpu.stream, &lookups)?;
         gpu.end_part(&[&self.args.indices, &self.args.offsets], &[], None)?;
-        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, Bounds::Error, gradient)?)
+        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, gradient)?)
     }
 
     fn check(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {

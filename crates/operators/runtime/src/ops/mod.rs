@@ -2,6 +2,7 @@
 
 mod activations;
 mod arithmetic;
+pub(crate) mod cast;
 mod cat;
 mod collectives;
 mod compare;
@@ -22,6 +23,7 @@ mod pooled;
 mod products;
 mod reduce;
 mod rows;
+mod slope;
 mod softmax;
 mod views;
 
@@ -31,6 +33,7 @@ use crate::row::Row;
 pub(crate) const FILES: &[&[Row]] = &[
     activations::ROWS,
     arithmetic::ROWS,
+    cast::ROWS,
     cat::ROWS,
     collectives::ROWS,
     compare::ROWS,
