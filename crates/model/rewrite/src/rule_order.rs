@@ -17,6 +17,8 @@ pub enum Stage {
     Bags,
     /// Data types: casts are inserted before their consumers are fused.
     Precision,
+    /// Casts in the kernels beside them.
+    Casts,
     /// Rounding of the remaining 32-bit matrix products.
     Rounding,
     /// Layouts of images.

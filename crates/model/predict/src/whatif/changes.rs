@@ -2,7 +2,7 @@
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Accumulate, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong,
+    Accumulate, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong, FuseCasts,
     FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, Operators, Optimizer, PrefetchInputs,
     Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection, SetSize, Streams, Tf32,
 };
@@ -57,6 +57,8 @@ pub enum Fuse {
     Elementwise,
     /// Linear layers with the ReLU after them.
     Linear,
+    /// Casts of autocast, in the kernels beside them.
+    Casts,
 }
 
 /// Libraries of operators.
@@ -145,6 +147,7 @@ impl Changes {
 fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
     let what = match fuse {
         Fuse::Optimizer => return Box::new(Optimizer { form: Form::Fused }),
+        Fuse::Casts => return Box::new(FuseCasts),
         Fuse::EmbeddingBags if among.is_empty() => return Box::new(FuseEmbeddingBags),
         Fuse::Elementwise if among.is_empty() => return Box::new(FusePointwise),
         Fuse::Linear if among.is_empty() => return Box::new(FuseLinear),

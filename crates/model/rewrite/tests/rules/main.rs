@@ -9,6 +9,7 @@ mod data_parallel;
 mod dense_bags;
 mod fully_sharded;
 mod fuse;
+mod fuse_casts;
 mod no_sync;
 mod operators;
 mod operators_recorded;

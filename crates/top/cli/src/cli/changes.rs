@@ -165,6 +165,8 @@ pub enum Fuse {
     Elementwise,
     /// Each linear layer and the ReLU after it into one product
     Linear,
+    /// Casts of `--dtype bf16` into the kernels of `--operators steptime` and the products beside them
+    Casts,
 }
 
 /// Libraries of operators.
@@ -226,6 +228,7 @@ impl From<Fuse> for steptime_predict::Fuse {
             Fuse::Optimizer => steptime_predict::Fuse::Optimizer,
             Fuse::Elementwise => steptime_predict::Fuse::Elementwise,
             Fuse::Linear => steptime_predict::Fuse::Linear,
+            Fuse::Casts => steptime_predict::Fuse::Casts,
         }
     }
 }

@@ -102,7 +102,9 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Target) -> Result<Query<'s>, F
 
 /// Checks that options that refine another change come with that change.
 pub(super) fn validate(changes: &Changes) -> Result<(), String> {
-    if !changes.among.is_empty() && changes.fuse.iter().all(|&fuse| fuse == Fuse::Optimizer) {
+    if !changes.among.is_empty()
+        && changes.fuse.iter().all(|&fuse| matches!(fuse, Fuse::Optimizer | Fuse::Casts))
+    {
         return Err("`among` selects the ops to fuse: `fuse` must be embedding-bags, elementwise or linear"
             .to_owned());
     }
