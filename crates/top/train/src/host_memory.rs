@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn the_largest_tables_leave_the_gpu_until_the_step_fits() {
         assert_eq!(cached(300 << 20, None, "auto"), Ok(None));
-        for (free, expected) in [(200, vec![3]), (80, vec![3]), (12, vec![0, 3]), (4, vec![0, 1, 3])] {
+        for (free, expected) in [(200, vec![3]), (100, vec![3]), (12, vec![0, 3]), (4, vec![0, 1, 3])] {
             let chosen = cached(free << 20, None, "auto").expect("a choice").expect("tables");
             assert_eq!(numbers(&chosen), expected, "{free} MiB");
             let used = bytes(&chosen) + (1 << 20);

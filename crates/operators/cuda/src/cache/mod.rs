@@ -241,7 +241,7 @@ impl RowCache {
         let [wanted, hits, evicted, written, bad, first, overflows, worst] =
             std::array::from_fn(|at| self.seen[at]);
         if overflows > 0 {
-            return Err(self.overflow(wanted, overflows, worst));
+            return Err(self.overflow(stream, lookups, [wanted, overflows, worst])?);
         }
         let found = [bad, if bad == 0 { u64::MAX } else { !first }, u64::MAX];
         let report = explain(found, stream, &self.views, lookups, self.bounds)?;
@@ -254,17 +254,35 @@ impl RowCache {
         Ok(report)
     }
 
-    fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
+    /// The error of a batch that does not fit: its numbers of rows, of overflowing sets, and of the worst one's places.
+    fn overflow(
+        &self,
+        stream: &Stream,
+        lookups: &Lookups<'_>,
+        [wanted, overflows, worst]: [u64; 3],
+    ) -> Result<Error, Error> {
         let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
-        let enough = slots as u64 * worst / WAYS as u64 + 1;
         let beside = if self.current.is_some() { ", next to the batch in use" } else { "" };
-        Error::Unsupported {
-            what: format!(
-                "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
-                 than their {WAYS} places, the worst {worst}; about {enough} slots are enough"
-            ),
-            remedy: "give the cache more slots, cut the batch, or call `finish` before its `prefetch`",
+        let mut what = format!(
+            "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
+             than their {WAYS} places, the worst {worst}"
+        );
+        let indices = lookups.indices().read(stream, 0..lookups.len())?;
+        let offsets = lookups.offsets().read(stream, 0..lookups.offsets().len())?;
+        let place = |pair: usize| offsets[pair].clamp(0, indices.len() as i64) as usize;
+        for (at, (sets, host)) in self.sets.iter().zip(&self.hosts).enumerate() {
+            let [first, end] = [at, at + 1].map(|table| place(table * lookups.bags()));
+            let needed = Sets::for_batch(host.rows(), &indices[first..end.max(first)]).slots();
+            if needed > sets.slots() {
+                what += &format!("; table {:?} needs {needed} slots and has {}", host.name(), sets.slots());
+            }
         }
+        let remedy = if self.current.is_some() {
+            "give the cache more slots, cut the batch, or call `finish` before its `prefetch`"
+        } else {
+            "give the cache more slots, or cut the batch"
+        };
+        Ok(Error::Unsupported { what, remedy })
     }
 
     /// Marks the batch taken last as finished, so that its rows may be evicted for the next one.
