@@ -77,6 +77,10 @@ pub struct HostTable {
     pub rows: usize,
     /// Number of rows that the GPU caches.
     pub cached: usize,
+    /// Number of lookups of a step.
+    pub lookups: usize,
+    /// Bytes of a row and of its optimizer state.
+    pub row_bytes: usize,
 }
 
 /// Number of the largest tables that are shown.
@@ -91,7 +95,7 @@ impl fmt::Display for HostMemory {
         write!(f, "{count} {tables}, {host:.2} MB; {device:.2} MB of their rows on the GPU")?;
         let mut order: Vec<&HostTable> = self.tables.iter().collect();
         order.sort_by_key(|table| std::cmp::Reverse(table.rows));
-        for (at, HostTable { name, rows, cached }) in order.iter().take(SHOWN).enumerate() {
+        for (at, HostTable { name, rows, cached, .. }) in order.iter().take(SHOWN).enumerate() {
             write!(f, "{} {cached} of {rows} rows of {name}", if at == 0 { ":" } else { "," })?;
         }
         if count > SHOWN { write!(f, " and {} more", count - SHOWN) } else { Ok(()) }
@@ -136,7 +140,8 @@ pub fn place(
     }
     let chosen = tables.iter().filter_map(|table| {
         let cached = slots.get(&table.name)?.to_owned();
-        Some(HostTable { name: table.name.clone(), rows: table.shape[0], cached })
+        let (name, rows) = (table.name.clone(), table.shape[0]);
+        Some(HostTable { name, rows, cached, lookups: table.lookups, row_bytes: table.row_bytes() })
     });
     let host = HostMemory { tables: chosen.collect(), host_bytes: host, device_bytes: device };
     plan.set_host(host, &program);
@@ -314,7 +319,8 @@ mod tests {
 
     #[test]
     fn the_largest_tables_are_shown() {
-        let tables = [9, 5000, 70, 800].map(|rows| HostTable { name: format!("t{rows}"), rows, cached: 8 });
+        let table = |rows| HostTable { name: format!("t{rows}"), rows, cached: 8, lookups: 4, row_bytes: 64 };
+        let tables = [9, 5000, 70, 800].map(table);
         let host = HostMemory { tables: tables.to_vec(), host_bytes: 3_000_000, device_bytes: 20_000 };
         assert_eq!(
             host.to_string(),

@@ -19,6 +19,7 @@ mod predicted;
 mod processor;
 mod progress;
 mod report;
+mod row_copies;
 mod synthetic;
 mod table;
 mod train;
