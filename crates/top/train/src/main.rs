@@ -11,6 +11,7 @@ mod evaluate;
 mod feed;
 mod fit;
 mod host_memory;
+mod host_tables;
 mod measured;
 mod memory;
 mod plan;

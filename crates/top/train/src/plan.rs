@@ -8,7 +8,7 @@ use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Ta
 use steptime_step::{MemoryKind, Peak};
 
 use crate::Failure;
-use crate::host_memory::HostMemory;
+use crate::host_tables::HostMemory;
 
 /// Changes of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

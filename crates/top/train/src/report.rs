@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::arguments::Train;
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
-use crate::host_memory::HostMemory;
+use crate::host_tables::HostMemory;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
 use crate::plan::{Plan, PlanName};

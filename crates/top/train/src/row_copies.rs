@@ -5,7 +5,7 @@ use steptime_cost::device::spec::TransferSpec;
 use steptime_launch::{Indices, Popularity, row_cache};
 
 use crate::arguments::DataName;
-use crate::host_memory::{HostMemory, HostTable};
+use crate::host_tables::{HostMemory, HostTable};
 
 /// Copies of rows for a step, once the caches are full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -7,11 +7,11 @@ use steptime_cuda::embedding::{
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
+use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
-use super::work::{Gpu, GpuWork, RowStates, StateAccess, StateMemory, TableUse};
+use super::work::{Gpu, GpuWork, RowStates, StateMemory, TableUse};
 use crate::arg::Arg;
 use crate::error::Failure;
-use crate::gpu_engine::RowCaches;
 use crate::numbers::Numbers;
 use crate::row_update::UpdateArgs;
 

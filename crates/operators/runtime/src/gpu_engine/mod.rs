@@ -1,7 +1,6 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
 mod replay;
-mod row_caches;
 
 use std::time::Duration;
 
@@ -11,9 +10,8 @@ use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Readback, SliceMut, Staging, Stream};
 
 use self::replay::Replay;
-pub(crate) use self::row_caches::RowCaches;
 use crate::error::{Error, Failure};
-use crate::gpu::{Gpu, GpuSlices, GpuWork, StateMemory};
+use crate::gpu::{Gpu, GpuSlices, GpuWork, RowCaches, StateMemory};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::places::MemoryId;

@@ -8,9 +8,15 @@ use steptime_cuda::{Staging, Stream};
 use steptime_ops::embedding::{Bounds, Element};
 
 use crate::error::Error;
-use crate::gpu::StateAccess;
 use crate::places::MemoryId;
-use crate::row_caches::RowCachePlan;
+use crate::row_cache_plan::RowCachePlan;
+
+/// Use of the states by a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StateAccess {
+    Read,
+    Change,
+}
 
 /// Row caches by number.
 #[derive(Debug)]
