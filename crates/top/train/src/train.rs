@@ -79,7 +79,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     let first_step = session.steps();
     let ahead = processor.is_gpu();
     let mut run = Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead };
-    let (steps, evaluations) = run.train(start, checkpoints.as_mut())?;
+    let (steps, evaluations) = run.train(start, checkpoints.as_mut()).map_err(with_cache_size)?;
     let report = Report {
         args,
         model: &model,
@@ -248,6 +248,17 @@ impl Run<'_> {
         let reason =
             format!("the checkpoint of step {done} is the end of this run: raise --steps or --epochs");
         Err(Error::Options(reason).into())
+    }
+}
+
+/// Adds the option that makes caches larger to the error of a batch that does not fit them.
+fn with_cache_size(failure: Failure) -> Failure {
+    match failure.downcast::<steptime_runtime::Error>() {
+        Ok(source) if matches!(*source, steptime_runtime::Error::RowCache(_)) => {
+            Error::SmallCache { source }.into()
+        }
+        Ok(other) => other,
+        Err(other) => other,
     }
 }
 

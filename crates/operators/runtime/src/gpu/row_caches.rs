@@ -66,7 +66,10 @@ impl RowCaches {
             }
             taken = taken.and(own);
         }
-        Ok(taken?)
+        taken.map_err(|error| match error {
+            steptime_cuda::Error::Unsupported { .. } => Error::RowCache(error),
+            other => other.into(),
+        })
     }
 
     /// Number of the combination of buffers with the slots of the batches in use: captured launches of one run for all batches with the same.
