@@ -1,12 +1,14 @@
-"""Trains one model on planted rows in `steptime-train` and in PyTorch: equal initial parameters, equal batches, equal optimizer, f32.
+"""Trains one model on planted rows in `steptime-train` and in PyTorch: equal initial parameters, equal batches, equal optimizer.
 
     cargo build --release -p steptime-train-cli
     python benches/planted_auc.py [--runs NAME,...] [--folder FOLDER] [--out benches/results/planted_auc.json]       (a CPU, PyTorch)
+    python benches/planted_auc.py --device cuda --dtype f32,tf32,bf16 [--out FILE.json]                                   (a GPU, PyTorch)
 
 `steptime-train data synthetic` writes the rows, whose labels are drawn with known probabilities. A step of rate 0 writes a checkpoint of the
 initial parameters, which `steptime.models` loads into the PyTorch module. Both train one epoch, and both are evaluated on all rows for
-validation. PyTorch reads the rows from the dataset, in the order in which `steptime-train` shuffles them. FILE.json has the AUC of both, and
-that of the true probabilities on the same labels.
+validation. PyTorch reads the rows from the dataset, in the order in which `steptime-train` shuffles them. With bf16 it trains under
+autocast. FILE.json has the AUC of both, and that of the true probabilities on the same labels. With several precisions, the names of
+runs end with theirs.
 """
 
 from __future__ import annotations
@@ -114,7 +116,8 @@ def order(rows: int, seed: int, epoch: int = 0, block: int = 2048, blocks: int =
 class Dataset:
     """A dataset, in memory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, device: str) -> None:
+        self.device = device
         features = toml((folder / "features.toml").read_text(), str(folder))
         self.splits = features["splits"]
         self.label = numpy.fromfile(folder / features["label"]["file"], numpy.float32)
@@ -124,8 +127,8 @@ class Dataset:
 
     def batch(self, rows: Any) -> Tuple[torch.Tensor, List[torch.Tensor], torch.Tensor]:
         """Dense values, indices of each table, labels."""
-        lookups = [torch.from_numpy(values[rows].astype(numpy.int64)) for values in self.categorical]
-        return torch.from_numpy(self.dense[rows]), lookups, torch.from_numpy(self.label[rows])
+        lookups = [torch.from_numpy(values[rows].astype(numpy.int64)).to(self.device) for values in self.categorical]
+        return torch.from_numpy(self.dense[rows]).to(self.device), lookups, torch.from_numpy(self.label[rows]).to(self.device)
 
     def batches(self, rows: numpy.ndarray, batch: int, short: bool) -> Iterator[Any]:
         end = len(rows) if short else len(rows) // batch * batch
@@ -140,9 +143,11 @@ def auc(scores: numpy.ndarray, labels: numpy.ndarray) -> float:
     return float((ranks[labels > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives)))
 
 
-def in_pytorch(model: Path, start: Path, data: Dataset, of: Run) -> Dict[str, float]:
+def in_pytorch(model: Path, start: Path, data: Dataset, of: Run, dtype: str) -> Dict[str, float]:
     """AUC and log loss after an epoch of PyTorch."""
-    module = load(model, start)
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    autocast = torch.autocast(data.device, torch.bfloat16, enabled=dtype == "bf16")
+    module = load(model, start, data.device)
     kinds = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
     trained = kinds[of.optimizer](module.parameters(), lr=of.rate)
     first, end = data.splits["train"]
@@ -152,11 +157,13 @@ def in_pytorch(model: Path, start: Path, data: Dataset, of: Run) -> Dict[str, fl
         for group in trained.param_groups:
             group["lr"] = of.rate * (1 - step / steps) if of.decay else of.rate
         trained.zero_grad()
-        module.loss(module(dense, lookups), labels).backward()
+        with autocast:
+            output = module(dense, lookups)
+        module.loss(output.float(), labels).backward()
         trained.step()
-    with torch.no_grad():
+    with torch.no_grad(), autocast:
         rows = numpy.arange(*data.splits["validation"])
-        logits = torch.cat([module(dense, lookups)[:, 0] for dense, lookups, _ in data.batches(rows, 8192, short=True)])
+        logits = torch.cat([module(dense, lookups)[:, 0].float().cpu() for dense, lookups, _ in data.batches(rows, 8192, short=True)])
     labels = torch.from_numpy(data.label[rows])
     loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.double(), labels.double())
     return {"auc": auc(logits.numpy(), labels.numpy()), "log_loss": float(loss)}
@@ -169,22 +176,22 @@ def run(program: Path, *arguments: object) -> Dict[str, Any]:
     return answer
 
 
-def compared(program: Path, folder: Path, name: str, data: Dataset) -> Dict[str, Any]:
+def compared(program: Path, folder: Path, name: str, data: Dataset, dtype: str) -> Dict[str, Any]:
     """A run in both."""
-    of, own = RUNS[name], folder / name
+    of, own = RUNS[name], folder / f"{name}_{dtype}"
     own.mkdir()
     model, schedule = own / "model.toml", own / "schedule.toml"
     model.write_text(of.described())
     first, end = data.splits["train"]
     decay = f'decay = {{ kind = "polynomial", steps = {(end - first) // BATCH}, power = 1.0 }}\n'
     schedule.write_text(decay if of.decay else "")
-    given = [model, "--data", folder / "rows", "--seed", SEED]
+    given = [model, "--data", folder / "rows", "--seed", SEED, "--device", data.device, "--dtype", dtype]
     run(program, *given, "--rate", 0, "--steps", 1, "--eval-rows", 1000, "-o", own / "start")
     answer = run(program, *given, "--rate", of.rate, "--epochs", 1, "--schedule", schedule)
     ours = {key: answer["evaluations"][-1][key] for key in ("auc", "log_loss")}
-    theirs = in_pytorch(model, own / "start", data, of)
-    print(f"{name:30} steptime-train {ours['auc']:.5f}  PyTorch {theirs['auc']:.5f}", flush=True)
-    return {**of._asdict(), "steps": answer["measured"]["steps"], "steptime_train": ours, "pytorch": theirs}
+    theirs = in_pytorch(model, own / "start", data, of, dtype)
+    print(f"{name:30} {dtype:5} steptime-train {ours['auc']:.5f}  PyTorch {theirs['auc']:.5f}", flush=True)
+    return {**of._asdict(), "device": answer["device"], "dtype": dtype, "steps": answer["measured"]["steps"], "steptime_train": ours, "pytorch": theirs}
 
 
 def main() -> None:
@@ -192,10 +199,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, default=ROOT / "target/release/steptime-train")
     parser.add_argument("--runs", help=f"names of runs, separated by commas, of {', '.join(RUNS)} [default: all]")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", default="f32", help="precisions, separated by commas: f32, and tf32 and bf16 on a GPU")
     parser.add_argument("--folder", type=Path, help="folder for the rows and checkpoints [default: a temporary one]")
     parser.add_argument("--out", type=Path, help="the file to write")
     asked = parser.parse_args()
     names = asked.runs.split(",") if asked.runs else list(RUNS)
+    dtypes = asked.dtype.split(",")
+    for given, known in ((names, RUNS), (dtypes, ("f32", "tf32", "bf16") if asked.device == "cuda" else ("f32",))):
+        for name in given:
+            if name not in known:
+                parser.error(f"{name} is unknown on a {asked.device}: choose of {', '.join(known)}")
     # The tensors of a step are small: a second thread waits more than it computes.
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=asked.folder) as place:
@@ -206,8 +220,9 @@ def main() -> None:
         best = run(asked.program, "data", "synthetic", folder / "model.toml", "-o", folder / "rows", *rows)
         true = {key: best["true_probabilities"][key] for key in ("auc", "log_loss")}
         print(f"best possible {best['best']['auc']:.5f}, on these labels {true['auc']:.5f}", flush=True)
-        data = Dataset(folder / "rows")
-        runs = {name: compared(asked.program, folder, name, data) for name in names}
+        data = Dataset(folder / "rows", asked.device)
+        every = [(name, dtype) for name in names for dtype in dtypes]
+        runs = {name if len(dtypes) == 1 else f"{name}_{dtype}": compared(asked.program, folder, name, data, dtype) for name, dtype in every}
     about = {"made_by": "python benches/planted_auc.py", "torch": torch.__version__, "train_rows": best["train"], "validation_rows": best["validation"]}
     result = {**about, "batch": BATCH, "best": best["best"], "true_probabilities": true, "runs": runs}
     if asked.out:

@@ -79,6 +79,17 @@ pub enum Error {
         /// Categories of events of accelerators that are not read.
         accelerators: Vec<String>,
     },
+    /// A time that the measured step of a CPU does not have.
+    #[error(
+        "{}: recorded on a CPU, with measured times alone: {unknown} is not known; for a GPU give the description of the model (`steptime \
+         predict MODEL.toml --device h200`)", path.display()
+    )]
+    MeasuredAlone {
+        /// The input.
+        path: PathBuf,
+        /// The unknown time, in words.
+        unknown: String,
+    },
     /// A trace without device activities that a call within a step launched.
     #[error(
         "{}: none of its {activities} GPU activities was launched within a step: {}", path.display(),

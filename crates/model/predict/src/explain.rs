@@ -106,6 +106,9 @@ fn explain(
                 alone.push((&**rule, found));
             }
             Err(Error::Rewrite { source, .. }) => not.push((rule.name(), source.source.to_string())),
+            Err(Error::MeasuredAlone { unknown, .. }) => {
+                not.push((rule.name(), format!("{unknown} is not known on a CPU")));
+            }
             Err(other) => return Err(other),
         }
     }

@@ -31,7 +31,8 @@ pub struct HostFit {
 pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<HostFit, Error> {
     let home = recordings.len();
     let recordings = &[recordings, others].concat();
-    if let Some(untimed) = recordings.iter().find(|recorded| recorded.arguments.is_derived()) {
+    let untimed = |recorded: &&&Step| recorded.arguments.is_derived() || recorded.ran_on_cpu();
+    if let Some(untimed) = recordings.iter().find(untimed) {
         return Err(Error::NothingMeasured { path: untimed.path.clone() });
     }
     let ratios: Vec<Option<f64>> = recordings.iter().map(|s| profiled_ratio(s)).collect();

@@ -120,7 +120,10 @@ impl Step {
             indices: Indices::default(),
             settings: Settings::default(),
             // The host cost of profilers other than Kineto is unknown, so it is not subtracted.
-            host: if self.origin == Origin::Kineto { Times::Best } else { Times::Profiled },
+            host: match self.origin {
+                Origin::Kineto | Origin::Train => Times::Best,
+                Origin::Xla | Origin::Nsight => Times::Profiled,
+            },
             slower: None,
             process: self.process,
             way: None,
@@ -225,6 +228,14 @@ impl<'s> Query<'s> {
 
     /// The step, where the input has what the query needs: device activity, and without a GPU given also times.
     fn predictable(&self) -> Result<&'s Step, Error> {
+        if self.step.ran_on_cpu() {
+            let unknown = match (&self.device, self.host.is_of_recording()) {
+                (Some(device), _) => format!("its time on {}", device.name),
+                (None, false) => "its time on another host".to_owned(),
+                (None, true) => return Ok(self.step),
+            };
+            return Err(Error::MeasuredAlone { path: self.step.path.clone(), unknown });
+        }
         // A step without an accelerator can be replayed as profiled, but not predicted.
         if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
             self.step.on_a_device()?;

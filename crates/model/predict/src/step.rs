@@ -164,9 +164,9 @@ impl Step {
         let cut_at = arguments.is_derived().then(|| parts::cut_at(recording)).flatten();
         let origin = timing(recording).map_or(Origin::Kineto, |trace| trace.origin);
         let accelerators = timing(recording).map(parts::unread_accelerators).unwrap_or_default();
-        // A training step that was never on the device is not run under a profiler.
+        // A training step that was never on the device is not run under a profiler, nor is that of `steptime-train`.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
-        let fresh = arguments.is_derived() || said == Some("fresh");
+        let fresh = arguments.is_derived() || origin == Origin::Train || said == Some("fresh");
         Ok(Step {
             process: if fresh { Process::Fresh } else { Process::Profiled },
             path: recording.path.clone(),
@@ -209,6 +209,12 @@ impl Step {
             input: self.input.clone(),
             ops: self.ops.clone(),
         }
+    }
+
+    /// Whether it was timed on a CPU by `steptime-train`: its ops do their work on the host, and no device is missing.
+    #[must_use]
+    pub fn ran_on_cpu(&self) -> bool {
+        self.origin == Origin::Train && !self.arguments.is_derived() && self.graph.coverage.activities == 0
     }
 
     /// Checks that a timed step has device activity: without it there is nothing to predict.

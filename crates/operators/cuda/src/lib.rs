@@ -5,13 +5,18 @@
 //! driver, [`Device::open`] returns an error: it does not panic.
 //!
 //! Results are bit-identical in each run: no sum depends on the order in which threads run.
+//!
+//! Tensors between operators have 32-bit floats, or bf16 where an operator has a type parameter [`Float`]: it adds and
+//! multiplies in 32 bits, and rounds what it stores. Gradients of parameters have 32 bits.
 
 #![deny(missing_docs)]
 
 mod block_sums;
 pub mod cache;
+pub mod cast;
 pub mod elementwise;
 pub mod embedding;
+mod float;
 mod frame;
 pub mod gemm;
 pub mod geometry;
@@ -27,10 +32,11 @@ pub mod reduce;
 mod runtime;
 pub mod softmax;
 
+pub use float::Float;
 #[cfg(test)]
 use runtime::TestCompiler;
 pub use runtime::{
-    Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,
+    Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin, Parts,
     Pinned, Readback, Slice, SliceMut, Source, Staging, Stream, median_time, nvrtc_version, randomize,
     replay_time,
 };

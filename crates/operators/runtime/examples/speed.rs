@@ -1,4 +1,5 @@
-//! Time of a training step of a described model on a CPU, or on a GPU by `--device cuda`, where `--tf32` and `--no-graph` apply.
+//! Time of a training step of a described model on a CPU, or on a GPU by `--device cuda`, where `--tf32`, `--no-graph` and
+//! `--no-reuse` (each tensor has its own memory) apply.
 //!
 //! ```text
 //! cargo run --release -p steptime-runtime --example speed -- examples/models/dlrm_default.toml --threads 2 --steps 20 --plan best
@@ -27,6 +28,7 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let option =
         |name: &str| arguments.iter().position(|own| own == name).and_then(|at| arguments.get(at + 1));
+    let flag = |name: &str| arguments.iter().any(|own| own == name);
     let number = |name: &str, default: usize| option(name).map_or(Ok(default), |text| text.parse());
     let path = arguments.first().ok_or("give the path of a model.toml")?;
     let model = Model::read(Path::new(path))?.with_batch(number("--batch", 2048)? as u64)?;
@@ -42,12 +44,12 @@ fn main() -> Result<(), Failure> {
     }
     let on_gpu = option("--device").is_some_and(|device| device == "cuda");
     let target = if on_gpu { Target::Cuda } else { Target::Cpu };
-    let program = Program::for_target(&described, target, Reuse::ByLifetime)?;
+    let reuse = if flag("--no-reuse") { Reuse::Never } else { Reuse::ByLifetime };
+    let program = Program::for_target(&described, target, reuse)?;
     if arguments.iter().any(|own| own == "--print") {
         print!("{program}");
     }
     let cpu = Cpu::new(number("--threads", 2)?)?;
-    let flag = |name: &str| arguments.iter().any(|own| own == name);
     let mut session = if on_gpu {
         let device = Device::open(0)?;
         println!("{device:?}");
@@ -88,8 +90,9 @@ fn main() -> Result<(), Failure> {
     println!("median {:.3} ms, least {:.3} ms", ms(times[times.len() / 2]), ms(times[0]));
     if flag("--profile") {
         let mut total = std::collections::BTreeMap::<String, f64>::new();
-        for (name, time) in session.profile()? {
-            *total.entry(name).or_default() += ms(time);
+        let times = session.measured_step()?.instructions;
+        for (instruction, times) in session.program().instructions().iter().zip(times) {
+            *total.entry(instruction.name.clone()).or_default() += ms(times.work());
         }
         let mut total: Vec<_> = total.into_iter().collect();
         total.sort_by(|one, other| other.1.total_cmp(&one.1));

@@ -15,6 +15,8 @@ pub(crate) struct Arg {
     pub(crate) slot: usize,
     pub(crate) layout: Layout,
     pub(crate) dtype: Dtype,
+    /// Number of zeros behind each row.
+    pub(crate) pad: usize,
 }
 
 /// Memory that an instruction does not have, or has used already.

@@ -3,12 +3,13 @@
 use steptime_aten::{Arg as Argument, Device, Dtype};
 use steptime_eager::Role;
 use steptime_step::{Call, Op, OpId, StepIr, TensorId};
+use steptime_tensor::Layout;
 
 use crate::arg::Arg;
 use crate::described::DescribedStep;
 use crate::inputs::Joined;
 use crate::kernel::Kernel;
-use crate::places::{MemoryId, Places};
+use crate::places::{Located, MemoryId, Places};
 use crate::slices::Access;
 use crate::target::Target;
 
@@ -48,6 +49,22 @@ pub(crate) struct Binder<'b, 'd> {
     pub(crate) slots: Vec<(MemoryId, Access)>,
     /// Used tensors, in order.
     pub(crate) uses: Vec<Use>,
+    /// Whether the op reads and writes 16-bit floats itself.
+    pub(crate) takes_halves: bool,
+    /// Operands of 16 bits that the op takes as 32-bit floats.
+    pub(crate) widened: Vec<Widened>,
+}
+
+/// An operand of 16 bits, and its copy in 32-bit floats.
+#[derive(Debug)]
+pub(crate) struct Widened {
+    pub(crate) tensor: TensorId,
+    /// Memory and layout of the operand.
+    pub(crate) narrow: Located,
+    /// Memory of the copy.
+    pub(crate) memory: MemoryId,
+    /// Slot and layout of the copy.
+    pub(crate) wide: Arg,
 }
 
 impl<'d> Binder<'_, 'd> {
@@ -152,20 +169,44 @@ impl<'d> Binder<'_, 'd> {
     /// A tensor that the instruction uses.
     pub(crate) fn tensor(&mut self, tensor: TensorId, access: Access) -> Result<Arg, Refusal> {
         let located = self.places.locate(tensor)?;
-        let slot = match self.slots.iter().position(|(memory, _)| *memory == located.memory) {
-            Some(slot) => slot,
-            None => {
-                self.slots.push((located.memory, access));
-                self.slots.len() - 1
-            }
+        let is_narrow = located.dtype == Dtype::Bf16 && self.target == Target::Cuda;
+        let arg = if is_narrow && !self.takes_halves {
+            self.widened(tensor, located, access)?
+        } else {
+            let slot = self.slot(located.memory, access);
+            Arg { slot, layout: located.layout, dtype: located.dtype, pad: located.pad }
         };
+        self.uses.push(Use { tensor, access, arg: arg.clone() });
+        Ok(arg)
+    }
+
+    /// The slot of memory.
+    fn slot(&mut self, memory: MemoryId, access: Access) -> usize {
+        let known = self.slots.iter().position(|(known, _)| *known == memory);
+        let slot = known.unwrap_or(self.slots.len());
+        if known.is_none() {
+            self.slots.push((memory, access));
+        }
         let own = &mut self.slots[slot].1;
         if *own != access {
             *own = Access::Change;
         }
-        let arg = Arg { slot, layout: located.layout, dtype: located.dtype };
-        self.uses.push(Use { tensor, access, arg: arg.clone() });
-        Ok(arg)
+        slot
+    }
+
+    /// A copy of an operand in 32-bit floats.
+    fn widened(&mut self, tensor: TensorId, narrow: Located, access: Access) -> Result<Arg, Refusal> {
+        let same = |one: &Widened| one.narrow.memory == narrow.memory && one.narrow.layout == narrow.layout;
+        if let Some(known) = self.widened.iter().find(|one| same(one)) {
+            let (memory, wide) = (known.memory, known.wide.clone());
+            self.slot(memory, access);
+            return Ok(wide);
+        }
+        let layout = Layout::contiguous(narrow.layout.shape()).map_err(|source| source.to_string())?;
+        let memory = self.places.add(tensor, 4 * layout.len() as u64);
+        let wide = Arg { slot: self.slot(memory, access), layout, dtype: Dtype::F32, pad: 0 };
+        self.widened.push(Widened { tensor, narrow, memory, wide: wide.clone() });
+        Ok(wide)
     }
 
     /// A tensor argument that is read.
@@ -198,10 +239,12 @@ impl<'d> Binder<'_, 'd> {
         self.tensor(self.result(at)?, Access::Write)
     }
 
-    /// An argument of floats.
+    /// An argument of 32-bit floats; on a GPU also of 16 bits, where the op takes these.
     pub(crate) fn floats(&mut self, at: usize) -> Result<Arg, Refusal> {
         let arg = self.reads(at)?;
-        of_type(&arg, Dtype::F32)?;
+        if !(self.takes_halves && self.target == Target::Cuda && arg.dtype == Dtype::Bf16) {
+            of_type(&arg, Dtype::F32)?;
+        }
         Ok(arg)
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters and optimizer states by name, for checkpoints and for exchange with PyTorch.
 
 use crate::error::Error;
-use crate::gpu::RowStates;
+use crate::gpu::{RowStates, StateAccess};
 use crate::kept::KeptKind;
 use crate::kernel::Kernel;
 use crate::session::{Engine, Session};
@@ -70,7 +70,7 @@ impl Session {
             return self.kept_floats(at);
         }
         let mut elements = Vec::new();
-        self.each_state_row(name, |row| elements.extend_from_slice(row))?;
+        self.each_state_row(name, StateAccess::Read, |row| elements.extend_from_slice(row))?;
         Ok(elements)
     }
 
@@ -89,7 +89,7 @@ impl Session {
             return self.set_kept_floats(at, values);
         }
         let mut rest = values;
-        self.each_state_row(name, |row| {
+        self.each_state_row(name, StateAccess::Change, |row| {
             let (own, after) = rest.split_at(row.len());
             row.copy_from_slice(own);
             rest = after;
@@ -102,7 +102,12 @@ impl Session {
     }
 
     /// Calls `work` with the state of each row of a table.
-    fn each_state_row(&mut self, name: &str, mut work: impl FnMut(&mut [f32])) -> Result<(), Error> {
+    fn each_state_row(
+        &mut self,
+        name: &str,
+        access: StateAccess,
+        mut work: impl FnMut(&mut [f32]),
+    ) -> Result<(), Error> {
         let unknown = || Error::Name {
             what: "parameter or state",
             name: name.to_owned(),
@@ -127,11 +132,11 @@ impl Session {
                 let width =
                     update.states().into_iter().find(|(own, _)| *own == table).map_or(0, |(_, width)| width);
                 let place = row_states(width, columns).iter().position(|known| *known == state).unwrap_or(0);
-                let changed = update.change_state(gpu.stream(), table, rows, &mut |row| {
+                let done = update.each_state(gpu.state_memory(), table, rows, access, &mut |row| {
                     work(&mut row[place * columns..][..columns]);
                 });
                 let (op, place) = (instruction.name.clone(), instruction.place.clone());
-                return changed.map_err(|source| Error::Run { op, place, source });
+                return done.map_err(|source| Error::Run { op, place, source });
             }
             _ => return Ok(()),
         };

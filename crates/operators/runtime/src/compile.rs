@@ -1,21 +1,25 @@
 //! Compilation of a step to a program.
 
 use rustc_hash::FxHashSet;
+use steptime_cuda::pointwise::Function;
 use steptime_eager::Role;
 use steptime_graph::MarkKind;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, StepIr, TensorId};
 
-use crate::binder::{Binder, Built, Use};
+use crate::arg::Arg;
+use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
 use crate::kept::{Kept, KeptKind};
-use crate::places::{MemoryId, Places};
+use crate::ops::{cast, pointwise};
+use crate::padded_rows::{padded_rows, zeros_behind};
+use crate::places::{Located, MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
-use crate::slices::{Access, Region, SlotPlace};
+use crate::slices::{Access, Region};
 use crate::target::Target;
 use crate::{fuse, removed, table, views};
 
@@ -47,6 +51,7 @@ pub(crate) fn compile_in(
     let mut compiler = Compiler::new(described, target);
     views::copies_of_inputs(&mut compiler.places, order);
     if target == Target::Cuda {
+        padded_rows(&mut compiler.places, order);
         joined_rows(&mut compiler.places, order);
     }
     compiler.run(order)?;
@@ -140,18 +145,27 @@ impl<'d> Compiler<'d> {
             joined: &mut self.joined,
             slots: Vec::new(),
             uses: Vec::new(),
+            takes_halves: false,
+            widened: Vec::new(),
         };
         match build(&mut binder)? {
             Built::Nothing => Ok(true),
             Built::Inside if row.children.is_empty() => Err(table::unknown(&row.name)),
             Built::Inside => Ok(false),
             Built::Kernel(kernel) => {
-                let Binder { slots, uses, .. } = binder;
+                let Binder { slots, uses, widened, .. } = binder;
                 self.used(&uses)?;
                 let place = around(&self.described.step, op);
                 let name = row.name.clone();
                 let (at, order) = (Vec::new(), Vec::new());
-                self.instructions.push(Instruction { op, name, place, slots, uses, at, order, kernel });
+                let zeros = zeros_behind(&name, &uses);
+                let instruction = Instruction { op, name, place, slots, uses, at, order, kernel };
+                let zeros = zeros.map(|zeros| filled(&instruction, zeros)).transpose()?;
+                let (before, after) = casts(&instruction, &widened)?;
+                self.instructions.extend(before);
+                self.instructions.push(instruction);
+                self.instructions.extend(zeros);
+                self.instructions.extend(after);
                 Ok(true)
             }
         }
@@ -193,18 +207,12 @@ impl<'d> Compiler<'d> {
             (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
         let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
         for instruction in &mut self.instructions {
-            let place = |&(memory, access): &(MemoryId, Access)| {
-                let piece = plan.piece(memory);
-                SlotPlace { region: piece.region, start: piece.start, bytes: piece.bytes, access }
-            };
-            instruction.at = instruction.slots.iter().map(place).collect();
-            instruction.order = (0..instruction.at.len()).collect();
-            let at = &instruction.at;
-            instruction.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
+            instruction.place(&plan);
         }
         let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
         let Compiler { instructions, optimizer, target, .. } = self;
-        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer })
+        let row_caches = Vec::new();
+        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer, row_caches })
     }
 
     /// Memory and position of the loss, which remains to the end of the step.
@@ -308,6 +316,40 @@ fn join(described: &DescribedStep, one: &Joined, memory: MemoryId, inputs: &mut 
         }
         (start, base) = (start + len, base + lookup.count);
     }
+}
+
+/// The instructions before and after one that takes operands of 16 bits as 32-bit floats.
+fn casts(of: &Instruction, widened: &[Widened]) -> Result<(Vec<Instruction>, Vec<Instruction>), String> {
+    let cast = |one: &Widened, widens: bool| {
+        let Located { memory, layout, dtype, pad } = one.narrow.clone();
+        let narrow = Arg { slot: 0, layout, dtype, pad };
+        let wide = Arg { slot: 1, ..one.wide.clone() };
+        let [read, write] = if widens { [Access::Read, Access::Write] } else { [Access::Write, Access::Read] };
+        let slots = vec![(memory, read), (one.memory, write)];
+        let one_use = |arg: &Arg, access| Use { tensor: one.tensor, access, arg: arg.clone() };
+        let uses = vec![one_use(&narrow, read), one_use(&wide, write)];
+        let pair = if widens { (narrow, wide) } else { (wide, narrow) };
+        let kernel = cast::on_gpu(vec![pair])?;
+        let (name, place) = ("steptime::cast".to_owned(), of.place.clone());
+        Ok::<_, String>(Instruction { op: of.op, name, place, slots, uses, at: Vec::new(), order: Vec::new(), kernel })
+    };
+    let access = |one: &Widened| of.slots[one.wide.slot].1;
+    let read = widened.iter().filter(|one| access(one) != Access::Write);
+    let written = widened.iter().filter(|one| access(one) != Access::Read);
+    let before = read.map(|one| cast(one, true)).collect::<Result<_, _>>()?;
+    let after = written.map(|one| cast(one, false)).collect::<Result<_, _>>()?;
+    Ok((before, after))
+}
+
+/// The instruction that writes the zeros behind the rows of another one's result.
+fn filled(of: &Instruction, mut zeros: Use) -> Result<Instruction, String> {
+    let slots = vec![(of.slots[zeros.arg.slot].0, Access::Change)];
+    zeros.arg.slot = 0;
+    let Built::Kernel(kernel) = pointwise::on_gpu(Function::Fill(0.0), Vec::new(), zeros.arg.clone())? else {
+        return Err("zeros behind its rows cannot be written".to_owned());
+    };
+    let (name, place, uses) = ("steptime::zeros".to_owned(), of.place.clone(), vec![zeros]);
+    Ok(Instruction { op: of.op, name, place, slots, uses, at: Vec::new(), order: Vec::new(), kernel })
 }
 
 /// Whether an op is only a label by the recorder, with nothing to compute.

@@ -5,7 +5,7 @@ use steptime_launch::SplitMix;
 use steptime_ops::Cpu;
 
 /// Elements of one part, each with its own generator.
-const PART: usize = 16 << 10;
+pub(crate) const PART: usize = 16 << 10;
 
 /// Key of a parameter: the hash FNV-1a of its name, so that rules, which change the order of parameters, leave their elements.
 pub(crate) fn key(name: &str) -> u64 {
@@ -15,9 +15,15 @@ pub(crate) fn key(name: &str) -> u64 {
 
 /// Fills a parameter. `number` is its key among all parameters.
 pub(crate) fn fill(cpu: &Cpu, initial: Initial, seed: u64, number: u64, elements: &mut [f32]) {
+    fill_parts(cpu, initial, [seed, number], 0, elements);
+}
+
+/// Fills the elements of a parameter from a part on. `keys` are the seed and the key of the parameter.
+pub(crate) fn fill_parts(cpu: &Cpu, initial: Initial, keys: [u64; 2], first: usize, elements: &mut [f32]) {
+    let [seed, number] = keys;
     let mut parts: Vec<&mut [f32]> = elements.chunks_mut(PART).collect();
     cpu.run_with(&mut parts, |part, elements| {
-        let mut random = Random(SplitMix::from_keys(&[seed, number, part as u64]));
+        let mut random = Random(SplitMix::from_keys(&[seed, number, (first + part) as u64]));
         match initial {
             Initial::Uniform { bound } => {
                 elements.iter_mut().for_each(|x| *x = ((2.0 * random.uniform() - 1.0) * bound) as f32);
@@ -65,6 +71,16 @@ mod tests {
         assert!(mean.abs() < 5e-3 && (square - 1.0).abs() < 5e-3, "{mean} {square}");
         let (mean, square) = moments(Initial::Uniform { bound: 0.5 }, 1 << 20);
         assert!(mean.abs() < 2e-3 && (square - 0.25 / 3.0).abs() < 5e-4, "{mean} {square}");
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole() {
+        let cpu = Cpu::new(1).expect("one thread");
+        let mut whole = vec![0.0; 3 * PART + 7];
+        fill(&cpu, Initial::Normal, 1, 2, &mut whole);
+        let mut end = vec![0.0; PART + 7];
+        fill_parts(&cpu, Initial::Normal, [1, 2], 2, &mut end);
+        assert_eq!(end, whole[2 * PART..]);
     }
 
     #[test]

@@ -36,7 +36,8 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
         return;
     };
     let of = |tensor: TensorId| &step.tensors[tensor].value;
-    let (&[_, _], &[pitch, 1]) = (&of(whole).shape[..], &of(whole).strides[..]) else { return };
+    let strides = places.strides.get(&whole).map_or(&of(whole).strides[..], |own| &own[..]);
+    let (&[_, _], &[pitch, 1]) = (&of(whole).shape[..], strides) else { return };
     let mut seen = FxHashSet::default();
     let mut start = 0;
     for &part in parts {

@@ -16,7 +16,8 @@ pub struct MemoryId(pub(crate) usize);
 /// Identity of a tensor's memory before views are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    Storage(StorageId),
+    /// A storage, and the bytes of its elements: views of a cast tensor keep the storage from before the cast.
+    Storage(StorageId, u64),
     Tensor(TensorId),
 }
 
@@ -43,6 +44,8 @@ pub(crate) struct Places<'d> {
     pub(crate) sparse: FxHashMap<TensorId, [TensorId; 2]>,
     /// Strides of tensors that are stored within others.
     pub(crate) strides: FxHashMap<TensorId, Vec<i64>>,
+    /// Numbers of zeros behind each row.
+    pub(crate) pads: FxHashMap<TensorId, usize>,
     /// Copies that are not needed: their readers take the source.
     pub(crate) shared: FxHashSet<OpId>,
 }
@@ -53,6 +56,8 @@ pub(crate) struct Located {
     pub(crate) memory: MemoryId,
     pub(crate) layout: Layout,
     pub(crate) dtype: Dtype,
+    /// Number of zeros behind each row.
+    pub(crate) pad: usize,
 }
 
 impl<'d> Places<'d> {
@@ -63,12 +68,14 @@ impl<'d> Places<'d> {
             known: FxHashMap::default(),
             sparse: FxHashMap::default(),
             strides: FxHashMap::default(),
+            pads: FxHashMap::default(),
             shared: FxHashSet::default(),
         }
     }
 
     fn key(&self, tensor: TensorId) -> Key {
-        self.described.step.tensors[tensor].storage.map_or(Key::Tensor(tensor), Key::Storage)
+        let row = &self.described.step.tensors[tensor];
+        row.storage.map_or(Key::Tensor(tensor), |storage| Key::Storage(storage, row.value.dtype.size()))
     }
 
     /// Offset of a tensor within its identity. A tensor of a rule has its own, which begins with it.
@@ -104,10 +111,17 @@ impl<'d> Places<'d> {
             Layout::new(&shape, &strides, usize::try_from(offset).ok()?).ok()
         };
         let layout = layout().ok_or("a tensor begins before its memory, or exceeds all memory")?;
-        let end = layout.last().map_or(0, |last| last as u64 + 1).saturating_mul(value.dtype.size());
+        let pad = self.pads.get(&tensor).copied().unwrap_or(0);
+        let end = layout.last().map_or(0, |last| (last + pad) as u64 + 1).saturating_mul(value.dtype.size());
         let bytes = &mut self.memories[memory.0].bytes;
         *bytes = (*bytes).max(end);
-        Ok(Located { memory, layout, dtype: value.dtype })
+        Ok(Located { memory, layout, dtype: value.dtype, pad })
+    }
+
+    /// New memory of a tensor, besides its own.
+    pub(crate) fn add(&mut self, tensor: TensorId, bytes: u64) -> MemoryId {
+        self.memories.push(Memory { tensor: Some(tensor), bytes, ..Memory::default() });
+        MemoryId(self.memories.len() - 1)
     }
 
     /// Notes the use of memory by the next instruction. Returns whether the memory has elements after that.

@@ -29,7 +29,7 @@ pub struct Placement {
 pub struct MemoryPlan {
     pieces: Vec<Placement>,
     /// Bytes of each region.
-    sizes: [usize; 3],
+    sizes: [usize; 4],
 }
 
 /// Sharing of the arena.
@@ -45,7 +45,7 @@ pub enum Reuse {
 impl MemoryPlan {
     /// Places memory; `region` returns the region of each piece.
     pub(crate) fn new(memories: &[Memory], region: impl Fn(MemoryId) -> Region, reuse: Reuse) -> MemoryPlan {
-        let mut sizes = [0; 3];
+        let mut sizes = [0; 4];
         let mut pieces: Vec<Placement> = memories
             .iter()
             .enumerate()
@@ -95,10 +95,24 @@ impl MemoryPlan {
         self.sizes[region as usize]
     }
 
-    /// Bytes of all regions: the peak of the step.
+    /// Bytes of all regions on the device: the peak of the step.
     #[must_use]
     pub fn peak(&self) -> usize {
-        self.sizes.iter().sum()
+        Region::ON_DEVICE.iter().map(|&region| self.bytes(region)).sum()
+    }
+
+    /// Moves kept memory to the host, and closes the gaps.
+    pub(crate) fn move_to_host(&mut self, moved: &[MemoryId]) {
+        moved.iter().for_each(|memory| self.pieces[memory.0].region = Region::Host);
+        for region in [Region::Kept, Region::Host] {
+            let mut size = 0;
+            let own = |piece: &&mut Placement| piece.region == region && piece.life.is_some();
+            for piece in self.pieces.iter_mut().filter(own) {
+                piece.start = size;
+                size += piece.bytes;
+            }
+            self.sizes[region as usize] = size;
+        }
     }
 
     /// Largest number of bytes that temporary tensors need at one time: no plan of the arena is smaller.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use steptime_step::OpId;
+use steptime_step::{OpId, TensorId};
 
 use crate::binder::Use;
 use crate::inputs::Inputs;
@@ -10,6 +10,7 @@ use crate::kept::Kept;
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
+use crate::row_caches::RowCachePlan;
 use crate::slices::{Access, Region, SlotPlace};
 use crate::target::Target;
 
@@ -25,6 +26,8 @@ pub struct Program {
     pub(crate) loss: Option<(MemoryId, usize)>,
     /// Class of the optimizer, such as `SGD`.
     pub(crate) optimizer: Option<String>,
+    /// Row caches of tables in host memory.
+    pub(crate) row_caches: Vec<RowCachePlan>,
 }
 
 /// An op that runs as a whole.
@@ -44,6 +47,25 @@ pub struct Instruction {
     /// Slots sorted by region and place.
     pub(crate) order: Vec<usize>,
     pub(crate) kernel: Kernel,
+}
+
+impl Instruction {
+    /// Sets the places of its memory by a plan.
+    pub(crate) fn place(&mut self, plan: &MemoryPlan) {
+        let place = |&(memory, access): &(MemoryId, Access)| {
+            let piece = plan.piece(memory);
+            SlotPlace { region: piece.region, start: piece.start, bytes: piece.bytes, access }
+        };
+        self.at = self.slots.iter().map(place).collect();
+        self.order = (0..self.at.len()).collect();
+        let at = &self.at;
+        self.order.sort_by_key(|&slot| (at[slot].region, at[slot].start, at[slot].bytes));
+    }
+
+    /// Tensors of the step that it reads and writes, in order.
+    pub fn tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
+        self.uses.iter().map(|one| one.tensor)
+    }
 }
 
 impl Program {
@@ -83,8 +105,8 @@ impl Program {
     }
 }
 
-/// One line per instruction: number, op, and its tensors with shape and place: region (kept, inputs, arena) and first byte; `*` marks tensors that it
-/// writes.
+/// One line per instruction: number, op, and its tensors with shape and place: region (kept, inputs, arena, host) and first byte; `*` marks tensors
+/// that it writes.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, instruction) in self.instructions.iter().enumerate() {
@@ -95,6 +117,7 @@ impl fmt::Display for Program {
                     Region::Kept => 'k',
                     Region::Inputs => 'i',
                     Region::Arena => 'a',
+                    Region::Host => 'h',
                 };
                 let start = place.start + one.arg.layout.offset() * one.arg.dtype.size() as usize;
                 let mark = if one.access == Access::Read { "" } else { "*" };
@@ -102,8 +125,11 @@ impl fmt::Display for Program {
             }
             writeln!(f)?;
         }
-        let [kept, inputs, arena] =
-            [Region::Kept, Region::Inputs, Region::Arena].map(|region| self.plan.bytes(region));
-        writeln!(f, "kept {kept} B, inputs {inputs} B, arena {arena} B")
+        let [kept, inputs, arena] = Region::ON_DEVICE.map(|region| self.plan.bytes(region));
+        write!(f, "kept {kept} B, inputs {inputs} B, arena {arena} B")?;
+        match self.plan.bytes(Region::Host) {
+            0 => writeln!(f),
+            host => writeln!(f, ", host {host} B"),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use steptime_cuda::cache::{Access, Statistics};
 use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
@@ -17,6 +18,9 @@ use crate::run::Run;
 use crate::slices::{Region, Slices};
 use crate::target::Target;
 
+/// Parts of a parameter that are filled on the host at once.
+const FILLED: usize = 1024;
+
 /// A program in training.
 #[derive(Debug)]
 pub struct Session {
@@ -29,7 +33,7 @@ pub struct Session {
     /// Whether the loss of the last step was not returned yet.
     started: bool,
     /// Time of the last step whose loss was returned.
-    time: Duration,
+    pub(crate) time: Duration,
 }
 
 /// The device of a session, with its memory.
@@ -176,6 +180,9 @@ impl Session {
     /// # Errors
     /// As [`Session::step`].
     pub fn start(&mut self) -> Result<Option<f32>, Error> {
+        if let Engine::Gpu(gpu) = &mut self.engine {
+            gpu.send_inputs(Access::Train)?;
+        }
         let before = self.take_loss()?;
         let begin = Instant::now();
         let Session { engine, program, numbers, steps, .. } = self;
@@ -203,7 +210,7 @@ impl Session {
         self.take_loss()
     }
 
-    fn take_loss(&mut self) -> Result<Option<f32>, Error> {
+    pub(crate) fn take_loss(&mut self) -> Result<Option<f32>, Error> {
         if !std::mem::take(&mut self.started) {
             return Ok(None);
         }
@@ -218,28 +225,6 @@ impl Session {
     #[must_use]
     pub fn step_time(&self) -> Duration {
         self.time
-    }
-
-    /// Runs one step like [`Session::step`], and returns the time of each instruction, with the name of its op.
-    ///
-    /// # Errors
-    /// As [`Session::step`].
-    pub fn profile(&mut self) -> Result<Vec<(String, Duration)>, Error> {
-        let Session { engine, program, numbers, steps, .. } = self;
-        let times = match engine {
-            Engine::Gpu(gpu) => gpu.profile(program, numbers, *steps)?,
-            Engine::Cpu(..) => {
-                let mut times = Vec::with_capacity(self.program.instructions.len());
-                for at in 0..self.program.instructions.len() {
-                    let start = Instant::now();
-                    self.instruction(at)?;
-                    times.push((self.program.instructions[at].name.clone(), start.elapsed()));
-                }
-                times
-            }
-        };
-        self.steps += 1;
-        Ok(times)
     }
 
     /// Runs one instruction of the next step.
@@ -269,7 +254,16 @@ impl Session {
         Ok(bytemuck::cast_slice::<u8, f32>(bytes)[at])
     }
 
-    /// Bytes of memory in use: parameters, states, inputs and temporary tensors.
+    /// Counts of the row caches of all tables in host memory, over the batches so far, evaluations included; `None` without such tables.
+    #[must_use]
+    pub fn row_cache_statistics(&self) -> Option<Statistics> {
+        match &self.engine {
+            Engine::Cpu(..) => None,
+            Engine::Gpu(gpu) => gpu.row_cache_statistics(),
+        }
+    }
+
+    /// Bytes of the program's memory on its device: parameters, states, inputs and temporary tensors. The rows of caches are not counted.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.program.plan.peak()
@@ -304,9 +298,12 @@ impl Session {
             let place = program.plan.piece(kept.memory);
             match &kept.kind {
                 KeptKind::Parameter(initial) => {
-                    elements.resize(kept.len(), 0.0);
-                    initial::fill(cpu, *initial, seed, initial::key(&kept.name), &mut elements);
-                    gpu.write(place.region, place.start + 4 * kept.start, bytemuck::cast_slice(&elements))?;
+                    let keys = [seed, initial::key(&kept.name)];
+                    for first in (0..kept.len()).step_by(FILLED * initial::PART) {
+                        elements.resize((kept.len() - first).min(FILLED * initial::PART), 0.0);
+                        initial::fill_parts(cpu, *initial, keys, first / initial::PART, &mut elements);
+                        gpu.write_kept(&program.plan, kept.memory, kept.start + first, &elements)?;
+                    }
                 }
                 KeptKind::State => {}
                 KeptKind::Indices(indices) => {
@@ -348,17 +345,18 @@ impl Session {
 
     /// Copies the floats of a kept tensor.
     pub(crate) fn kept_floats(&mut self, at: usize) -> Result<Vec<f32>, Error> {
-        let kept = &self.program.kept[at];
-        let place = self.program.plan.piece(kept.memory);
-        let start = place.start + 4 * kept.start;
-        match &mut self.engine {
+        let Session { program, engine, .. } = self;
+        let kept = &program.kept[at];
+        match engine {
             Engine::Cpu(_, regions) => {
+                let place = program.plan.piece(kept.memory);
+                let start = place.start + 4 * kept.start;
                 let bytes = &regions[place.region as usize].bytes()[start..][..4 * kept.len()];
                 Ok(bytemuck::cast_slice(bytes).to_vec())
             }
             Engine::Gpu(gpu) => {
                 let mut floats = vec![0.0_f32; kept.len()];
-                gpu.read(place.region, start, bytemuck::cast_slice_mut(&mut floats))?;
+                gpu.read_kept(&program.plan, kept.memory, kept.start, &mut floats)?;
                 Ok(floats)
             }
         }
@@ -366,15 +364,16 @@ impl Session {
 
     /// Replaces the floats of a kept tensor.
     pub(crate) fn set_kept_floats(&mut self, at: usize, values: &[f32]) -> Result<(), Error> {
-        let kept = &self.program.kept[at];
-        let place = self.program.plan.piece(kept.memory);
-        let (start, bytes) = (place.start + 4 * kept.start, bytemuck::cast_slice(values));
-        match &mut self.engine {
+        let Session { program, engine, .. } = self;
+        let kept = &program.kept[at];
+        match engine {
             Engine::Cpu(_, regions) => {
+                let place = program.plan.piece(kept.memory);
+                let (start, bytes) = (place.start + 4 * kept.start, bytemuck::cast_slice(values));
                 regions[place.region as usize].bytes_mut()[start..][..bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Engine::Gpu(gpu) => gpu.write(place.region, start, bytes),
+            Engine::Gpu(gpu) => gpu.write_kept(&program.plan, kept.memory, kept.start, values),
         }
     }
 }

@@ -13,6 +13,13 @@ pub enum Region {
     Inputs,
     /// Temporary tensors, which share one arena.
     Arena,
+    /// Tables in host memory whose rows a GPU caches. No instruction has this memory.
+    Host,
+}
+
+impl Region {
+    /// The regions in the memory of a program's device.
+    pub const ON_DEVICE: [Region; 3] = [Region::Kept, Region::Inputs, Region::Arena];
 }
 
 /// Use of memory by an instruction.
@@ -52,7 +59,7 @@ impl<'a> Slices<'a> {
         let mut all: SmallVec<[Slice<'a>; 8]> = slots.iter().map(|_| Slice::Taken).collect();
         for &at in order {
             let slot = &slots[at];
-            let (tail, base) = &mut rest[slot.region as usize];
+            let Some((tail, base)) = rest.get_mut(slot.region as usize) else { continue };
             let (_, from) = mem::take(tail).split_at_mut(slot.start - *base);
             let (own, after) = from.split_at_mut(slot.bytes);
             (*tail, *base) = (after, slot.start + slot.bytes);

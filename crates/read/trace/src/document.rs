@@ -7,6 +7,7 @@ use crate::execution::{self, ExecutionTrace, Schema};
 use crate::json::{Cursor, Fault, Text};
 use crate::kineto::{self, DeviceProperties, Trace};
 use crate::list::{End, read_list};
+use crate::other_profilers::Origin;
 use crate::repairs::{Note, Notes};
 use crate::units::Nanos;
 use std::path::Path;
@@ -41,6 +42,7 @@ pub(crate) struct Plan<'p> {
 #[derive(Default)]
 struct Header {
     base_time: Nanos,
+    origin: Origin,
     devices: Vec<DeviceProperties>,
     distributed: Option<DistributedRun>,
     schema: String,
@@ -232,6 +234,7 @@ impl Reader<'_> {
         if let Some(builder) = self.events {
             let mut trace = builder.finish();
             trace.base_time = header.base_time;
+            trace.origin = header.origin;
             trace.devices = header.devices;
             trace.distributed = header.distributed;
             trace.notes.absorb(self.notes);
@@ -281,6 +284,10 @@ impl Header {
             b"deviceProperties" => self.devices = DeviceProperties::read_list(&mut cursor)?,
             b"distributedInfo" => self.distributed = DistributedRun::read(&mut cursor)?,
             b"schema" => self.schema = cursor.string()?.map(|text| text.decoded()).unwrap_or_default(),
+            b"program" => {
+                let is_train = cursor.string()?.is_some_and(|name| name.raw == Origin::TRAIN.as_bytes());
+                self.origin = if is_train { Origin::Train } else { Origin::Kineto };
+            }
             b"pid" => self.pid = cursor.integer()?.unwrap_or(0),
             _ => {}
         }

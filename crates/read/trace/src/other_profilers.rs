@@ -10,6 +10,13 @@ pub enum Origin {
     Xla,
     /// Nsight Systems, exported to SQLite.
     Nsight,
+    /// A run of `steptime-train`, which times its own ops: no profiler lengthens the host's times.
+    Train,
+}
+
+impl Origin {
+    /// Name of the program `steptime-train` in the member `program` of its recordings.
+    pub const TRAIN: &str = "steptime-train";
 }
 
 /// Name of a fill.

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::convert::Format;
 use crate::error::Error;
+use crate::host_memory::{CacheSize, HostTables};
 use crate::plan::PlanName;
 use crate::processor::{DeviceName, Precision};
 
@@ -24,6 +25,7 @@ use crate::processor::{DeviceName, Precision};
     steptime-train model.toml --data criteo --epochs 1 --rate 0.1 -o run
     steptime-train model.toml --data criteo --device cuda --dtype tf32
     steptime-train model.toml --data criteo --epochs 2 --rate 0.1 -o run --resume
+    steptime-train model.toml --steps 200 --record run.json.gz --timeline run_steps.json
     steptime-train data criteo day_0.gz day_1.gz -o criteo"
 )]
 pub struct Arguments {
@@ -71,6 +73,19 @@ pub struct Train {
     /// Changes of the step: none, or all that shorten it on this device
     #[arg(long, value_enum, default_value_t = PlanName::Best)]
     pub plan: PlanName,
+    /// Tables in host memory, of which the GPU caches rows: the largest ones until the step fits, all, or some by their numbers in the model,
+    /// such as 0,3. The result has the same bits
+    #[arg(
+        long,
+        value_name = "auto|all|N,N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto"
+    )]
+    pub host_memory: Option<HostTables>,
+    /// Memory of the GPU for the cached rows, in GiB [default: what is free]
+    #[arg(long, value_name = "GIB", requires = "host_memory")]
+    pub cache: Option<CacheSize>,
     /// Seed of parameters, of the order of rows and of synthetic rows [default: 0, or that of the checkpoint]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -101,6 +116,19 @@ pub struct Train {
     /// Continue from the last checkpoint in the folder
     #[arg(long, requires = "output")]
     pub resume: bool,
+    /// Write a recording of the last steps, in the format of PyTorch's profiler, for `steptime predict` and the other commands: `.json`,
+    /// `.json.gz` or `.json.zst`. On a GPU these steps run launch by launch
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Number of recorded steps
+    #[arg(long, value_name = "N", default_value = "20", requires = "record")]
+    pub record_steps: NonZero<u64>,
+    /// Write the timeline of the last steps in the same format, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+    /// Number of steps of the timeline
+    #[arg(long, value_name = "N", default_value = "3", requires = "timeline")]
+    pub timeline_steps: NonZero<u64>,
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     pub json: bool,

@@ -26,6 +26,14 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A recording that cannot be written.
+    #[error("cannot write {}: {source}; choose a file in a folder that exists and can be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// An invalid schedule.
     #[error("{}: {source}", path.display())]
     Schedule {
@@ -70,14 +78,58 @@ pub enum Error {
     },
     /// A step that exceeds the memory.
     #[error(
-        "the step needs {:.1} GB of memory, and {:.1} GB are available: use a smaller --batch or smaller tables",
-        *needed as f64 / 1e9, *available as f64 / 1e9
+        "the step needs {:.1} GB of memory, and {:.1} GB are available: use a smaller --batch{}",
+        *needed as f64 / 1e9, *available as f64 / 1e9, if *cacheable { ", smaller tables, or --host-memory" } else { " or smaller tables" }
     )]
     Memory {
         /// Bytes of the step.
         needed: u64,
         /// Available bytes.
         available: u64,
+        /// Whether tables could be in host memory.
+        cacheable: bool,
+    },
+    /// A step that exceeds the memory of the GPU with tables in host memory.
+    #[error(
+        "with tables in host memory the step needs {:.1} GB of the GPU, and {:.1} GB are available: use a smaller --batch, or more tables of          --host-memory",
+        *needed as f64 / 1e9, *available as f64 / 1e9
+    )]
+    Cache {
+        /// Bytes of the step and of the caches.
+        needed: u64,
+        /// Available bytes.
+        available: u64,
+    },
+    /// Tables that exceed the memory of the host.
+    #[error(
+        "the tables in host memory need {:.1} GB, and {:.1} GB are available: use fewer tables of --host-memory, or smaller ones",
+        *needed as f64 / 1e9, *available as f64 / 1e9
+    )]
+    HostMemory {
+        /// Bytes of the tables and of their states.
+        needed: u64,
+        /// Available bytes.
+        available: u64,
+    },
+    /// Unknown tables.
+    #[error("{text}: tables in host memory are `auto`, `all`, or numbers such as `0,3`")]
+    HostTables {
+        /// The text.
+        text: String,
+    },
+    /// A table that the model does not have, or that cannot be cached.
+    #[error("there is no table {number} that can be in host memory: the model has the tables 0 to {}", tables.saturating_sub(1))]
+    NoTable {
+        /// Number of the table.
+        number: usize,
+        /// Number of tables that can be cached.
+        tables: usize,
+    },
+    /// An invalid size of a cache.
+    #[error("{text}: the size of the cache is a number of GiB above 0, such as 2 or 0.5")]
+    CacheSize {
+        /// The text.
+        text: String,
     },
     /// An index that a table does not have.
     #[error("{column} (table {table} of the model): {source}")]

@@ -7,7 +7,7 @@ use crate::error::Error;
 /// Refuses a step that needs more memory than is available, before any of it is allocated.
 pub fn check(needed: u64) -> Result<(), Error> {
     match available_memory() {
-        Some(available) if needed > available => Err(Error::Memory { needed, available }),
+        Some(available) if needed > available => Err(Error::Memory { needed, available, cacheable: false }),
         _ => Ok(()),
     }
 }

@@ -4,10 +4,11 @@ use clap::ValueEnum;
 use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
 use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
-use steptime_runtime::{DescribedStep, Program, Reuse, Target};
-use steptime_step::{MemoryKind, Peak};
+use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
+use steptime_step::{MemoryKind, Peak, StepIr};
 
 use crate::Failure;
+use crate::host_memory::HostMemory;
 
 /// Changes of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,9 +29,38 @@ pub struct Plan {
     pub predicted_bytes: u64,
     /// Planned memory of the program, in bytes.
     pub planned_bytes: u64,
+    /// Tables in host memory, where there are some.
+    pub host: Option<HostMemory>,
+    /// The step after the changes.
+    pub step: StepIr,
 }
 
 impl Plan {
+    /// Planned memory of a program in bytes, without the tables that can be in host memory.
+    pub fn bytes_without_tables(&self, program: &Program) -> usize {
+        let weights = |table: CacheableTable| 4 * table.shape[0] * table.shape[1];
+        let tables: usize = program.cacheable_tables().into_iter().map(weights).sum();
+        (self.planned_bytes as usize).saturating_sub(tables)
+    }
+
+    /// Memory that a program needs on its device, in bytes: with the optimizer states of tables on a GPU.
+    pub fn needed_bytes(&self, program: &Program) -> u64 {
+        let planned = self.predicted_bytes.max(self.planned_bytes);
+        if self.host.is_some() {
+            return planned;
+        }
+        let tables: usize = program.cacheable_tables().iter().map(CacheableTable::bytes).sum();
+        planned.max((self.bytes_without_tables(program) + tables) as u64)
+    }
+
+    /// Notes the tables that a program has in host memory.
+    pub fn set_host(&mut self, host: HostMemory, program: &Program) {
+        let moved = program.plan().bytes(Region::Host) as u64;
+        self.predicted_bytes = self.predicted_bytes.saturating_sub(moved) + host.device_bytes;
+        self.planned_bytes = program.plan().peak() as u64 + host.device_bytes;
+        self.host = Some(host);
+    }
+
     /// Changes the step of a model, and compiles it for a device.
     ///
     /// # Errors
@@ -64,7 +94,8 @@ impl Plan {
         // Workspaces of libraries are those of a GPU.
         let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
-        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes }, program))
+        let (host, step) = (None, described.step);
+        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes, host, step }, program))
     }
 }
 

@@ -90,18 +90,29 @@ impl Processor {
         }
     }
 
-    /// Refuses a step that needs more memory than the device has free, before any of it is allocated.
+    /// Free memory of a GPU in bytes; `None` for a CPU.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn free_memory(&self) -> Result<Option<u64>, Failure> {
+        match self {
+            Processor::Cpu => Ok(None),
+            Processor::Gpu(device, _) => Ok(Some(device.memory()?.0 as u64)),
+        }
+    }
+
+    /// Refuses a step that needs more memory than the device has free, before any of it is allocated. `cacheable` states whether tables could be
+    /// in host memory.
     ///
     /// # Errors
     /// Where memory is not sufficient, or the driver fails.
-    pub fn check_memory(&self, needed: u64) -> Result<(), Failure> {
-        match self {
-            Processor::Cpu => Ok(memory::check(needed)?),
-            Processor::Gpu(device, _) => {
-                let (free, _) = device.memory()?;
-                let available = free as u64;
-                if needed > available { Err(Error::Memory { needed, available }.into()) } else { Ok(()) }
+    pub fn check_memory(&self, needed: u64, cacheable: bool) -> Result<(), Failure> {
+        match self.free_memory()? {
+            None => Ok(memory::check(needed)?),
+            Some(available) if needed > available => {
+                Err(Error::Memory { needed, available, cacheable }.into())
             }
+            Some(_) => Ok(()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use steptime_cuda::cache::Statistics;
 use steptime_dataset::Best;
 use steptime_eager::Model;
 
@@ -11,6 +12,7 @@ use crate::Failure;
 use crate::arguments::Train;
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
+use crate::host_memory::HostMemory;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
 use crate::plan::{Plan, PlanName};
@@ -35,10 +37,34 @@ pub struct Report<'a> {
     /// Number of steps that were made before.
     pub first_step: u64,
     pub summary: Option<Summary>,
+    pub row_cache: Option<RowCache>,
     pub evaluations: &'a [Evaluated],
     pub best: Option<Best>,
     pub has_labels: bool,
     pub checkpoint: Option<&'a Path>,
+}
+
+/// Use of the rows that the GPU caches, over all batches of steps and evaluations.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RowCache {
+    /// Share of a batch's distinct rows that were on the GPU.
+    hit_rate: f64,
+    /// Mean number of rows that were copied to the GPU for a batch.
+    fetched: f64,
+    /// Mean number of changed rows that were copied back for a batch.
+    written: f64,
+}
+
+impl RowCache {
+    /// Means of the counts of a cache.
+    pub fn new(counts: Statistics) -> RowCache {
+        let mean = |count: u64| count as f64 / counts.batches.max(1) as f64;
+        RowCache {
+            hit_rate: counts.hit_rate(),
+            fetched: mean(counts.misses()),
+            written: mean(counts.written),
+        }
+    }
 }
 
 /// The answer as JSON.
@@ -69,6 +95,7 @@ struct Changes<'a> {
     name: &'static str,
     applied: &'a [&'static str],
     skipped: Vec<Skipped<'a>>,
+    host_memory: Option<&'a HostMemory>,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,12 +113,18 @@ struct Predicted<'a> {
     step_interval_ms: Option<[f64; 2]>,
     /// The reason why it is not predicted.
     reason: Option<&'a str>,
+    /// Work of the step that its prediction does not count.
+    without: Option<&'static str>,
 }
+
+/// Work that the prediction of a step with tables in host memory does not count.
+const NOT_COUNTED: &str = "the copies of rows between host and GPU";
 
 #[derive(Debug, Serialize)]
 struct Measured {
     step_bytes: u64,
     process_bytes: Option<u64>,
+    row_cache: Option<RowCache>,
     #[serde(flatten)]
     steps: Option<Summary>,
 }
@@ -128,16 +161,23 @@ impl Report<'_> {
             seed: self.settings.seed,
             rate: self.rate,
             first_step: self.first_step,
-            plan: Changes { name: name_of(self.args.plan), applied: &plan.applied, skipped },
+            plan: Changes {
+                name: name_of(self.args.plan),
+                applied: &plan.applied,
+                skipped,
+                host_memory: plan.host.as_ref(),
+            },
             predicted: Predicted {
                 step_bytes: plan.predicted_bytes,
                 step_ms: time.map(|time| time.ms),
                 step_interval_ms: time.map(|time| time.interval_ms),
                 reason: self.predicted.as_ref().err().map(String::as_str),
+                without: time.and(plan.host.as_ref()).map(|_| NOT_COUNTED),
             },
             measured: Measured {
                 step_bytes: plan.planned_bytes,
                 process_bytes: process_bytes(),
+                row_cache: self.row_cache,
                 steps: self.summary,
             },
             best: self.best.map(|best| BestPossible { auc: best.auc, log_loss: best.log_loss }),
@@ -171,6 +211,14 @@ impl Report<'_> {
                 text += &format!("  without {rule}: {reason}\n");
             }
         }
+        if let Some(host) = answer.plan.host_memory {
+            text += &format!("host memory: {host}\n");
+        } else if self.args.host_memory.is_some() {
+            text += "host memory: no table, the step fits the GPU\n";
+        }
+        if let Some(without) = answer.predicted.without {
+            text += &format!("the predicted step is without {without}\n");
+        }
         text += "\n";
         text += &table(&["", "predicted", "measured", "best possible"], &self.rows(answer));
         if let Some(path) = answer.checkpoint {
@@ -199,6 +247,13 @@ impl Report<'_> {
         )];
         if let Some(bytes) = measured.process_bytes {
             rows.push(row("memory of the process", String::new(), megabytes(bytes)));
+        }
+        if let Some(RowCache { hit_rate, fetched, written }) = measured.row_cache {
+            let copied = format!("{fetched:.0} to the GPU, {written:.0} back");
+            rows.extend([
+                row("rows found in the cache", String::new(), format!("{:.1} %", 100.0 * hit_rate)),
+                row("rows copied, a batch", String::new(), copied),
+            ]);
         }
         if let Some(steps) = &measured.steps {
             let range = format!("{:.3} .. {:.3} ms", steps.min_ms, steps.max_ms);

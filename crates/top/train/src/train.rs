@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use steptime_dataset::{BatchOptions, Batches, Last, Position, Shuffle};
+use steptime_dataset::{Batch, BatchOptions, Batches, Last, Position, Shuffle};
 use steptime_eager::Model;
 use steptime_ops::Cpu;
 use steptime_runtime::{Numbers, Session};
@@ -17,12 +17,14 @@ use crate::data::{Data, Wanted, with_table};
 use crate::error::Error;
 use crate::evaluate::{Evaluated, evaluate};
 use crate::feed::Feed;
+use crate::host_memory;
 use crate::measured::Steps;
 use crate::plan::Plan;
 use crate::predicted::predict;
 use crate::processor::Processor;
 use crate::progress::Shown;
-use crate::report::Report;
+use crate::recording::{RecordedStep, Recording};
+use crate::report::{Report, RowCache};
 
 /// Steps of a run on endless data.
 const STEPS: u64 = 1000;
@@ -47,13 +49,18 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (plan, program) = Plan::compile(&model, args.plan, processor.target())?;
-    processor.check_memory(plan.predicted_bytes.max(plan.planned_bytes))?;
+    let (mut plan, mut program) = Plan::compile(&model, args.plan, processor.target())?;
+    if let Some(wanted) = &args.host_memory {
+        program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
+    }
+    let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
+    processor.check_memory(plan.needed_bytes(&program), cacheable)?;
     let predicted = predict(args, &processor, &plan.applied);
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
     let cpu = Cpu::new(args.threads)?;
     let threads = cpu.threads();
+    let recording = Recording::open(args, &processor, &plan.step, &program)?;
     let data = Data::open(&Wanted {
         name: &args.data,
         tables: &tables,
@@ -73,8 +80,12 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     session.set_numbers(numbers.with_rate(rate))?;
     let first_step = session.steps();
     let ahead = processor.is_gpu();
-    let mut run = Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead };
+    let mut run =
+        Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead, recording };
     let (steps, evaluations) = run.train(start, checkpoints.as_mut())?;
+    if let Some(recording) = run.recording.take() {
+        recording.write()?;
+    }
     let report = Report {
         args,
         model: &model,
@@ -86,12 +97,22 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         rate,
         first_step,
         summary: steps.summary(model.batch()),
+        row_cache: run.session.row_cache_statistics().map(RowCache::new),
         evaluations: &evaluations,
         best: run.data.best,
         has_labels: run.feed.has_labels(),
         checkpoint: checkpoints.as_ref().and_then(Checkpoints::last),
     };
     report.print()
+}
+
+/// Way to make a step.
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    /// As fast as possible; whether it waits for its own loss.
+    Plain { waits: bool },
+    /// With the times of its ops, after the wait for its batch.
+    Recorded { begun: Instant, ready: Instant },
 }
 
 /// A session and its data.
@@ -106,6 +127,8 @@ struct Run<'a> {
     threads: usize,
     /// Whether a step goes on while the next one is fed.
     ahead: bool,
+    /// The recording of the last steps, where one is requested.
+    recording: Option<Recording>,
 }
 
 impl Run<'_> {
@@ -134,7 +157,9 @@ impl Run<'_> {
                 || next.is_multiple_of(TOGETHER)
                 || every(self.args.eval_every, next)
                 || every(self.args.save_every, next);
-            let losses = self.step(&batch, waits, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
+            let recorded = self.recording.as_ref().is_some_and(|recording| end - next < recording.last());
+            let how = if recorded { Mode::Recorded { begun, ready } } else { Mode::Plain { waits } };
+            let losses = self.step(&batch, how, checkpoints.as_deref()).inspect_err(|_| shown.clear())?;
             let spent = begun.elapsed();
             steps.add(ready - begun, spent, &losses);
             let step = self.session.steps();
@@ -159,22 +184,17 @@ impl Run<'_> {
     /// waits for it, and that of the step before.
     fn step(
         &mut self,
-        batch: &steptime_dataset::Batch,
-        waits: bool,
+        batch: &Batch,
+        mode: Mode,
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Vec<(f32, Duration)>, Failure> {
         let step = self.session.steps();
         let rate = self.settings.schedule.map_or(self.rate, |schedule| schedule.rate(self.rate, step));
         self.session.set_numbers(self.numbers.with_rate(rate))?;
-        let begin = Instant::now();
-        self.feed.batch_to(&mut self.session, batch)?;
-        let copied = begin.elapsed();
-        let begin = Instant::now();
-        let before = self.session.start()?.map(|loss| (loss, self.session.step_time()));
-        let own = if waits { self.session.finish()? } else { None };
-        // On a CPU the copy to the inputs is a part of the step.
-        let time = if self.ahead { self.session.step_time() } else { begin.elapsed() + copied };
-        let own = own.map(|loss| (loss, time));
+        let [before, own] = match mode {
+            Mode::Plain { waits } => self.plain(batch, waits)?,
+            Mode::Recorded { begun, ready } => self.recorded(batch, [begun, ready])?,
+        };
         let all = [(step, before), (step + 1, own)];
         let Some((step, loss)) = all.into_iter().find_map(|(step, loss)| {
             loss.filter(|(loss, _)| !loss.is_finite()).map(|(loss, _)| (step, loss))
@@ -184,6 +204,41 @@ impl Run<'_> {
         let none = "There is no folder for checkpoints: -o FOLDER --save-every N writes some".to_owned();
         let checkpoint = checkpoints.map_or(none, Checkpoints::in_words);
         Err(Error::Diverged { step, loss, rate, checkpoint }.into())
+    }
+
+    /// Makes one step; returns the loss and the time of the step before, and its own if it waits for it, where they were not known.
+    fn plain(&mut self, batch: &Batch, waits: bool) -> Result<[Option<(f32, Duration)>; 2], Failure> {
+        let begin = Instant::now();
+        self.feed.batch_to(&mut self.session, batch)?;
+        let copied = begin.elapsed();
+        let begin = Instant::now();
+        let before = self.session.start()?.map(|loss| (loss, self.session.step_time()));
+        let own = if waits { self.session.finish()? } else { None };
+        // On a CPU the copy to the inputs is a part of the step.
+        let time = if self.ahead { self.session.step_time() } else { begin.elapsed() + copied };
+        Ok([before, own.map(|loss| (loss, time))])
+    }
+
+    /// Makes one step with the times of its ops; `waited` has begin and end of the wait for its batch.
+    fn recorded(
+        &mut self,
+        batch: &Batch,
+        [begin, ready]: [Instant; 2],
+    ) -> Result<[Option<(f32, Duration)>; 2], Failure> {
+        let before = self.session.finish()?.map(|loss| (loss, self.session.step_time()));
+        let copied = Instant::now();
+        self.feed.batch_to(&mut self.session, batch)?;
+        let copy = [copied, Instant::now()];
+        let times = self.session.measured_step()?;
+        // Reports errors in the inputs.
+        self.session.finish()?;
+        let copying = if self.ahead { Duration::ZERO } else { copy[1] - copy[0] };
+        let own = (times.loss, copying + times.time());
+        let number = self.session.steps();
+        if let Some(recording) = &mut self.recording {
+            recording.add(RecordedStep { number, begin, waiting: ready - begin, copy, times });
+        }
+        Ok([before, Some(own)])
     }
 
     fn evaluate(&mut self, shown: &mut Shown) -> Result<Option<Evaluated>, Failure> {

@@ -9,7 +9,7 @@ use crate::uncertainty::uncertainty;
 /// The doubt, where the profiler's cost to the host stays in.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
     let by = match recorded.origin {
-        Origin::Kineto => return None,
+        Origin::Kineto | Origin::Train => return None,
         Origin::Xla => "XLA's profiler",
         Origin::Nsight => "Nsight Systems",
     };

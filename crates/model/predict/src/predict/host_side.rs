@@ -1,6 +1,7 @@
 //! The host side of a step: from its own times, from a profile, or as profiled.
 
 use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
+use steptime_trace::Origin;
 
 use crate::shipped_host::{default_host, own_constants};
 use crate::step::Step;
@@ -16,8 +17,9 @@ pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
 pub(crate) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     match host {
-        Host::Own => own(recorded, process),
-        Host::Profiled => (HostCosts::profiled(graph, &own_constants(process).1), None),
+        Host::Own if recorded.origin != Origin::Train => own(recorded, process),
+        // Without a profiler the times as recorded are those of the step.
+        Host::Own | Host::Profiled => (HostCosts::profiled(graph, &own_constants(process).1), None),
         Host::Profile(profile) => {
             let costs = HostCosts::from_profile(graph, profile, process);
             let slowness = costs.slowness_of(graph, profile.profiler_of(process));

@@ -56,6 +56,11 @@ impl Times<'_> {
         matches!(self, Times::Profiled)
     }
 
+    /// Whether they are the recording's own.
+    pub(super) fn is_of_recording(&self) -> bool {
+        matches!(self, Times::Best | Times::Own | Times::Profiled)
+    }
+
     /// Chooses the host for a step; `slower` is a factor on a profile's times.
     ///
     /// # Errors

@@ -49,6 +49,7 @@ impl Query<'_> {
     /// or where no kernel takes time.
     pub fn roofline(&self) -> Result<Roofline, Error> {
         let step = self.predictable()?;
+        step.on_a_device()?;
         if !step.arguments.is_derived() && step.arguments.known() == 0 {
             return Err(Error::NoArguments { path: step.path.clone() });
         }

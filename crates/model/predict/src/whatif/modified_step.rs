@@ -1,7 +1,7 @@
 //! A step changed by rules, with its schedule: the same for every GPU and host that it is priced for.
 
 use steptime_rewrite::{self as rewrite, Audit, Facts, Rule, RuleError, UnchangedStep};
-use steptime_step::{ReusedRows, ScheduledStep};
+use steptime_step::{Origin, ReusedRows, ScheduledStep};
 
 use super::{Base, settings};
 use crate::doubt::Doubt;
@@ -49,6 +49,9 @@ impl ModifiedStep {
         let before = &base.step;
         let (step, audits) = rewrite::applied(before, rules, &facts)
             .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
+        if recorded.ran_on_cpu() {
+            known_on_cpu(recorded, &step)?;
+        }
         let flat = steptime_step::schedule(&step, before, &recorded.graph, &recorded.ops);
         if let (Some(op), Some(rule)) = (flat.circle(), rules.last()) {
             let source = steptime_step::Error::Circle { op: op.to_owned() }.into();
@@ -90,5 +93,20 @@ impl ModifiedStep {
     /// Mapping of the rows before capture to those after.
     pub(super) fn after_capture(&self) -> Option<&ReusedRows> {
         self.captured.as_ref().map(|(_, through)| through)
+    }
+}
+
+/// Checks that all ops of a changed step have their measured time on a CPU.
+fn known_on_cpu(recorded: &Step, step: &steptime_step::StepIr) -> Result<(), Error> {
+    let new = |op: &steptime_step::OpId| {
+        let row = &step.ops[*op];
+        row.captured || !matches!(row.origin, Origin::Recorded(_))
+    };
+    match step.running().into_iter().find(new) {
+        Some(op) => Err(Error::MeasuredAlone {
+            path: recorded.path.clone(),
+            unknown: format!("the time of {} after the change", step.ops[op].name),
+        }),
+        None => Ok(()),
     }
 }

@@ -59,6 +59,7 @@ impl RowCache {
             translated: [translated()?, translated()?],
             stream: side.clone(),
             before: event()?,
+            taken: event()?,
             planned: event()?,
             ready: event()?,
             number: 0,

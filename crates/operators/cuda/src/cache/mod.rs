@@ -88,6 +88,8 @@ pub struct RowCache {
     seen: Pinned<u64>,
     translated: [Buffer<i32>; 2],
     before: Event,
+    /// The work before the batch taken last is done.
+    taken: Event,
     planned: Event,
     ready: Event,
     number: u32,
@@ -128,6 +130,41 @@ impl RowCache {
     /// A batch that was prefetched and not taken; other bags or types than the cache was made for, or more lookups.
     pub fn prefetch(&mut self, stream: &Stream, lookups: &Lookups<'_>, access: Access) -> Result<(), Error> {
         self.check(lookups)?;
+        stream.record(&self.before)?;
+        self.stream.wait(&self.before)?;
+        lookups.hand_over(stream, &self.stream);
+        self.request(stream, lookups, access)
+    }
+
+    /// Does as [`RowCache::prefetch`] after the kernels of the batch taken last were put into `stream`: the rows are copied beside these kernels,
+    /// after the work that `stream` held when that batch was taken. The lookups are written by the work that `writer` holds now.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`RowCache::prefetch`].
+    pub fn prefetch_beside(
+        &mut self,
+        stream: &Stream,
+        writer: &Stream,
+        lookups: &Lookups<'_>,
+        access: Access,
+    ) -> Result<(), Error> {
+        self.check(lookups)?;
+        let side = &self.stream;
+        if self.current.is_some() {
+            side.wait(&self.taken)?;
+        } else {
+            stream.record(&self.before)?;
+            side.wait(&self.before)?;
+        }
+        writer.record(&self.before)?;
+        side.wait(&self.before)?;
+        lookups.hand_over(writer, side);
+        self.request(stream, lookups, access)
+    }
+
+    /// Plans a batch and moves its rows on the second stream, which waits for the lookups and for the batches before the one in use.
+    fn request(&mut self, stream: &Stream, lookups: &Lookups<'_>, access: Access) -> Result<(), Error> {
         self.place()?;
         let number = self.number + 1;
         let protect = self.current.map_or(number, |current| current.number);
@@ -135,11 +172,8 @@ impl RowCache {
         let grids = Grids::new(&self.sets, lookups.len(), stream.device().multiprocessors());
         self.wait_for_others(stream)?;
         let side = &self.stream;
-        stream.record(&self.before)?;
-        side.wait(&self.before)?;
         let translated = &mut self.translated[place];
         translated.hand_over(stream, side);
-        lookups.hand_over(stream, side);
         translated.as_mut().fill_bytes(side, 0xff)?;
         self.counts.as_mut().fill_bytes(side, 0)?;
         let given = || {
@@ -212,6 +246,7 @@ impl RowCache {
         let found = [bad, if bad == 0 { u64::MAX } else { !first }, u64::MAX];
         let report = explain(found, stream, &self.views, lookups, self.bounds)?;
         stream.wait(&self.ready)?;
+        stream.record(&self.taken)?;
         self.translated[batch.place].hand_over(&self.stream, stream);
         lookups.hand_over(&self.stream, stream);
         self.current = Some(batch);
@@ -221,11 +256,12 @@ impl RowCache {
 
     fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
         let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
+        let enough = slots as u64 * worst / WAYS as u64 + 1;
         let beside = if self.current.is_some() { ", next to the batch in use" } else { "" };
         Error::Unsupported {
             what: format!(
                 "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
-                 than their {WAYS} places, the worst {worst}"
+                 than their {WAYS} places, the worst {worst}; about {enough} slots are enough"
             ),
             remedy: "give the cache more slots, cut the batch, or call `finish` before its `prefetch`",
         }
@@ -248,12 +284,51 @@ impl RowCache {
                 remedy: "call `take` with these lookups before",
             });
         };
+        self.translate(batch, lookups)
+    }
+
+    /// Does as [`RowCache::batch`] for a copy of the lookups that were taken: the same indices and offsets in other memory. Only their number is
+    /// compared.
+    ///
+    /// # Errors
+    ///
+    /// No batch was taken last, or one of another size.
+    pub fn batch_of_copy<'a>(&'a mut self, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
+        let Some(batch) = self.current.filter(|batch| batch.lookups == lookups.len()) else {
+            return Err(Error::Unsupported {
+                what: format!("a copy of {} lookups that were not taken", lookups.len()),
+                remedy: "call `take` with these lookups before",
+            });
+        };
+        self.translate(batch, lookups)
+    }
+
+    /// A batch with the slots of its rows.
+    fn translate<'a>(&'a mut self, batch: BatchRequest, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
         let slots = self.translated[batch.place].as_ref().slice(0..batch.lookups);
         let mut translated = Lookups::new(lookups.bags(), Ints::I32(slots), lookups.offsets())?;
         if let Some(weights) = lookups.weights() {
             translated = translated.with_weights(weights)?;
         }
         Ok(Batch { tables: &mut self.slots, lookups: translated, optimizer: self.optimizer.as_mut() })
+    }
+
+    /// Whether a batch was taken and not finished.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Index of the buffer with the slots of the batch taken last, 0 or 1. Batches with the same index have their slots at the same address, so
+    /// that captured kernels of one run for the other.
+    #[must_use]
+    pub fn buffer(&self) -> usize {
+        self.current.map_or(0, |batch| batch.place)
+    }
+
+    /// The optimizer, if [`RowCache::train`] made one.
+    pub fn optimizer_mut(&mut self) -> Option<&mut RowOptimizer> {
+        self.optimizer.as_mut()
     }
 
     /// Statistics of the batches taken so far.

@@ -52,6 +52,14 @@ impl Sets {
         self.sets as usize * WAYS
     }
 
+    /// Bytes on the device for a cache of these sets, whose rows and their states have `row` bytes.
+    #[must_use]
+    pub fn device_bytes(self, row: usize) -> usize {
+        // Row, last batch, number of batches and evicted row of each place, arrived rows of each set, and a bit of each key.
+        let each = WAYS * (row + 16) + 4;
+        (self.sets as usize).saturating_mul(each).saturating_add(self.keys() / 8)
+    }
+
     /// Largest number of rows that share a set.
     #[must_use]
     pub fn rows_of_a_set(self) -> usize {
@@ -139,6 +147,7 @@ mod tests {
         assert_eq!(of(1000, 33), (3, 334, 96));
         assert_eq!(of(10, 1 << 40), (1, 10, 32));
         assert_eq!(of(1 << 20, 1 << 20), ((1 << 15) + 1, 32, (1 << 20) + 32));
+        assert_eq!(Sets::new(1000, 33).device_bytes(64), 3 * (32 * 80 + 4) + 3 * 334 / 8);
     }
 
     #[test]

@@ -23,9 +23,9 @@
 // Macros: DIM, ELEMENT (0 f32, 1 f16, 2 bf16), RULE (0 SGD, 1 SGD with momentum, 2 Adagrad, 3 row-wise Adagrad, 4 Adam,
 // 5 partial row-wise Adam), RECEIVES (0 bags, 1 positions, 2 bags with the payload a position), WEIGHTED, MEAN, MAX,
 // STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, RUN_AHEAD, TOGETHER, OWN, SHORT, CLASS (of the tables to take),
-// UPDATE_BLOCKS and RUN_BLOCKS (of a multiprocessor), INDEX and OFFSET (their types).
+// UPDATE_BLOCKS and RUN_BLOCKS (of a multiprocessor), INDEX, OFFSET and GRADIENT (their types).
 //
-// Comes after grouped.cuh, row_lanes.cuh, row_elements.cuh, row_gradients.cuh and row_step.cuh.
+// Comes after float.cuh, grouped.cuh, row_lanes.cuh, row_elements.cuh, row_gradients.cuh and row_step.cuh.
 
 // Whether lookups are such that no table may change.
 __device__ __forceinline__ bool refused(const Report *report, u32 stop_at_bad) {
@@ -51,9 +51,9 @@ __device__ __forceinline__ bool update_run(
     Row state;
     Vec sum[VECTORS];
     // Where lookups are few the row is on its way meanwhile; else its registers would be spilled.
-    if (TOGETHER) load_row(from, work, wanted, row, state);
+    if (TOGETHER) load_row(work, wanted, row, state);
     sum_places<CHUNK_AHEAD>(ALL, from, work, place, wanted ? end : place, sum);
-    if (!TOGETHER) load_row(from, work, wanted, row, state);
+    if (!TOGETHER) load_row(work, wanted, row, state);
     if (wanted) step_row(work, n, row, state, sum);
     return longer;
 }
@@ -117,7 +117,7 @@ __device__ __forceinline__ void update_window(const Sources &from, const Numbers
             u32 payload = __shfl_sync(ALL, payload_of(in_low ? low : high), source, GROUP);
             bool real = at[j] < 64;
             tail[j] = real && (heads >> at[j] >> 1 & 1);
-            load_row(from, work, tail[j], row[j], rows[j]);
+            load_row(work, tail[j], row[j], rows[j]);
             load_lookup(from, work, real ? payload : 0, gradient[j], factor[j]);
         }
 #pragma unroll
@@ -151,7 +151,7 @@ __device__ __forceinline__ void update_list(
         open_window(from, place / WINDOW, work);
         u32 row = key_of(from.pairs[place]);
         Row state;
-        load_row(from, work, mine, row, state);
+        load_row(work, mine, row, state);
         Vec sum[VECTORS];
         sum_run<AHEAD>(from, work, row, place, sum);
         if (mine) step_row(work, n, row, state, sum);

@@ -7,6 +7,8 @@ mod adding;
 mod operands;
 mod state;
 
+use std::marker::PhantomData;
+
 use steptime_ops::embedding::{Bounds, Pooling};
 
 use self::state::{check_states, state_floats};
@@ -17,7 +19,7 @@ use super::row_numbers::Numbers;
 use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::runtime::StreamUse;
-use crate::{Args, Buffer, Device, Error, Grid, Kernel, Slice, Source, Stream};
+use crate::{Args, Buffer, Device, Error, Float, Grid, Kernel, Slice, Source, Stream};
 
 /// The kernels of one kind of tables.
 #[derive(Debug)]
@@ -58,12 +60,13 @@ fn kinds_of(tables: &Tables<'_>, sizes: &Sizes) -> (Vec<RowKind>, Vec<usize>) {
     (kinds, kind_of)
 }
 
-/// An optimizer of embedding tables on a GPU, with its state for every row.
+/// An optimizer of embedding tables on a GPU, with its state for every row, for gradients with elements `G`, which are
+/// added in 32 bits.
 ///
 /// Made once for tables and sizes. [`RowOptimizer::step`] allocates nothing and does not wait, so it can be captured;
 /// the exception is the first step with tables at other addresses.
 #[derive(Debug)]
-pub struct RowOptimizer {
+pub struct RowOptimizer<G = f32> {
     settings: RowSettings,
     sizes: Sizes,
     payload: Payload,
@@ -84,11 +87,12 @@ pub struct RowOptimizer {
     moving: bool,
     /// Use of all buffers above together.
     stream_use: StreamUse,
+    of: PhantomData<fn(G)>,
 }
 
-impl RowOptimizer {
+impl<G: Float> RowOptimizer<G> {
     /// An optimizer with zeros as the state of these tables, for groupings like this one and gradients whose rows are
-    /// `sizes.stride` floats apart. `sizes.weighted` states whether lookups have weights.
+    /// `sizes.stride` elements apart. `sizes.weighted` states whether lookups have weights.
     ///
     /// # Errors
     ///
@@ -99,7 +103,7 @@ impl RowOptimizer {
         grouping: &Grouping,
         sizes: Sizes,
         settings: RowSettings,
-    ) -> Result<RowOptimizer, Error> {
+    ) -> Result<RowOptimizer<G>, Error> {
         let zeros = |floats: usize| Buffer::zeros(stream, floats);
         let states = state_floats(tables, &settings).map(zeros).collect::<Result<_, _>>()?;
         RowOptimizer::with_states(stream, tables, grouping, sizes, settings, states)
@@ -118,7 +122,7 @@ impl RowOptimizer {
         sizes: Sizes,
         settings: RowSettings,
         states: Vec<Buffer<f32>>,
-    ) -> Result<RowOptimizer, Error> {
+    ) -> Result<RowOptimizer<G>, Error> {
         settings.check()?;
         check_states(tables, &settings, &states)?;
         RowOptimizer::make(stream, tables, grouping, sizes, settings, states)
@@ -132,7 +136,7 @@ impl RowOptimizer {
         sizes: Sizes,
         settings: RowSettings,
         states: Vec<Buffer<f32>>,
-    ) -> Result<RowOptimizer, Error> {
+    ) -> Result<RowOptimizer<G>, Error> {
         check_tables(tables, &sizes)?;
         if sizes.weighted && grouping.payload() == Payload::Bag {
             return Err(Error::Unsupported {
@@ -143,7 +147,7 @@ impl RowOptimizer {
         let (device, payload) = (stream.device(), grouping.payload());
         let (kinds, kind_of) = kinds_of(tables, &sizes);
         let compile = |(number, kind): (usize, RowKind)| {
-            let source = kind.source(number, settings.rule, settings.rounding, payload, &sizes);
+            let source = kind.source::<G>(number, settings.rule, settings.rounding, payload, &sizes);
             Kernels::load(device, &source, kind)
         };
         let kernels = kinds.into_iter().enumerate().map(compile).collect::<Result<Vec<_>, Error>>()?;
@@ -175,6 +179,7 @@ impl RowOptimizer {
             windows,
             moving: false,
             stream_use: StreamUse::written(stream),
+            of: PhantomData,
         })
     }
 
@@ -194,7 +199,7 @@ impl RowOptimizer {
         lookups: &Lookups<'_>,
         grouping: &Grouping,
         bounds: Bounds,
-        gradient: Slice<'_, f32>,
+        gradient: Slice<'_, G>,
     ) -> Result<(), Error> {
         self.check(tables, lookups, grouping, gradient)?;
         grouping.ready(stream)?;
@@ -286,7 +291,7 @@ impl RowOptimizer {
     }
 }
 
-impl Drop for RowOptimizer {
+impl<G> Drop for RowOptimizer<G> {
     fn drop(&mut self) {
         // The buffers keep the stream that they were made in. After a failed kernel there is nothing to wait for.
         let _ = self.stream_use.wait(self.numbers.device());

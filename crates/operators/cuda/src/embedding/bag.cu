@@ -13,8 +13,8 @@
 //
 // Shifted  rows whose values begin at odd places are loaded as shifted.cuh says.
 //
-// Comes after rows.cuh and shifted.cuh. Compiled with: TABLES, THREADS, MIN_BLOCKS, INDEX and OFFSET (types), WEIGHTED,
-// BOUNDS (0 error, 1 zero, 2 ignore), STORE (floats stored at once), and CLASSES, a list of
+// Comes after float.cuh, rows.cuh and shifted.cuh. Compiled with: TABLES, THREADS, MIN_BLOCKS, INDEX, OFFSET and RESULT
+// (types), WEIGHTED, BOUNDS (0 error, 1 zero, 2 ignore), STORE (elements stored at once), and CLASSES, a list of
 // CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED), one for each kind of table.
 
 enum Pool { SUM, MEAN, MAX, NONE };
@@ -41,6 +41,18 @@ struct Report {
     u64 offset;
 };
 
+// ---- stores of 16 bits, rounded to nearest
+
+__device__ __forceinline__ void stream(Bf16* to, float a) {
+    asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(u16(pack(a, 0.0f))) : "memory");
+}
+__device__ __forceinline__ void stream(Bf16* to, float a, float b) {
+    asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(to), "r"(pack(a, b)) : "memory");
+}
+__device__ __forceinline__ void stream(Bf16* to, float a, float b, float c, float d) {
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(pack(a, b)), "r"(pack(c, d)) : "memory");
+}
+
 // ---- bags
 
 // Whether an offset is among those that can be: all lookups lie between the first, which is 0, and the last.
@@ -57,7 +69,7 @@ __device__ __noinline__ void complain(Report* report, long long lookup) {
 
 template <int D, int ELEMENT, int POOL, int BYTES, int LANES, int PASSES, int BAGS, int UNROLL, bool SHIFTED>
 __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict__ indices,
-    const OFFSET* __restrict__ offsets, const float* __restrict__ weights, float* __restrict__ out, long long stride,
+    const OFFSET* __restrict__ offsets, const float* __restrict__ weights, RESULT* __restrict__ out, long long stride,
     int bags, long long lookups, Report* report) {
     using Code = Codec<ELEMENT>;
     constexpr int GROUPS = 32 / LANES;
@@ -146,7 +158,7 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
     auto write = [&](long long row) {
         float scale = 1.0f;
         if constexpr (POOL == MEAN) scale = seen > 0 ? __fdiv_rn(1.0f, float(seen)) : 0.0f;
-        float* to = out + row * stride + table.column;
+        RESULT* to = out + row * stride + table.column;
         #pragma unroll
         for (int p = 0; p < PASSES; p++) {
             int vector = range + p * LANES + part;
@@ -301,7 +313,7 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) bag_forward(const __grid_constant__ Tables tables,
     const INDEX* __restrict__ indices, const OFFSET* __restrict__ offsets, const float* __restrict__ weights,
-    float* __restrict__ out, long long stride, int bags, long long lookups, Report* report) {
+    RESULT* __restrict__ out, long long stride, int bags, long long lookups, Report* report) {
     const Table& table = tables.at[blockIdx.y];
     switch (table.kind) {
 #define CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED)                                     \

@@ -1,12 +1,14 @@
 //! The forward pass of bags over many tables in one launch.
 
+use std::marker::PhantomData;
+
 use bytemuck::{Pod, Zeroable};
 use steptime_ops::embedding::{Bounds, EmbeddingError, Pooling, Report};
 
 use super::bag_plan::Launch;
 use super::{Faults, Lookups, Sizes, Tables, report};
 use crate::geometry::Geometry;
-use crate::{Args, Device, Error, Kernel, SliceMut, Stream};
+use crate::{Args, Device, Error, Float, Kernel, SliceMut, Stream};
 
 /// Kernel argument for a table.
 #[repr(C)]
@@ -24,27 +26,33 @@ struct Entry {
 /// bag `b` of table `t`, in an output `[B, D_0 + D_1 + ...]`; or `[N, D]`, one row for each lookup, where nothing is
 /// pooled.
 ///
-/// The result is bit-identical to `steptime_ops::embedding::forward`.
+/// The output has elements `D`. The result is bit-identical to `steptime_ops::embedding::forward`, rounded once to `D`.
 #[derive(Debug)]
-pub struct Forward {
+pub struct Forward<D = f32> {
     kernel: Kernel,
     launch: Launch,
     sizes: Sizes,
     bounds: Bounds,
     faults: Faults,
+    of: PhantomData<fn() -> D>,
 }
 
-impl Forward {
+impl<D: Float> Forward<D> {
     /// Compiles the pass for tables like these and for these sizes.
     ///
     /// # Errors
     ///
     /// No compiler; poolings that cannot be combined; more than 1000 tables.
-    pub fn new(device: &Device, tables: &Tables<'_>, sizes: Sizes, bounds: Bounds) -> Result<Forward, Error> {
+    pub fn new(
+        device: &Device,
+        tables: &Tables<'_>,
+        sizes: Sizes,
+        bounds: Bounds,
+    ) -> Result<Forward<D>, Error> {
         let launch = Launch::new(tables, &sizes, bounds, device.multiprocessors())?;
-        let kernel = device.load(&launch.source)?.kernel("bag_forward")?;
+        let kernel = device.load(&launch.source::<D>())?.kernel("bag_forward")?;
         kernel.prefer_cache()?;
-        Ok(Forward { kernel, launch, sizes, bounds, faults: Faults::new(device)? })
+        Ok(Forward { kernel, launch, sizes, bounds, faults: Faults::new(device)?, of: PhantomData })
     }
 
     /// Launches the pass: `out` has rows `stride` elements apart, as compiled for. Wrong lookups are reported by
@@ -58,7 +66,7 @@ impl Forward {
         stream: &Stream,
         tables: &Tables<'_>,
         lookups: &Lookups<'_>,
-        out: &mut SliceMut<'_, f32>,
+        out: &mut SliceMut<'_, D>,
     ) -> Result<(), Error> {
         let sizes = Sizes::from_lookups(lookups, self.sizes.stride);
         self.check_shape(tables, &sizes, lookups.offsets().len(), out)?;
@@ -96,7 +104,7 @@ impl Forward {
         tables: &Tables<'_>,
         sizes: &Sizes,
         offsets: usize,
-        out: &SliceMut<'_, f32>,
+        out: &SliceMut<'_, D>,
     ) -> Result<(), Error> {
         let compiled = Sizes { lookups: sizes.lookups, ..self.sizes };
         let kinds = &self.launch.kinds;
@@ -134,9 +142,10 @@ impl Forward {
             let (found, stride) = (out.len(), sizes.stride);
             return Err(EmbeddingError::Size { what: "output", found, stride, rows, columns, needed }.into());
         }
-        if !out.address().is_multiple_of(4 * self.launch.store as u64) {
+        let align = size_of::<D>() * self.launch.store;
+        if !out.address().is_multiple_of(align as u64) {
             return Err(Error::Unsupported {
-                what: format!("an output at an address that is not a multiple of {}", 4 * self.launch.store),
+                what: format!("an output at an address that is not a multiple of {align}"),
                 remedy: "begin the output at a multiple of 16 bytes",
             });
         }

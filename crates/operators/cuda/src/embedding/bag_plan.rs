@@ -7,8 +7,9 @@ use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
 
 use super::row_layout::{device_name, layout};
 use super::{Ints, ROWS, Sizes, Tables};
+use crate::float::FLOATS;
 use crate::geometry::Geometry;
-use crate::{Error, Grid, Source};
+use crate::{Error, Float, Grid, Source};
 
 /// Device code for rows whose values begin at odd addresses.
 const SHIFTED: &str = include_str!("shifted.cuh");
@@ -83,9 +84,10 @@ impl Kind {
 pub(super) struct Launch {
     pub(super) kinds: Vec<Kind>,
     pub(super) kind_of: Vec<u32>,
-    pub(super) source: Source,
+    /// The source without the type of the output.
+    source: Source,
     pub(super) grid: Grid,
-    /// Number of floats of the output that are stored at once.
+    /// Number of elements of the output that are stored at once.
     pub(super) store: usize,
 }
 
@@ -124,7 +126,7 @@ impl Launch {
         let mut classes = String::new();
         kinds.iter().enumerate().for_each(|(number, kind)| _ = write!(classes, "{}", kind.code(number)));
         let held = kinds.iter().map(Kind::blocks).min().unwrap_or(16);
-        let source = Source::new("bag.cu", format!("{ROWS}{SHIFTED}{}", include_str!("bag.cu")))
+        let source = Source::new("bag.cu", [FLOATS, ROWS, SHIFTED, include_str!("bag.cu")].concat())
             .option("--fmad=false")
             .define("TABLES", tables.len())
             .define("THREADS", BAG_THREADS)
@@ -148,6 +150,11 @@ impl Launch {
             shared: 0,
         };
         Ok(Launch { kinds, kind_of, source, grid, store })
+    }
+
+    /// The source for an output of elements `D`.
+    pub(super) fn source<D: Float>(&self) -> Source {
+        self.source.clone().define("RESULT", D::DEVICE_NAME)
     }
 
     /// Launch geometry, without registers.
@@ -205,6 +212,8 @@ fn check_pooling(tables: &Tables<'_>, sizes: &Sizes) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use half::bf16;
+
     use super::*;
     use crate::embedding::Table;
     use crate::{Slice, TestCompiler};
@@ -273,7 +282,11 @@ mod tests {
         let Some(compiler) = TestCompiler::new() else { return };
         let build = |tables: &Tables<'_>, sizes: &Sizes, bounds| {
             let launch = Launch::new(tables, sizes, bounds, 132).unwrap();
-            compiler.build(&launch.source).cubin.len()
+            // Tables with a mean are compiled for an output of 16 bits too.
+            if tables.pooling(0) == Pooling::Mean {
+                compiler.build(&launch.source::<bf16>());
+            }
+            compiler.build(&launch.source::<f32>()).cubin.len()
         };
         let mut mixed = Vec::new();
         for element in Element::ALL {

@@ -3,27 +3,27 @@
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
 use super::{Grouping, Ints, Lookups, OffsetsFromSizes, Payload, RowOptimizer, Sizes, Table, Tables};
-use crate::{Buffer, Error, Slice, SliceMut, Stream};
+use crate::{Buffer, Error, Float, Slice, SliceMut, Stream};
 
 /// Name of the result in messages, as on the CPU.
 const NAME: &str = "the gradient of a table";
 
-/// The gradient `[E, D]` of a table from the gradient `[B, D]` of its bags. A row without lookups has zeros; the others
+/// The gradient `[E, D]` of a table, in 32 bits, from the gradient `[B, D]` of its bags, with elements `G`. A row without lookups has zeros; the others
 /// have the bits of `steptime_ops::embedding::backward`, except that zeros are positive.
 ///
 /// Made once for sizes. [`DenseGradient::run`] allocates nothing on the device and does not wait within one stream, so
 /// it can be captured in the stream it was made in.
 #[derive(Debug)]
-pub struct DenseGradient {
+pub struct DenseGradient<G = f32> {
     shape: [usize; 2],
     pooling: Pooling,
     sums: OffsetsFromSizes,
     offsets: Buffer<i64>,
     grouping: Grouping,
-    rows: RowOptimizer,
+    rows: RowOptimizer<G>,
 }
 
-impl DenseGradient {
+impl<G: Float> DenseGradient<G> {
     /// The gradient of a table of `[E, D]` floats, for `bags` bags of at most `lookups` lookups in all, pooled by sum or
     /// mean.
     ///
@@ -36,7 +36,7 @@ impl DenseGradient {
         bags: usize,
         lookups: usize,
         pooling: Pooling,
-    ) -> Result<DenseGradient, Error> {
+    ) -> Result<DenseGradient<G>, Error> {
         if !matches!(pooling, Pooling::Sum | Pooling::Mean) {
             return Err(Error::Unsupported {
                 what: format!("the dense gradient of bags pooled by {pooling:?}"),
@@ -71,7 +71,7 @@ impl DenseGradient {
         stream: &Stream,
         indices: Slice<'_, i64>,
         sizes: Slice<'_, i64>,
-        gradient: Slice<'_, f32>,
+        gradient: Slice<'_, G>,
         to: &mut SliceMut<'_, f32>,
     ) -> Result<(), Error> {
         let [rows, dim] = self.shape;

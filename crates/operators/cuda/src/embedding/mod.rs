@@ -44,7 +44,7 @@ pub use tables::{Table, Tables};
 
 /// Number of elements that `rows` rows of `columns` columns span, `stride` apart; `usize::MAX` where the number
 /// overflows.
-fn span(rows: usize, columns: usize, stride: usize) -> usize {
+pub(crate) fn span(rows: usize, columns: usize, stride: usize) -> usize {
     rows.checked_sub(1).map_or(0, |before| before.saturating_mul(stride).saturating_add(columns))
 }
 

@@ -3,13 +3,13 @@
 use steptime_ops::embedding::{EmbeddingError, Pooling};
 
 use super::{Lookups, Sizes, Tables};
-use crate::{Error, Slice};
+use crate::{Error, Float, Slice};
 
 /// Fails unless there are gradients of all bags, or of all lookups where tables are not pooled.
-pub(super) fn check_gradient(
+pub(super) fn check_gradient<G: Float>(
     tables: &Tables<'_>,
     lookups: &Lookups<'_>,
-    gradient: Slice<'_, f32>,
+    gradient: Slice<'_, G>,
     stride: usize,
 ) -> Result<(), Error> {
     let apart = tables.pooling(0) == Pooling::None;
@@ -29,7 +29,7 @@ pub(super) fn check_tables(tables: &Tables<'_>, sizes: &Sizes) -> Result<(), Err
     if tables.is_empty() || u32::try_from(sizes.stride).is_err() {
         return Err(Error::Unsupported {
             what: format!("a backward pass for {} tables, stride {}", tables.len(), sizes.stride),
-            remedy: "give at least one table, and rows of fewer than 2^32 floats",
+            remedy: "give at least one table, and rows of fewer than 2^32 elements",
         });
     }
     let apart = tables.pooling(0) == Pooling::None;

@@ -33,7 +33,7 @@ __device__ __forceinline__ Lookup find_lookup(const Sources &from, const Work &w
 
 __device__ __forceinline__ void load_gradients(
     const Sources &from, const Work &work, const Lookup &lookup, Vec gradient[VECTORS]) {
-    const float *at = from.gradient + (u64)lookup.row * from.stride + work.table.column;
+    const GRADIENT *at = from.gradient + (u64)lookup.row * from.stride + work.table.column;
 #pragma unroll
     for (u32 v = 0; v < VECTORS; v++) {
         gradient[v] = load_gradient(at + column(v));

@@ -7,11 +7,13 @@ use steptime_ops::embedding::{Element, Pooling};
 use super::group_kernels::GROUPED;
 use super::row_device::BlockPartition;
 use super::{Ints, Payload, Sizes, Tables};
+use crate::float::FLOATS;
 use crate::geometry::Geometry;
-use crate::{Grid, Source};
+use crate::{Float, Grid, Source};
 
 /// The kernels' source, in parts.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
+    FLOATS,
     GROUPED,
     include_str!("row_lanes.cuh"),
     include_str!("row_elements.cuh"),
@@ -108,8 +110,8 @@ impl RowKind {
         if self.together || self.lanes.lanes <= FEW_LANES { self.lanes.lanes } else { self.lanes.lanes / 2 }
     }
 
-    /// Source of this kind, as kind `number` of several.
-    pub(super) fn source(
+    /// Source of this kind, as kind `number` of several, for gradients of elements `G`.
+    pub(super) fn source<G: Float>(
         &self,
         number: usize,
         rule: RowRule,
@@ -141,6 +143,7 @@ impl RowKind {
         Source::new("backward.cu", PARTS.concat())
             .option("--fmad=false")
             .define("WINDOW", format!("{WINDOW}u"))
+            .define("GRADIENT", G::DEVICE_NAME)
             .define("DIM", self.dim)
             .define("ELEMENT", element)
             .define("RULE", rule)
@@ -244,6 +247,8 @@ impl RowKind {
 
 #[cfg(test)]
 mod tests {
+    use half::bf16;
+
     use super::*;
     use crate::embedding::Table;
     use crate::{Slice, TestCompiler};
@@ -332,12 +337,15 @@ mod tests {
         ];
         for (rule, dim, element, pooling, payload, weighted) in cases {
             let tables = tables(dim, element, dim * 4).with_pooling(0, pooling).unwrap();
+            let rounding = Rounding::Stochastic { seed: 1 };
             for lookups in [99, 99_999] {
                 let sizes = Sizes { weighted, lookups, ..sizes(dim) };
-                let rounding = Rounding::Stochastic { seed: 1 };
-                let source = RowKind::new(&tables, 0, &sizes).source(0, rule, rounding, payload, &sizes);
-                compiler.build(&source);
+                let kind = RowKind::new(&tables, 0, &sizes);
+                compiler.build(&kind.source::<f32>(0, rule, rounding, payload, &sizes));
             }
+            let sizes = Sizes { weighted, ..sizes(dim) };
+            let kind = RowKind::new(&tables, 0, &sizes);
+            compiler.build(&kind.source::<bf16>(0, rule, rounding, payload, &sizes));
         }
     }
 }

@@ -1,6 +1,6 @@
 // What the kernels that update rows are given, and the vectors of columns that their lanes hold.
 //
-// Comes after grouped.cuh, with the macros of backward.cu.
+// Comes after float.cuh and grouped.cuh, with the macros of backward.cu.
 
 #define COLUMNS (VECTOR * GROUP)
 #define VECTORS ((DIM + COLUMNS - 1) / COLUMNS)
@@ -32,7 +32,7 @@ struct Sources {
     const u32 *windows;
     const Plan *plans;
     const Table *tables;
-    const float *gradient;
+    const GRADIENT *gradient;
     u32 stride;           // of the gradient
     u32 bags;             // B
     const float *weights; // a factor for each lookup
@@ -105,6 +105,24 @@ __device__ __forceinline__ void store_once(float *to, const Vec &v) {
 __device__ __forceinline__ Vec load_gradient(const float *from) {
     Vec to;
     LOAD("nc", to, from);
+    return to;
+}
+
+__device__ __forceinline__ Vec load_gradient(const Bf16 *from) {
+    Vec to;
+#if VECTOR == 4
+    u32 low, high;
+    asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(from));
+    to.at[0] = low_of(low), to.at[1] = high_of(low), to.at[2] = low_of(high), to.at[3] = high_of(high);
+#elif VECTOR == 2
+    u32 both;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(both) : "l"(from));
+    to.at[0] = low_of(both), to.at[1] = high_of(both);
+#else
+    Bf16 one;
+    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(one.bits) : "l"(from));
+    to.at[0] = widen(one);
+#endif
     return to;
 }
 

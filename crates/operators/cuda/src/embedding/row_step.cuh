@@ -16,21 +16,20 @@ struct Row {
     float row_state;
 };
 
-// Loads them; where they are not wanted, something else that can be read.
-__device__ __forceinline__ void load_row(const Sources &sources, const Work &work, bool wanted, u32 row, Row &to) {
+// Loads them; where they are not wanted, those of the first row, which nothing uses.
+__device__ __forceinline__ void load_row(const Work &work, bool wanted, u32 row, Row &to) {
+    if (!wanted) row = 0;
     const Element *weights = (const Element *)work.table.weights + (u64)row * work.table.pitch;
     const float *state = work.table.state + (u64)row * work.table.state_pitch;
-    if (!wanted) weights = (const Element *)sources.gradient;
 #pragma unroll
     for (u32 v = 0; v < VECTORS; v++) {
         to.weights[v] = load_raw(weights + column(v));
 #pragma unroll
         for (int s = 0; s < STATES; s++) {
-            const float *at = wanted ? state + s * DIM : sources.gradient;
-            to.state[s * VECTORS + v] = load_once(at + column(v));
+            to.state[s * VECTORS + v] = load_once(state + s * DIM + column(v));
         }
     }
-    if (ROW_STATE) to.row_state = *(wanted ? state + STATES * DIM : sources.gradient);
+    if (ROW_STATE) to.row_state = state[STATES * DIM];
 }
 
 // The gradient that the rule sees: with its part of the weights.

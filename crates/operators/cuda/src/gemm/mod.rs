@@ -2,6 +2,9 @@
 //!
 //! Matrices are `[rows, columns]` with rows a stride apart, as elsewhere in this crate. cuBLASLt is column-major, so it
 //! computes `C^T = B^T A^T` over the same memory. A batch is many products of one shape in one call.
+//!
+//! Factors of 16 bits may have a product of 32: sums are 32-bit floats, so that they are stored unrounded. cuBLASLt
+//! documents a bias of the product's type. [`Gemm::new`] fails where the library has no algorithm for the three types.
 
 mod library;
 mod shape;
@@ -84,31 +87,38 @@ impl Drop for Descriptions {
 
 /// A product of one shape, with the algorithm that cuBLASLt chose for it: bit-identical in each run.
 ///
-/// It has a workspace of its own, so it runs in one stream at a time: in another stream it waits for that one first.
+/// A and B have elements `T`, C has elements `D`, the bias has elements `B`. It has a workspace of its own, so it runs in
+/// one stream at a time: in another stream it waits for that one first.
 #[derive(Debug)]
-pub struct Gemm<T> {
+pub struct Gemm<T, D = T, B = D> {
     blas: Blas,
     shape: Shape,
     epilogue: Epilogue,
     descriptions: Descriptions,
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace: Buffer<u8>,
-    of: PhantomData<T>,
+    of: PhantomData<(T, D, B)>,
 }
 
 // SAFETY: cuBLASLt's descriptions are plain memory, changed by `run` alone, which borrows the product mutably.
-unsafe impl<T: Send> Send for Gemm<T> {}
+unsafe impl<T: Send, D: Send, B: Send> Send for Gemm<T, D, B> {}
 
-impl<T: Factor> Gemm<T> {
+impl<T: Factor, D: Factor, B: Factor> Gemm<T, D, B> {
+    /// The names of the types in messages.
+    fn types(epilogue: Epilogue) -> String {
+        let bias = if epilogue.bias { format!(" and a bias of {}", B::NAME) } else { String::new() };
+        format!("{} to {}{bias}", T::NAME, D::NAME)
+    }
+
     /// Chooses an algorithm.
     ///
     /// # Errors
     ///
     /// An invalid shape, an activation that is not supported, no memory, or no algorithm.
-    pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T>, Error> {
-        shape.check(size_of::<T>())?;
+    pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T, D, B>, Error> {
+        shape.check(size_of::<T>().max(size_of::<D>()))?;
         let of_library = epilogue.to_cublaslt()?;
-        let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", T::NAME));
+        let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", Self::types(epilogue)));
         let device = blas.device();
         device.bind()?;
         let compute = match (math, T::KIND) {
@@ -118,9 +128,12 @@ impl<T: Factor> Gemm<T> {
         let product = result::create_matmul_desc(compute, Data::CUDA_R_32F).map_err(wrong())?;
         let mut all = Descriptions { product, layouts: Vec::new(), wishes: None };
         let strides = shape.strides.into_iter().zip(shape.batch_strides);
-        for ([rows, cols], (stride, batch_stride)) in shape.stored().into_iter().zip(strides) {
+        let kinds = [T::KIND, T::KIND, D::KIND];
+        for (([rows, cols], (stride, batch_stride)), kind) in
+            shape.stored().into_iter().zip(strides).zip(kinds)
+        {
             // Rows here are columns in cuBLASLt.
-            let layout = result::create_matrix_layout(T::KIND, cols as u64, rows as u64, stride as i64);
+            let layout = result::create_matrix_layout(kind, cols as u64, rows as u64, stride as i64);
             all.layouts.push(layout.map_err(wrong())?);
             if shape.batch > 1 {
                 all.set_batch(shape.batch as i32, batch_stride as i64).map_err(wrong())?;
@@ -133,6 +146,10 @@ impl<T: Factor> Gemm<T> {
         all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSA, &flag(shape.b_transposed)).map_err(wrong())?;
         all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSB, &flag(shape.a_transposed)).map_err(wrong())?;
         all.set(OfProduct::CUBLASLT_MATMUL_DESC_EPILOGUE, &of_library).map_err(wrong())?;
+        if epilogue.bias {
+            let kind = B::KIND as i32;
+            all.set(OfProduct::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &kind).map_err(wrong())?;
+        }
         let wish = |which, value: *const c_void, bytes| {
             // SAFETY: the preferences were made above, and the value has `bytes` bytes.
             unsafe { result::set_matmul_pref_attribute(wishes, which, value, bytes) }.map_err(wrong())
@@ -144,7 +161,8 @@ impl<T: Factor> Gemm<T> {
         let which = Wish::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
         wish(which, from_ref(&reduction).cast(), size_of_val(&reduction))?;
         // B is cuBLASLt's A, and A is its B.
-        let [of_a, of_b, of_c] = shape.alignments(size_of::<T>()).map(|align| align as u32);
+        let [of_a, of_b, of_c] =
+            shape.alignments([size_of::<T>(), size_of::<T>(), size_of::<D>()]).map(|align| align as u32);
         for (which, align) in [
             (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_b),
             (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_a),
@@ -158,7 +176,7 @@ impl<T: Factor> Gemm<T> {
         let chosen = unsafe { result::get_matmul_algo_heuristic(blas.handle(), product, b, a, c, c, wishes) };
         let chosen = chosen.map_err(Error::blas(format!(
             "choosing an algorithm for a product of {} as {shape:?}, {math:?}, {epilogue:?}",
-            T::NAME
+            Self::types(epilogue)
         )))?;
         Ok(Gemm {
             blas: blas.clone(),
@@ -184,19 +202,20 @@ impl<T: Factor> Gemm<T> {
         (alpha, beta): (f32, f32),
         a: Slice<'_, T>,
         b: Slice<'_, T>,
-        c: &mut SliceMut<'_, T>,
-        bias: Option<Slice<'_, T>>,
+        c: &mut SliceMut<'_, D>,
+        bias: Option<Slice<'_, B>>,
     ) -> Result<(), Error> {
         self.check(a, b, c.as_ref(), bias)?;
-        let wrong = || Error::blas(format!("multiplying {} as {:?}", T::NAME, self.shape));
+        let wrong = || Error::blas(format!("multiplying {} as {:?}", Self::types(self.epilogue), self.shape));
         stream.device().bind()?;
         if let Some(bias) = bias {
             let at = OfProduct::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
             self.descriptions.set(at, &bias.address()).map_err(wrong())?;
         }
-        for read in [Some(a), Some(b), bias].into_iter().flatten() {
+        for read in [a, b] {
             read.before_reading(stream)?;
         }
+        bias.map_or(Ok(()), |bias| bias.before_reading(stream))?;
         c.before_writing(stream)?;
         self.workspace.as_mut().before_writing(stream)?;
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
@@ -232,17 +251,17 @@ impl<T: Factor> Gemm<T> {
         &self,
         a: Slice<'_, T>,
         b: Slice<'_, T>,
-        c: Slice<'_, T>,
-        bias: Option<Slice<'_, T>>,
+        c: Slice<'_, D>,
+        bias: Option<Slice<'_, B>>,
     ) -> Result<(), Error> {
         let needed = self.shape.lengths();
-        let given = [("A", a), ("B", b), ("C", c)];
-        for ((what, slice), needed) in given.into_iter().zip(needed) {
-            if slice.len() < needed {
-                return Err(Error::Size { what, found: slice.len(), needed });
+        let given = [("A", a.len(), a.address()), ("B", b.len(), b.address()), ("C", c.len(), c.address())];
+        for ((what, found, address), needed) in given.into_iter().zip(needed) {
+            if found < needed {
+                return Err(Error::Size { what, found, needed });
             }
             let align = self.shape.alignment;
-            if !slice.address().is_multiple_of(align as u64) {
+            if !address.is_multiple_of(align as u64) {
                 return Err(Error::Unsupported {
                     what: format!("{what} at an address that is not a multiple of {align} bytes"),
                     remedy: "begin it at such an address, or give the product's shape a smaller alignment",

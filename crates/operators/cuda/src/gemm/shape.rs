@@ -81,14 +81,16 @@ impl Shape {
         self.layouts().map_or([usize::MAX; 3], |layouts| layouts.map(length))
     }
 
-    /// Alignments in bytes of all matrices A, B and C of a batch, of elements of `size` bytes.
-    pub(super) fn alignments(&self, size: usize) -> [usize; 3] {
-        let step = |stride: usize| 1 << (stride * size).trailing_zeros().min(usize::BITS - 1);
-        self.batch_strides
-            .map(|stride| if self.batch == 1 { self.alignment } else { self.alignment.min(step(stride)) })
+    /// Alignments in bytes of all matrices A, B and C of a batch, of elements of these sizes in bytes.
+    pub(super) fn alignments(&self, sizes: [usize; 3]) -> [usize; 3] {
+        let step = |bytes: usize| 1 << bytes.trailing_zeros().min(usize::BITS - 1);
+        [0, 1, 2].map(|at| match self.batch {
+            1 => self.alignment,
+            _ => self.alignment.min(step(self.batch_strides[at] * sizes[at])),
+        })
     }
 
-    /// Fails where the library does not compute this for elements of `size` bytes.
+    /// Fails where the library does not compute this for elements of at most `size` bytes.
     pub(super) fn check(&self, size: usize) -> Result<(), Error> {
         let wrong = |remedy| Err(Error::Unsupported { what: format!("a product as {self:?}"), remedy });
         let fits = |at: usize| {
@@ -160,9 +162,10 @@ mod tests {
     #[test]
     fn matrices_of_a_batch_are_aligned_as_the_least_of_them() {
         let shape = Shape::new([3, 5, 7], false, true).with_batch(9, [24, 0, 15]);
-        assert_eq!(shape.alignments(4), [16, 16, 4]);
-        assert_eq!(shape.with_alignment(8).alignments(2), [8, 8, 2]);
-        assert_eq!(shape.with_batch(1, [1, 2, 3]).alignments(4), [16; 3]);
+        assert_eq!(shape.alignments([4; 3]), [16, 16, 4]);
+        assert_eq!(shape.alignments([2, 2, 4]), [16, 16, 4]);
+        assert_eq!(shape.with_alignment(8).alignments([2; 3]), [8, 8, 2]);
+        assert_eq!(shape.with_batch(1, [1, 2, 3]).alignments([4; 3]), [16; 3]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-// Dot interaction, forward and backward: one block of WARPS warps a sample; grid B.
+// Dot interaction of 32-bit vectors, forward and backward: one block of WARPS warps a sample; grid B.
 //
 // A block copies its sample's F vectors of D floats to shared memory once. Forward, a lane takes 4 x 4 pairs at a time: of
 // vectors a, a + T, a + 2 T, a + 3 T and b, b + T, ..., with T = F / 4 rounded up, so that the lanes' vectors are
@@ -6,33 +6,16 @@
 // seventh is computed twice. Each warp takes a share of the columns, and their sums are added in order. Backward, a lane
 // takes 4 columns of 8 vectors, and each warp other vectors. Nothing parts the lanes.
 //
-// Macros: F, D, SELF (whether vectors meet themselves), WARPS, ALIGNED (vectors may be read and written 16 bytes at a time).
-
-typedef unsigned int u32;
-typedef unsigned long long u64;
+// Comes after float.cuh and vectors.cuh. Macros: WARPS, ALIGNED (vectors may be read and written 16 bytes at a time).
+// The last argument of both kernels is the number of samples, which the grid has too.
 
 #define T ((F + 3) / 4)
 #define TILES (T * (T + 1) / 2)
-#define PAIRS (SELF ? F * (F + 1) / 2 : F * (F - 1) / 2)
 #define QUADS ((D + 3) / 4)
 // Quads from vector to vector in shared memory: odd, so that neighbours lie in different banks.
 #define PITCH (QUADS | 1)
 #define SIDE ((F + 7) / 8 * 8)
-#define ROW_START(i) ((i) * ((i) + 1) / 2 - (SELF ? 0 : (i)))
 #define ROW_LEN(i) ((i) + (SELF ? 1 : 0))
-
-// Where the vectors of each sample are: the dense one, and F - 1 others.
-struct Vectors {
-    float *dense;
-    float *others;
-    u64 dense_stride;  // from sample to sample
-    u64 others_stride; // from sample to sample
-    u64 stride;        // from vector to vector of the others
-};
-
-__device__ __forceinline__ float *vector_of(const Vectors &of, u64 sample, u32 i) {
-    return i == 0 ? of.dense + sample * of.dense_stride : of.others + sample * of.others_stride + (i - 1) * of.stride;
-}
 
 // Copies a sample's vectors, each filled up with zeros to whole quads, and waits for them.
 __device__ __forceinline__ void load_vectors(const Vectors &of, u64 sample, float4 *to) {
@@ -59,7 +42,7 @@ __device__ __forceinline__ void load_vectors(const Vectors &of, u64 sample, floa
 extern __shared__ float4 room[];
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) interaction_forward(
-    Vectors of, float *out, u64 out_stride) {
+    Vectors of, float *out, u64 out_stride, u32) {
     u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     u32 sample = blockIdx.x;
     float4 *x = room;
@@ -125,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) interaction_forward(
 
 // The gradient of the vectors: (G + G^T) X with the triangle G of the pairs' gradients, and the dense vector's own.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) interaction_backward(
-    Vectors of, const float *gradient, u64 gradient_stride, Vectors to) {
+    Vectors of, const float *gradient, u64 gradient_stride, Vectors to, u32) {
     u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     u32 sample = blockIdx.x;
     float4 *x = room;

@@ -1,10 +1,13 @@
-//! Dot interaction on a GPU, with the semantics of `steptime_ops::interaction`: see `interaction.cu`.
+//! Dot interaction on a GPU, with the semantics of `steptime_ops::interaction`: see `interaction.cu` for vectors of 32-bit
+//! floats, `interaction_mma.cu` for those of 16 bits.
 //!
-//! Each sample's vectors are read once, and only the triangle is computed. Sums are fused multiply-adds from the first
-//! column to the last, in the same order in each run.
+//! Each sample's vectors are read once, and only the triangle is computed. Sums are in 32 bits, in the same order in each
+//! run.
 
 mod features;
 mod plan;
+
+use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use steptime_ops::interaction::Interaction as Shape;
@@ -12,9 +15,9 @@ use steptime_ops::interaction::Interaction as Shape;
 pub use self::features::{Features, FeaturesMut, Strides};
 use self::plan::Plan;
 use crate::geometry::Geometry;
-use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
+use crate::{Args, Device, Error, Float, Kernel, Slice, SliceMut, Stream};
 
-/// Kernel argument of `interaction.cu`.
+/// Kernel argument: see `vectors.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 struct Vectors {
@@ -25,33 +28,34 @@ struct Vectors {
     stride: u64,
 }
 
-/// A dot interaction compiled for its shape.
+/// A dot interaction compiled for its shape, of vectors, outputs and gradients with elements `T`.
 #[derive(Debug)]
-pub struct Interaction {
+pub struct Interaction<T = f32> {
     plan: Plan,
     forward: Kernel,
     backward: Kernel,
+    of: PhantomData<fn(T) -> T>,
 }
 
-impl Interaction {
+impl<T: Float> Interaction<T> {
     /// Compiles the interaction. With `aligned`, vectors may be read and written 16 bytes at a time: addresses and
-    /// strides of features and of their gradients must be multiples of four floats.
+    /// strides of features and of their gradients must be multiples of 16 bytes.
     ///
     /// # Errors
     ///
     /// No compiler; a sample too large for shared memory.
-    pub fn new(device: &Device, shape: Shape, aligned: bool) -> Result<Interaction, Error> {
-        let plan = Plan::new(shape, aligned)?;
+    pub fn new(device: &Device, shape: Shape, aligned: bool) -> Result<Interaction<T>, Error> {
+        let plan = Plan::new::<T>(shape, aligned)?;
         let module = device.load(&plan.source())?;
         let [forward, backward] =
             [module.kernel("interaction_forward")?, module.kernel("interaction_backward")?];
         for (kernel, shared) in [&forward, &backward].into_iter().zip(plan.shared) {
             kernel.allow_shared(shared as u32)?;
         }
-        Ok(Interaction { plan, forward, backward })
+        Ok(Interaction { plan, forward, backward, of: PhantomData })
     }
 
-    /// Computes the output `[B, D + P]`, with rows `stride` floats apart, for B = `samples` samples.
+    /// Computes the output `[B, D + P]`, with rows `stride` elements apart, for B = `samples` samples.
     ///
     /// # Errors
     ///
@@ -60,19 +64,19 @@ impl Interaction {
         &self,
         stream: &Stream,
         samples: usize,
-        features: &Features<'_>,
-        out: &mut SliceMut<'_, f32>,
+        features: &Features<'_, T>,
+        out: &mut SliceMut<'_, T>,
         stride: usize,
     ) -> Result<(), Error> {
         let vectors = self.vectors(samples, features)?;
         self.check_rows("the output of an interaction", samples, out.len(), stride)?;
-        let args = Args::new().value(vectors).slice_mut(out).value(stride as u64);
+        let args = Args::new().value(vectors).slice_mut(out).value(stride as u64).value(samples as u32);
         let args = args.reads(features.dense.0).reads(features.others.0);
         // SAFETY: the arguments are those of the kernel, and their sizes were checked. All memory is named.
         unsafe { self.forward.launch(stream, self.plan.grid(samples, 0), args) }
     }
 
-    /// Computes the gradient of the features from that of the output, `[B, D + P]` with rows `stride` floats apart.
+    /// Computes the gradient of the features from that of the output, `[B, D + P]` with rows `stride` elements apart.
     ///
     /// # Errors
     ///
@@ -81,10 +85,10 @@ impl Interaction {
         &self,
         stream: &Stream,
         samples: usize,
-        features: &Features<'_>,
-        gradient: Slice<'_, f32>,
+        features: &Features<'_, T>,
+        gradient: Slice<'_, T>,
         stride: usize,
-        to: &mut FeaturesMut<'_>,
+        to: &mut FeaturesMut<'_, T>,
     ) -> Result<(), Error> {
         let vectors = self.vectors(samples, features)?;
         self.check_rows("the gradient of an interaction", samples, gradient.len(), stride)?;
@@ -94,13 +98,14 @@ impl Interaction {
         };
         let to = self.vectors(samples, &written)?;
         let args = Args::new().value(vectors).slice(gradient).value(stride as u64).value(to);
+        let args = args.value(samples as u32);
         let args = args.reads(features.dense.0).reads(features.others.0);
         let args = args.writes(written.dense.0).writes(written.others.0);
         // SAFETY: as above; each vector is written by one warp.
         unsafe { self.backward.launch(stream, self.plan.grid(samples, 1), args) }
     }
 
-    fn vectors(&self, samples: usize, features: &Features<'_>) -> Result<Vectors, Error> {
+    fn vectors(&self, samples: usize, features: &Features<'_, T>) -> Result<Vectors, Error> {
         let (f, d) = (self.plan.shape.features(), self.plan.shape.dim());
         let (dense, dense_stride) = features.dense;
         let (others, Strides { sample, vector }) = features.others;
@@ -116,7 +121,7 @@ impl Interaction {
         size("vectors of an interaction", others.len(), least(samples, sample, f - 1, vector))?;
         let strides = [dense_stride, sample, vector];
         let addresses = [dense.address(), others.address()];
-        let multiple = strides.iter().all(|stride| stride.is_multiple_of(4))
+        let multiple = strides.iter().all(|stride| (stride * size_of::<T>()).is_multiple_of(16))
             && addresses.iter().all(|address| address.is_multiple_of(16));
         if self.plan.aligned && !multiple {
             return Err(Error::Unsupported {

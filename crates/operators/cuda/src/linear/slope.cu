@@ -1,38 +1,17 @@
 // Slope of a ReLU and column sums in one pass: dz = y > 0 ? dy : 0, and parts of the sums over rows.
 //
 // A block has ROWS x LANES threads. A lane has VECTOR neighbouring columns; the rows of a block are dealt to its ROWS
-// groups of lanes. Sums are added in one order: rows of a group, groups of a block, blocks.
+// groups of lanes. Sums are added in one order: rows of a group, groups of a block, blocks. They are of numbers that are
+// not rounded to the type of dz.
 //
-// RELU: 1 with a slope, 0 for sums alone. SUMS: 1 with sums.
+// Comes after float.cuh. GRADIENT: the type of dy. RESULT: that of y and dz. RELU: 1 with a slope. STORES: 1 where dz is
+// stored. SUMS: 1 with sums.
 
 typedef unsigned long long Size;
 
-struct Vector {
-    float at[VECTOR];
-};
-
-__device__ __forceinline__ Vector load(const float *from) {
-    Vector v;
-    if constexpr (VECTOR == 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(from);
-        v.at[0] = four.x, v.at[1] = four.y, v.at[2] = four.z, v.at[3] = four.w;
-    } else {
-        v.at[0] = *from;
-    }
-    return v;
-}
-
-__device__ __forceinline__ void store(float *to, const Vector &v) {
-    if constexpr (VECTOR == 4) {
-        *reinterpret_cast<float4 *>(to) = make_float4(v.at[0], v.at[1], v.at[2], v.at[3]);
-    } else {
-        *to = v.at[0];
-    }
-}
-
 // dy, y, dz: [rows, COLUMNS] with rows dy_stride, y_stride, dz_stride apart. parts: [gridDim.y, COLUMNS].
 extern "C" __global__ void __launch_bounds__(ROWS *LANES)
-    slope(const float *dy, Size dy_stride, const float *y, Size y_stride, float *dz, Size dz_stride, float *parts,
+    slope(const GRADIENT *dy, Size dy_stride, const RESULT *y, Size y_stride, RESULT *dz, Size dz_stride, float *parts,
           Size rows, Size rows_of_block) {
     const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
     const int column = (blockIdx.x * LANES + lane) * VECTOR;
@@ -43,14 +22,16 @@ extern "C" __global__ void __launch_bounds__(ROWS *LANES)
     if (inside) {
 #pragma unroll 4
         for (Size row = first + group; row < end; row += ROWS) {
-            Vector gradient = load(dy + row * dy_stride + column);
+            Floats<VECTOR> gradient = load_floats<VECTOR>(dy + row * dy_stride + column);
 #if RELU
-            const Vector output = load(y + row * y_stride + column);
+            const Floats<VECTOR> output = load_floats<VECTOR>(y + row * y_stride + column);
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
                 gradient.at[k] = output.at[k] > 0.0f ? gradient.at[k] : 0.0f;
             }
-            store(dz + row * dz_stride + column, gradient);
+#endif
+#if STORES
+            store_floats<VECTOR>(dz + row * dz_stride + column, gradient);
 #endif
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {

@@ -3,6 +3,7 @@
 use cudarc::driver::result;
 use cudarc::driver::sys;
 
+use super::graph_parts::Parts;
 use super::{Error, Stream};
 
 /// Launches captured from a stream. Buffers and code that they use must outlive the replays.
@@ -24,24 +25,41 @@ impl Graph {
     ///
     /// Errors of `work`; an operation that cannot be captured.
     pub fn capture(stream: &Stream, work: impl FnOnce(&Stream) -> Result<(), Error>) -> Result<Graph, Error> {
+        Graph::capture_parts(stream, |stream, _| work(stream))
+    }
+
+    /// Captures work in parts: `work` puts launches into the stream, and names after each part those that it waits for.
+    /// Launches behind the last part wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Graph::capture`].
+    pub fn capture_parts(
+        stream: &Stream,
+        work: impl FnOnce(&Stream, &mut Parts<'_>) -> Result<(), Error>,
+    ) -> Result<Graph, Error> {
         stream.device().bind()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive.
         unsafe { result::stream::begin_capture(stream.raw(), mode) }
             .map_err(Error::driver("beginning to capture"))?;
-        let done = work(stream);
+        let mut parts = Parts::new(stream);
+        let done = work(stream, &mut parts);
         // SAFETY: begun above, and ended in every case.
         let graph = unsafe { result::stream::end_capture(stream.raw()) };
         done?;
         let graph = graph.map_err(Error::driver("capturing a graph"))?;
         let flags = sys::CUgraphInstantiate_flags(0);
-        // SAFETY: the graph was just captured.
-        match unsafe { result::graph::instantiate(graph, flags) } {
+        let ready = parts.order(graph).and_then(|()| {
+            // SAFETY: the graph was just captured.
+            unsafe { result::graph::instantiate(graph, flags) }.map_err(Error::driver("preparing a graph"))
+        });
+        match ready {
             Ok(ready) => Ok(Graph { stream: stream.clone(), graph, ready }),
             Err(error) => {
-                // SAFETY: as above, and used no more.
+                // SAFETY: captured above, and used no more.
                 let _ = unsafe { result::graph::destroy(graph) };
-                Err(Error::driver("preparing a graph")(error))
+                Err(error)
             }
         }
     }
@@ -51,7 +69,7 @@ impl Graph {
     /// # Safety
     ///
     /// All buffers and operators that the launches use are still alive, and are not used otherwise until the stream has
-    /// passed the launches.
+    /// passed the launches. Of two parts that use the same memory, one of them writing, one waits for the other.
     ///
     /// # Errors
     ///

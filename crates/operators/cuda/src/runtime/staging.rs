@@ -1,13 +1,13 @@
 //! Inputs that are copied to the device while kernels of the work before still run.
 //!
-//! The host writes into pinned memory. `upload` copies the changed parts on a stream of its own into a second buffer on the device, and then, in
-//! the order of the work, from there to their place.
+//! The host writes into pinned memory. `send` copies the changed parts on a stream of its own into a second buffer on the device, and `place`,
+//! in the order of the work, from there to their place.
 
 use std::ops::Range;
 
 use cudarc::driver::result;
 
-use super::{Buffer, Device, Error, Event, Pinned, SliceMut, Stream};
+use super::{Buffer, Device, Error, Event, Pinned, Slice, SliceMut, Stream};
 
 /// Largest distance of two changed parts that are copied together, bytes.
 const GAP: usize = 4096;
@@ -23,6 +23,8 @@ pub struct Staging {
     /// The copy on the device is done, and the second buffer is free.
     consumed: Event,
     changed: Vec<Range<usize>>,
+    /// Parts in the second buffer that are not at their place.
+    sent: Vec<Range<usize>>,
     uploading: bool,
 }
 
@@ -40,6 +42,7 @@ impl Staging {
             uploaded: Event::new(device)?,
             consumed: Event::new(device)?,
             changed: Vec::new(),
+            sent: Vec::new(),
             uploading: false,
             stream,
         })
@@ -75,18 +78,17 @@ impl Staging {
         Ok(&mut self.host[range])
     }
 
-    /// Starts to copy the changed parts to the same positions of `to`. In `stream`, later work sees them and earlier work does not.
+    /// Starts to copy the changed parts to the second buffer, while the work before still runs.
     ///
     /// # Errors
     ///
-    /// Another number of bytes; the driver refuses.
-    pub fn upload(&mut self, stream: &Stream, to: &mut SliceMut<'_, u8>) -> Result<(), Error> {
-        super::slice::same("a copy of inputs", to.len(), self.len())?;
+    /// The driver refuses.
+    pub fn send(&mut self) -> Result<(), Error> {
         let parts = joined(std::mem::take(&mut self.changed));
         if parts.is_empty() {
             return Ok(());
         }
-        to.before_writing(stream)?;
+        self.stream.device().bind()?;
         self.stream.wait(&self.consumed)?;
         let next = self.next.as_ref().address();
         for part in &parts {
@@ -103,7 +105,24 @@ impl Staging {
         }
         self.stream.record(&self.uploaded)?;
         self.uploading = true;
+        self.sent.extend(parts);
+        Ok(())
+    }
+
+    /// Copies the parts that were sent to the same positions of `to`. In `stream`, later work sees them and earlier work does not.
+    ///
+    /// # Errors
+    ///
+    /// Another number of bytes; the driver refuses.
+    pub fn place(&mut self, stream: &Stream, to: &mut SliceMut<'_, u8>) -> Result<(), Error> {
+        super::slice::same("a copy of inputs", to.len(), self.len())?;
+        let parts = joined(std::mem::take(&mut self.sent));
+        if parts.is_empty() {
+            return Ok(());
+        }
+        to.before_writing(stream)?;
         stream.wait(&self.uploaded)?;
+        let next = self.next.as_ref().address();
         for part in &parts {
             let (target, source) = (to.address() + part.start as u64, next + part.start as u64);
             // SAFETY: both buffers have the bytes of the part, which `change` checked. `stream` waits for the upload, and no other stream
@@ -112,6 +131,28 @@ impl Staging {
                 .map_err(Error::driver("copying inputs on the GPU"))?;
         }
         stream.record(&self.consumed)
+    }
+
+    /// Starts to copy the changed parts to the same positions of `to`. In `stream`, later work sees them and earlier work does not.
+    ///
+    /// # Errors
+    ///
+    /// Another number of bytes; the driver refuses.
+    pub fn upload(&mut self, stream: &Stream, to: &mut SliceMut<'_, u8>) -> Result<(), Error> {
+        self.send()?;
+        self.place(stream, to)
+    }
+
+    /// The second buffer: all bytes that were sent. It is valid until the next [`Staging::send`], for work after that of [`Staging::stream`].
+    #[must_use]
+    pub fn sent(&self) -> Slice<'_, u8> {
+        self.next.as_ref()
+    }
+
+    /// The stream of the copies from the host.
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
     }
 }
 

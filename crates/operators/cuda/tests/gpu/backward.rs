@@ -1,8 +1,10 @@
 //! Backward passes on a GPU against the CPU operators, bit by bit. Without a GPU the tests are skipped with a message.
 
 use crate::support;
+use crate::support::number::Number;
 use crate::support::random;
 
+use half::bf16;
 use random::Random;
 use steptime_cuda::embedding::{
     Grouping, OwnedLookups, Payload, RowOptimizer, RowSettings, Sizes, Table, Tables,
@@ -91,23 +93,24 @@ impl Case {
 }
 
 /// All operands of a case on the GPU.
-struct OnGpu {
+struct OnGpu<G = f32> {
     tables: Tables<'static>,
     lookups: OwnedLookups,
     grouping: Grouping,
-    optimizer: RowOptimizer,
-    gradient: Buffer<f32>,
+    optimizer: RowOptimizer<G>,
+    gradient: Buffer<G>,
 }
 
-impl OnGpu {
-    fn new(stream: &Stream, case: &Case, settings: RowSettings, longest: usize) -> OnGpu {
+impl<G: Number> OnGpu<G> {
+    fn new(stream: &Stream, case: &Case, settings: RowSettings, longest: usize) -> OnGpu<G> {
         let tables = case.tables.try_map(|table| Table::upload(stream, table)).unwrap();
         let lookups = OwnedLookups::upload(stream, &case.lookups()).unwrap();
         let sizes = Sizes::from_lookups(&lookups.view(), case.stride);
         let payload = Payload::needed(&tables, sizes.weighted);
         let grouping = Grouping::new(stream, &tables, sizes, longest, payload).unwrap();
         let optimizer = RowOptimizer::new(stream, &tables, &grouping, sizes, settings).unwrap();
-        let gradient = Buffer::from_host(stream, &case.gradient).unwrap();
+        let gradient: Vec<G> = case.gradient.iter().map(|&value| G::rounded(value)).collect();
+        let gradient = Buffer::from_host(stream, &gradient).unwrap();
         OnGpu { tables, lookups, grouping, optimizer, gradient }
     }
 
@@ -151,9 +154,22 @@ fn same(found: &[f32], expected: &[f32], loose: f32, what: &str) {
 }
 
 fn compare(stream: &Stream, seed: u64, shape: &Shape, settings: RowSettings, bounds: Bounds, longest: usize) {
+    compare_gradients::<f32>(stream, seed, shape, settings, bounds, longest);
+}
+
+/// Compares steps with gradients that are rounded to `G`.
+fn compare_gradients<G: Number>(
+    stream: &Stream,
+    seed: u64,
+    shape: &Shape,
+    settings: RowSettings,
+    bounds: Bounds,
+    longest: usize,
+) {
     let what = format!("{settings:?} {bounds:?} {:?} {} {:?}", shape.pooling, shape.element, shape.tables);
     let mut case = Case::new(seed, shape);
-    let mut gpu = OnGpu::new(stream, &case, settings, longest.max(case.longest));
+    case.gradient.iter_mut().for_each(|value| *value = G::rounded(*value).value());
+    let mut gpu = OnGpu::<G>::new(stream, &case, settings, longest.max(case.longest));
     for _ in 0..3 {
         gpu.step(stream, bounds).unwrap();
     }
@@ -266,6 +282,28 @@ fn every_width_of_brain_floats_has_the_bits_of_the_cpu() {
 }
 
 #[test]
+fn gradients_of_16_bits_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    let compare = |seed, shape: &Shape, rule| {
+        compare_gradients::<bf16>(&stream, seed, shape, settings(rule), Bounds::WarnAndZero, 0);
+    };
+    for rule in [RowRule::SGD, RowRule::ADAM, RowRule::ROW_WISE_ADAGRAD] {
+        compare(1, &PLAIN, rule);
+    }
+    for pooling in [Pooling::Mean, Pooling::Max, Pooling::None] {
+        let weighted = pooling == Pooling::Mean;
+        compare(2, &Shape { pooling, weighted, tables: &[[40, 36], [200, 36]], ..PLAIN }, RowRule::SGD);
+    }
+    let narrow: [&[[usize; 2]]; 3] = [&[[50, 1], [9, 7], [300, 33]], &[[500, 8], [20, 18]], &[[40, 260]]];
+    for (pad, tables) in narrow.into_iter().enumerate() {
+        compare(3, &Shape { tables, element: Element::Bf16, pad, ..PLAIN }, RowRule::SGD);
+    }
+    // One bag: its gradient is shorter than a row of the table.
+    compare(4, &Shape { tables: &[[70, 64]], bags: 1, most: 300, ..PLAIN }, RowRule::ADAM);
+    compare(5, &Shape { bags: 3000, most: 30, ..PLAIN }, RowRule::SGD);
+}
+
+#[test]
 fn every_pooling_and_bound_has_the_bits_of_the_cpu() {
     let Some(stream) = gpu() else { return };
     for pooling in [Pooling::Sum, Pooling::Mean, Pooling::Max, Pooling::None] {
@@ -299,7 +337,7 @@ fn wrong_lookups_change_nothing_and_are_named() {
     let Some(stream) = gpu() else { return };
     let shape = Shape { wild: true, ..PLAIN };
     let mut case = Case::new(7, &shape);
-    let mut gpu = OnGpu::new(&stream, &case, settings(RowRule::SGD), case.longest);
+    let mut gpu = OnGpu::<f32>::new(&stream, &case, settings(RowRule::SGD), case.longest);
     let before = gpu.weights(&stream, 0);
     gpu.step(&stream, Bounds::Error).unwrap();
     let view = gpu.lookups.view();
@@ -308,14 +346,14 @@ fn wrong_lookups_change_nothing_and_are_named() {
     assert_eq!(found, expected.to_string());
     assert_eq!(before, gpu.weights(&stream, 0));
     case.offsets[5] = case.offsets[6] + 3;
-    let mut gpu = OnGpu::new(&stream, &case, settings(RowRule::SGD), case.longest);
+    let mut gpu = OnGpu::<f32>::new(&stream, &case, settings(RowRule::SGD), case.longest);
     gpu.step(&stream, Bounds::Ignore).unwrap();
     let view = gpu.lookups.view();
     let found = gpu.grouping.check(&stream, &gpu.tables, &view, Bounds::Ignore).unwrap_err().to_string();
     assert!(found.starts_with("offset 6"), "{found}");
     assert_eq!(before, gpu.weights(&stream, 0));
     let case = Case::new(7, &Shape { most: 60, ..PLAIN });
-    let mut gpu = OnGpu::new(&stream, &case, settings(RowRule::SGD), 100);
+    let mut gpu = OnGpu::<f32>::new(&stream, &case, settings(RowRule::SGD), 100);
     gpu.step(&stream, Bounds::Ignore).unwrap();
     let view = gpu.lookups.view();
     let found = gpu.grouping.check(&stream, &gpu.tables, &view, Bounds::Ignore).unwrap_err().to_string();
@@ -329,8 +367,8 @@ fn rates_and_decay_change_between_steps() {
     for rule in [RowRule::SGD, RowRule::ADAM] {
         let wanted = RowSettings { decay: Decay::Weights(0.1), ..settings(rule) };
         let other = RowSettings { lr: 3.0 * wanted.lr, decay: Decay::None, ..wanted };
-        let mut plain = OnGpu::new(&stream, &case, wanted, case.longest);
-        let mut changed = OnGpu::new(&stream, &case, other, case.longest);
+        let mut plain = OnGpu::<f32>::new(&stream, &case, wanted, case.longest);
+        let mut changed = OnGpu::<f32>::new(&stream, &case, other, case.longest);
         changed.optimizer.set_learning_rate(&stream, wanted.lr).unwrap();
         changed.optimizer.set_decay(&stream, wanted.decay).unwrap();
         assert!(changed.optimizer.set_learning_rate(&stream, -1.0).is_err());
@@ -412,7 +450,7 @@ fn batches_unlike_the_one_before_have_the_bits_of_the_cpu() {
         case.gradient = (0..if pooling == Pooling::None { bags * length } else { bags } * 4)
             .map(|_| random.value())
             .collect();
-        let mut gpu = OnGpu::new(&stream, &case, settings(RowRule::SGD), case.longest);
+        let mut gpu = OnGpu::<f32>::new(&stream, &case, settings(RowRule::SGD), case.longest);
         let cpu = Cpu::new(1).unwrap();
         let mut optimizer = ops::backward::RowOptimizer::new(RowRule::SGD, 0.03, &case.tables).unwrap();
         let mut grouping = ops::group::Grouping::new();
@@ -450,8 +488,8 @@ fn batches_unlike_the_one_before_have_the_bits_of_the_cpu() {
 fn steps_can_be_captured() {
     let Some(stream) = gpu() else { return };
     let case = Case::new(9, &PLAIN);
-    let mut plain = OnGpu::new(&stream, &case, settings(RowRule::ADAM), case.longest);
-    let mut captured = OnGpu::new(&stream, &case, settings(RowRule::ADAM), case.longest);
+    let mut plain = OnGpu::<f32>::new(&stream, &case, settings(RowRule::ADAM), case.longest);
+    let mut captured = OnGpu::<f32>::new(&stream, &case, settings(RowRule::ADAM), case.longest);
     for _ in 0..3 {
         plain.step(&stream, Bounds::Error).unwrap();
     }

@@ -2,8 +2,10 @@
 //! are skipped with a message.
 
 use crate::support;
+use crate::support::number::Number;
 use crate::support::random::Random;
 
+use half::bf16;
 use steptime_cuda::embedding::{BagSizes, DenseGradient, OffsetsFromSizes};
 use steptime_cuda::{Buffer, Error, Graph, Stream};
 use steptime_ops::Cpu;
@@ -123,24 +125,25 @@ impl Case {
 }
 
 /// A case on the GPU.
-struct OnGpu {
+struct OnGpu<G = f32> {
     sizes: Buffer<i64>,
     indices: Buffer<i64>,
-    gradient: Buffer<f32>,
+    gradient: Buffer<G>,
     to: Buffer<f32>,
 }
 
-impl OnGpu {
-    fn new(stream: &Stream, case: &Case) -> OnGpu {
+impl<G: Number> OnGpu<G> {
+    fn new(stream: &Stream, case: &Case) -> OnGpu<G> {
+        let gradient: Vec<G> = case.gradient.iter().map(|&value| G::rounded(value)).collect();
         OnGpu {
             sizes: Buffer::from_host(stream, &case.sizes).unwrap(),
             indices: Buffer::from_host(stream, &case.indices).unwrap(),
-            gradient: Buffer::from_host(stream, &case.gradient).unwrap(),
+            gradient: Buffer::from_host(stream, &gradient).unwrap(),
             to: Buffer::from_host(stream, &vec![f32::NAN; case.shape[0] * case.shape[1]]).unwrap(),
         }
     }
 
-    fn run(&mut self, stream: &Stream, op: &mut DenseGradient) -> Result<(), Error> {
+    fn run(&mut self, stream: &Stream, op: &mut DenseGradient<G>) -> Result<(), Error> {
         let (indices, sizes) = (self.indices.as_ref(), self.sizes.as_ref());
         op.run(stream, indices, sizes, self.gradient.as_ref(), &mut self.to.as_mut())
     }
@@ -159,6 +162,16 @@ impl OnGpu {
 #[test]
 fn dense_gradients_have_the_bits_of_the_cpu() {
     let Some(stream) = gpu() else { return };
+    compare_dense::<f32>(&stream);
+}
+
+#[test]
+fn dense_gradients_of_16_bit_gradients_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    compare_dense::<bf16>(&stream);
+}
+
+fn compare_dense<G: Number>(stream: &Stream) {
     let mut random = Random(2);
     let cases = [
         ([1, 1], 1, 0),
@@ -173,15 +186,16 @@ fn dense_gradients_have_the_bits_of_the_cpu() {
     for (shape, bags, most) in cases {
         for pooling in [Pooling::Sum, Pooling::Mean] {
             let sizes = sizes(&mut random, bags, most);
-            let case = Case::new(&mut random, shape, pooling, sizes);
-            let mut op = DenseGradient::new(&stream, shape, bags, case.indices.len(), pooling).unwrap();
+            let mut case = Case::new(&mut random, shape, pooling, sizes);
+            case.gradient.iter_mut().for_each(|value| *value = G::rounded(*value).value());
+            let mut op = DenseGradient::<G>::new(stream, shape, bags, case.indices.len(), pooling).unwrap();
             // A second run overwrites the first, at another address.
-            let mut on_gpu = [(); 2].map(|()| OnGpu::new(&stream, &case));
+            let mut on_gpu = [(); 2].map(|()| OnGpu::<G>::new(stream, &case));
             for operands in &mut on_gpu {
                 for _ in 0..2 {
-                    operands.run(&stream, &mut op).unwrap();
-                    op.check(&stream, operands.indices.as_ref()).unwrap();
-                    operands.compare(&stream, &case, &format!("{shape:?} {bags} {pooling:?}"));
+                    operands.run(stream, &mut op).unwrap();
+                    op.check(stream, operands.indices.as_ref()).unwrap();
+                    operands.compare(stream, &case, &format!("{shape:?} {bags} {pooling:?}"));
                 }
             }
         }
@@ -194,9 +208,9 @@ fn captured_gradients_are_those_of_what_is_there_when_they_are_replayed() {
     let (shape, bags, mut random) = ([500, 32], 200, Random(3));
     let case = Case::new(&mut random, shape, Pooling::Mean, vec![6; bags]);
     let mut op = DenseGradient::new(&stream, shape, bags, 6 * bags, Pooling::Mean).unwrap();
-    let mut on_gpu = OnGpu::new(&stream, &case);
+    let mut on_gpu = OnGpu::<f32>::new(&stream, &case);
     let graph = Graph::capture(&stream, |stream| on_gpu.run(stream, &mut op)).unwrap();
-    let mut other = OnGpu::new(&stream, &case);
+    let mut other = OnGpu::<f32>::new(&stream, &case);
     for _ in 0..3 {
         let case = Case::new(&mut random, shape, Pooling::Mean, vec![6; bags]);
         on_gpu.indices.as_mut().write(&stream, &case.indices).unwrap();
@@ -218,7 +232,7 @@ fn wrong_lookups_give_zeros_and_are_named() {
     let mut failure = |random: &mut Random, change: &dyn Fn(&mut Case)| {
         let mut case = Case::new(random, shape, Pooling::Sum, vec![3; bags]);
         change(&mut case);
-        let mut on_gpu = OnGpu::new(&stream, &case);
+        let mut on_gpu = OnGpu::<f32>::new(&stream, &case);
         on_gpu.run(&stream, &mut op).unwrap();
         assert!(on_gpu.to.to_host(&stream).unwrap().iter().all(|&value| value == 0.0));
         op.check(&stream, on_gpu.indices.as_ref()).unwrap_err()
@@ -242,16 +256,16 @@ fn wrong_lookups_give_zeros_and_are_named() {
 #[test]
 fn dense_gradients_of_other_sizes_are_refused() {
     let Some(stream) = gpu() else { return };
-    let max = DenseGradient::new(&stream, [10, 8], 4, 12, Pooling::Max).unwrap_err().to_string();
+    let max = DenseGradient::<f32>::new(&stream, [10, 8], 4, 12, Pooling::Max).unwrap_err().to_string();
     assert!(max.contains("pool them by sum or mean"), "{max}");
     let mut random = Random(5);
     let mut op = DenseGradient::new(&stream, [10, 8], 4, 12, Pooling::Sum).unwrap();
     for (shape, bags) in [([9, 8], 4), ([10, 8], 3), ([10, 8], 5)] {
         let case = Case::new(&mut random, shape, Pooling::Sum, vec![2; bags]);
-        assert!(OnGpu::new(&stream, &case).run(&stream, &mut op).is_err(), "{shape:?} {bags}");
+        assert!(OnGpu::<f32>::new(&stream, &case).run(&stream, &mut op).is_err(), "{shape:?} {bags}");
     }
     let case = Case::new(&mut random, [10, 8], Pooling::Sum, vec![2; 4]);
-    let mut on_gpu = OnGpu::new(&stream, &case);
+    let mut on_gpu = OnGpu::<f32>::new(&stream, &case);
     on_gpu.run(&stream, &mut op).unwrap();
     op.check(&stream, on_gpu.indices.as_ref()).unwrap();
     assert!(op.check(&stream, on_gpu.sizes.as_ref()).is_err());

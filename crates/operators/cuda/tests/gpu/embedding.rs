@@ -1,8 +1,10 @@
 //! Gather and bags on a GPU against the CPU operators, bit by bit. Without a GPU the tests are skipped with a message.
 
 use crate::support;
+use crate::support::number::Number;
 use crate::support::random;
 
+use half::bf16;
 use random::Random;
 use steptime_cuda::embedding::{Forward, Gather, GatherOrder, Ints, OwnedLookups, Sizes, Table};
 use steptime_cuda::{Buffer, Device, Error, Graph, Origin, Source, Stream};
@@ -73,8 +75,9 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Output and report of both sides, for tables with adjacent columns or for lookups without pooling.
-fn compare(
+/// Output and report of both sides, for tables with adjacent columns or for lookups without pooling: the CPU's output
+/// rounded to `D`.
+fn compare<D: Number>(
     stream: &Stream,
     tables: &ops::Tables<'_>,
     batch: &Batch,
@@ -95,17 +98,18 @@ fn compare(
     let on_gpu = tables.try_map(|table| Table::upload(stream, table)).unwrap();
     let copies = OwnedLookups::upload(stream, &lookups).unwrap();
     let sizes = Sizes::from_lookups(&copies.view(), stride);
-    let mut forward = Forward::new(stream.device(), &on_gpu, sizes, bounds).unwrap();
-    let mut out = Buffer::from_host(stream, &vec![7.0_f32; rows * stride]).unwrap();
+    let mut forward = Forward::<D>::new(stream.device(), &on_gpu, sizes, bounds).unwrap();
+    let expected: Vec<D> = expected.into_iter().map(D::rounded).collect();
+    let mut out = Buffer::from_host(stream, &vec![D::rounded(7.0); rows * stride]).unwrap();
     for _ in 0..2 {
         forward.run(stream, &on_gpu, &copies.view(), &mut out.as_mut()).unwrap();
         assert_eq!(forward.check(stream, &on_gpu, &copies.view()).unwrap(), report);
         let found = out.to_host(stream).unwrap();
-        let wrong = bits(&found).iter().zip(bits(&expected)).position(|(found, expected)| *found != expected);
+        let wrong = found.iter().zip(&expected).position(|(found, expected)| found.bits() != expected.bits());
         if let Some(at) = wrong {
             let what = format!("{} {:?}", tables.table(0).element(), tables.pooling(0));
             panic!(
-                "{what}, D {}, weighted {weighted}, {bounds:?}: row {}, column {}: {} for {}\n{}",
+                "{what}, D {}, weighted {weighted}, {bounds:?}: row {}, column {}: {:?} for {:?}\n{}",
                 tables.table(0).dim(),
                 at / stride,
                 at % stride,
@@ -146,9 +150,28 @@ fn bags_have_the_bits_of_the_cpu() {
                 let weighted = pooling != Pooling::Max && dim % 2 == 0;
                 let bounds = all_bounds[(at + place) % 3];
                 let batch = Batch::new(&mut random, &rows, 77, most, bounds != Bounds::Error);
-                compare(stream, &tables, &batch, weighted, bounds, 2 * dim + dim % 3);
+                compare::<f32>(stream, &tables, &batch, weighted, bounds, 2 * dim + dim % 3);
             }
         }
+    });
+}
+
+#[test]
+fn bags_of_16_bits_are_those_of_the_cpu_rounded_once() {
+    let Some(device) = gpu() else { return };
+    for_each_element(&device, |element, stream, mut random| {
+        for (dim, pooling, pad) in
+            [(33, Pooling::Sum, 0), (64, Pooling::Mean, 2), (128, Pooling::Sum, 0), (200, Pooling::Max, 0)]
+        {
+            let rows = [3, 1000];
+            let all: Vec<_> = rows.iter().map(|&rows| table(&mut random, rows, dim, element)).collect();
+            let tables = ops::Tables::new(all, pooling);
+            let batch = Batch::new(&mut random, &rows, 77, 20, true);
+            compare::<bf16>(stream, &tables, &batch, false, Bounds::WarnAndZero, 2 * dim + pad);
+        }
+        let tables = ops::Tables::new(vec![table(&mut random, 40, 36, element)], Pooling::None);
+        let batch = Batch::new(&mut random, &[40], 300, 4, false);
+        compare::<bf16>(stream, &tables, &batch, true, Bounds::Error, 36);
     });
 }
 
@@ -164,7 +187,7 @@ fn sequences_have_the_bits_of_the_cpu() {
                 [(false, Bounds::Ignore), (true, Bounds::WarnAndZero), (false, Bounds::Error)]
             {
                 let batch = Batch::new(&mut random, &rows, 300, 4, bounds != Bounds::Error);
-                compare(stream, &tables, &batch, weighted, bounds, dim);
+                compare::<f32>(stream, &tables, &batch, weighted, bounds, dim);
             }
         }
     });
@@ -184,8 +207,8 @@ fn tables_of_all_kinds_share_a_launch() {
     let tables = tables.with_pooling(3, Pooling::Max).unwrap();
     for (bags, most) in [(20_000, 1), (9000, 3), (3, 4000), (1, 0), (5000, 100)] {
         let batch = Batch::new(&mut random, &rows, bags, most, true);
-        compare(&stream, &tables, &batch, false, Bounds::WarnAndZero, tables.columns());
-        compare(&stream, &tables, &batch, false, Bounds::Ignore, tables.columns() + 5);
+        compare::<f32>(&stream, &tables, &batch, false, Bounds::WarnAndZero, tables.columns());
+        compare::<f32>(&stream, &tables, &batch, false, Bounds::Ignore, tables.columns() + 5);
     }
 }
 
@@ -250,7 +273,7 @@ fn what_is_wrong_is_named() {
             Ints::I64(offsets.as_ref()),
         )
         .unwrap();
-        let mut out = Buffer::zeros(&stream, 32).unwrap();
+        let mut out = Buffer::<f32>::zeros(&stream, 32).unwrap();
         let mut forward =
             Forward::new(&device, &on_gpu, Sizes::from_lookups(&lookups, 16), Bounds::Error).unwrap();
         forward.run(&stream, &on_gpu, &lookups, &mut out.as_mut()).unwrap();

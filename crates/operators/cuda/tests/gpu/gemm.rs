@@ -8,7 +8,7 @@ use steptime_cuda::{Buffer, Error, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::gemm::{Activation, MatMut, MatRef, gemm};
 
-fn gpu() -> Option<(Stream, Blas)> {
+pub fn gpu() -> Option<(Stream, Blas)> {
     let device = support::device()?;
     let blas = match Blas::open(&device) {
         Err(Error::NoBlas) => {
@@ -21,7 +21,7 @@ fn gpu() -> Option<(Stream, Blas)> {
 }
 
 /// A number that 16 bits hold, in -1..1.
-fn values(count: usize, seed: u64) -> Vec<f32> {
+pub fn values(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

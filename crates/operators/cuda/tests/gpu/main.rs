@@ -2,12 +2,15 @@
 
 mod backward;
 mod cache;
+mod cast;
 mod dense;
 mod elementwise;
 mod embedding;
 mod gemm;
+mod gemm_types;
 mod index;
 mod interaction;
+mod linear;
 mod loss;
 mod pointwise;
 mod product;

@@ -4,9 +4,11 @@ mod bags;
 mod layer;
 mod operand;
 mod product;
+mod row_optimizer;
 mod row_update;
 mod single_bag;
 mod slices;
+mod slope;
 mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
@@ -16,4 +18,7 @@ pub(crate) use product::GpuProduct;
 pub(crate) use row_update::GpuRowUpdate;
 pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use slices::GpuSlices;
-pub(crate) use work::{Gpu, GpuWork, Launch, RowStates, prepared};
+pub(crate) use slope::GpuSlope;
+pub(crate) use work::{
+    Gpu, GpuWork, Launch, PartSink, RowStates, StateAccess, StateMemory, TableUse, prepared,
+};

@@ -22,6 +22,13 @@ impl Arg {
         Ok(memory.write(self.slot).ok_or(SharedMemory)?.cast())
     }
 
+    /// The bytes of its elements in order, where they are neighbours.
+    pub(crate) fn device_bytes<'a>(&self, memory: &GpuSlices<'a>) -> Result<Slice<'a, u8>, Failure> {
+        let size = self.dtype.size() as usize;
+        let start = size * self.layout.offset();
+        Ok(self.device(memory)?.slice(start..start + size * self.len()))
+    }
+
     /// Its elements in order, where they are neighbours.
     pub(crate) fn device_row<'a, T: Pod>(&self, memory: &GpuSlices<'a>) -> Result<Slice<'a, T>, Failure> {
         let start = self.layout.offset();
@@ -48,13 +55,18 @@ pub(crate) struct RowsOf {
     pub(crate) stride: usize,
     /// Whether columns are stored one after the other.
     pub(crate) transposed: bool,
+    /// Number of zeros behind each row.
+    pub(crate) pad: usize,
 }
 
 impl RowsOf {
     /// The matrix that an operand is; `None` where neither rows nor columns are neighbours in memory.
     pub(crate) fn new(arg: &Arg) -> Option<RowsOf> {
         let (start, [rows, columns], [down, right]) = arg.plane(0);
-        let of = |stride, transposed| Some(RowsOf { start, rows, columns, stride, transposed });
+        let of = |stride, transposed| {
+            let pad = if transposed { 0 } else { arg.pad };
+            Some(RowsOf { start, rows, columns, stride, transposed, pad })
+        };
         match (right, down) {
             (1, _) if down >= columns || rows == 1 => of(down.max(columns), false),
             _ if columns == 1 && down >= 1 => of(down, false),
@@ -69,7 +81,8 @@ impl RowsOf {
     }
 }
 
-/// Whether all rows begin at multiples of four floats.
-pub(crate) fn aligned(all: &[RowsOf]) -> bool {
-    all.iter().all(|one| one.start.is_multiple_of(4) && one.stride.is_multiple_of(4))
+/// Whether all rows begin at multiples of 16 bytes, of elements of `size` bytes.
+pub(crate) fn aligned(all: &[RowsOf], size: usize) -> bool {
+    let fits = |elements: usize| (elements * size).is_multiple_of(16);
+    all.iter().all(|one| fits(one.start) && fits(one.stride))
 }

@@ -1,15 +1,19 @@
 //! Gradients of tables with the update of their rows on a GPU, and the optimizer states of the rows.
 
-use steptime_cuda::Stream;
+use steptime_aten::Dtype;
+use steptime_cuda::Slice;
+use steptime_cuda::cache::Batch;
 use steptime_cuda::embedding::{
-    Grouping, Ints, Lookups, Payload, RowOptimizer, RowSettings, Sizes, Table, Tables,
+    Grouping, Ints, Lookups, Payload, RowSettings, Sizes, Table, Tables,
 };
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
+use super::row_optimizer::TypedOptimizer;
 use super::slices::GpuSlices;
-use super::work::{Gpu, GpuWork, RowStates};
+use super::work::{Gpu, GpuWork, RowStates, StateAccess, StateMemory, TableUse};
 use crate::arg::Arg;
+use crate::binder::of_type;
 use crate::error::Failure;
 use crate::numbers::Numbers;
 use crate::row_update::UpdateArgs;
@@ -22,7 +26,11 @@ pub(crate) struct GpuRowUpdate {
     rule: fn(&Numbers) -> RowRule,
     /// Largest number of lookups of a table.
     longest: usize,
-    prepared: Option<(Grouping, RowOptimizer)>,
+    /// Number of the row cache of its tables.
+    cache: Option<usize>,
+    grouping: Option<Grouping>,
+    /// The optimizer of tables on the GPU; that of cached rows belongs to the cache.
+    optimizer: Option<TypedOptimizer>,
 }
 
 /// Tables over the memory of an instruction, which it changes.
@@ -65,7 +73,7 @@ impl GpuRowUpdate {
         rule: fn(&Numbers) -> RowRule,
         longest: usize,
     ) -> GpuRowUpdate {
-        GpuRowUpdate { args, names, pooling, rule, longest, prepared: None }
+        GpuRowUpdate { args, names, pooling, rule, longest, cache: None, grouping: None, optimizer: None }
     }
 
     fn tables<'a>(&self, memory: &mut GpuSlices<'a>) -> Result<Tables<'a>, Failure> {
@@ -85,65 +93,112 @@ impl RowStates for GpuRowUpdate {
         self.names.iter().map(String::as_str).zip(self.args.tables.iter().map(width)).collect()
     }
 
-    fn change_state(
+    fn each_state(
         &mut self,
-        stream: &Stream,
+        memory: StateMemory<'_>,
         table: &str,
         rows: usize,
+        access: StateAccess,
         work: &mut dyn FnMut(&mut [f32]),
     ) -> Result<(), Failure> {
-        let at = self.names.iter().position(|name| name == table);
-        let Some((at, (_, optimizer))) = at.zip(self.prepared.as_mut()) else { return Ok(()) };
+        let Some(at) = self.names.iter().position(|name| name == table) else { return Ok(()) };
+        if let Some(cache) = self.cache {
+            let states = memory.caches.states(memory.stream, [cache, at], access)?;
+            states.chunks_mut((states.len() / rows).max(1)).take(rows).for_each(work);
+            return Ok(());
+        }
+        let Some(optimizer) = &mut self.optimizer else { return Ok(()) };
         let (state, pitch) = optimizer.state(at);
-        let mut values = state.to_host(stream)?;
+        let mut values = state.to_host(memory.stream)?;
         values.chunks_mut(pitch.max(1)).take(rows).for_each(work);
-        Ok(optimizer.state_mut(at).write(stream, &values)?)
+        if access == StateAccess::Change {
+            optimizer.state_mut(at).write(memory.stream, &values)?;
+        }
+        Ok(())
     }
 
-    fn set_rate(&mut self, stream: &Stream, rate: f32) -> Result<(), Failure> {
-        match &mut self.prepared {
-            Some((_, optimizer)) => Ok(optimizer.set_learning_rate(stream, rate)?),
-            None => Ok(()),
+    fn set_rate(&mut self, memory: StateMemory<'_>, rate: f32) -> Result<(), Failure> {
+        if let Some(at) = self.cache {
+            let optimizer = memory.caches.cache(at).optimizer_mut();
+            return Ok(optimizer.map_or(Ok(()), |own| own.set_learning_rate(memory.stream, rate))?);
         }
+        Ok(self.optimizer.as_mut().map_or(Ok(()), |own| own.set_learning_rate(memory.stream, rate))?)
     }
 
-    fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Failure> {
-        match &mut self.prepared {
-            Some((_, optimizer)) => Ok(optimizer.set_steps(stream, steps)?),
-            None => Ok(()),
+    fn set_steps(&mut self, memory: StateMemory<'_>, steps: u64) -> Result<(), Failure> {
+        if let Some(at) = self.cache {
+            let optimizer = memory.caches.cache(at).optimizer_mut();
+            return Ok(optimizer.map_or(Ok(()), |own| own.set_steps(memory.stream, steps))?);
         }
+        Ok(self.optimizer.as_mut().map_or(Ok(()), |own| own.set_steps(memory.stream, steps))?)
     }
 }
 
 impl GpuWork for GpuRowUpdate {
     fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        let settings = RowSettings::new((self.rule)(gpu.numbers), gpu.numbers.rate as f32);
+        let stride = self.args.gradient.layout.strides()[0];
+        if let Some(at) = self.cache {
+            of_type(&self.args.gradient, Dtype::F32)?;
+            let cache = gpu.caches.cache(at);
+            let sizes = cache.sizes(stride);
+            let payload = Payload::needed(cache.tables(), false);
+            let grouping = Grouping::new(gpu.stream, cache.tables(), sizes, self.longest, payload)?;
+            cache.train(gpu.stream, &grouping, sizes, settings)?;
+            self.grouping = Some(grouping);
+            return Ok(());
+        }
         let lookups = self.lookups(&gpu.memory)?;
         let tables = self.tables(&mut gpu.memory)?;
-        let sizes = Sizes::from_lookups(&lookups, self.args.gradient.layout.strides()[0]);
+        let sizes = Sizes::from_lookups(&lookups, stride);
         let payload = Payload::needed(&tables, false);
         let grouping = Grouping::new(gpu.stream, &tables, sizes, self.longest, payload)?;
-        let settings = RowSettings::new((self.rule)(gpu.numbers), gpu.numbers.rate as f32);
-        let optimizer = RowOptimizer::new(gpu.stream, &tables, &grouping, sizes, settings)?;
-        self.prepared = Some((grouping, optimizer));
+        let dtype = self.args.gradient.dtype;
+        self.optimizer = Some(TypedOptimizer::new(dtype, gpu.stream, &tables, &grouping, sizes, settings)?);
+        self.grouping = Some(grouping);
         Ok(())
     }
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let lookups = self.lookups(&gpu.memory)?;
-        let gradient = self.args.gradient.device(&gpu.memory)?;
-        let gradient = gradient.slice(self.args.gradient.layout.offset()..gradient.len());
+        let (bytes, size) = (self.args.gradient.device(&gpu.memory)?, self.args.gradient.dtype.size() as usize);
+        let gradient: Slice<'_, u8> = bytes.slice(self.args.gradient.layout.offset() * size..bytes.len());
+        if let Some(at) = self.cache {
+            let Batch { tables, lookups, optimizer } = gpu.caches.cache(at).batch_of_copy(&lookups)?;
+            let Some((grouping, optimizer)) = self.grouping.as_mut().zip(optimizer) else { return Ok(()) };
+            grouping.run(gpu.stream, &lookups)?;
+            let gradient = gradient.cast();
+            return Ok(optimizer.step(gpu.stream, tables, &lookups, grouping, Bounds::Error, gradient)?);
+        }
         let mut tables = self.tables(&mut gpu.memory)?;
-        let Some((grouping, optimizer)) = &mut self.prepared else { return Ok(()) };
+        let Some((grouping, optimizer)) = self.grouping.as_mut().zip(self.optimizer.as_mut()) else {
+            return Ok(());
+        };
         grouping.run(gpu.stream, &lookups)?;
-        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, Bounds::Error, gradient)?)
+        gpu.end_part(&[&self.args.indices, &self.args.offsets], &[], None)?;
+        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, gradient)?)
     }
 
     fn check(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
+        if self.cache.is_some() {
+            // The cache has checked the batch.
+            return Ok(());
+        }
         let lookups = self.lookups(&gpu.memory)?;
         let tables = self.tables(&mut gpu.memory)?;
-        let Some((grouping, _)) = &self.prepared else { return Ok(()) };
+        let Some(grouping) = &self.grouping else { return Ok(()) };
         grouping.check(gpu.stream, &tables, &lookups, Bounds::Error)?;
         Ok(())
+    }
+
+    fn table_use(&self) -> Option<TableUse<'_>> {
+        let UpdateArgs { gradient, tables, indices, offsets } = &self.args;
+        let (names, pooling, bags) = (&self.names, self.pooling, gradient.shape()[0]);
+        Some(TableUse { tables, names, indices, offsets, pooling, bags })
+    }
+
+    fn use_cache(&mut self, cache: usize) {
+        self.cache = Some(cache);
     }
 
     fn rows(&self) -> Option<&dyn RowStates> {

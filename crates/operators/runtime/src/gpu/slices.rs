@@ -26,7 +26,7 @@ impl<'a> GpuSlices<'a> {
         let mut all: SmallVec<[Part<'a>; 8]> = slots.iter().map(|_| Part::Taken).collect();
         for &at in order {
             let slot = &slots[at];
-            let (tail, base) = &mut rest[slot.region as usize];
+            let Some((tail, base)) = rest.get_mut(slot.region as usize) else { continue };
             let Some(whole) = tail.take() else { continue };
             let (_, from) = whole.split_at(slot.start - *base);
             let (own, after) = from.split_at(slot.bytes);

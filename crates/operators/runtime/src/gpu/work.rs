@@ -1,10 +1,13 @@
 //! Work of an instruction on a GPU.
 
 use steptime_cuda::gemm::{Blas, Math};
-use steptime_cuda::{Slice, Stream};
+use steptime_cuda::{Error, Slice, Stream};
+use steptime_ops::embedding::Pooling;
 
 use super::slices::GpuSlices;
+use crate::arg::Arg;
 use crate::error::Failure;
+use crate::gpu_engine::RowCaches;
 use crate::numbers::Numbers;
 
 /// Resources of an instruction on a GPU.
@@ -15,9 +18,35 @@ pub(crate) struct Gpu<'r, 'm> {
     pub(crate) math: Math,
     /// The memory of the instruction.
     pub(crate) memory: GpuSlices<'m>,
+    /// Caches of the rows of tables in host memory.
+    pub(crate) caches: &'r mut RowCaches,
     /// Numbers of the optimizer in the device's memory.
     pub(crate) device_numbers: Slice<'r, f32>,
     pub(crate) numbers: &'r Numbers,
+    /// The parts of a capture; `None` outside of one.
+    pub(crate) parts: Option<&'r mut dyn PartSink>,
+}
+
+impl Gpu<'_, '_> {
+    /// Ends a part of the instruction: the launches since its last part read and write these operands alone, and wait for its part `after`.
+    /// Launches behind the last part use all operands, and wait for all parts. Returns the number of the part.
+    pub(crate) fn end_part(
+        &mut self,
+        reads: &[&Arg],
+        writes: &[&Arg],
+        after: Option<usize>,
+    ) -> Result<Option<usize>, Failure> {
+        let Some(parts) = &mut self.parts else { return Ok(None) };
+        let slots = |args: &[&Arg]| args.iter().map(|arg| arg.slot).collect::<Vec<_>>();
+        Ok(parts.end(&slots(reads), &slots(writes), after.as_slice())?)
+    }
+}
+
+/// Parts of an instruction that is captured.
+pub(crate) trait PartSink {
+    /// Ends a part that reads and writes the memory of these slots, and waits for the parts `after` of its instruction. Returns its number, or
+    /// `None` where there is no launch since the last part.
+    fn end(&mut self, reads: &[usize], writes: &[usize], after: &[usize]) -> Result<Option<usize>, Error>;
 }
 
 /// Work of an instruction on a GPU.
@@ -42,6 +71,38 @@ pub(crate) trait GpuWork: Send {
     fn rows_mut(&mut self) -> Option<&mut dyn RowStates> {
         None
     }
+
+    /// The tables whose rows it takes by lookups alone, so that a row cache can hold them.
+    fn table_use(&self) -> Option<TableUse<'_>> {
+        None
+    }
+
+    /// Takes the rows of these tables from a row cache, by its number.
+    fn use_cache(&mut self, _: usize) {}
+}
+
+/// Tables and their lookups.
+pub(crate) struct TableUse<'a> {
+    pub(crate) tables: &'a [Arg],
+    pub(crate) names: &'a [String],
+    pub(crate) indices: &'a Arg,
+    pub(crate) offsets: &'a Arg,
+    pub(crate) pooling: Pooling,
+    /// Number of bags of a table.
+    pub(crate) bags: usize,
+}
+
+/// Memory of the optimizer states of table rows on a GPU.
+pub(crate) struct StateMemory<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) caches: &'a mut RowCaches,
+}
+
+/// Use of the states by a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StateAccess {
+    Read,
+    Change,
 }
 
 /// Optimizer states of table rows on a GPU.
@@ -49,20 +110,21 @@ pub(crate) trait RowStates {
     /// Names of the tables, and the floats of a row of each one's state.
     fn states(&self) -> Vec<(&str, usize)>;
 
-    /// Copies the state of a table to the host, calls `work` with the state of each row, and copies it back.
-    fn change_state(
+    /// Copies the state of a table to the host, calls `work` with the state of each row, and copies it back if it changes.
+    fn each_state(
         &mut self,
-        stream: &Stream,
+        memory: StateMemory<'_>,
         table: &str,
         rows: usize,
+        access: StateAccess,
         work: &mut dyn FnMut(&mut [f32]),
     ) -> Result<(), Failure>;
 
     /// Sets the learning rate of later steps.
-    fn set_rate(&mut self, stream: &Stream, rate: f32) -> Result<(), Failure>;
+    fn set_rate(&mut self, memory: StateMemory<'_>, rate: f32) -> Result<(), Failure>;
 
     /// Sets the number of steps taken.
-    fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Failure>;
+    fn set_steps(&mut self, memory: StateMemory<'_>, steps: u64) -> Result<(), Failure>;
 }
 
 /// A function that puts work into the stream.

@@ -1,18 +1,28 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
+mod hazards;
+mod recorder;
+mod measure;
 mod replay;
+mod row_caches;
 
 use std::time::Duration;
 
+use steptime_cuda::cache::{Access, Statistics};
 use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::optimizer::PITCH;
-use steptime_cuda::{Buffer, Device, Event, Readback, SliceMut, Staging, Stream};
+use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, Stream};
 
+use self::hazards::{Bytes, Hazards};
+use self::recorder::Recorder;
 use self::replay::Replay;
+pub(crate) use self::row_caches::RowCaches;
 use crate::error::{Error, Failure};
-use crate::gpu::{Gpu, GpuSlices, GpuWork};
+use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, StateMemory};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
+use crate::places::MemoryId;
+use crate::plan::MemoryPlan;
 use crate::program::{Instruction, Program};
 use crate::slices::Region;
 
@@ -33,12 +43,13 @@ pub struct GpuOptions {
 /// Memory and streams of a program.
 #[derive(Debug)]
 pub(crate) struct GpuEngine {
-    // Dropped first: its launches use all memory below.
-    replay: Option<Replay>,
+    // Dropped first: their launches use all memory below. Each belongs to a combination of buffers of the row caches.
+    replays: Vec<(u64, Replay)>,
     options: GpuOptions,
     stream: Stream,
     blas: Blas,
     regions: [Buffer<u8>; 3],
+    caches: RowCaches,
     inputs: Staging,
     numbers: Buffer<f32>,
     sent: Staging,
@@ -59,14 +70,16 @@ impl GpuEngine {
         let bytes = |region: Region| program.plan.bytes(region).max(64);
         let region = |region: Region| Buffer::zeros(&stream, bytes(region));
         let regions = [region(Region::Kept)?, region(Region::Inputs)?, region(Region::Arena)?];
+        let caches = RowCaches::new(&stream, &program.row_caches)?;
         let loss = program.loss.map(|(memory, at)| {
             let place = program.plan.piece(memory);
             Ok::<_, Error>((Readback::new(device, 1)?, place.start / 4 + at))
         });
         Ok(GpuEngine {
-            replay: None,
+            replays: Vec::new(),
             blas: Blas::open(device)?,
             regions,
+            caches,
             inputs: Staging::new(device, bytes(Region::Inputs))?,
             numbers: Buffer::zeros(&stream, NUMBERS)?,
             sent: Staging::new(device, 4 * NUMBERS)?,
@@ -87,7 +100,7 @@ impl GpuEngine {
     /// Compiles the kernels of all instructions.
     pub(crate) fn prepare(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
         self.stream.synchronize()?;
-        self.replay = None;
+        self.replays.clear();
         for at in 0..program.instructions.len() {
             self.with(program, at, numbers, |work, gpu| work.prepare(gpu))?;
         }
@@ -96,7 +109,13 @@ impl GpuEngine {
         Ok(())
     }
 
-    /// Starts a step with the inputs that were fed last. `steps` is the number of steps before.
+    /// Starts to copy the inputs that were fed last to the device, and the table rows that they look up, while the step before still runs.
+    pub(crate) fn send_inputs(&mut self, access: Access) -> Result<(), Error> {
+        self.inputs.send()?;
+        self.caches.request(&self.stream, &self.inputs, access)
+    }
+
+    /// Starts a step with the inputs that were sent last. `steps` is the number of steps before.
     pub(crate) fn start(
         &mut self,
         program: &mut Program,
@@ -104,7 +123,7 @@ impl GpuEngine {
         steps: u64,
     ) -> Result<(), Error> {
         self.stream.record(&self.events[0])?;
-        self.send(program, numbers, steps)?;
+        self.place(program, numbers, steps)?;
         if self.warm && self.options.graph {
             self.replay(program, numbers)?;
         } else {
@@ -117,9 +136,10 @@ impl GpuEngine {
         self.read_loss(program)
     }
 
-    /// Copies inputs and numbers that changed to the device.
-    fn send(&mut self, program: &mut Program, numbers: &Numbers, steps: u64) -> Result<(), Error> {
-        self.inputs.upload(&self.stream, &mut self.regions[Region::Inputs as usize].as_mut())?;
+    /// Puts inputs and numbers that changed in their places, and takes the rows of the inputs.
+    fn place(&mut self, program: &mut Program, numbers: &Numbers, steps: u64) -> Result<(), Error> {
+        self.inputs.place(&self.stream, &mut self.regions[Region::Inputs as usize].as_mut())?;
+        self.caches.take(&self.stream, &self.inputs)?;
         let class = program.optimizer.as_deref().unwrap_or("SGD");
         let now = numbers.of_step(class, steps + 1);
         if now != self.current.0 {
@@ -136,8 +156,13 @@ impl GpuEngine {
             for instruction in &mut program.instructions {
                 let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
                 let Some(rows) = work.rows_mut() else { continue };
-                let set = if first { rows.set_steps(&self.stream, steps) } else { Ok(()) };
-                set.and_then(|()| rows.set_rate(&self.stream, rate))
+                let (stream, caches) = (&self.stream, &mut self.caches);
+                let set = if first {
+                    rows.set_steps(StateMemory { stream, caches: &mut *caches }, steps)
+                } else {
+                    Ok(())
+                };
+                set.and_then(|()| rows.set_rate(StateMemory { stream, caches }, rate))
                     .map_err(|source| failed(&instruction.name, &instruction.place, source))?;
             }
             self.current.1 = rate;
@@ -146,20 +171,26 @@ impl GpuEngine {
     }
 
     fn replay(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
-        if self.replay.is_none() {
+        let buffers = self.caches.buffers();
+        if !self.replays.iter().any(|(own, _)| *own == buffers) {
             let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
             let mut failure = None;
-            let regions = &mut self.regions;
+            let (regions, caches) = (&mut self.regions, &mut self.caches);
             let device_numbers = self.numbers.as_ref();
-            let work = |stream: &Stream| {
+            let mut hazards = Hazards::default();
+            let work = |stream: &Stream, parts: &mut Parts<'_>| {
                 for instruction in &mut program.instructions {
+                    let mut recorder = Recorder::new(parts, &mut hazards, Bytes::of_slots(instruction));
                     let memory = slices(regions, instruction);
-                    let mut gpu = Gpu { stream, blas, math, memory, device_numbers, numbers };
+                    let caches = &mut *caches;
+                    let parts = Some(&mut recorder as &mut dyn PartSink);
+                    let mut gpu = Gpu { stream, blas, math, memory, caches, device_numbers, numbers, parts };
                     let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
                     if let Err(source) = work.launch(&mut gpu) {
                         failure = Some(failed(&instruction.name, &instruction.place, source));
                         break;
                     }
+                    recorder.finish()?;
                 }
                 Ok(())
             };
@@ -167,12 +198,12 @@ impl GpuEngine {
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            self.replay = Some(captured?);
+            self.replays.push((buffers, captured?));
         }
-        if let Some(replay) = &mut self.replay {
-            replay.run()?;
+        match self.replays.iter_mut().find(|(own, _)| *own == buffers) {
+            Some((_, replay)) => Ok(replay.run()?),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Launches one instruction.
@@ -185,7 +216,7 @@ impl GpuEngine {
         self.with(program, at, numbers, |work, gpu| work.launch(gpu))
     }
 
-    /// Copies inputs to the device and launches the instructions up to one, for a forward pass.
+    /// Launches the instructions up to one with the inputs that were fed last, for a forward pass.
     pub(crate) fn forward(
         &mut self,
         program: &mut Program,
@@ -193,7 +224,8 @@ impl GpuEngine {
         steps: u64,
         last: usize,
     ) -> Result<(), Error> {
-        self.send(program, numbers, steps)?;
+        self.send_inputs(Access::Read)?;
+        self.place(program, numbers, steps)?;
         (0..=last).try_for_each(|at| self.launch(program, at, numbers))?;
         self.read_loss(program)
     }
@@ -229,29 +261,6 @@ impl GpuEngine {
         Ok(())
     }
 
-    /// Time of each instruction of a step, between events.
-    pub(crate) fn profile(
-        &mut self,
-        program: &mut Program,
-        numbers: &Numbers,
-        steps: u64,
-    ) -> Result<Vec<(String, Duration)>, Error> {
-        self.send(program, numbers, steps)?;
-        let mut events = Vec::with_capacity(program.instructions.len());
-        for at in 0..program.instructions.len() {
-            let (start, end) = (Event::new(&self.options.device)?, Event::new(&self.options.device)?);
-            self.stream.record(&start)?;
-            self.launch(program, at, numbers)?;
-            self.stream.record(&end)?;
-            events.push((start, end));
-        }
-        self.read_loss(program)?;
-        self.stream.synchronize()?;
-        let names = program.instructions.iter().map(|instruction| instruction.name.clone());
-        let times = events.iter().map(|(start, end)| Ok(end.since(start)?));
-        names.zip(times).map(|(name, time): (String, Result<Duration, Error>)| Ok((name, time?))).collect()
-    }
-
     fn with(
         &mut self,
         program: &mut Program,
@@ -265,8 +274,10 @@ impl GpuEngine {
             blas: &self.blas,
             math: self.options.math,
             memory: slices(&mut self.regions, instruction),
+            caches: &mut self.caches,
             device_numbers: self.numbers.as_ref(),
             numbers,
+            parts: None,
         };
         let Kernel::Gpu(work) = &mut instruction.kernel else {
             return Err(failed(&instruction.name, &instruction.place, "it is compiled for a CPU".into()));
@@ -286,9 +297,44 @@ impl GpuEngine {
         Ok(self.regions[region as usize].as_mut().slice(start..end).write(&self.stream, from)?)
     }
 
-    /// The stream of all work.
-    pub(crate) fn stream(&self) -> &Stream {
-        &self.stream
+    /// Copies floats of kept memory to the host, from position `start` on.
+    pub(crate) fn read_kept(
+        &mut self,
+        plan: &MemoryPlan,
+        memory: MemoryId,
+        start: usize,
+        to: &mut [f32],
+    ) -> Result<(), Error> {
+        let place = plan.piece(memory);
+        match place.region {
+            Region::Host => self.caches.read(&self.stream, memory, start, to),
+            region => self.read(region, place.start + 4 * start, bytemuck::cast_slice_mut(to)),
+        }
+    }
+
+    /// Copies floats from the host to kept memory, from position `start` on.
+    pub(crate) fn write_kept(
+        &mut self,
+        plan: &MemoryPlan,
+        memory: MemoryId,
+        start: usize,
+        from: &[f32],
+    ) -> Result<(), Error> {
+        let place = plan.piece(memory);
+        match place.region {
+            Region::Host => self.caches.write(&self.stream, memory, start, from),
+            region => self.write(region, place.start + 4 * start, bytemuck::cast_slice(from)),
+        }
+    }
+
+    /// Counts of the row caches.
+    pub(crate) fn row_cache_statistics(&self) -> Option<Statistics> {
+        self.caches.statistics()
+    }
+
+    /// The memory of optimizer states of rows.
+    pub(crate) fn state_memory(&mut self) -> StateMemory<'_> {
+        StateMemory { stream: &self.stream, caches: &mut self.caches }
     }
 
     /// Forgets the numbers on the device: the next step sends all of them, and the number of steps.

@@ -1,21 +1,21 @@
 //! The captured step.
 #![allow(unsafe_code, reason = "a captured graph uses memory that the type system does not tie to it")]
 
-use steptime_cuda::{Error, Graph, Stream};
+use steptime_cuda::{Error, Graph, Parts, Stream};
 
 /// Launches of a whole step as one CUDA graph.
 #[derive(Debug)]
 pub(super) struct Replay(Graph);
 
-/// Captures a step.
+/// Captures a step in parts.
 ///
 /// # Errors
 /// An operation that cannot be captured, or an error of `work`.
 pub(super) fn capture_step(
     stream: &Stream,
-    work: impl FnOnce(&Stream) -> Result<(), Error>,
+    work: impl FnOnce(&Stream, &mut Parts<'_>) -> Result<(), Error>,
 ) -> Result<Replay, Error> {
-    Graph::capture(stream, work).map(Replay)
+    Graph::capture_parts(stream, work).map(Replay)
 }
 
 impl Replay {
@@ -26,7 +26,7 @@ impl Replay {
     pub(super) fn run(&mut self) -> Result<(), Error> {
         // SAFETY: only the engine makes a replay. The launches use its regions and the operators of its program, which stay at their places as
         // long as the session lives; the engine drops the replay first, and at every new preparation. All other uses of that memory are in
-        // the same stream, or wait for it.
+        // the same stream, or wait for it. Parts that use the same bytes are ordered by `Hazards`.
         unsafe { self.0.replay() }
     }
 }

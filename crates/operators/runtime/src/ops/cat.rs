@@ -1,12 +1,16 @@
 //! Concatenation.
 
+use half::bf16;
 use steptime_aten::Dtype;
+use steptime_cuda::cast::Cast;
 use steptime_cuda::rearrange::{Concat, Copy};
+use steptime_cuda::{Device, Slice, SliceMut, Stream};
 use steptime_ops::rearrange::concat;
-use steptime_tensor::Layout;
 
+use super::cast;
 use crate::arg::Arg;
-use crate::binder::{Binder, Built, Refusal, of_type};
+use crate::binder::{Binder, Built, Refusal};
+use crate::error::Failure;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::slices::Access;
@@ -19,10 +23,14 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
     let joined = |b: &Binder<'_, '_>, part| whole.is_some() && b.places.memory_of(part) == whole;
     let ids = b.ids(0)?;
-    if ids.iter().all(|&part| joined(b, part)) {
+    let has_zeros = b.places.pads.contains_key(&b.result(0)?);
+    if ids.iter().all(|&part| joined(b, part)) && !has_zeros {
         return Ok(Built::Nothing);
     }
-    if ids.iter().any(|&part| joined(b, part)) {
+    b.takes_halves = true;
+    let dtype = b.value(b.result(0)?).dtype;
+    let is_mixed = ids.iter().any(|&part| b.value(part).dtype != dtype);
+    if ids.iter().any(|&part| joined(b, part)) || (is_mixed && b.target == Target::Cuda) {
         return rest(b);
     }
     let parts = b.reads_all(0)?;
@@ -31,12 +39,14 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let dim = usize::try_from(if dim < 0 { dim + output.shape().len() as i64 } else { dim });
     let dim = dim.map_err(|_| "it has no such dimension")?;
     let dtype = output.dtype;
-    if !matches!(dtype, Dtype::F32 | Dtype::I64) || parts.iter().any(|part| part.dtype != dtype) {
+    let is_half = dtype == Dtype::Bf16 && b.target == Target::Cuda;
+    if !(is_half || matches!(dtype, Dtype::F32 | Dtype::I64)) || parts.iter().any(|part| part.dtype != dtype) {
         return Err("it concatenates floats, or integers".to_owned());
     }
     if b.target == Target::Cuda {
         return Ok(Built::Kernel(match dtype {
             Dtype::I64 => on_gpu::<u64>(parts, dim, output),
+            Dtype::Bf16 => on_gpu::<u16>(parts, dim, output),
             _ => on_gpu::<u32>(parts, dim, output),
         }));
     }
@@ -62,34 +72,75 @@ fn on_gpu<T: bytemuck::Pod>(parts: Vec<Arg>, dim: usize, output: Arg) -> Kernel 
     })
 }
 
-/// The inputs that are not stored within the result, each copied to its columns, on a GPU.
+/// The inputs that are not stored within the result, each copied to its columns in the type of the result, on a GPU.
 fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
     let ids: Vec<_> = b.ids(0)?.to_vec();
     let output = b.changes_result(0)?;
-    of_type(&output, Dtype::F32)?;
     let (mut start, mut copies) = (0, Vec::new());
     for part in ids {
         let columns = *b.value(part).shape.get(1).ok_or("it concatenates columns of matrices")? as usize;
-        if b.places.memory_of(part) != whole {
+        if whole.is_none() || b.places.memory_of(part) != whole {
             let from = b.tensor(part, Access::Read)?;
-            of_type(&from, Dtype::F32)?;
-            let to =
-                output.layout.slice(1, start..start + columns, 1).map_err(|source| source.to_string())?;
-            copies.push((from, to));
+            let columns = start..start + columns;
+            let layout = output.layout.slice(1, columns, 1).map_err(|source| source.to_string())?;
+            copies.push((from, Arg { layout, pad: 0, ..output.clone() }));
         }
         start += columns;
     }
     Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
         let device = gpu.stream.device();
-        let compile = |(from, to): &(Arg, Layout)| Copy::<u32>::new(device, &from.layout, to);
+        let compile = |(from, to): &(Arg, Arg)| ColumnCopy::new(device, from, to);
         let all = copies.iter().map(compile).collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(move |gpu| {
-            let mut to = output.device_mut(&mut gpu.memory)?;
-            for (copy, (from, _)) in all.iter().zip(&copies) {
-                copy.run(gpu.stream, from.device(&gpu.memory)?, &mut to)?;
+            let mut whole = output.device_mut::<u8>(&mut gpu.memory)?;
+            for (copy, (from, to)) in all.iter().zip(&copies) {
+                copy.run(gpu.stream, (from, from.device(&gpu.memory)?), (to, &mut whole))?;
             }
             Ok(())
         }))
     })))
+}
+
+/// A copy of a matrix to columns of another one.
+#[derive(Debug)]
+enum ColumnCopy {
+    Halves(Copy<u16>),
+    Words(Copy<u32>),
+    Narrows(Cast<f32, bf16>),
+    Widens(Cast<bf16, f32>),
+}
+
+impl ColumnCopy {
+    fn new(device: &Device, from: &Arg, to: &Arg) -> Result<ColumnCopy, Failure> {
+        let matrix = || cast::matrix(&from.layout, &to.layout).ok_or("its rows are not neighbours in memory");
+        Ok(match (from.dtype, to.dtype) {
+            (Dtype::F32, Dtype::F32) => ColumnCopy::Words(Copy::new(device, &from.layout, &to.layout)?),
+            (Dtype::Bf16, Dtype::Bf16) => ColumnCopy::Halves(Copy::new(device, &from.layout, &to.layout)?),
+            (Dtype::F32, Dtype::Bf16) => ColumnCopy::Narrows(Cast::new(device, &[matrix()?])?),
+            (Dtype::Bf16, Dtype::F32) => ColumnCopy::Widens(Cast::new(device, &[matrix()?])?),
+            (one, other) => return Err(format!("it copies {} to {}", one.name(), other.name()).into()),
+        })
+    }
+
+    fn run(
+        &self,
+        stream: &Stream,
+        (from, source): (&Arg, Slice<'_, u8>),
+        (to, whole): (&Arg, &mut SliceMut<'_, u8>),
+    ) -> Result<(), Failure> {
+        let all = whole.len();
+        let start = |arg: &Arg| arg.layout.offset() * arg.dtype.size() as usize;
+        let (first, begin) = (source.slice(start(from)..source.len()), start(to));
+        Ok(match self {
+            ColumnCopy::Halves(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
+            ColumnCopy::Words(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
+            ColumnCopy::Narrows(cast) => {
+                cast.run(stream, vec![(first.cast(), whole.slice(begin..all).cast())])?;
+            }
+            ColumnCopy::Widens(cast) => {
+                cast.run(stream, vec![(first.cast(), whole.slice(begin..all).cast())])?;
+            }
+        })
+    }
 }

@@ -3,6 +3,7 @@
 use steptime_aten::Dtype;
 use steptime_ops::rearrange;
 
+use super::cast;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
@@ -21,6 +22,7 @@ fn copy_(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if same_memory(b, b.id(0)?, b.id(1)?) {
         return Ok(Built::Nothing);
     }
+    b.takes_halves = true;
     let from = b.reads(1)?;
     let to = b.overwrites(0)?;
     copied(b.target, from, to)
@@ -38,6 +40,7 @@ fn clone(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         }
         b.places.strides.remove(&to);
     }
+    b.takes_halves = true;
     let from = b.reads(0)?;
     let to = b.writes(0)?;
     copied(b.target, from, to)
@@ -56,6 +59,10 @@ fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime
 
 fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
     match (from.dtype, to.dtype) {
+        (Dtype::Bf16, Dtype::F32) | (Dtype::F32, Dtype::Bf16) if target == Target::Cuda => {
+            Ok(Built::Kernel(cast::on_gpu(vec![(from, to)])?))
+        }
+        (Dtype::Bf16, Dtype::Bf16) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u16>(from, to))),
         (Dtype::F32, Dtype::F32) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u32>(from, to))),
         (Dtype::I64, Dtype::I64) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u64>(from, to))),
         (Dtype::F32, Dtype::F32) => Ok(Built::Kernel(Kernel::new(move |run| {

@@ -18,6 +18,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// `linear(input, weight, bias)`.
 fn whole(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let (x, weight) = (b.floats(0)?, b.floats(1)?);
     let bias = if b.id(2).is_ok() { Some(b.floats(2)?) } else { None };
     let y = b.writes(0)?;
@@ -38,6 +39,7 @@ fn product(b: &mut Binder<'_, '_>, activation: Activation) -> Result<Built, Refu
     if [3, 4].into_iter().any(|at| !b.is_none(at) && b.number(at) != Ok(1.0)) {
         return Err("its factors are not 1".to_owned());
     }
+    b.takes_halves = true;
     let (bias, x, turned) = (b.floats(0)?, b.floats(1)?, b.floats(2)?);
     if bias.shape().len() != 1 {
         return Err("it adds a matrix; a bias has one dimension".to_owned());
@@ -57,7 +59,6 @@ fn layer(
     activation: Activation,
     y: Arg,
 ) -> Result<Built, Refusal> {
-    of_type(&y, Dtype::F32)?;
     if x.shape().len() != 2 {
         return Err("its input is not a matrix".to_owned());
     }
@@ -67,6 +68,7 @@ fn layer(
             Arg { layout: weight.layout.transpose(0, 1).map_err(|source| source.to_string())?, ..weight };
         return Ok(Built::Kernel(products::on_gpu(x, weight, bias, activation, y)?));
     }
+    of_type(&y, Dtype::F32)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (x, weight) = (x.matrix(&run.memory, 0)?, weight.matrix(&run.memory, 0)?);
         let bias = bias.as_ref().map(|bias| bias.row(&run.memory)).transpose()?;

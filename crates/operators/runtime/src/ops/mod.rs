@@ -2,6 +2,7 @@
 
 mod activations;
 mod arithmetic;
+pub(crate) mod cast;
 mod cat;
 mod collectives;
 mod compare;
@@ -17,11 +18,12 @@ mod loss;
 mod nll;
 mod norm;
 mod optimizer;
-mod pointwise;
+pub(crate) mod pointwise;
 mod pooled;
 mod products;
 mod reduce;
 mod rows;
+mod slope;
 mod softmax;
 mod views;
 
@@ -31,6 +33,7 @@ use crate::row::Row;
 pub(crate) const FILES: &[&[Row]] = &[
     activations::ROWS,
     arithmetic::ROWS,
+    cast::ROWS,
     cat::ROWS,
     collectives::ROWS,
     compare::ROWS,

@@ -19,7 +19,7 @@ fn operand(arg: &Arg) -> Result<Operand, Refusal> {
 }
 
 /// An instruction on a GPU that computes a function.
-pub(super) fn on_gpu(function: Function, inputs: Vec<Arg>, to: Arg) -> Result<Built, Refusal> {
+pub(crate) fn on_gpu(function: Function, inputs: Vec<Arg>, to: Arg) -> Result<Built, Refusal> {
     let operands = inputs.iter().map(operand).collect::<Result<Vec<_>, _>>()?;
     let output = operand(&to)?;
     Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {

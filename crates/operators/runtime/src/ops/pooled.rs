@@ -1,5 +1,6 @@
 //! Embedding bags of several tables in one call, and their gradients with the update of the tables.
 
+use half::bf16;
 use steptime_aten::Dtype;
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Lookups, Table, Tables, forward};
@@ -8,7 +9,7 @@ use steptime_step::TensorId;
 use super::embedding_bag::pooling;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
-use crate::gpu::{BagArgs, GpuBags, GpuRowUpdate};
+use crate::gpu::{BagArgs, GpuBags, GpuRowUpdate, GpuWork};
 use crate::inputs::Joined;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
@@ -36,6 +37,7 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if !b.is_none(3) {
         return Err("its lookups have weights".to_owned());
     }
+    b.takes_halves = true;
     let pooling = pooling(b.int(4)?)?;
     let names = join(b, 0, 1)?;
     let tables = b.reads_all(0)?;
@@ -49,7 +51,11 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let &[bags, width] = to.shape() else { return Err("its result is not a matrix".to_owned()) };
     if b.target == Target::Cuda {
         let args = BagArgs { tables, indices, offsets, to };
-        return Ok(Built::Kernel(Kernel::Gpu(Box::new(GpuBags::new(args, names, pooling)))));
+        let work: Box<dyn GpuWork> = match args.to.dtype {
+            Dtype::Bf16 => Box::new(GpuBags::<bf16>::new(args, names, pooling)),
+            _ => Box::new(GpuBags::<f32>::new(args, names, pooling)),
+        };
+        return Ok(Built::Kernel(Kernel::Gpu(work)));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mut all = Vec::with_capacity(tables.len());
@@ -68,6 +74,7 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
     if !b.is_none(4) {
         return Err("its lookups have weights".to_owned());
     }
+    b.takes_halves = true;
     let pooling = pooling(b.int(5)?)?;
     let names = join(b, 1, 2)?;
     let ids: Vec<TensorId> = b.ids(1)?.to_vec();

@@ -1,7 +1,6 @@
 //! Products of matrices, one or a batch of them.
 
 use steptime_aten::Dtype;
-use steptime_cuda::gemm::Epilogue;
 use steptime_ops::gemm::{Activation, MatMut, gemm};
 
 use crate::arg::Arg;
@@ -15,12 +14,13 @@ pub(super) const ROWS: &[Row] = &[runs("aten::mm", mm), runs("aten::bmm", bmm)];
 
 /// `mm(self, mat2)`.
 fn mm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let (left, right) = (b.floats(0)?, b.floats(1)?);
     let to = b.writes(0)?;
-    of_type(&to, Dtype::F32)?;
     if b.target == Target::Cuda {
         return Ok(Built::Kernel(on_gpu(left, right, None, Activation::Identity, to)?));
     }
+    of_type(&to, Dtype::F32)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let (left, right) = (left.matrix(&run.memory, 0)?, right.matrix(&run.memory, 0)?);
         Ok(gemm(run.cpu, 1.0, left, right, 0.0, to.matrix_mut(&mut run.memory)?)?)
@@ -35,24 +35,22 @@ pub(super) fn on_gpu(
     activation: Activation,
     to: Arg,
 ) -> Result<Kernel, Refusal> {
-    let product = GpuProduct::new(&left, &right, &to)?;
+    let product = GpuProduct::new(&left, &right, bias.as_ref(), &to)?;
     Ok(Kernel::on_gpu(move |gpu| {
-        let epilogue = Epilogue { bias: bias.is_some(), activation };
-        let mut gemm = product.compile(gpu.blas, gpu.stream, gpu.math, epilogue)?;
+        let mut gemm = product.compile(gpu.blas, gpu.stream, gpu.math, activation)?;
         Ok(Box::new(move |gpu| {
             let [left, right] = [&left, &right].map(|arg| arg.device(&gpu.memory));
-            let bias = bias.as_ref().map(|bias| bias.device_row(&gpu.memory)).transpose()?;
             let to = to.device_mut(&mut gpu.memory)?;
-            Ok(product.run(&mut gemm, gpu.stream, left?, right?, to, bias)?)
+            product.run(&mut gemm, gpu, left?, right?, to)
         }))
     }))
 }
 
 /// `bmm(self, mat2)`: a product for each index of the first dimension, in parallel.
 fn bmm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let (left, right) = (b.floats(0)?, b.floats(1)?);
     let to = b.writes(0)?;
-    of_type(&to, Dtype::F32)?;
     let &[batch, rows, columns] = to.shape() else { return Err("its result is not a batch".to_owned()) };
     if !to.layout.is_contiguous() {
         return Err("its result is not contiguous".to_owned());
@@ -60,6 +58,7 @@ fn bmm(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if b.target == Target::Cuda {
         return Ok(Built::Kernel(on_gpu(left, right, None, Activation::Identity, to)?));
     }
+    of_type(&to, Dtype::F32)?;
     let alone = steptime_ops::Cpu::new(1).map_err(|source| source.to_string())?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         if rows * columns == 0 {

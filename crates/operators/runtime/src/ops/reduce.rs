@@ -4,8 +4,10 @@ use steptime_aten::Dtype;
 use steptime_cuda::reduce::{Kind, Sum};
 use steptime_tensor::{Layout, View};
 
+use super::slope;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
+use crate::gpu::GpuSlope;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::target::Target;
@@ -20,6 +22,14 @@ const PART: usize = 128;
 
 /// An instruction that computes sums or norms over dimensions.
 pub(super) fn reduced(b: &mut Binder<'_, '_>, dims: &[i64], kind: Kind) -> Result<Built, Refusal> {
+    let value = b.value(b.id(0)?);
+    let of_columns = kind == Kind::Sum && value.shape.len() == 2 && dims == [0];
+    if of_columns && value.dtype == Dtype::Bf16 && b.target == Target::Cuda {
+        b.takes_halves = true;
+        let from = b.floats(0)?;
+        let to = b.writes(0)?;
+        return slope::on_gpu(GpuSlope::new(&from, None, Some(&to)));
+    }
     let from = b.floats(0)?;
     let to = b.writes(0)?;
     of_type(&to, Dtype::F32)?;

@@ -143,3 +143,40 @@ fn an_index_outside_of_a_table_is_refused_with_its_place() {
         println!("{plan}: {error}");
     }
 }
+
+#[test]
+fn measured_steps_on_a_gpu_have_the_same_bits_and_times_in_order() {
+    let Some(device) = device() else { return };
+    for reference in references() {
+        for (plan, described) in steps(&reference) {
+            if Program::for_target(&described, Target::Cuda, Reuse::ByLifetime).is_err() {
+                continue;
+            }
+            let numbers = reference.numbers(&program(&described));
+            let mut plain = session(&described, &device, Math::Full, true, numbers);
+            let mut measured = session(&described, &device, Math::Full, true, numbers);
+            let expected = losses(&mut plain, &reference.model, 6);
+            for (at, expected) in expected.into_iter().enumerate() {
+                feed(&mut measured, &reference.model, at);
+                if at % 2 == 1 {
+                    assert_eq!(measured.step().expect("a step"), expected, "{} {plan} {at}", reference.name);
+                    continue;
+                }
+                let times = measured.measured_step().expect("a step");
+                assert_eq!(times.loss, expected, "{} {plan} {at}", reference.name);
+                let mut last = std::time::Duration::ZERO;
+                for one in times.inputs.iter().chain(&times.instructions) {
+                    let work = one.device.expect("work on the GPU");
+                    assert!(work.begin >= last && work.begin >= one.host.begin.min(work.end));
+                    last = work.end;
+                }
+                let wait = times.wait.expect("a wait");
+                assert!(times.instructions.len() == measured.program().instructions().len());
+                // Clocks of host and GPU agree within a millisecond.
+                let apart = std::time::Duration::from_millis(1);
+                assert!(last <= wait.end + apart, "{last:?} {:?}", wait.end);
+                assert!(times.time() <= times.end + apart && !times.time().is_zero());
+            }
+        }
+    }
+}

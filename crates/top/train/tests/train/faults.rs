@@ -70,6 +70,7 @@ fn impossible_options_are_refused() {
     let place = Place::new("sgd");
     for (arguments, words) in [
         ("model.toml --dtype tf32", "use --device cuda"),
+        ("model.toml --host-memory", "use --device cuda"),
         ("model.toml --epochs 2", "--rows N"),
         ("model.toml --rows 8", "--batch 8"),
         ("model.toml --rate -1", "learning rate"),
@@ -78,9 +79,16 @@ fn impossible_options_are_refused() {
         let message = place.failure(arguments);
         assert!(message.contains(words), "{arguments}: {message}");
     }
-    for arguments in
-        ["", "model.toml --data synthetic:normal", "model.toml --resume", "model.toml --steps 0", "data"]
-    {
+    for arguments in [
+        "model.toml --cache 1",
+        "model.toml --host-memory=auto --cache 0",
+        "model.toml --host-memory=x",
+        "",
+        "model.toml --data synthetic:normal",
+        "model.toml --resume",
+        "model.toml --steps 0",
+        "data",
+    ] {
         assert_eq!(place.output(arguments).status.code(), Some(2), "{arguments}");
     }
     let output = place.output("model.toml --device tpu");

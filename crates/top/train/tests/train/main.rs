@@ -4,6 +4,7 @@ mod bits;
 mod data;
 mod faults;
 mod pytorch;
+mod recording;
 mod run;
 
 use std::path::{Path, PathBuf};

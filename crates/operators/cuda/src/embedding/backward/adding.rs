@@ -4,9 +4,9 @@ use steptime_ops::embedding::backward::RowRule;
 
 use super::RowOptimizer;
 use crate::embedding::{Grouping, RowSettings, Sizes, Tables};
-use crate::{Buffer, Error, Stream};
+use crate::{Buffer, Error, Float, Stream};
 
-impl RowOptimizer {
+impl<G: Float> RowOptimizer<G> {
     /// An optimizer that adds to each row its gradient. Tables may be at other addresses in each step, and every step can
     /// be captured.
     pub(in crate::embedding) fn adding(
@@ -14,7 +14,7 @@ impl RowOptimizer {
         tables: &Tables<'_>,
         grouping: &Grouping,
         sizes: Sizes,
-    ) -> Result<RowOptimizer, Error> {
+    ) -> Result<RowOptimizer<G>, Error> {
         // A step subtracts the rate times the gradient.
         let settings = RowSettings::new(RowRule::SGD, -1.0);
         let states = tables.iter().map(|_| Buffer::zeros(stream, 0)).collect::<Result<_, _>>()?;

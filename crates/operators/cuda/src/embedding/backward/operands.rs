@@ -9,9 +9,9 @@ use crate::embedding::row_check::check_gradient;
 use crate::embedding::row_device::Entry;
 use crate::embedding::row_kind::RowKind;
 use crate::embedding::{Grouping, Lookups, Sizes, Tables};
-use crate::{Args, Error, Grid, Slice, Stream};
+use crate::{Args, Error, Float, Grid, Slice, Stream};
 
-impl RowOptimizer {
+impl<G: Float> RowOptimizer<G> {
     /// Waits where another stream may still use shared memory: tables, lookups, the gradient, and the parts of the
     /// state that are handed out.
     pub(super) fn take_turn(
@@ -19,7 +19,7 @@ impl RowOptimizer {
         stream: &Stream,
         tables: &Tables<'_>,
         lookups: &Lookups<'_>,
-        gradient: Slice<'_, f32>,
+        gradient: Slice<'_, G>,
     ) -> Result<(), Error> {
         let all = lookups.read_by(Args::new()).reads(gradient).writes(self.numbers.as_ref());
         let all = self.states.iter().fold(all, |all, state| all.writes(state.as_ref()));
@@ -74,7 +74,7 @@ impl RowOptimizer {
         tables: &Tables<'_>,
         lookups: &Lookups<'_>,
         grouping: &Grouping,
-        gradient: Slice<'_, f32>,
+        gradient: Slice<'_, G>,
     ) -> Result<(), Error> {
         let (found, count) = (self.shapes.len(), tables.len());
         if found != count {
@@ -110,9 +110,10 @@ impl RowOptimizer {
         }
         check_gradient(tables, lookups, gradient, self.sizes.stride)?;
         let vector = self.kernels.iter().map(|kernels| kernels.kind.lanes.vector).max().unwrap_or(1);
-        if !gradient.address().is_multiple_of(4 * vector as u64) {
+        let align = size_of::<G>() * vector;
+        if !gradient.address().is_multiple_of(align as u64) {
             return Err(Error::Unsupported {
-                what: format!("a gradient at an address that is not a multiple of {}", 4 * vector),
+                what: format!("a gradient at an address that is not a multiple of {align}"),
                 remedy: "begin the gradient at a multiple of 16 bytes",
             });
         }

@@ -6,9 +6,9 @@ use steptime_ops::embedding::backward::Decay;
 use super::RowOptimizer;
 use crate::embedding::row_numbers::Numbers;
 use crate::embedding::{RowSettings, Tables};
-use crate::{Args, Buffer, Error, Grid, SliceMut, Stream};
+use crate::{Args, Buffer, Error, Float, Grid, SliceMut, Stream};
 
-impl RowOptimizer {
+impl<G: Float> RowOptimizer<G> {
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> RowSettings {

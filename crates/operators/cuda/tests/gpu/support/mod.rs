@@ -1,5 +1,6 @@
 //! The GPU of the tests.
 
+pub mod number;
 pub mod random;
 
 use steptime_cuda::{Device, Error};
