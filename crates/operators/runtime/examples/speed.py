@@ -20,6 +20,7 @@ after them agrees with that of the first peer within 1e-3 of its value, or withi
 
 import argparse
 import dataclasses
+import gc
 import json
 import math
 import sys
@@ -119,7 +120,6 @@ class Step:
 
     def __init__(self, peer, of, optimizer, batch, mode, given):
         self.peer, self.optimizer, self.bf16, self.device = peer, optimizer, given.bf16, given.device
-        torch._dynamo.reset()
         torch.manual_seed(1)
         with torch.device(given.device):
             self.lookups = [torch.randint(table.rows, (batch, table.lookups)) for table in of.tables]
@@ -130,9 +130,9 @@ class Step:
             for tables in [each for each in self.module.modules() if isinstance(each, Tables)]:
                 tables.forward = torch.compiler.disable(tables.forward)
         self.bags = []
+        if peer in (*CAPTURED, *FUSED_TABLES) and given.device != "cuda":
+            raise ValueError(f"{peer} needs a GPU: --device cuda")
         if peer in FUSED_TABLES:
-            if given.device != "cuda":
-                raise ValueError(f"{peer} needs a GPU: --device cuda")
             for name, tables in [(name, each) for name, each in self.module.named_modules() if isinstance(each, Tables)]:
                 bags = Bags(peer, tables, self.lookups, batch, of.pooling, optimizer, given.device)
                 owner = self.module.get_submodule(name.rpartition(".")[0])
@@ -249,12 +249,21 @@ def wait(device):
         torch.cuda.synchronize()
 
 
+def free(device):
+    """Frees the memory of the peer before, which is in cycles."""
+    torch._dynamo.reset()
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
 def measured(peer, of, optimizer, batch, given):
     """The answer of a peer in the first mode of torch.compile that works, with the failures of those before."""
     modes, failures = ["default"] if peer == "eager" else given.modes.split(","), []
     if of.sparse and peer in ("compile", "compile-graph"):
         modes = [mode + apart for mode in modes for apart in ("", APART)]
     for mode in modes:
+        free(given.device)
         try:
             step = Step(peer, of, optimizer, batch, mode, given)
             answer = {"losses": step.losses()} if given.check else {"ms": round(step.time(given.steps), 4)}
@@ -301,8 +310,6 @@ def main():
             answer["agrees"] = all(math.isclose(loss, first, rel_tol=within) for loss in answer["losses"])
             agree &= answer["agrees"]
         print(json.dumps({**about, "peer": peer, **answer}), flush=True)
-        if given.device == "cuda":
-            torch.cuda.empty_cache()
     return 0 if agree else 1
 
 

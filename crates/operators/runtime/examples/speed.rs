@@ -1,5 +1,5 @@
-//! Time of a training step of a described model on a CPU, or on a GPU by `--device cuda`, where `--tf32`, `--no-graph` and
-//! `--no-reuse` (each tensor has its own memory) apply.
+//! Time of a training step of a described model on a CPU, or on a GPU by `--device cuda`, where `--tf32`, `--bf16`, `--no-graph`
+//! and `--no-reuse` (each tensor has its own memory) apply.
 //!
 //! ```text
 //! cargo run --release -p steptime-runtime --example speed -- examples/models/dlrm_default.toml --threads 2 --steps 20 --plan best
@@ -16,7 +16,7 @@ use steptime_cuda::gemm::Math;
 use steptime_eager::Model;
 use steptime_ops::Cpu;
 use steptime_ops::limits::fma_peak;
-use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
+use steptime_rewrite::{Bf16, Facts, FuseCasts, FuseLinear, Operators, Rule, apply};
 use steptime_runtime::{DescribedStep, GpuOptions, Program, Reuse, Session, Target};
 
 /// Steps before the counted ones.
@@ -36,10 +36,20 @@ fn main() -> Result<(), Failure> {
     if option("--plan").is_none_or(|plan| plan == "best") {
         let ops = described.ops().clone();
         let facts = Facts::new(&ops, Some(model.batch()));
-        for rule in [&Operators as &dyn Rule, &FuseLinear] {
+        let narrow: &[&dyn Rule] = if flag("--bf16") { &[&Bf16, &FuseCasts] } else { &[] };
+        for &rule in [&Operators as &dyn Rule].iter().chain(narrow).chain(&[&FuseLinear as &dyn Rule]) {
             if let Err(error) = apply(&mut described.step, &[rule], &facts) {
                 println!("without {}: {}", rule.name(), error.source);
             }
+        }
+    }
+    if flag("--ops") {
+        let step = &described.step;
+        for op in step.running() {
+            let row = &step.ops[op];
+            let show = |t: steptime_step::TensorId| { let v = &step.tensors[t]; format!("{t:?}:{:?}{:?}@{:?}", v.value.dtype, v.value.shape, v.storage) };
+            let (a, b) = row.call.as_deref().map_or((vec![], vec![]), |c| (c.takes().map(show).collect::<Vec<_>>(), c.gives().map(show).collect()));
+            println!("{op:?} {} {} -> {}", row.name, a.join(" "), b.join(" "));
         }
     }
     let on_gpu = option("--device").is_some_and(|device| device == "cuda");

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
 use crate::kept::{Kept, KeptKind};
-use crate::ops::{cast, pointwise};
+use crate::ops::{WITHOUT_WORK, cast, pointwise};
 use crate::padded_rows::{padded_rows, zeros_behind};
 use crate::places::{Located, MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
@@ -104,6 +104,10 @@ impl<'d> Compiler<'d> {
         for &op in order {
             if step.ops[op].parent.is_some_and(|parent| self.inside[usize::from(parent)]) {
                 self.inside[usize::from(op)] = true;
+                if WITHOUT_WORK.contains(&&*step.ops[op].name) {
+                    // The backward pass may read a view that the forward pass made inside of another op.
+                    let _ = self.op(op);
+                }
                 continue;
             }
             let event = step.event(op);

@@ -42,6 +42,9 @@ pub enum Error {
     /// The GPU failed, or has not enough memory.
     #[error(transparent)]
     Gpu(#[from] steptime_cuda::Error),
+    /// A batch whose rows do not fit the row caches of tables in host memory.
+    #[error(transparent)]
+    RowCache(steptime_cuda::Error),
     /// An op failed while the step ran.
     #[error("{op} in {place} failed: {source}")]
     Run {

@@ -28,6 +28,7 @@
 
 mod arg;
 mod binder;
+mod cacheable_tables;
 mod checkpoint;
 mod compile;
 mod described;
@@ -52,7 +53,7 @@ mod program;
 mod reference;
 mod removed;
 mod row;
-mod row_caches;
+mod row_cache_plan;
 mod row_update;
 mod run;
 mod session;
@@ -62,6 +63,7 @@ mod table;
 mod target;
 mod views;
 
+pub use cacheable_tables::CacheableTable;
 pub use checkpoint::NamedShape;
 pub use described::DescribedStep;
 pub use error::Error;
@@ -70,7 +72,6 @@ pub use gpu_engine::GpuOptions;
 pub use numbers::Numbers;
 pub use plan::{MemoryPlan, Placement, Reuse};
 pub use program::{Instruction, Program};
-pub use row_caches::CacheableTable;
 pub use session::Session;
 pub use slices::Region;
 pub use step_times::{OpTimes, Span, StepTimes};

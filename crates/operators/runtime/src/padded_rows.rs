@@ -3,7 +3,9 @@
 //! A product over 479 columns takes three times as long as one over 480: no kernel of the library reads rows of an odd length by vectors.
 
 use rustc_hash::FxHashSet;
+use steptime_aten::Dtype;
 use steptime_step::{OpId, StepIr, TensorId, Uses};
+use steptime_tensor::Layout;
 
 use crate::arg::Arg;
 use crate::binder::Use;
@@ -17,7 +19,7 @@ const MULTIPLE: usize = 8;
 const ROWS: i64 = 256;
 
 /// Ops whose results may have rows at any distance.
-const WRITERS: [&str; 2] = ["steptime::interaction", "aten::cat"];
+const WRITERS: [&str; 3] = ["steptime::interaction", "aten::cat", "aten::_to_copy"];
 /// Products.
 const PRODUCTS: [&str; 4] = ["aten::addmm", "aten::_addmm_activation", "aten::linear", "aten::mm"];
 /// The op whose gradient may have rows at any distance.
@@ -75,7 +77,10 @@ pub(crate) fn zeros_behind(name: &str, uses: &[Use]) -> Option<Use> {
     let arg = &written.arg;
     let &[pitch, _] = arg.layout.strides() else { return None };
     let &[rows, columns] = arg.shape() else { return None };
-    let start = arg.layout.offset() + columns;
-    let layout = steptime_tensor::Layout::new(&[rows, arg.pad], &[pitch, 1], start).ok()?;
-    Some(Use { access: Access::Change, arg: Arg { layout, pad: 0, ..arg.clone() }, ..written.clone() })
+    // Zeros have the same bytes in all types.
+    let size = arg.dtype.size() as usize;
+    let start = (arg.layout.offset() + columns) * size;
+    let layout = Layout::new(&[rows, arg.pad * size], &[pitch * size, 1], start).ok()?;
+    let arg = Arg { layout, dtype: Dtype::Bool, pad: 0, slot: arg.slot };
+    Some(Use { access: Access::Change, arg, ..written.clone() })
 }

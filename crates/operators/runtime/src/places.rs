@@ -74,6 +74,9 @@ impl<'d> Places<'d> {
     }
 
     fn key(&self, tensor: TensorId) -> Key {
+        if self.known.contains_key(&Key::Tensor(tensor)) {
+            return Key::Tensor(tensor);
+        }
         let row = &self.described.step.tensors[tensor];
         row.storage.map_or(Key::Tensor(tensor), |storage| Key::Storage(storage, row.value.dtype.size()))
     }
@@ -142,9 +145,15 @@ impl<'d> Places<'d> {
     pub(crate) fn alias(&mut self, view: TensorId, of: TensorId, shift: i64) -> bool {
         let (memory, offset) = self.base(of);
         let (key, own) = (self.key(view), self.own_offset(view));
-        if let Some(&(known, _)) = self.known.get(&key) {
-            return known == memory;
-        }
+        let known = self.known.get(&key).map(|&(known, _)| known);
+        let is_narrow = self.described.step.tensors[view].value.dtype == Dtype::Bf16;
+        let key = match known {
+            None => key,
+            Some(known) if known == memory => return true,
+            // Several casts of one storage: each has views of its own.
+            Some(_) if is_narrow => Key::Tensor(view),
+            Some(_) => return false,
+        };
         self.known.insert(key, (memory, offset.saturating_add(shift).saturating_sub(own)));
         true
     }

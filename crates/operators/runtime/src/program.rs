@@ -10,7 +10,7 @@ use crate::kept::Kept;
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
-use crate::row_caches::RowCachePlan;
+use crate::row_cache_plan::RowCachePlan;
 use crate::slices::{Access, Region, SlotPlace};
 use crate::target::Target;
 

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::convert::Format;
 use crate::error::Error;
-use crate::host_memory::{CacheSize, HostTables};
+use crate::host_tables::{CacheSize, HostTables};
 use crate::plan::PlanName;
 use crate::processor::{DeviceName, Precision};
 

@@ -111,6 +111,12 @@ pub enum Error {
         /// Available bytes.
         available: u64,
     },
+    /// A batch whose rows do not fit the caches.
+    #[error("{source}: raise --cache, or use a smaller --batch")]
+    SmallCache {
+        /// The batch, and the tables with the number of rows that they need.
+        source: Box<steptime_runtime::Error>,
+    },
     /// Unknown tables.
     #[error("{text}: tables in host memory are `auto`, `all`, or numbers such as `0,3`")]
     HostTables {

@@ -1,15 +1,13 @@
 //! Choice of the tables in host memory, and of the rows that the GPU caches.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
-use serde::Serialize;
 use steptime_ops::limits::available_memory;
 use steptime_runtime::{CacheableTable, Program};
 
 use crate::Failure;
 use crate::error::Error;
+use crate::host_tables::{CacheSize, HostMemory, HostTable, HostTables};
 use crate::plan::Plan;
 use crate::processor::Processor;
 
@@ -17,86 +15,6 @@ use crate::processor::Processor;
 const RESERVED: f64 = 0.1;
 /// Parts of a step's lookups in which the sizes of caches are chosen.
 const PARTS: usize = 16;
-
-/// The tables that are wanted in host memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostTables {
-    /// The largest ones, until the step fits the GPU.
-    Auto,
-    All,
-    /// Tables by their numbers in the model.
-    Numbers(Vec<usize>),
-}
-
-impl FromStr for HostTables {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<HostTables, Error> {
-        match text {
-            "auto" => Ok(HostTables::Auto),
-            "all" => Ok(HostTables::All),
-            numbers => {
-                let numbers = numbers.split(',').map(|number| number.trim().parse().ok());
-                let numbers = numbers.collect::<Option<_>>();
-                numbers.map(HostTables::Numbers).ok_or_else(|| Error::HostTables { text: text.to_owned() })
-            }
-        }
-    }
-}
-
-/// Size of a cache, in GiB.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CacheSize(pub f64);
-
-impl FromStr for CacheSize {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<CacheSize, Error> {
-        let size = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
-        size.map(CacheSize).ok_or_else(|| Error::CacheSize { text: text.to_owned() })
-    }
-}
-
-/// Tables in host memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostMemory {
-    /// The tables of which the GPU caches rows. Other tables of their calls are on the GPU with all rows.
-    pub tables: Vec<HostTable>,
-    /// Bytes in host memory, with optimizer states and with the tables that are cached as a whole.
-    pub host_bytes: u64,
-    /// Bytes of the rows on the GPU.
-    pub device_bytes: u64,
-}
-
-/// A table in host memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostTable {
-    /// Name of the parameter.
-    pub name: String,
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of rows that the GPU caches.
-    pub cached: usize,
-}
-
-/// Number of the largest tables that are shown.
-const SHOWN: usize = 3;
-
-/// Numbers of tables and bytes, and the cached rows of the largest tables.
-impl fmt::Display for HostMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [host, device] = [self.host_bytes, self.device_bytes].map(|bytes| bytes as f64 / 1e6);
-        let count = self.tables.len();
-        let tables = if count == 1 { "table" } else { "tables" };
-        write!(f, "{count} {tables}, {host:.2} MB; {device:.2} MB of their rows on the GPU")?;
-        let mut order: Vec<&HostTable> = self.tables.iter().collect();
-        order.sort_by_key(|table| std::cmp::Reverse(table.rows));
-        for (at, HostTable { name, rows, cached }) in order.iter().take(SHOWN).enumerate() {
-            write!(f, "{} {cached} of {rows} rows of {name}", if at == 0 { ":" } else { "," })?;
-        }
-        if count > SHOWN { write!(f, " and {} more", count - SHOWN) } else { Ok(()) }
-    }
-}
 
 /// Moves tables of a program to host memory, and notes them in its plan. The memory of the GPU and of the host is checked.
 ///
@@ -136,7 +54,8 @@ pub fn place(
     }
     let chosen = tables.iter().filter_map(|table| {
         let cached = slots.get(&table.name)?.to_owned();
-        Some(HostTable { name: table.name.clone(), rows: table.shape[0], cached })
+        let (name, rows) = (table.name.clone(), table.shape[0]);
+        Some(HostTable { name, rows, cached, lookups: table.lookups, row_bytes: table.row_bytes() })
     });
     let host = HostMemory { tables: chosen.collect(), host_bytes: host, device_bytes: device };
     plan.set_host(host, &program);
@@ -171,6 +90,9 @@ impl GpuMemory {
                     let own = |table: &&CacheableTable| table_number(&table.name) == Some(*number);
                     tables.iter().find(own).ok_or(Error::NoTable { number: *number, tables: tables.len() })
                 };
+                let mut numbers = numbers.clone();
+                numbers.sort_unstable();
+                numbers.dedup();
                 numbers.iter().map(by_number).collect::<Result<_, _>>()?
             }
         };
@@ -284,7 +206,7 @@ mod tests {
     #[test]
     fn the_largest_tables_leave_the_gpu_until_the_step_fits() {
         assert_eq!(cached(300 << 20, None, "auto"), Ok(None));
-        for (free, expected) in [(200, vec![3]), (80, vec![3]), (12, vec![0, 3]), (4, vec![0, 1, 3])] {
+        for (free, expected) in [(200, vec![3]), (100, vec![3]), (12, vec![0, 3]), (4, vec![0, 1, 3])] {
             let chosen = cached(free << 20, None, "auto").expect("a choice").expect("tables");
             assert_eq!(numbers(&chosen), expected, "{free} MiB");
             let used = bytes(&chosen) + (1 << 20);
@@ -298,7 +220,7 @@ mod tests {
 
     #[test]
     fn caches_have_the_given_size_and_the_same_multiple_of_lookups() {
-        let chosen = cached(300 << 20, Some(1 << 20), "0,1").expect("a choice").expect("tables");
+        let chosen = cached(300 << 20, Some(1 << 20), "1,0,1").expect("a choice").expect("tables");
         assert_eq!(numbers(&chosen), [0, 1]);
         let [first, second] = [0, 1].map(|number| chosen[&format!("tables.{number}.weight")]);
         assert!(second.abs_diff(2 * first) <= 1, "{chosen:?}");
@@ -308,31 +230,8 @@ mod tests {
         let all = cached(300 << 20, None, "all").expect("a choice").expect("tables");
         assert_eq!(all["tables.2.weight"], 40);
         assert_eq!(numbers(&all), [0, 1, 2, 3]);
+        assert_eq!(table_number("user.tables.12.weight"), Some(12));
         let error = cached(300 << 20, None, "0,4").expect_err("no such table");
         assert!(error.contains('4') && error.contains("0 to 3"), "{error}");
-    }
-
-    #[test]
-    fn the_largest_tables_are_shown() {
-        let tables = [9, 5000, 70, 800].map(|rows| HostTable { name: format!("t{rows}"), rows, cached: 8 });
-        let host = HostMemory { tables: tables.to_vec(), host_bytes: 3_000_000, device_bytes: 20_000 };
-        assert_eq!(
-            host.to_string(),
-            "4 tables, 3.00 MB; 0.02 MB of their rows on the GPU: 8 of 5000 rows of t5000, 8 of 800 rows of t800, \
-             8 of 70 rows of t70 and 1 more"
-        );
-    }
-
-    #[test]
-    fn names_of_tables_and_sizes_are_read() {
-        assert_eq!("2, 0".parse::<HostTables>().expect("numbers"), HostTables::Numbers(vec![2, 0]));
-        for wrong in ["", "some", "1,", "-1"] {
-            assert!(wrong.parse::<HostTables>().is_err(), "{wrong}");
-        }
-        assert_eq!("0.5".parse::<CacheSize>().expect("a size"), CacheSize(0.5));
-        for wrong in ["0", "-1", "inf", "2GB"] {
-            assert!(wrong.parse::<CacheSize>().is_err(), "{wrong}");
-        }
-        assert_eq!(table_number("user.tables.12.weight"), Some(12));
     }
 }

@@ -8,7 +8,7 @@ use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Ta
 use steptime_step::{MemoryKind, Peak, StepIr};
 
 use crate::Failure;
-use crate::host_memory::HostMemory;
+use crate::host_tables::HostMemory;
 
 /// Changes of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -36,11 +36,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Planned memory of a program in bytes, without the tables that can be in host memory.
+    /// Memory of a program in bytes, the planned or the predicted, without the tables that can be in host memory.
     pub fn bytes_without_tables(&self, program: &Program) -> usize {
         let weights = |table: CacheableTable| 4 * table.shape[0] * table.shape[1];
         let tables: usize = program.cacheable_tables().into_iter().map(weights).sum();
-        (self.planned_bytes as usize).saturating_sub(tables)
+        (self.predicted_bytes.max(self.planned_bytes) as usize).saturating_sub(tables)
     }
 
     /// Memory that a program needs on its device, in bytes: with the optimizer states of tables on a GPU.

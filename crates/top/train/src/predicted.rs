@@ -4,14 +4,16 @@ use std::path::Path;
 
 use serde::Serialize;
 use steptime_aten::optimizer::Form;
-use steptime_predict::pricing::shipped_for;
+use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step};
 use steptime_rewrite::{
     CudaGraph, FuseLinear, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
 };
 
 use crate::arguments::Train;
+use crate::plan::Plan;
 use crate::processor::{Precision, Processor};
+use crate::row_copies::RowCopies;
 
 /// Predicted time of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -20,13 +22,16 @@ pub struct StepTime {
     pub ms: f64,
     /// Its 90 % interval.
     pub interval_ms: [f64; 2],
+    /// Copies of rows of tables in host memory, which run beside the kernels of the step before; `None` without such tables, or where the
+    /// distribution of indices is not known.
+    pub row_copies: Option<RowCopies>,
 }
 
 /// Predicts the step of a run from the description of its model and the applied rules, or returns the reason why it cannot.
 ///
 /// # Errors
 /// On a CPU; where no profile of the GPU ships; where the engine refuses the description.
-pub fn predict(args: &Train, processor: &Processor, applied: &[&str]) -> Result<StepTime, String> {
+pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> Result<StepTime, String> {
     if !processor.is_gpu() {
         return Err("none on a CPU".to_owned());
     }
@@ -38,7 +43,7 @@ pub fn predict(args: &Train, processor: &Processor, applied: &[&str]) -> Result<
     let fused = Optimizer { form: Form::Fused };
     let named: [&dyn Rule; 3] = [&Operators, &FuseLinear, &fused];
     let mut rules: Vec<&dyn Rule> = resize.iter().map(|rule| rule as &dyn Rule).collect();
-    rules.extend(named.into_iter().filter(|rule| applied.contains(&rule.name())));
+    rules.extend(named.into_iter().filter(|rule| plan.applied.contains(&rule.name())));
     if args.dtype == Precision::Tf32 {
         rules.push(&Tf32);
     }
@@ -46,5 +51,17 @@ pub fn predict(args: &Train, processor: &Processor, applied: &[&str]) -> Result<
     let found =
         query.changed(&Change { rules: &rules, host_times: None }).map_err(|error| error.to_string())?;
     let after = &found.after;
-    Ok(StepTime { ms: after.step.as_millis(), interval_ms: after.interval.map(|time| time.as_millis()) })
+    let ([mut low, mut high], mut ms) = (after.interval.map(|time| time.as_millis()), after.step.as_millis());
+    let row_copies = match &plan.host {
+        Some(host) => {
+            let profile = pricing::device(device).map_err(|error| error.to_string())?;
+            RowCopies::predict(host, &args.data, batch, &profile.spec.transfer)
+        }
+        None => None,
+    };
+    if let Some(copies) = row_copies {
+        // At best they run beside the step, at worst before it.
+        (low, ms, high) = (low.max(copies.ms), ms.max(copies.ms), high + copies.ms);
+    }
+    Ok(StepTime { ms, interval_ms: [low, high], row_copies })
 }

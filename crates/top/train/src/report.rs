@@ -12,11 +12,12 @@ use crate::Failure;
 use crate::arguments::Train;
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
-use crate::host_memory::HostMemory;
+use crate::host_tables::HostMemory;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
 use crate::plan::{Plan, PlanName};
 use crate::predicted::StepTime;
+use crate::row_copies::RowCopies;
 use crate::table::table;
 
 /// Version of the JSON.
@@ -115,9 +116,11 @@ struct Predicted<'a> {
     reason: Option<&'a str>,
     /// Work of the step that its prediction does not count.
     without: Option<&'static str>,
+    /// Copies of rows of tables in host memory.
+    row_copies: Option<RowCopies>,
 }
 
-/// Work that the prediction of a step with tables in host memory does not count.
+/// Work that the prediction of a step with tables in host memory does not count on data of an unknown distribution.
 const NOT_COUNTED: &str = "the copies of rows between host and GPU";
 
 #[derive(Debug, Serialize)]
@@ -172,7 +175,10 @@ impl Report<'_> {
                 step_ms: time.map(|time| time.ms),
                 step_interval_ms: time.map(|time| time.interval_ms),
                 reason: self.predicted.as_ref().err().map(String::as_str),
-                without: time.and(plan.host.as_ref()).map(|_| NOT_COUNTED),
+                without: time
+                    .filter(|time| plan.host.is_some() && time.row_copies.is_none())
+                    .map(|_| NOT_COUNTED),
+                row_copies: time.and_then(|time| time.row_copies),
             },
             measured: Measured {
                 step_bytes: plan.planned_bytes,
@@ -233,7 +239,7 @@ impl Report<'_> {
             [name.to_owned(), predicted, measured, String::new()]
         };
         let (time, samples) = match self.predicted {
-            Ok(StepTime { ms, interval_ms: [low, high] }) => (
+            Ok(StepTime { ms, interval_ms: [low, high], .. }) => (
                 format!("{ms:.3} ms, {low:.3} .. {high:.3}"),
                 format!("{:.0}", answer.batch as f64 * 1e3 / ms),
             ),
@@ -249,10 +255,12 @@ impl Report<'_> {
             rows.push(row("memory of the process", String::new(), megabytes(bytes)));
         }
         if let Some(RowCache { hit_rate, fetched, written }) = measured.row_cache {
-            let copied = format!("{fetched:.0} to the GPU, {written:.0} back");
+            let predicted = answer.predicted.row_copies.map_or_else(String::new, |RowCopies { rows, ms }| {
+                format!("{rows:.0} to the GPU and back, {ms:.3} ms")
+            });
             rows.extend([
                 row("rows found in the cache", String::new(), format!("{:.1} %", 100.0 * hit_rate)),
-                row("rows copied, a batch", String::new(), copied),
+                row("rows copied, a batch", predicted, format!("{fetched:.0} to the GPU, {written:.0} back")),
             ]);
         }
         if let Some(steps) = &measured.steps {

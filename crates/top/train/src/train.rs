@@ -55,7 +55,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     }
     let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
     processor.check_memory(plan.needed_bytes(&program), cacheable)?;
-    let predicted = predict(args, &processor, &plan.applied);
+    let predicted = predict(args, &processor, &plan, model.batch());
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
     let cpu = Cpu::new(args.threads)?;
@@ -82,7 +82,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     let ahead = processor.is_gpu();
     let mut run =
         Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead, recording };
-    let (steps, evaluations) = run.train(start, checkpoints.as_mut())?;
+    let (steps, evaluations) = run.train(start, checkpoints.as_mut()).map_err(with_cache_size)?;
     if let Some(recording) = run.recording.take() {
         recording.write()?;
     }
@@ -297,6 +297,17 @@ impl Run<'_> {
         let reason =
             format!("the checkpoint of step {done} is the end of this run: raise --steps or --epochs");
         Err(Error::Options(reason).into())
+    }
+}
+
+/// Adds the option that makes caches larger to the error of a batch that does not fit them.
+fn with_cache_size(failure: Failure) -> Failure {
+    match failure.downcast::<steptime_runtime::Error>() {
+        Ok(source) if matches!(*source, steptime_runtime::Error::RowCache(_)) => {
+            Error::SmallCache { source }.into()
+        }
+        Ok(other) => other,
+        Err(other) => other,
     }
 }
 

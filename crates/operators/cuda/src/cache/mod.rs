@@ -26,9 +26,11 @@
 
 mod batch;
 mod host;
+mod in_use;
 mod kernels;
 mod make;
 mod operands;
+mod overflow;
 mod policy;
 mod reference;
 mod statistics;
@@ -45,7 +47,7 @@ pub use statistics::Statistics;
 pub use write_back::Contents;
 
 use self::kernels::{DeviceTable, Grids, Kernels, Plane};
-use crate::embedding::{Ints, Lookups, RowOptimizer, Sizes, Tables, explain};
+use crate::embedding::{Lookups, RowOptimizer, Sizes, Tables, explain};
 use crate::geometry::Geometry;
 use crate::{Args, Buffer, Error, Event, Pinned, Stream};
 
@@ -241,7 +243,7 @@ impl RowCache {
         let [wanted, hits, evicted, written, bad, first, overflows, worst] =
             std::array::from_fn(|at| self.seen[at]);
         if overflows > 0 {
-            return Err(self.overflow(wanted, overflows, worst));
+            return Err(self.overflow(stream, lookups, [wanted, overflows, worst])?);
         }
         let found = [bad, if bad == 0 { u64::MAX } else { !first }, u64::MAX];
         let report = explain(found, stream, &self.views, lookups, self.bounds)?;
@@ -252,78 +254,6 @@ impl RowCache {
         self.current = Some(batch);
         self.statistics.add(wanted, hits, evicted, written);
         Ok(report)
-    }
-
-    fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
-        let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
-        let enough = slots as u64 * worst / WAYS as u64 + 1;
-        let beside = if self.current.is_some() { ", next to the batch in use" } else { "" };
-        Error::Unsupported {
-            what: format!(
-                "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
-                 than their {WAYS} places, the worst {worst}; about {enough} slots are enough"
-            ),
-            remedy: "give the cache more slots, cut the batch, or call `finish` before its `prefetch`",
-        }
-    }
-
-    /// Marks the batch taken last as finished, so that its rows may be evicted for the next one.
-    pub fn finish(&mut self) {
-        self.current = None;
-    }
-
-    /// The batch taken last, which must be these lookups.
-    ///
-    /// # Errors
-    ///
-    /// Another batch was taken last, or none.
-    pub fn batch<'a>(&'a mut self, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
-        let Some(batch) = self.current.filter(|batch| batch.is(lookups)) else {
-            return Err(Error::Unsupported {
-                what: "a batch that was not taken".into(),
-                remedy: "call `take` with these lookups before",
-            });
-        };
-        self.translate(batch, lookups)
-    }
-
-    /// Does as [`RowCache::batch`] for a copy of the lookups that were taken: the same indices and offsets in other memory. Only their number is
-    /// compared.
-    ///
-    /// # Errors
-    ///
-    /// No batch was taken last, or one of another size.
-    pub fn batch_of_copy<'a>(&'a mut self, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
-        let Some(batch) = self.current.filter(|batch| batch.lookups == lookups.len()) else {
-            return Err(Error::Unsupported {
-                what: format!("a copy of {} lookups that were not taken", lookups.len()),
-                remedy: "call `take` with these lookups before",
-            });
-        };
-        self.translate(batch, lookups)
-    }
-
-    /// A batch with the slots of its rows.
-    fn translate<'a>(&'a mut self, batch: BatchRequest, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
-        let slots = self.translated[batch.place].as_ref().slice(0..batch.lookups);
-        let mut translated = Lookups::new(lookups.bags(), Ints::I32(slots), lookups.offsets())?;
-        if let Some(weights) = lookups.weights() {
-            translated = translated.with_weights(weights)?;
-        }
-        Ok(Batch { tables: &mut self.slots, lookups: translated, optimizer: self.optimizer.as_mut() })
-    }
-
-    /// Whether a batch was taken and not finished.
-    #[must_use]
-    pub fn is_in_use(&self) -> bool {
-        self.current.is_some()
-    }
-
-    /// Index of the buffer with the slots of the batch taken last, 0 or 1. Batches with the same index have their slots at the same address, so
-    /// that captured kernels of one run for the other.
-    #[must_use]
-    pub fn buffer(&self) -> usize {
-        self.current.map_or(0, |batch| batch.place)
     }
 
     /// The optimizer, if [`RowCache::train`] made one.

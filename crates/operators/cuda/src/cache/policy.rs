@@ -46,6 +46,33 @@ impl Sets {
         Sets { rows: rows as u32, sets: sets as u32, span: rows.div_ceil(sets) as u32 }
     }
 
+    /// Sets for a table of `rows` rows in which the rows of a batch fit: not many more than the fewest. Indices out of range are ignored.
+    ///
+    /// # Panics
+    ///
+    /// As [`Sets::new`].
+    #[must_use]
+    pub fn for_batch(rows: usize, indices: &[i64]) -> Sets {
+        let mut wanted: Vec<u32> = indices
+            .iter()
+            .filter_map(|&row| u32::try_from(row).ok())
+            .filter(|&row| (row as usize) < rows)
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut slots = wanted.len();
+        loop {
+            let sets = Sets::new(rows, slots);
+            let mut counts = vec![0; sets.sets as usize];
+            wanted.iter().for_each(|row| counts[(row % sets.sets) as usize] += 1);
+            // With as many places as rows there is room for all.
+            if slots >= rows || counts.iter().all(|&count| count <= WAYS) {
+                return sets;
+            }
+            slots += slots / 16 + WAYS;
+        }
+    }
+
     /// Number of places in all sets.
     #[must_use]
     pub fn slots(self) -> usize {
@@ -148,6 +175,17 @@ mod tests {
         assert_eq!(of(10, 1 << 40), (1, 10, 32));
         assert_eq!(of(1 << 20, 1 << 20), ((1 << 15) + 1, 32, (1 << 20) + 32));
         assert_eq!(Sets::new(1000, 33).device_bytes(64), 3 * (32 * 80 + 4) + 3 * 334 / 8);
+    }
+
+    #[test]
+    fn sets_for_a_batch_have_room_for_it() {
+        let rows: Vec<i64> = (0..40).chain([-1, 1000]).collect();
+        assert_eq!(Sets::for_batch(1000, &rows).slots(), 96);
+        assert_eq!(Sets::for_batch(1000, &[5; 100]).slots(), 32);
+        assert_eq!(Sets::for_batch(40, &rows), Sets::new(40, 40));
+        // Rows that share a set of three, but not one of five.
+        let apart: Vec<i64> = (0..40).map(|row| 3 * row).collect();
+        assert_eq!(Sets::for_batch(1000, &apart).slots(), 160);
     }
 
     #[test]

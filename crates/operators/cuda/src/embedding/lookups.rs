@@ -74,7 +74,7 @@ impl<'a> Ints<'a> {
     }
 
     /// Reads some of them to the host, after the preceding work of the stream.
-    pub(super) fn read(self, stream: &Stream, range: std::ops::Range<usize>) -> Result<Vec<i64>, Error> {
+    pub(crate) fn read(self, stream: &Stream, range: std::ops::Range<usize>) -> Result<Vec<i64>, Error> {
         match self {
             Ints::I32(ints) => {
                 let mut values = vec![0; range.len()];

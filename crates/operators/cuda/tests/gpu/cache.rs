@@ -221,6 +221,7 @@ fn what_does_not_fit_is_said_and_loses_nothing() {
     assert!(text(cache.prefetch(&stream, &first.view(), Access::Train).unwrap_err()).contains("take"));
     let error = text(cache.take(&stream, &large.view()).unwrap_err());
     assert!(error.contains("40 distinct rows") && error.contains("32 slots"), "{error}");
+    assert!(error.contains("table \"t\" needs 96 slots and has 32"), "{error}");
     cache.prefetch(&stream, &first.view(), Access::Train).unwrap();
     cache.take(&stream, &first.view()).unwrap();
     cache.prefetch(&stream, &second.view(), Access::Train).unwrap();

@@ -4,6 +4,7 @@ mod bags;
 mod layer;
 mod operand;
 mod product;
+mod row_caches;
 mod row_optimizer;
 mod row_update;
 mod single_bag;
@@ -15,10 +16,9 @@ pub(crate) use bags::{BagArgs, GpuBags};
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
 pub(crate) use product::GpuProduct;
+pub(crate) use row_caches::{RowCaches, StateAccess};
 pub(crate) use row_update::GpuRowUpdate;
 pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use slices::GpuSlices;
 pub(crate) use slope::GpuSlope;
-pub(crate) use work::{
-    Gpu, GpuWork, Launch, PartSink, RowStates, StateAccess, StateMemory, TableUse, prepared,
-};
+pub(crate) use work::{Gpu, GpuWork, Launch, PartSink, RowStates, StateMemory, TableUse, prepared};

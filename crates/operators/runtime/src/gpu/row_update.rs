@@ -9,9 +9,10 @@ use steptime_cuda::embedding::{
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
+use super::row_caches::StateAccess;
 use super::row_optimizer::TypedOptimizer;
 use super::slices::GpuSlices;
-use super::work::{Gpu, GpuWork, RowStates, StateAccess, StateMemory, TableUse};
+use super::work::{Gpu, GpuWork, RowStates, StateMemory, TableUse};
 use crate::arg::Arg;
 use crate::binder::of_type;
 use crate::error::Failure;

@@ -4,10 +4,10 @@ use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
+use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
 use crate::arg::Arg;
 use crate::error::Failure;
-use crate::gpu_engine::RowCaches;
 use crate::numbers::Numbers;
 
 /// Resources of an instruction on a GPU.
@@ -96,13 +96,6 @@ pub(crate) struct TableUse<'a> {
 pub(crate) struct StateMemory<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) caches: &'a mut RowCaches,
-}
-
-/// Use of the states by a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StateAccess {
-    Read,
-    Change,
 }
 
 /// Optimizer states of table rows on a GPU.

@@ -4,7 +4,6 @@ mod hazards;
 mod recorder;
 mod measure;
 mod replay;
-mod row_caches;
 
 use std::time::Duration;
 
@@ -16,9 +15,8 @@ use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, S
 use self::hazards::{Bytes, Hazards};
 use self::recorder::Recorder;
 use self::replay::Replay;
-pub(crate) use self::row_caches::RowCaches;
 use crate::error::{Error, Failure};
-use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, StateMemory};
+use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, RowCaches, StateMemory};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::places::MemoryId;

@@ -24,9 +24,10 @@ impl Replay {
     /// # Errors
     /// The driver refuses.
     pub(super) fn run(&mut self) -> Result<(), Error> {
-        // SAFETY: only the engine makes a replay. The launches use its regions and the operators of its program, which stay at their places as
-        // long as the session lives; the engine drops the replay first, and at every new preparation. All other uses of that memory are in
-        // the same stream, or wait for it. Parts that use the same bytes are ordered by `Hazards`.
+        // SAFETY: only the engine makes a replay, and runs it where the row caches have their slots in the same buffers. The launches use its
+        // regions and the operators of its program, which stay at their places as long as the session lives; the engine drops the replay
+        // first, and at every new preparation. All other uses of that memory are in the same stream, or wait for it; row caches move rows
+        // of other batches meanwhile, at places that this one does not use. Parts that use the same bytes are ordered by `Hazards`.
         unsafe { self.0.replay() }
     }
 }

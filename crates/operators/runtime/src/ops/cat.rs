@@ -76,7 +76,8 @@ fn on_gpu<T: bytemuck::Pod>(parts: Vec<Arg>, dim: usize, output: Arg) -> Kernel 
 fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
     let ids: Vec<_> = b.ids(0)?.to_vec();
-    let output = b.changes_result(0)?;
+    let in_place = whole.is_some() && ids.iter().any(|&part| b.places.memory_of(part) == whole);
+    let output = if in_place { b.changes_result(0)? } else { b.writes(0)? };
     let (mut start, mut copies) = (0, Vec::new());
     for part in ids {
         let columns = *b.value(part).shape.get(1).ok_or("it concatenates columns of matrices")? as usize;

@@ -57,5 +57,4 @@ pub(crate) const FILES: &[&[Row]] = &[
 ];
 
 /// Ops that compute nothing.
-#[cfg(test)]
 pub(crate) const WITHOUT_WORK: &[&str] = views::NAMES;

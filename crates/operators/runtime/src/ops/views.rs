@@ -118,7 +118,6 @@ fn part(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 }
 
 /// Names of these ops, and of moves between devices.
-#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "aten::view",
     "aten::_unsafe_view",

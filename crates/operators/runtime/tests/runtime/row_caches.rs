@@ -302,7 +302,9 @@ fn a_batch_that_no_cache_holds_and_an_index_that_no_table_has_are_refused_and_ch
     feed(&mut small, &model, 0);
     let error = small.step().expect_err("a cache of 32 rows for 128").to_string();
     println!("{error}");
-    assert!(error.contains("slots are enough") && !error.contains("next to the batch"), "{error}");
+    let needed = Sets::for_batch(5000, &indices(0, 0, &small.program().cacheable_tables()[0])).slots();
+    assert!(error.contains(&format!("{table:?} needs {needed} slots and has 32")), "{error}");
+    assert!(!error.contains("next to the batch"), "{error}");
     assert!(as_bits(&small.read(&table).expect("a table")) == as_bits(&before), "{table} has changed");
 
     let mut session = session(&device, cached(&described, &[(0, ROOM_FOR_ONE)]), true);

@@ -1,7 +1,6 @@
 //! Tables in host memory, of which a GPU caches rows: their choice in a program, before it runs.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use steptime_cuda::cache::Sets;
 use steptime_ops::embedding::{Element, Pooling};
@@ -13,6 +12,7 @@ use crate::kept::{Kept, KeptKind};
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::program::{Instruction, Program};
+use crate::row_cache_plan::{CachedRows, RowCachePlan};
 use crate::slices::Region;
 
 /// A table whose rows a GPU can cache: only lookups of `steptime::embedding_bag` and their updates use it.
@@ -59,28 +59,6 @@ impl CacheableTable {
         // The rows of two batches, in sets that are not filled evenly.
         self.lookups.saturating_mul(6).min(self.shape[0])
     }
-}
-
-/// The row cache of the tables of a call.
-#[derive(Debug, Clone)]
-pub(crate) struct RowCachePlan {
-    pub(crate) tables: Vec<CachedRows>,
-    pub(crate) pooling: Pooling,
-    /// Number of bags of a table.
-    pub(crate) bags: usize,
-    /// Bytes of the indices and of the offsets among the inputs.
-    pub(crate) indices: Range<usize>,
-    pub(crate) offsets: Range<usize>,
-}
-
-/// A table in host memory.
-#[derive(Debug, Clone)]
-pub(crate) struct CachedRows {
-    pub(crate) name: String,
-    pub(crate) memory: MemoryId,
-    pub(crate) shape: [usize; 2],
-    /// Number of rows on the device.
-    pub(crate) slots: usize,
 }
 
 /// A use of the same tables by the same lookups: a forward call, and its update.

@@ -8,9 +8,15 @@ use steptime_cuda::{Staging, Stream};
 use steptime_ops::embedding::{Bounds, Element};
 
 use crate::error::Error;
-use crate::gpu::StateAccess;
 use crate::places::MemoryId;
-use crate::row_caches::RowCachePlan;
+use crate::row_cache_plan::RowCachePlan;
+
+/// Use of the states by a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StateAccess {
+    Read,
+    Change,
+}
 
 /// Row caches by number.
 #[derive(Debug)]
@@ -60,7 +66,10 @@ impl RowCaches {
             }
             taken = taken.and(own);
         }
-        Ok(taken?)
+        taken.map_err(|error| match error {
+            steptime_cuda::Error::Unsupported { .. } => Error::RowCache(error),
+            other => other.into(),
+        })
     }
 
     /// Number of the combination of buffers with the slots of the batches in use: captured launches of one run for all batches with the same.
