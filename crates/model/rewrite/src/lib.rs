@@ -9,9 +9,11 @@
 
 mod accumulate;
 mod bf16;
+mod bias_gradients;
 mod blocks;
 mod channels_last;
 mod checkpoint;
+mod concat_in_place;
 mod counted;
 mod cuda_graph;
 mod data_parallel;
@@ -26,6 +28,7 @@ mod fuse_casts;
 mod fuse_linear;
 mod fuse_pointwise;
 mod host_copy;
+mod nested_uses;
 mod new_ops;
 mod no_sync;
 mod operators;
@@ -52,9 +55,11 @@ use steptime_aten::optimizer::Form;
 
 pub use accumulate::Accumulate;
 pub use bf16::{Bf16, Fp16};
+pub use bias_gradients::FuseBiasGradients;
 pub use blocks::Blocks;
 pub use channels_last::ChannelsLast;
 pub use checkpoint::Checkpoint;
+pub use concat_in_place::ConcatInPlace;
 pub use cuda_graph::CudaGraph;
 pub use data_parallel::DataParallel;
 pub use derive::Derive;
@@ -83,7 +88,7 @@ pub use sharded_optimizer::ShardedOptimizer;
 pub use streams::{SecondStream, Streams};
 pub use tf32::Tf32;
 
-/// All rules without a numeric parameter: those that are tried in a search for speedups.
+/// Rules without a numeric parameter that apply alone and to PyTorch's kernels: those that are tried in a search for speedups.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Rule>> {
     vec![

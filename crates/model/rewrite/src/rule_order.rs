@@ -25,6 +25,8 @@ pub enum Stage {
     Layout,
     /// Matrix products with their epilogues.
     Products,
+    /// Inputs of concatenations within the results.
+    Columns,
     /// Chains of elementwise ops.
     Chains,
     /// Form of the optimizer.

@@ -87,3 +87,55 @@ fn is_read_by_updates(step: &StepIr, uses: &Uses, op: OpId) -> bool {
     };
     is_rows && updates && !step.running().into_iter().any(changes)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use steptime_aten::Arg;
+    use steptime_eager::Model;
+    use steptime_rewrite::{ConcatInPlace, Facts, FuseLinear, Operators, apply};
+
+    use super::*;
+    use crate::described::DescribedStep;
+
+    /// Inputs of concatenations that are stored within the results, and copies that are not needed.
+    fn chosen(described: &DescribedStep) -> [usize; 2] {
+        let mut places = Places::new(described);
+        joined_rows(&mut places, &described.step.running());
+        [places.strides.len(), places.shared.len()]
+    }
+
+    /// The same of the rule, whose step the prediction has.
+    fn predicted(described: &DescribedStep, facts: &Facts<'_>) -> [usize; 2] {
+        let mut step = described.step.clone();
+        if apply(&mut step, &[&ConcatInPlace], facts).is_err() {
+            return [0, 0];
+        }
+        let count = |step: &StepIr, name: &str| {
+            step.running().into_iter().filter(|&op| step.ops[op].name == name).count()
+        };
+        let within = step.running().into_iter().filter(|&op| step.ops[op].name == "steptime::cat_in_place");
+        let within = within.filter_map(|op| step.ops[op].call.as_deref()?.inputs.first().map(Arg::tensors));
+        let clones = count(&described.step, "aten::clone") - count(&step, "aten::clone");
+        [within.map(<[TensorId]>::len).sum(), clones]
+    }
+
+    #[test]
+    fn the_rule_of_the_prediction_chooses_the_same_tensors() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/models");
+        let mut all = [0, 0];
+        for file in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let model = Model::read(&file.path()).expect("a description").on_gpus(1).expect("one device");
+            let mut described = DescribedStep::new(&model).expect("a step");
+            let ops = described.ops().clone();
+            let facts = Facts::new(&ops, Some(model.batch()));
+            assert_eq!(chosen(&described), predicted(&described, &facts), "{:?}", file.path());
+            apply(&mut described.step, &[&Operators, &FuseLinear], &facts).expect("they apply");
+            let [parts, copies] = chosen(&described);
+            assert_eq!([parts, copies], predicted(&described, &facts), "{:?}", file.path());
+            all = [all[0] + parts, all[1] + copies];
+        }
+        assert!(all[0] > 5 && all[1] > 3, "{all:?}");
+    }
+}

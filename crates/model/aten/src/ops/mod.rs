@@ -24,6 +24,7 @@ pub mod fused_bags;
 pub mod gather;
 pub mod gemm;
 pub mod gradients;
+pub mod in_place;
 pub mod index;
 pub mod index_put;
 pub mod interaction;
@@ -95,6 +96,7 @@ static FILES: &[&[OpDef]] = &[
     fused_bags::OPS,
     tiled_gather::OPS,
     interaction::OPS,
+    in_place::OPS,
     compiled_pointwise::OPS,
     multi_tensor::OTHERS,
     table_batched::OTHERS,

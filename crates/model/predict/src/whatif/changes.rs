@@ -2,9 +2,10 @@
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Accumulate, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong, FuseCasts,
-    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, Operators, Optimizer, PrefetchInputs,
-    Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection, SetSize, Streams, Tf32,
+    Accumulate, Bf16, ChannelsLast, Checkpoint, ConcatInPlace, CudaGraph, DataParallel, Fbgemm, Fp16,
+    FuseAmong, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync,
+    Operators, Optimizer, PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection,
+    SetSize, Streams, Tf32,
 };
 
 /// Changes of a step, in no order. [`Changes::rules`] returns their rules in the order in which they are applied.
@@ -59,6 +60,10 @@ pub enum Fuse {
     Linear,
     /// Casts of autocast, in the kernels beside them.
     Casts,
+    /// Gradients of biases, with the slope of the ReLU before them.
+    BiasGradients,
+    /// Concatenations, whose inputs are stored within the results.
+    Concat,
 }
 
 /// Libraries of operators.
@@ -148,6 +153,8 @@ fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
     let what = match fuse {
         Fuse::Optimizer => return Box::new(Optimizer { form: Form::Fused }),
         Fuse::Casts => return Box::new(FuseCasts),
+        Fuse::BiasGradients => return Box::new(FuseBiasGradients),
+        Fuse::Concat => return Box::new(ConcatInPlace),
         Fuse::EmbeddingBags if among.is_empty() => return Box::new(FuseEmbeddingBags),
         Fuse::Elementwise if among.is_empty() => return Box::new(FusePointwise),
         Fuse::Linear if among.is_empty() => return Box::new(FuseLinear),

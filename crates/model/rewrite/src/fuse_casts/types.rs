@@ -8,6 +8,7 @@ use super::cast::{self, Cast};
 use super::op_types::OpTypes;
 use super::shared_memory::SharedMemory;
 use super::{all, in_type};
+use crate::nested_uses::is_passed_on;
 
 /// The types of tensors that changed, and the ops that limit them.
 pub(super) struct Types<'s> {
@@ -47,11 +48,7 @@ impl<'s> Types<'s> {
         let row = &step.ops[op];
         let Some(call) = row.call.as_deref() else { return };
         let known = step.around(op).find(|&around| OpTypes::from_name(&step.ops[around].name).is_some());
-        let inside = || step.subtree(op).into_iter().skip(1);
         for tensor in all(call).filter(|&tensor| cast::dtype(step, tensor).is_some()) {
-            let takes = |op: OpId| {
-                step.ops[op].call.as_deref().is_some_and(|call| all(call).any(|one| one == tensor))
-            };
             match known {
                 Some(known) => {
                     let users = self.users.entry(tensor).or_default();
@@ -59,7 +56,7 @@ impl<'s> Types<'s> {
                         users.push(known);
                     }
                 }
-                None if row.name.starts_with("aten::empty") || inside().any(takes) => {}
+                None if row.name.starts_with("aten::empty") || is_passed_on(step, op, tensor) => {}
                 None => {
                     self.fixed.insert(tensor);
                 }

@@ -5,6 +5,7 @@ mod bags;
 mod bf16;
 mod checkpoint;
 mod common;
+mod concat_in_place;
 mod data_parallel;
 mod dense_bags;
 mod fully_sharded;

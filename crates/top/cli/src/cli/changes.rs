@@ -167,6 +167,10 @@ pub enum Fuse {
     Linear,
     /// Casts of `--dtype bf16` into the kernels of `--operators steptime` and the products beside them
     Casts,
+    /// The gradient of each bias into the slope of the ReLU before it
+    BiasGradients,
+    /// The inputs of concatenations into their results, and no copies of columns for updates of tables
+    Concat,
 }
 
 /// Libraries of operators.
@@ -229,6 +233,8 @@ impl From<Fuse> for steptime_predict::Fuse {
             Fuse::Elementwise => steptime_predict::Fuse::Elementwise,
             Fuse::Linear => steptime_predict::Fuse::Linear,
             Fuse::Casts => steptime_predict::Fuse::Casts,
+            Fuse::BiasGradients => steptime_predict::Fuse::BiasGradients,
+            Fuse::Concat => steptime_predict::Fuse::Concat,
         }
     }
 }

@@ -103,7 +103,10 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Target) -> Result<Query<'s>, F
 /// Checks that options that refine another change come with that change.
 pub(super) fn validate(changes: &Changes) -> Result<(), String> {
     if !changes.among.is_empty()
-        && changes.fuse.iter().all(|&fuse| matches!(fuse, Fuse::Optimizer | Fuse::Casts))
+        && !changes
+            .fuse
+            .iter()
+            .any(|fuse| matches!(fuse, Fuse::EmbeddingBags | Fuse::Elementwise | Fuse::Linear))
     {
         return Err("`among` selects the ops to fuse: `fuse` must be embedding-bags, elementwise or linear"
             .to_owned());

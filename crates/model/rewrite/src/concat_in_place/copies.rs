@@ -1,0 +1,48 @@
+//! Copies of columns that updates of tables read.
+
+use steptime_step::{OpId, StepIr, TensorId, Uses};
+
+use crate::nested_uses::is_passed_on;
+
+/// Ops that copy.
+const COPIES: [&str; 2] = ["aten::clone", "aten::contiguous"];
+/// Prefix of the updates.
+const UPDATE: &str = "steptime::embedding_bag_backward_";
+
+/// A copy, by its outermost op.
+pub(super) struct ColumnCopy {
+    pub op: OpId,
+    pub from: TensorId,
+    pub to: TensorId,
+}
+
+/// The copies that updates of tables alone read, and whose source no op changes.
+pub(super) fn find(step: &StepIr, uses: &Uses) -> Vec<ColumnCopy> {
+    let clones = step.running().into_iter().filter(|&op| step.ops[op].name == "aten::clone");
+    clones.filter_map(|op| copy(step, uses, op)).collect()
+}
+
+fn copy(step: &StepIr, uses: &Uses, clone: OpId) -> Option<ColumnCopy> {
+    let op = step.around(clone).take_while(|&op| COPIES.contains(&&*step.ops[op].name)).last()?;
+    let call = step.ops[op].call.as_deref()?;
+    let (from, to) = (call.takes().next()?, call.gives().next()?);
+    let value = &step.tensors[from].value;
+    let is_rows = value.shape.len() == 2 && value.strides.last() == Some(&1);
+    let reads = |&reader: &OpId| {
+        let is_update = step.ops[reader].name.starts_with(UPDATE);
+        is_update || step.is_within(reader, op) || is_passed_on(step, reader, to)
+    };
+    let is_read = uses.consumers(to).iter().all(reads);
+    (is_rows && is_read && !is_changed(step, from)).then_some(ColumnCopy { op, from, to })
+}
+
+/// Whether an op changes the memory of a tensor in place.
+fn is_changed(step: &StepIr, tensor: TensorId) -> bool {
+    let Some(storage) = step.tensors[tensor].storage else { return false };
+    step.running().into_iter().any(|op| {
+        let row = &step.ops[op];
+        let in_place = row.name.ends_with('_') && !row.name.ends_with("__");
+        let call = row.call.as_deref().filter(|_| in_place);
+        call.is_some_and(|call| call.takes().any(|taken| step.tensors[taken].storage == Some(storage)))
+    })
+}
