@@ -16,7 +16,7 @@ use crate::table;
 /// Numbers of columns are multiples of it: 16 bytes of 16-bit numbers.
 const MULTIPLE: usize = 8;
 /// Least number of rows.
-const ROWS: i64 = 256;
+const ROWS: i64 = 16;
 
 /// Ops whose results may have rows at any distance.
 const WRITERS: [&str; 2] = ["steptime::interaction", "aten::cat"];
