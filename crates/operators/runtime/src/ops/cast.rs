@@ -3,7 +3,8 @@
 use half::bf16;
 use steptime_aten::Dtype;
 use steptime_cuda::cast::{Cast, Matrix};
-use steptime_cuda::{Float, SliceMut};
+use steptime_cuda::rearrange::Copy;
+use steptime_cuda::{Buffer, Float, SliceMut};
 use steptime_tensor::Layout;
 
 use crate::arg::{Arg, SharedMemory};
@@ -41,10 +42,9 @@ pub(crate) fn on_gpu(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     }
 }
 
-fn of_types<T: Float, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
+fn of_types<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     let matrices = pairs.iter().map(|(from, to)| matrix(&from.layout, &to.layout));
-    let matrices: Vec<Matrix> =
-        matrices.collect::<Option<_>>().ok_or("it converts tensors whose rows are not neighbours in memory")?;
+    let Some(matrices) = matrices.collect::<Option<Vec<Matrix>>>() else { return rearranged::<T, D>(pairs) };
     Ok(Kernel::on_gpu(move |gpu| {
         let cast = Cast::<T, D>::new(gpu.stream.device(), &matrices)?;
         Ok(Box::new(move |gpu| {
@@ -57,6 +57,25 @@ fn of_types<T: Float, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusa
                 Ok::<_, SharedMemory>((source.slice(from.layout.offset()..source.len()), to))
             });
             Ok(cast.run(gpu.stream, operands.collect::<Result<_, _>>()?)?)
+        }))
+    }))
+}
+
+/// A copy whose source is not a matrix: its elements are put in order first.
+fn rearranged<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
+    let [(from, to)] = <[(Arg, Arg); 1]>::try_from(pairs)
+        .map_err(|_| "it converts several tensors, one of whose rows are not neighbours in memory")?;
+    let ordered = Layout::contiguous(from.shape()).map_err(|source| source.to_string())?;
+    let matrix = matrix(&ordered, &to.layout).ok_or("the rows of its result are not neighbours in memory")?;
+    Ok(Kernel::on_gpu(move |gpu| {
+        let device = gpu.stream.device();
+        let copy = Copy::<T>::new(device, &from.layout, &ordered)?;
+        let cast = Cast::<T, D>::new(device, &[matrix])?;
+        let mut buffer = Buffer::<T>::zeros(gpu.stream, ordered.len())?;
+        Ok(Box::new(move |gpu| {
+            copy.run(gpu.stream, from.device(&gpu.memory)?, &mut buffer.as_mut())?;
+            let (_, result) = to.device_mut::<D>(&mut gpu.memory)?.split_at(to.layout.offset());
+            Ok(cast.run(gpu.stream, vec![(buffer.as_ref(), result)])?)
         }))
     }))
 }
