@@ -16,10 +16,12 @@ use crate::table;
 /// Numbers of columns are multiples of it: 16 bytes of 16-bit numbers.
 const MULTIPLE: usize = 8;
 /// Least number of rows.
-const ROWS: i64 = 256;
+const ROWS: i64 = 16;
 
 /// Ops whose results may have rows at any distance.
-const WRITERS: [&str; 3] = ["steptime::interaction", "aten::cat", "aten::_to_copy"];
+const WRITERS: [&str; 2] = ["steptime::interaction", "aten::cat"];
+/// The op that converts a tensor to 16 bits.
+const CAST: &str = "aten::_to_copy";
 /// Products.
 const PRODUCTS: [&str; 4] = ["aten::addmm", "aten::_addmm_activation", "aten::linear", "aten::mm"];
 /// The op whose gradient may have rows at any distance.
@@ -33,13 +35,17 @@ pub(crate) fn padded_rows(places: &mut Places<'_>, order: &[OpId]) {
     for &op in order {
         let name = &*step.ops[op].name;
         let readers: &[&str] = match name {
-            _ if WRITERS.contains(&name) => &PRODUCTS,
+            _ if WRITERS.contains(&name) || name == CAST => &PRODUCTS,
             "aten::mm" => &[READER],
             _ => continue,
         };
         let Some(result) = step.ops[op].call.as_deref().and_then(|call| call.gives().next()) else { continue };
         let value = &step.tensors[result].value;
         let &[rows, columns] = &value.shape[..] else { continue };
+        if name == CAST && value.dtype != Dtype::Bf16 {
+            // It moves a tensor, and may be no copy.
+            continue;
+        }
         let pad = (-columns).rem_euclid(MULTIPLE as i64);
         let is_plain = value.dtype.is_float() && value.strides[..] == [columns, 1] && value.offset == 0;
         let is_own = places.described.named(result).is_none() && is_alone(step, result);

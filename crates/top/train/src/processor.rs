@@ -42,6 +42,19 @@ pub enum Precision {
     F32,
     /// 32-bit floats, multiplied with 10 bits of fraction, on a GPU
     Tf32,
+    /// 16-bit floats between layers, with parameters and optimizer in 32 bits, on a GPU
+    Bf16,
+}
+
+impl Precision {
+    /// Name of the option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        }
+    }
 }
 
 /// An open device.
@@ -58,9 +71,10 @@ impl Processor {
     pub fn open(name: DeviceName, precision: Precision) -> Result<Processor, Failure> {
         match (name, precision) {
             (DeviceName::Cpu, Precision::F32) => Ok(Processor::Cpu),
-            (DeviceName::Cpu, Precision::Tf32) => {
-                let reason = "--dtype tf32 is a precision of GPUs: use --device cuda, or --dtype f32";
-                Err(Error::Options(reason.to_owned()).into())
+            (DeviceName::Cpu, precision) => {
+                let name = precision.name();
+                let reason = format!("--dtype {name} is a precision of GPUs: use --device cuda, or --dtype f32");
+                Err(Error::Options(reason).into())
             }
             (DeviceName::Cuda(number), precision) => {
                 let math = if precision == Precision::Tf32 { Math::Tf32 } else { Math::Full };

@@ -91,6 +91,10 @@ struct Answer<'a> {
     best: Option<BestPossible>,
     evaluations: &'a [Evaluated],
     checkpoint: Option<&'a Path>,
+    /// File of the recording.
+    record: Option<&'a Path>,
+    /// File of the timeline.
+    timeline: Option<&'a Path>,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,6 +201,8 @@ impl Report<'_> {
             best: self.best.map(|best| BestPossible { auc: best.auc, log_loss: best.log_loss }),
             evaluations: self.evaluations,
             checkpoint: self.checkpoint,
+            record: self.args.record.as_deref(),
+            timeline: self.args.timeline.as_deref(),
         }
     }
 
@@ -243,6 +249,11 @@ impl Report<'_> {
         }
         if let Some(path) = answer.checkpoint {
             text += &format!("\ncheckpoint {}\n", path.display());
+        }
+        for (name, path) in [("recording", answer.record), ("timeline", answer.timeline)] {
+            if let Some(path) = path {
+                text += &format!("\n{name} {}\n", path.display());
+            }
         }
         text
     }
