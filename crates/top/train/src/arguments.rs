@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::convert::Format;
 use crate::error::Error;
 use crate::host_tables::{CacheSize, HostTables};
-use crate::plan::PlanName;
+use crate::plan_choice::PlanChoice;
 use crate::processor::{DeviceName, Precision};
 
 /// Trains a described model on this machine, and compares its steps with their prediction
@@ -70,9 +70,9 @@ pub struct Train {
     /// Samples a step, instead of the model's
     #[arg(long, value_name = "N")]
     pub batch: Option<NonZero<u64>>,
-    /// Changes of the step: none, or all that shorten it on this device
-    #[arg(long, value_enum, default_value_t = PlanName::Best)]
-    pub plan: PlanName,
+    /// Changes of the step: none, all that shorten it on this device, or those of a TOML file as for `steptime whatif --plan`
+    #[arg(long, value_name = "none|best|FILE", default_value_t = PlanChoice::Best)]
+    pub plan: PlanChoice,
     /// Tables in host memory, of which the GPU caches rows: the largest ones until the step fits, all, or some by their numbers in the model,
     /// such as 0,3. The result has the same bits
     #[arg(

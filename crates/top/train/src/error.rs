@@ -42,6 +42,24 @@ pub enum Error {
         /// Reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A plan that cannot be read, or that has a change that no program runs.
+    #[error("{}: {reason}", path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// Reason, with the remedy.
+        reason: String,
+    },
+    /// A rule of a plan whose step no program runs.
+    #[error("the plan's {rule} is not run: {reason}. Leave it out of {}", path.display())]
+    Unrun {
+        /// Name of the rule.
+        rule: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Reason.
+        reason: String,
+    },
     /// Data that does not fit the model.
     #[error("{data} does not fit the model:\n{}", reasons.join("\n"))]
     Misfit {

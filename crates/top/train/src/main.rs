@@ -15,6 +15,7 @@ mod host_tables;
 mod measured;
 mod memory;
 mod plan;
+mod plan_choice;
 mod planted;
 mod predicted;
 mod processor;

@@ -1,28 +1,21 @@
 //! The plan of a run: rules that change its step.
 
-use clap::ValueEnum;
-use steptime_aten::optimizer::Form;
 use steptime_eager::Model;
-use steptime_rewrite::{Facts, FuseLinear, Operators, Optimizer, Rule, apply};
+use steptime_rewrite::{ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, apply};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::{MemoryKind, Peak, StepIr};
 
 use crate::Failure;
+use crate::error::Error;
 use crate::host_tables::HostMemory;
-
-/// Changes of the step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlanName {
-    /// The step of PyTorch eager
-    None,
-    /// All rules that shorten the step on this device
-    Best,
-}
+use crate::plan_choice::PlanChoice;
 
 /// Changes of a step, and its memory.
 pub struct Plan {
-    /// Names of the applied rules.
-    pub applied: Vec<&'static str>,
+    /// The applied rules, in order.
+    pub applied: Vec<Box<dyn Rule>>,
+    /// Rules that describe work of the device's program: it does so in every plan.
+    pub of_device: Vec<Box<dyn Rule>>,
     /// Rules that were not applied, each with the reason.
     pub skipped: Vec<(&'static str, String)>,
     /// Predicted peak of the memory of the step, without workspaces of libraries, in bytes.
@@ -65,38 +58,59 @@ impl Plan {
     ///
     /// # Errors
     /// Where an op of the step cannot run.
-    pub fn compile(model: &Model, name: PlanName, target: Target) -> Result<(Plan, Program), Failure> {
+    pub fn compile(model: &Model, choice: &PlanChoice, target: Target) -> Result<(Plan, Program), Failure> {
         let mut described = DescribedStep::new(model)?;
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
         let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));
-        let (mut applied, mut skipped) = (Vec::new(), Vec::new());
-        let fused = Optimizer { form: Form::Fused };
-        let rules: [&dyn Rule; 3] = [&Operators, &FuseLinear, &fused];
+        let (mut applied, mut skipped): (Vec<Box<dyn Rule>>, _) = (Vec::new(), Vec::new());
         let ops = described.ops().clone();
         let facts = Facts::new(&ops, Some(model.batch()));
-        for rule in rules.into_iter().filter(|_| name == PlanName::Best) {
-            let changed = match other_results(rule, adam) {
-                Some(reason) => Err(reason),
-                None => change(&described, rule, &facts, target),
-            };
-            match changed {
-                Ok(changed) => {
-                    (described, program) = (changed.0, Ok(changed.1));
-                    applied.push(rule.name());
+        for rule in choice.rules()? {
+            if of_device().iter().any(|own| own.name() == rule.name()) {
+                if target == Target::Cpu {
+                    skipped.push((rule.name(), "only a GPU's program works so".to_owned()));
                 }
-                Err(reason) => skipped.push((rule.name(), reason)),
+                continue;
+            }
+            let changed = match other_results(&*rule, adam && *choice == PlanChoice::Best) {
+                Some(reason) => Err(Refusal::Rule(reason)),
+                None => change(&described, &*rule, &facts, target),
+            };
+            match (changed, choice) {
+                (Ok(changed), _) => {
+                    (described, program) = (changed.0, Ok(changed.1));
+                    applied.push(rule);
+                }
+                (Err(Refusal::Program(reason)), PlanChoice::File(path)) => {
+                    return Err(Error::Unrun { rule: rule.name(), path: path.clone(), reason }.into());
+                }
+                (Err(Refusal::Rule(reason) | Refusal::Program(reason)), _) => {
+                    skipped.push((rule.name(), reason));
+                }
             }
         }
         let program = program?;
         // The prediction is that of the step that runs.
-        let peak = Peak::find(&described.step, &described.scheduled(), None);
+        let mut running = described.clone();
+        let applies = |rule: &Box<dyn Rule>| apply(&mut running.step, &[&**rule], &facts).is_ok();
+        let of_device: Vec<_> = if target == Target::Cuda {
+            of_device().into_iter().filter(applies).collect()
+        } else {
+            Vec::new()
+        };
+        let peak = Peak::find(&running.step, &running.scheduled(), None);
         // Workspaces of libraries are those of a GPU.
         let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
         let (host, step) = (None, described.step);
-        Ok((Plan { applied, skipped, predicted_bytes, planned_bytes, host, step }, program))
+        Ok((Plan { applied, of_device, skipped, predicted_bytes, planned_bytes, host, step }, program))
     }
+}
+
+/// Rules that describe the work of a GPU's program.
+fn of_device() -> [Box<dyn Rule>; 2] {
+    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace)]
 }
 
 /// Returns the reason why a rule would train another model.
@@ -105,16 +119,24 @@ fn other_results(rule: &dyn Rule, adam: bool) -> Option<String> {
         .then(|| "Adam of the operators moves only the rows that were looked up: other results".to_owned())
 }
 
+/// Reason why a rule does not change a step.
+enum Refusal {
+    /// The rule does not apply.
+    Rule(String),
+    /// No program runs the changed step.
+    Program(String),
+}
+
 /// The step after a rule, and its program.
 fn change(
     described: &DescribedStep,
     rule: &dyn Rule,
     facts: &Facts<'_>,
     target: Target,
-) -> Result<(DescribedStep, Program), String> {
+) -> Result<(DescribedStep, Program), Refusal> {
     let mut changed = described.clone();
-    apply(&mut changed.step, &[rule], facts).map_err(|error| error.source.to_string())?;
-    let program =
-        Program::for_target(&changed, target, Reuse::ByLifetime).map_err(|error| error.to_string())?;
+    apply(&mut changed.step, &[rule], facts).map_err(|error| Refusal::Rule(error.source.to_string()))?;
+    let program = Program::for_target(&changed, target, Reuse::ByLifetime)
+        .map_err(|error| Refusal::Program(error.to_string()))?;
     Ok((changed, program))
 }

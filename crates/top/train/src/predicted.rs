@@ -3,12 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use steptime_aten::optimizer::Form;
 use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step};
-use steptime_rewrite::{
-    CudaGraph, FuseLinear, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
-};
+use steptime_rewrite::{CudaGraph, PrefetchInputs, ResizeBatch, Rule, Tf32};
 
 use crate::arguments::Train;
 use crate::plan::Plan;
@@ -16,7 +13,7 @@ use crate::processor::{Precision, Processor};
 use crate::row_copies::RowCopies;
 
 /// Predicted time of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepTime {
     /// Time of a step, in milliseconds.
     pub ms: f64,
@@ -25,6 +22,8 @@ pub struct StepTime {
     /// Copies of rows of tables in host memory, which run beside the kernels of the step before; `None` without such tables, or where the
     /// distribution of indices is not known.
     pub row_copies: Option<RowCopies>,
+    /// What is uncertain about it, worst first.
+    pub doubts: Vec<String>,
 }
 
 /// Predicts the step of a run from the description of its model and the applied rules, or returns the reason why it cannot.
@@ -40,14 +39,17 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
     let step = Step::open(path, &Choice::default()).map_err(|error| error.to_string())?;
     let query = step.predict().on(device).map_err(|error| error.to_string())?.on_a_typical_host();
     let resize = args.batch.map(|batch| ResizeBatch::to(batch.get()));
-    let fused = Optimizer { form: Form::Fused };
-    let named: [&dyn Rule; 3] = [&Operators, &FuseLinear, &fused];
     let mut rules: Vec<&dyn Rule> = resize.iter().map(|rule| rule as &dyn Rule).collect();
-    rules.extend(named.into_iter().filter(|rule| plan.applied.contains(&rule.name())));
+    rules.extend(plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule));
     if args.dtype == Precision::Tf32 {
         rules.push(&Tf32);
     }
-    rules.extend([&PrefetchInputs as &dyn Rule, &CudaGraph]);
+    // A GPU's session does both in every plan.
+    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph] {
+        if rules.iter().all(|other| other.name() != rule.name()) {
+            rules.push(rule);
+        }
+    }
     let found =
         query.changed(&Change { rules: &rules, host_times: None }).map_err(|error| error.to_string())?;
     let after = &found.after;
@@ -63,5 +65,6 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
         // At best they run beside the step, at worst before it.
         (low, ms, high) = (low.max(copies.ms), ms.max(copies.ms), high + copies.ms);
     }
-    Ok(StepTime { ms, interval_ms: [low, high], row_copies })
+    let doubts = after.doubts.iter().map(|doubt| doubt.text.clone()).collect();
+    Ok(StepTime { ms, interval_ms: [low, high], row_copies, doubts })
 }

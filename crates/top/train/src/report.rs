@@ -7,6 +7,7 @@ use serde::Serialize;
 use steptime_cuda::cache::Statistics;
 use steptime_dataset::Best;
 use steptime_eager::Model;
+use steptime_rewrite::Rule;
 
 use crate::Failure;
 use crate::arguments::Train;
@@ -15,7 +16,8 @@ use crate::evaluate::Evaluated;
 use crate::host_tables::HostMemory;
 use crate::measured::Summary;
 use crate::memory::process_bytes;
-use crate::plan::{Plan, PlanName};
+use crate::plan::Plan;
+use crate::plan_choice::PlanChoice;
 use crate::predicted::StepTime;
 use crate::row_copies::RowCopies;
 use crate::table::table;
@@ -97,8 +99,10 @@ struct Answer<'a> {
 
 #[derive(Debug, Serialize)]
 struct Changes<'a> {
-    name: &'static str,
-    applied: &'a [&'static str],
+    name: String,
+    applied: Vec<&'static str>,
+    /// Rules that describe work of the device's program in every plan.
+    of_device: Vec<&'static str>,
     skipped: Vec<Skipped<'a>>,
     host_memory: Option<&'a HostMemory>,
 }
@@ -122,6 +126,8 @@ struct Predicted<'a> {
     without: Option<&'static str>,
     /// Copies of rows of tables in host memory.
     row_copies: Option<RowCopies>,
+    /// What is uncertain about the time, worst first.
+    doubts: &'a [String],
 }
 
 /// Work that the prediction of a step with tables in host memory does not count on data of an unknown distribution.
@@ -169,8 +175,9 @@ impl Report<'_> {
             rate: self.rate,
             first_step: self.first_step,
             plan: Changes {
-                name: name_of(self.args.plan),
-                applied: &plan.applied,
+                name: self.args.plan.to_string(),
+                applied: names(&plan.applied),
+                of_device: names(&plan.of_device),
                 skipped,
                 host_memory: plan.host.as_ref(),
             },
@@ -183,6 +190,7 @@ impl Report<'_> {
                     .filter(|time| plan.host.is_some() && time.row_copies.is_none())
                     .map(|_| NOT_COUNTED),
                 row_copies: time.and_then(|time| time.row_copies),
+                doubts: time.map_or(&[], |time| &time.doubts),
             },
             measured: Measured {
                 step_bytes: plan.planned_bytes,
@@ -210,7 +218,7 @@ impl Report<'_> {
             answer.seed,
             answer.rate
         );
-        if self.args.plan == PlanName::None {
+        if self.args.plan == PlanChoice::None {
             text += "plan none: the step of PyTorch eager\n";
         } else {
             let applied = if answer.plan.applied.is_empty() {
@@ -219,6 +227,9 @@ impl Report<'_> {
                 answer.plan.applied.join(", ")
             };
             text += &format!("plan {}: {applied}\n", answer.plan.name);
+            if !answer.plan.of_device.is_empty() {
+                text += &format!("  and on a GPU: {}\n", answer.plan.of_device.join(", "));
+            }
             for Skipped { rule, reason } in &answer.plan.skipped {
                 text += &format!("  without {rule}: {reason}\n");
             }
@@ -233,6 +244,9 @@ impl Report<'_> {
         }
         text += "\n";
         text += &table(&["", "predicted", "measured", "best possible"], &self.rows(answer));
+        for doubt in answer.predicted.doubts {
+            text += &format!("! {doubt}\n");
+        }
         if let Some(path) = answer.checkpoint {
             text += &format!("\ncheckpoint {}\n", path.display());
         }
@@ -314,11 +328,8 @@ impl Report<'_> {
     }
 }
 
-fn name_of(plan: PlanName) -> &'static str {
-    match plan {
-        PlanName::None => "none",
-        PlanName::Best => "best",
-    }
+fn names(rules: &[Box<dyn Rule>]) -> Vec<&'static str> {
+    rules.iter().map(|rule| rule.name()).collect()
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -3,6 +3,7 @@
 mod bits;
 mod data;
 mod faults;
+mod plans;
 mod pytorch;
 mod recording;
 mod run;
