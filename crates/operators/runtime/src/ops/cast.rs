@@ -65,11 +65,12 @@ fn of_types<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel,
 fn rearranged<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     let [(from, to)] = <[(Arg, Arg); 1]>::try_from(pairs)
         .map_err(|_| "it converts several tensors, one of whose rows are not neighbours in memory")?;
-    let ordered = Layout::contiguous(from.shape()).map_err(|source| source.to_string())?;
-    let matrix = matrix(&ordered, &to.layout).ok_or("the rows of its result are not neighbours in memory")?;
+    let [source, result] = in_order_of_result(&from.layout, &to.layout).ok_or("its layouts differ in shape")?;
+    let ordered = Layout::contiguous(source.shape()).map_err(|source| source.to_string())?;
+    let matrix = matrix(&ordered, &result).ok_or("the rows of its result are not neighbours in memory")?;
     Ok(Kernel::on_gpu(move |gpu| {
         let device = gpu.stream.device();
-        let copy = Copy::<T>::new(device, &from.layout, &ordered)?;
+        let copy = Copy::<T>::new(device, &source, &ordered)?;
         let cast = Cast::<T, D>::new(device, &[matrix])?;
         let mut buffer = Buffer::<T>::zeros(gpu.stream, ordered.len())?;
         Ok(Box::new(move |gpu| {
@@ -80,9 +81,22 @@ fn rearranged<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kerne
     }))
 }
 
+/// Both layouts with the dimensions in the order of the result's memory.
+fn in_order_of_result(from: &Layout, to: &Layout) -> Option<[Layout; 2]> {
+    let mut order: Vec<usize> = (0..to.rank()).collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(to.strides()[axis]));
+    Some([from.permute(&order).ok()?, to.permute(&order).ok()?])
+}
+
 /// The matrix that a copy between two layouts of one shape is.
 pub(super) fn matrix(from: &Layout, to: &Layout) -> Option<Matrix> {
-    let [own, result] = [rows(from)?, rows(to)?];
+    let [own, result] = match [rows(from), rows(to)] {
+        [Some(own), Some(result)] => [own, result],
+        _ => {
+            let [from, to] = in_order_of_result(from, to)?;
+            [rows(&from)?, rows(&to)?]
+        }
+    };
     let (shape, strides) = (own.shape, [own.stride, result.stride]);
     match (own.transposed, result.transposed) {
         (false, false) => Some(Matrix { shape, strides, transposed: false }),
