@@ -1,7 +1,7 @@
 //! The plan of a run: rules that change its step.
 
 use steptime_eager::Model;
-use steptime_rewrite::{ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, apply};
+use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, apply};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::{MemoryKind, Peak, StepIr};
 
@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::error::Error;
 use crate::host_tables::HostMemory;
 use crate::plan_choice::PlanChoice;
+use crate::processor::Precision;
 
 /// Changes of a step, and its memory.
 pub struct Plan {
@@ -58,7 +59,7 @@ impl Plan {
     ///
     /// # Errors
     /// Where an op of the step cannot run.
-    pub fn compile(model: &Model, choice: &PlanChoice, target: Target) -> Result<(Plan, Program), Failure> {
+    pub fn compile(model: &Model, choice: &PlanChoice, precision: Precision, target: Target) -> Result<(Plan, Program), Failure> {
         let mut described = DescribedStep::new(model)?;
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
@@ -66,7 +67,7 @@ impl Plan {
         let (mut applied, mut skipped): (Vec<Box<dyn Rule>>, _) = (Vec::new(), Vec::new());
         let ops = described.ops().clone();
         let facts = Facts::new(&ops, Some(model.batch()));
-        for rule in choice.rules()? {
+        for rule in choice.rules(precision)? {
             if of_device().iter().any(|own| own.name() == rule.name()) {
                 if target == Target::Cpu {
                     skipped.push((rule.name(), "only a GPU's program works so".to_owned()));
@@ -78,6 +79,9 @@ impl Plan {
                 None => change(&described, &*rule, &facts, target),
             };
             match (changed, choice) {
+                (Err(Refusal::Rule(reason) | Refusal::Program(reason)), _) if rule.name() == Bf16.name() => {
+                    return Err(Error::Precision { precision: precision.name(), reason }.into());
+                }
                 (Ok(changed), _) => {
                     (described, program) = (changed.0, Ok(changed.1));
                     applied.push(rule);

@@ -7,12 +7,13 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise,
+    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise,
     NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
 
 use crate::error::Error;
+use crate::processor::Precision;
 
 /// Changes of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +53,11 @@ const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \
                    \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph";
 
 impl PlanChoice {
-    /// The rules, in the order in which they are applied.
+    /// The rules with those of a precision, in the order in which they are applied.
     ///
     /// # Errors
     /// Where the file cannot be read, or has a change that no program runs.
-    pub fn rules(&self) -> Result<Vec<Box<dyn Rule>>, Error> {
+    pub fn rules(&self, precision: Precision) -> Result<Vec<Box<dyn Rule>>, Error> {
         let mut rules: Vec<Box<dyn Rule>> = match self {
             PlanChoice::None => Vec::new(),
             PlanChoice::Best => {
@@ -72,6 +73,10 @@ impl PlanChoice {
                 read(&table).map_err(invalid)?
             }
         };
+        if precision == Precision::Bf16 {
+            rules.retain(|rule| rule.name() != FuseCasts.name());
+            rules.extend([Box::new(Bf16) as Box<dyn Rule>, Box::new(FuseCasts)]);
+        }
         rules.sort_by_key(|rule| (rule.stage(), rule.name()));
         Ok(rules)
     }

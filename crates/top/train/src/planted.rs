@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::plan::Plan;
 use crate::plan_choice::PlanChoice;
+use crate::processor::Precision;
 use crate::synthetic::{Synthetic, planted};
 
 /// Rows that are written at once.
@@ -77,7 +78,7 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
         return Err(Error::Options(reason).into());
     }
     let model = Model::read(&args.model)?.on_gpus(1)?;
-    let (_, program) = Plan::compile(&model, &PlanChoice::None, Target::Cpu)?;
+    let (_, program) = Plan::compile(&model, &PlanChoice::None, Precision::F32, Target::Cpu)?;
     let tables = model.tables();
     let dense = Feed::new(&program, &tables, model.batch() as usize)?.dense();
     let rows = args.rows.get();

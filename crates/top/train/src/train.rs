@@ -49,7 +49,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (mut plan, mut program) = Plan::compile(&model, &args.plan, processor.target())?;
+    let (mut plan, mut program) = Plan::compile(&model, &args.plan, args.dtype, processor.target())?;
     if let Some(wanted) = &args.host_memory {
         program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
     }
