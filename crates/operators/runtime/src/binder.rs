@@ -161,6 +161,13 @@ impl<'d> Binder<'_, 'd> {
         &self.step().tensors[tensor].value
     }
 
+    /// Whether a tensor is a matrix of 16-bit floats on a GPU, stored by rows.
+    pub(crate) fn is_half_rows(&self, tensor: TensorId) -> bool {
+        let value = self.value(tensor);
+        let by_rows = matches!(value.strides[..], [_, 1]);
+        self.target == Target::Cuda && value.dtype == Dtype::Bf16 && by_rows
+    }
+
     /// Whether a tensor is in host memory.
     pub(crate) fn is_on_host(&self, tensor: TensorId) -> bool {
         self.value(tensor).device == Device::Cpu

@@ -1,6 +1,5 @@
 //! Activations and their gradients.
 
-use steptime_aten::Dtype;
 use steptime_ops::elementwise::{Expr, Unary};
 
 use super::elementwise::{of_one, of_two};
@@ -8,7 +7,6 @@ use super::slope;
 use crate::binder::{Binder, Built, Refusal};
 use crate::gpu::GpuSlope;
 use crate::row::{Row, runs};
-use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[
     runs("aten::relu", relu),
@@ -27,8 +25,7 @@ fn threshold_backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if b.number(2)? != 0.0 {
         return Err("its threshold is not 0".to_owned());
     }
-    let is_half = b.target == Target::Cuda && b.value(b.id(0)?).dtype == Dtype::Bf16;
-    if is_half && b.value(b.id(0)?).shape.len() == 2 {
+    if b.is_half_rows(b.id(0)?) && b.is_half_rows(b.id(1)?) && b.is_half_rows(b.result(0)?) {
         b.takes_halves = true;
         let (grad, output) = (b.floats(0)?, b.floats(1)?);
         let to = b.writes(0)?;

@@ -3,7 +3,8 @@
 use half::bf16;
 use steptime_aten::Dtype;
 use steptime_cuda::cast::{Cast, Matrix};
-use steptime_cuda::{Float, SliceMut};
+use steptime_cuda::rearrange::Copy;
+use steptime_cuda::{Buffer, Float, SliceMut};
 use steptime_tensor::Layout;
 
 use crate::arg::{Arg, SharedMemory};
@@ -41,10 +42,9 @@ pub(crate) fn on_gpu(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     }
 }
 
-fn of_types<T: Float, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
+fn of_types<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     let matrices = pairs.iter().map(|(from, to)| matrix(&from.layout, &to.layout));
-    let matrices: Vec<Matrix> =
-        matrices.collect::<Option<_>>().ok_or("it converts tensors whose rows are not neighbours in memory")?;
+    let Some(matrices) = matrices.collect::<Option<Vec<Matrix>>>() else { return rearranged::<T, D>(pairs) };
     Ok(Kernel::on_gpu(move |gpu| {
         let cast = Cast::<T, D>::new(gpu.stream.device(), &matrices)?;
         Ok(Box::new(move |gpu| {
@@ -61,9 +61,42 @@ fn of_types<T: Float, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusa
     }))
 }
 
+/// A copy whose source is not a matrix: its elements are put in order first.
+fn rearranged<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
+    let [(from, to)] = <[(Arg, Arg); 1]>::try_from(pairs)
+        .map_err(|_| "it converts several tensors, one of whose rows are not neighbours in memory")?;
+    let [source, result] = in_order_of_result(&from.layout, &to.layout).ok_or("its layouts differ in shape")?;
+    let ordered = Layout::contiguous(source.shape()).map_err(|source| source.to_string())?;
+    let matrix = matrix(&ordered, &result).ok_or("the rows of its result are not neighbours in memory")?;
+    Ok(Kernel::on_gpu(move |gpu| {
+        let device = gpu.stream.device();
+        let copy = Copy::<T>::new(device, &source, &ordered)?;
+        let cast = Cast::<T, D>::new(device, &[matrix])?;
+        let mut buffer = Buffer::<T>::zeros(gpu.stream, ordered.len())?;
+        Ok(Box::new(move |gpu| {
+            copy.run(gpu.stream, from.device(&gpu.memory)?, &mut buffer.as_mut())?;
+            let (_, result) = to.device_mut::<D>(&mut gpu.memory)?.split_at(to.layout.offset());
+            Ok(cast.run(gpu.stream, vec![(buffer.as_ref(), result)])?)
+        }))
+    }))
+}
+
+/// Both layouts with the dimensions in the order of the result's memory.
+fn in_order_of_result(from: &Layout, to: &Layout) -> Option<[Layout; 2]> {
+    let mut order: Vec<usize> = (0..to.rank()).collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(to.strides()[axis]));
+    Some([from.permute(&order).ok()?, to.permute(&order).ok()?])
+}
+
 /// The matrix that a copy between two layouts of one shape is.
 pub(super) fn matrix(from: &Layout, to: &Layout) -> Option<Matrix> {
-    let [own, result] = [rows(from)?, rows(to)?];
+    let [own, result] = match [rows(from), rows(to)] {
+        [Some(own), Some(result)] => [own, result],
+        _ => {
+            let [from, to] = in_order_of_result(from, to)?;
+            [rows(&from)?, rows(&to)?]
+        }
+    };
     let (shape, strides) = (own.shape, [own.stride, result.stride]);
     match (own.transposed, result.transposed) {
         (false, false) => Some(Matrix { shape, strides, transposed: false }),

@@ -22,9 +22,8 @@ const PART: usize = 128;
 
 /// An instruction that computes sums or norms over dimensions.
 pub(super) fn reduced(b: &mut Binder<'_, '_>, dims: &[i64], kind: Kind) -> Result<Built, Refusal> {
-    let value = b.value(b.id(0)?);
-    let of_columns = kind == Kind::Sum && value.shape.len() == 2 && dims == [0];
-    if of_columns && value.dtype == Dtype::Bf16 && b.target == Target::Cuda {
+    let of_columns = kind == Kind::Sum && dims == [0] && b.value(b.result(0)?).dtype == Dtype::F32;
+    if of_columns && b.is_half_rows(b.id(0)?) {
         b.takes_halves = true;
         let from = b.floats(0)?;
         let to = b.writes(0)?;

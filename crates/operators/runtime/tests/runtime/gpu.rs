@@ -69,7 +69,7 @@ fn all_plans_compile_for_a_gpu() {
         }
     }
     // Sparse gradients of tables need the rule `operators`.
-    failed.retain(|why| !why.contains("sparse gradients"));
+    failed.retain(|why| !why.contains("sparse gradients") && !why.contains("SparseBackward") && !why.contains("sparse_backward"));
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
