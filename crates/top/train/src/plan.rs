@@ -59,7 +59,12 @@ impl Plan {
     ///
     /// # Errors
     /// Where an op of the step cannot run.
-    pub fn compile(model: &Model, choice: &PlanChoice, precision: Precision, target: Target) -> Result<(Plan, Program), Failure> {
+    pub fn compile(
+        model: &Model,
+        choice: &PlanChoice,
+        precision: Precision,
+        target: Target,
+    ) -> Result<(Plan, Program), Failure> {
         let mut described = DescribedStep::new(model)?;
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise,
-    NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
+    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
+    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
 
