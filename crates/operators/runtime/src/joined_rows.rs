@@ -42,8 +42,8 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     let mut start = 0;
     for &part in parts {
         let &[_, columns] = &of(part).shape[..] else { return };
-        let fits =
-            of(part).strides[..] == [columns, 1] && columns % 4 == 0 && start % 4 == 0 && pitch % 4 == 0;
+        let fits = of(part).dtype == of(whole).dtype
+            && of(part).strides[..] == [columns, 1] && columns % 4 == 0 && start % 4 == 0 && pitch % 4 == 0;
         let is_own = places.described.named(part).is_none() && seen.insert(part);
         if fits && is_own && is_free(step, uses, op, part) && places.alias(part, whole, start) {
             places.strides.insert(part, vec![pitch, 1]);

@@ -50,6 +50,14 @@ pub enum Error {
         /// Reason, with the remedy.
         reason: String,
     },
+    /// A precision that the model's step does not have.
+    #[error("--dtype {precision}: {reason}; use another --dtype")]
+    Precision {
+        /// Name of the precision.
+        precision: &'static str,
+        /// Reason.
+        reason: String,
+    },
     /// A rule of a plan whose step no program runs.
     #[error("the plan's {rule} is not run: {reason}. Leave it out of {}", path.display())]
     Unrun {

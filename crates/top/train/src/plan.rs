@@ -84,6 +84,9 @@ impl Plan {
                 None => change(&described, &*rule, &facts, target),
             };
             match (changed, choice) {
+                (Err(Refusal::Rule(reason) | Refusal::Program(reason)), _) if rule.name() == Bf16.name() => {
+                    return Err(Error::Precision { precision: precision.name(), reason }.into());
+                }
                 (Ok(changed), _) => {
                     (described, program) = (changed.0, Ok(changed.1));
                     applied.push(rule);
@@ -102,18 +105,18 @@ impl Plan {
         let program = program?;
         // The prediction is that of the step that runs.
         let mut running = described.clone();
-        let applies = |rule: &Box<dyn Rule>| apply(&mut running.step, &[&**rule], &facts).is_ok();
-        let of_device: Vec<_> = if target == Target::Cuda {
-            of_device().into_iter().filter(applies).collect()
-        } else {
-            Vec::new()
-        };
+        let mut own: Vec<Box<dyn Rule>> = Vec::new();
+        for rule in of_device().into_iter().filter(|_| target == Target::Cuda) {
+            if apply(&mut running.step, &[&*rule], &facts).is_ok() {
+                own.push(rule);
+            }
+        }
         let peak = Peak::find(&running.step, &running.scheduled(), None);
         // Workspaces of libraries are those of a GPU.
         let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
         let planned_bytes = program.plan().peak() as u64;
         let (host, step) = (None, described.step);
-        Ok((Plan { applied, of_device, skipped, predicted_bytes, planned_bytes, host, step }, program))
+        Ok((Plan { applied, of_device: own, skipped, predicted_bytes, planned_bytes, host, step }, program))
     }
 }
 

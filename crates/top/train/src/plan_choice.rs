@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise,
-    NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
+    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
+    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
 
@@ -53,7 +53,7 @@ const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \
                    \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph";
 
 impl PlanChoice {
-    /// The rules, in the order in which they are applied, with those of a precision.
+    /// The rules with those of a precision, in the order in which they are applied.
     ///
     /// # Errors
     /// Where the file cannot be read, or has a change that no program runs.
@@ -74,10 +74,8 @@ impl PlanChoice {
             }
         };
         if precision == Precision::Bf16 {
-            rules.push(Box::new(Bf16));
-            if *self == PlanChoice::Best {
-                rules.push(Box::new(FuseCasts));
-            }
+            rules.retain(|rule| rule.name() != FuseCasts.name());
+            rules.extend([Box::new(Bf16) as Box<dyn Rule>, Box::new(FuseCasts)]);
         }
         rules.sort_by_key(|rule| (rule.stage(), rule.name()));
         Ok(rules)

@@ -73,7 +73,8 @@ impl Processor {
             (DeviceName::Cpu, Precision::F32) => Ok(Processor::Cpu),
             (DeviceName::Cpu, precision) => {
                 let name = precision.name();
-                let reason = format!("--dtype {name} is a precision of GPUs: use --device cuda, or --dtype f32");
+                let reason =
+                    format!("--dtype {name} is a precision of GPUs: use --device cuda, or --dtype f32");
                 Err(Error::Options(reason).into())
             }
             (DeviceName::Cuda(number), precision) => {

@@ -84,9 +84,10 @@ impl GpuProduct {
         let [factor, _, result_type] = [0, 1, 2].map(|at| self.args[at].dtype);
         let [size, size_of_result] = [factor, result_type].map(|dtype| dtype.size() as usize);
         let is_small = count == 1 && LARGER * right.rows * right.columns <= left.rows * left.columns;
-        let turned = is_small && !right.transposed && math == Math::Tf32 && factor == Dtype::F32;
-        let zeros = [left.pad, to.pad];
-        let right_copy = (turned || zeros != [0; 2])
+        let is_turned_faster = math == Math::Tf32 && factor == Dtype::F32 && right.pad == 0;
+        let turned = is_small && !right.transposed && is_turned_faster;
+        let zeros = [left.pad, to.pad.max(right.pad)];
+        let right_copy = (turned || left.pad > 0 || to.pad > 0)
             .then(|| SmallCopy::of_factor(stream, right, zeros, turned || right.transposed, size));
         let right_copy = right_copy.transpose()?;
         // A right matrix with zeros makes columns that the result does not have.
