@@ -22,7 +22,7 @@ fn small(name: &str) -> String {
 /// Standard output of a command of `steptime`.
 fn steptime(arguments: &[&str]) -> Result<String, String> {
     let all = ["steptime"].iter().chain(arguments).map(OsString::from);
-    steptime_cli::capture(all).map_err(|refusal| refusal.to_string())
+    steptime_cli::capture(all).map_err(|refusal| format!("{refusal:?}"))
 }
 
 fn json(arguments: &[&str]) -> Value {
