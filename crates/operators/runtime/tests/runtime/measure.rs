@@ -35,7 +35,7 @@ fn measured_steps_have_the_bits_of_ordinary_ones() {
         let one = |at: usize| {
             feed(&mut measured, &reference.model, at % BATCHES);
             // Every other step is an ordinary one.
-            let loss = if at % 2 == 0 {
+            let loss = if at.is_multiple_of(2) {
                 measured.measured_step().expect("a step").loss
             } else {
                 measured.step().expect("a step")
