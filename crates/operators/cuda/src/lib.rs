@@ -36,7 +36,7 @@ pub use float::Float;
 #[cfg(test)]
 use runtime::TestCompiler;
 pub use runtime::{
-    Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin, Parts,
-    Pinned, Readback, Slice, SliceMut, Source, Staging, Stream, median_time, nvrtc_version, randomize,
+    Args, Buffer, Build, Capability, CubinCache, Device, Error, Event, Graph, Grid, Kernel, Module, Origin,
+    Parts, Pinned, Readback, Slice, SliceMut, Source, Staging, Stream, median_time, nvrtc_version, randomize,
     replay_time,
 };

@@ -47,8 +47,13 @@ fn main() -> Result<(), Failure> {
         let step = &described.step;
         for op in step.running() {
             let row = &step.ops[op];
-            let show = |t: steptime_step::TensorId| { let v = &step.tensors[t]; format!("{t:?}:{:?}{:?}@{:?}", v.value.dtype, v.value.shape, v.storage) };
-            let (a, b) = row.call.as_deref().map_or((vec![], vec![]), |c| (c.takes().map(show).collect::<Vec<_>>(), c.gives().map(show).collect()));
+            let show = |t: steptime_step::TensorId| {
+                let v = &step.tensors[t];
+                format!("{t:?}:{:?}{:?}@{:?}", v.value.dtype, v.value.shape, v.storage)
+            };
+            let (a, b) = row.call.as_deref().map_or((vec![], vec![]), |c| {
+                (c.takes().map(show).collect::<Vec<_>>(), c.gives().map(show).collect())
+            });
             println!("{op:?} {} {} -> {}", row.name, a.join(" "), b.join(" "));
         }
     }

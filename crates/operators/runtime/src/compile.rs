@@ -328,14 +328,24 @@ fn casts(of: &Instruction, widened: &[Widened]) -> Result<(Vec<Instruction>, Vec
         let Located { memory, layout, dtype, pad } = one.narrow.clone();
         let narrow = Arg { slot: 0, layout, dtype, pad };
         let wide = Arg { slot: 1, ..one.wide.clone() };
-        let [read, write] = if widens { [Access::Read, Access::Write] } else { [Access::Write, Access::Read] };
+        let [read, write] =
+            if widens { [Access::Read, Access::Write] } else { [Access::Write, Access::Read] };
         let slots = vec![(memory, read), (one.memory, write)];
         let one_use = |arg: &Arg, access| Use { tensor: one.tensor, access, arg: arg.clone() };
         let uses = vec![one_use(&narrow, read), one_use(&wide, write)];
         let pair = if widens { (narrow, wide) } else { (wide, narrow) };
         let kernel = cast::on_gpu(vec![pair])?;
         let (name, place) = ("steptime::cast".to_owned(), of.place.clone());
-        Ok::<_, String>(Instruction { op: of.op, name, place, slots, uses, at: Vec::new(), order: Vec::new(), kernel })
+        Ok::<_, String>(Instruction {
+            op: of.op,
+            name,
+            place,
+            slots,
+            uses,
+            at: Vec::new(),
+            order: Vec::new(),
+            kernel,
+        })
     };
     let access = |one: &Widened| of.slots[one.wide.slot].1;
     let read = widened.iter().filter(|one| access(one) != Access::Write);

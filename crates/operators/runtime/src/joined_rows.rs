@@ -43,7 +43,10 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     for &part in parts {
         let &[_, columns] = &of(part).shape[..] else { return };
         let fits = of(part).dtype == of(whole).dtype
-            && of(part).strides[..] == [columns, 1] && columns % 4 == 0 && start % 4 == 0 && pitch % 4 == 0;
+            && of(part).strides[..] == [columns, 1]
+            && columns % 4 == 0
+            && start % 4 == 0
+            && pitch % 4 == 0;
         let is_own = places.described.named(part).is_none() && seen.insert(part);
         if fits && is_own && is_free(step, uses, op, part) && places.alias(part, whole, start) {
             places.strides.insert(part, vec![pitch, 1]);

@@ -39,7 +39,9 @@ pub(crate) fn padded_rows(places: &mut Places<'_>, order: &[OpId]) {
             "aten::mm" => &[READER],
             _ => continue,
         };
-        let Some(result) = step.ops[op].call.as_deref().and_then(|call| call.gives().next()) else { continue };
+        let Some(result) = step.ops[op].call.as_deref().and_then(|call| call.gives().next()) else {
+            continue;
+        };
         let value = &step.tensors[result].value;
         let &[rows, columns] = &value.shape[..] else { continue };
         if name == CAST && value.dtype != Dtype::Bf16 {
@@ -59,7 +61,8 @@ pub(crate) fn padded_rows(places: &mut Places<'_>, order: &[OpId]) {
 /// Whether no other tensor has the same storage.
 fn is_alone(step: &StepIr, tensor: TensorId) -> bool {
     let storage = step.tensors[tensor].storage;
-    storage.is_none() || step.tensors.keys().all(|other| other == tensor || step.tensors[other].storage != storage)
+    storage.is_none()
+        || step.tensors.keys().all(|other| other == tensor || step.tensors[other].storage != storage)
 }
 
 /// Whether these ops alone read a tensor, at least one of them.

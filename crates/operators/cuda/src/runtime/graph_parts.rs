@@ -126,8 +126,7 @@ impl Edges {
             to: vec![ptr::null_mut(); count],
             data: vec![PLAIN; count],
         };
-        let (from, to, data) =
-            (edges.from.as_mut_ptr(), edges.to.as_mut_ptr(), edges.data.as_mut_ptr());
+        let (from, to, data) = (edges.from.as_mut_ptr(), edges.to.as_mut_ptr(), edges.data.as_mut_ptr());
         // SAFETY: all three have room for `count` elements.
         unsafe { sys::cuGraphGetEdges_v2(graph, from, to, data, &raw mut count) }.result()?;
         Ok(edges)

@@ -64,7 +64,10 @@ impl GpuLayer {
 impl GpuWork for GpuLayer {
     fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         self.slope.compile(gpu)?;
-        [Some(&mut self.weight), self.input.as_mut()].into_iter().flatten().try_for_each(|one| one.prepare(gpu))
+        [Some(&mut self.weight), self.input.as_mut()]
+            .into_iter()
+            .flatten()
+            .try_for_each(|one| one.prepare(gpu))
     }
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {

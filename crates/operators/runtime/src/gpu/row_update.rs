@@ -3,9 +3,7 @@
 use steptime_aten::Dtype;
 use steptime_cuda::Slice;
 use steptime_cuda::cache::Batch;
-use steptime_cuda::embedding::{
-    Grouping, Ints, Lookups, Payload, RowSettings, Sizes, Table, Tables,
-};
+use steptime_cuda::embedding::{Grouping, Ints, Lookups, Payload, RowSettings, Sizes, Table, Tables};
 use steptime_ops::embedding::backward::RowRule;
 use steptime_ops::embedding::{Bounds, Element, Pooling};
 
@@ -162,7 +160,8 @@ impl GpuWork for GpuRowUpdate {
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let lookups = self.lookups(&gpu.memory)?;
-        let (bytes, size) = (self.args.gradient.device(&gpu.memory)?, self.args.gradient.dtype.size() as usize);
+        let (bytes, size) =
+            (self.args.gradient.device(&gpu.memory)?, self.args.gradient.dtype.size() as usize);
         let gradient: Slice<'_, u8> = bytes.slice(self.args.gradient.layout.offset() * size..bytes.len());
         if let Some(at) = self.cache {
             let Batch { tables, lookups, optimizer } = gpu.caches.cache(at).batch_of_copy(&lookups)?;

@@ -35,7 +35,8 @@ impl GpuSlope {
 
     /// Whether there are operands that the pass takes.
     pub(crate) fn fits(&self) -> bool {
-        let by_rows = |arg: &Arg| arg.dtype == self.dy.dtype && RowsOf::new(arg).is_some_and(|rows| !rows.transposed);
+        let by_rows =
+            |arg: &Arg| arg.dtype == self.dy.dtype && RowsOf::new(arg).is_some_and(|rows| !rows.transposed);
         let sums = self.sums.as_ref();
         self.dy.shape().len() == 2
             && [&self.dy].into_iter().chain(self.relu.iter().flatten()).all(by_rows)

@@ -88,9 +88,8 @@ pub(super) struct Hazards {
 impl Hazards {
     /// The parts that one with these bytes has to wait for besides those `after` it waits for anyway, without those that others of them wait for.
     pub(super) fn find(&self, bytes: &[Bytes], after: &[usize]) -> Vec<usize> {
-        let conflicts = |part: &Vec<Bytes>| {
-            part.iter().any(|one| bytes.iter().any(|other| one.conflicts(other)))
-        };
+        let conflicts =
+            |part: &Vec<Bytes>| part.iter().any(|one| bytes.iter().any(|other| one.conflicts(other)));
         let mut covered = vec![false; self.parts.len()];
         let mut found = Vec::new();
         for at in (0..self.parts.len()).rev() {
@@ -139,7 +138,9 @@ mod tests {
         assert!(!left.conflicts(&right));
         assert!(left.conflicts(&bytes(4, 104, Some([20, 4, 12]), false)));
         assert!(left.conflicts(&bytes(0, 100, Some([10, 8, 10]), true)), "another distance of rows");
-        assert!(left.conflicts(&bytes(90, 200, None, false)) && !left.conflicts(&bytes(100, 200, None, true)));
+        assert!(
+            left.conflicts(&bytes(90, 200, None, false)) && !left.conflicts(&bytes(100, 200, None, true))
+        );
         assert!(!bytes(0, 8, None, false).conflicts(&bytes(0, 8, None, false)), "both read");
     }
 

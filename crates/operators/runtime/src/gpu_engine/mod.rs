@@ -1,8 +1,8 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
 mod hazards;
-mod recorder;
 mod measure;
+mod recorder;
 mod replay;
 
 use std::time::Duration;

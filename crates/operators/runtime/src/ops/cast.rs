@@ -65,7 +65,8 @@ fn of_types<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel,
 fn rearranged<T: Float + Send, D: Float>(pairs: Vec<(Arg, Arg)>) -> Result<Kernel, Refusal> {
     let [(from, to)] = <[(Arg, Arg); 1]>::try_from(pairs)
         .map_err(|_| "it converts several tensors, one of whose rows are not neighbours in memory")?;
-    let [source, result] = in_order_of_result(&from.layout, &to.layout).ok_or("its layouts differ in shape")?;
+    let [source, result] =
+        in_order_of_result(&from.layout, &to.layout).ok_or("its layouts differ in shape")?;
     let ordered = Layout::contiguous(source.shape()).map_err(|source| source.to_string())?;
     let matrix = matrix(&ordered, &result).ok_or("the rows of its result are not neighbours in memory")?;
     Ok(Kernel::on_gpu(move |gpu| {
@@ -150,7 +151,8 @@ mod tests {
     #[test]
     fn copies_are_matrices() {
         let plain = |shape: &[usize]| Layout::contiguous(shape).unwrap();
-        let of = |from: &Layout, to: &Layout| matrix(from, to).map(|one| (one.shape, one.strides, one.transposed));
+        let of =
+            |from: &Layout, to: &Layout| matrix(from, to).map(|one| (one.shape, one.strides, one.transposed));
         assert_eq!(of(&plain(&[5, 3]), &layout(&[5, 3], &[8, 1])), Some(([5, 3], [3, 8], false)));
         assert_eq!(of(&plain(&[2, 5, 3]), &plain(&[2, 5, 3])), Some(([10, 3], [3, 3], false)));
         assert_eq!(of(&layout(&[5, 3], &[1, 5]), &plain(&[5, 3])), Some(([3, 5], [5, 3], true)));

@@ -40,7 +40,8 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let dim = dim.map_err(|_| "it has no such dimension")?;
     let dtype = output.dtype;
     let is_half = dtype == Dtype::Bf16 && b.target == Target::Cuda;
-    if !(is_half || matches!(dtype, Dtype::F32 | Dtype::I64)) || parts.iter().any(|part| part.dtype != dtype) {
+    if !(is_half || matches!(dtype, Dtype::F32 | Dtype::I64)) || parts.iter().any(|part| part.dtype != dtype)
+    {
         return Err("it concatenates floats, or integers".to_owned());
     }
     if b.target == Target::Cuda {

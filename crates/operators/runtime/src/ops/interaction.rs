@@ -2,8 +2,8 @@
 
 use half::bf16;
 use steptime_aten::Dtype;
-use steptime_cuda::{Float, Slice};
 use steptime_cuda::interaction as gpu;
+use steptime_cuda::{Float, Slice};
 use steptime_ops::interaction::{Features, FeaturesMut, Interaction};
 
 use crate::arg::Arg;

@@ -1,8 +1,8 @@
 //! The slope of a ReLU, and sums of columns, of 16-bit floats on a GPU.
 
 use crate::binder::{Built, Refusal};
-use crate::gpu::{Gpu, GpuSlope, GpuWork};
 use crate::error::Failure;
+use crate::gpu::{Gpu, GpuSlope, GpuWork};
 use crate::kernel::Kernel;
 
 impl GpuWork for GpuSlope {

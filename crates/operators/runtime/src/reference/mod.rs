@@ -240,8 +240,7 @@ fn every_op_is_near_its_plain_version() {
     rare::check_all(&mut names);
     // Casts of lists run on a GPU alone; tests of `steptime-cuda` compare them.
     let on_gpu_alone = ["aten::_foreach_copy_"];
-    let computes =
-        |name: &&str| !crate::ops::WITHOUT_WORK.contains(name) && !on_gpu_alone.contains(name);
+    let computes = |name: &&str| !crate::ops::WITHOUT_WORK.contains(name) && !on_gpu_alone.contains(name);
     let missed: Vec<&str> = crate::table::known_ops()
         .into_iter()
         .filter(computes)

@@ -54,6 +54,13 @@ impl Reference {
         let relative = |(own, theirs): (&f32, &f64)| ((f64::from(*own) - theirs) / theirs.abs()).abs();
         own.zip(&self.losses).map(relative).fold(0.0, f64::max)
     }
+
+    /// Largest difference of the losses of the first 30 steps, relative to the first known loss: later ones of 16 bits depend on their rounding.
+    pub fn early_difference(&self, losses: &[f32]) -> f64 {
+        let own = losses.iter().take(30).skip(self.every - 1).step_by(self.every);
+        let relative = |(own, theirs): (&f32, &f64)| (f64::from(*own) - theirs).abs() / self.losses[0];
+        own.zip(&self.losses).map(relative).fold(0.0, f64::max)
+    }
 }
 
 #[test]

@@ -50,12 +50,7 @@ impl SmallCopy {
         SmallCopy::new(stream, [RowsOf { columns: to.columns, ..own }, to], own, size)
     }
 
-    fn new(
-        stream: &Stream,
-        [from, to]: [RowsOf; 2],
-        rows: RowsOf,
-        size: usize,
-    ) -> Result<SmallCopy, Error> {
+    fn new(stream: &Stream, [from, to]: [RowsOf; 2], rows: RowsOf, size: usize) -> Result<SmallCopy, Error> {
         let (device, from, to) = (stream.device(), layout(from)?, layout(to)?);
         let copy = match size {
             2 => Elements::Halves(Copy::new(device, &from, &to)?),
