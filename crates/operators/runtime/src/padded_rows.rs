@@ -9,6 +9,7 @@ use steptime_tensor::Layout;
 
 use crate::arg::Arg;
 use crate::binder::Use;
+use crate::ops::WITHOUT_WORK;
 use crate::places::Places;
 use crate::slices::Access;
 use crate::table;
@@ -72,7 +73,10 @@ fn is_read_by(step: &StepIr, uses: &Uses, tensor: TensorId, writer: OpId, reader
         let name = &*step.ops[op].name;
         let reader = step.around(op).find(|&around| readers.contains(&&*step.ops[around].name));
         found.extend(reader);
-        reader.is_some() || step.around(op).any(|around| around == writer) || table::find(name).is_none()
+        let is_inside = step.around(op).any(|around| around == writer);
+        // A view has a layout of its own, and other readers.
+        let is_view = WITHOUT_WORK.contains(&name);
+        !is_view && (reader.is_some() || is_inside || table::find(name).is_none())
     };
     uses.consumers(tensor).iter().all(reads) && !found.is_empty()
 }
