@@ -42,7 +42,8 @@ pub(crate) struct Plan<'p> {
 #[derive(Default)]
 struct Header {
     base_time: Nanos,
-    origin: Origin,
+    /// Origin by the name of the program; `None` where the events tell it.
+    program: Option<Origin>,
     devices: Vec<DeviceProperties>,
     distributed: Option<DistributedRun>,
     schema: String,
@@ -234,7 +235,7 @@ impl Reader<'_> {
         if let Some(builder) = self.events {
             let mut trace = builder.finish();
             trace.base_time = header.base_time;
-            trace.origin = header.origin;
+            trace.origin = header.program.unwrap_or(trace.origin);
             trace.devices = header.devices;
             trace.distributed = header.distributed;
             trace.notes.absorb(self.notes);
@@ -286,7 +287,7 @@ impl Header {
             b"schema" => self.schema = cursor.string()?.map(|text| text.decoded()).unwrap_or_default(),
             b"program" => {
                 let is_train = cursor.string()?.is_some_and(|name| name.raw == Origin::TRAIN.as_bytes());
-                self.origin = if is_train { Origin::Train } else { Origin::Kineto };
+                self.program = is_train.then_some(Origin::Train);
             }
             b"pid" => self.pid = cursor.integer()?.unwrap_or(0),
             _ => {}
