@@ -12,7 +12,6 @@ use super::row_optimizer::TypedOptimizer;
 use super::slices::GpuSlices;
 use super::work::{Gpu, GpuWork, RowStates, StateMemory, TableUse};
 use crate::arg::Arg;
-use crate::binder::of_type;
 use crate::error::Failure;
 use crate::numbers::Numbers;
 use crate::row_update::UpdateArgs;
@@ -138,7 +137,9 @@ impl GpuWork for GpuRowUpdate {
         let settings = RowSettings::new((self.rule)(gpu.numbers), gpu.numbers.rate as f32);
         let stride = self.args.gradient.layout.strides()[0];
         if let Some(at) = self.cache {
-            of_type(&self.args.gradient, Dtype::F32)?;
+            if self.args.gradient.dtype != Dtype::F32 {
+                return Err("tables in host memory take gradients of 32 bits: use --dtype tf32 or f32".into());
+            }
             let cache = gpu.caches.cache(at);
             let sizes = cache.sizes(stride);
             let payload = Payload::needed(cache.tables(), false);

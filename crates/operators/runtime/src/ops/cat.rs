@@ -134,7 +134,7 @@ impl ColumnCopy {
         let all = whole.len();
         let start = |arg: &Arg| arg.layout.offset() * arg.dtype.size() as usize;
         let (first, begin) = (source.slice(start(from)..source.len()), start(to));
-        Ok(match self {
+        match self {
             ColumnCopy::Halves(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
             ColumnCopy::Words(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
             ColumnCopy::Narrows(cast) => {
@@ -143,6 +143,7 @@ impl ColumnCopy {
             ColumnCopy::Widens(cast) => {
                 cast.run(stream, vec![(first.cast(), whole.slice(begin..all).cast())])?;
             }
-        })
+        }
+        Ok(())
     }
 }

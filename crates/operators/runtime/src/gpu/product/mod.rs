@@ -128,7 +128,7 @@ impl GpuProduct {
         let right = match right_copy {
             None => from(right, self.right, right_arg),
             Some(copy) => {
-                copy.to_buffer(gpu.stream, right)?;
+                copy.fill(gpu.stream, right)?;
                 copied = gpu.end_part(&[right_arg], &[], None)?;
                 copy.buffer.as_ref()
             }
@@ -146,7 +146,7 @@ impl GpuProduct {
             }
             Some(copy) => {
                 gemm.run(gpu.stream, left, right, &mut copy.buffer.as_mut(), bias)?;
-                copy.from_buffer(gpu.stream, to)?;
+                copy.store(gpu.stream, to)?;
             }
         }
         let read: Vec<&Arg> = [left_arg, right_arg].into_iter().chain(&self.bias).collect();

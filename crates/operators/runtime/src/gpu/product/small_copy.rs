@@ -60,12 +60,12 @@ impl SmallCopy {
     }
 
     /// Copies the matrix to the buffer.
-    pub(super) fn to_buffer(&mut self, stream: &Stream, from: Slice<'_, u8>) -> Result<(), Error> {
+    pub(super) fn fill(&mut self, stream: &Stream, from: Slice<'_, u8>) -> Result<(), Error> {
         self.copy.run(stream, from, self.buffer.as_mut())
     }
 
     /// Copies the buffer to the matrix.
-    pub(super) fn from_buffer(&self, stream: &Stream, to: SliceMut<'_, u8>) -> Result<(), Error> {
+    pub(super) fn store(&self, stream: &Stream, to: SliceMut<'_, u8>) -> Result<(), Error> {
         self.copy.run(stream, self.buffer.as_ref(), to)
     }
 }
