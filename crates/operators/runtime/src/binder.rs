@@ -168,6 +168,11 @@ impl<'d> Binder<'_, 'd> {
         self.target == Target::Cuda && value.dtype == Dtype::Bf16 && by_rows
     }
 
+    /// Whether all tensors have 16-bit floats.
+    pub(crate) fn are_halves(&self, tensors: &[TensorId]) -> bool {
+        tensors.iter().all(|&tensor| self.value(tensor).dtype == Dtype::Bf16)
+    }
+
     /// Whether a tensor is in host memory.
     pub(crate) fn is_on_host(&self, tensor: TensorId) -> bool {
         self.value(tensor).device == Device::Cpu

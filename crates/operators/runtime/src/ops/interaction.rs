@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] =
 
 /// `interaction(vectors, plan)`: the first vector of each sample, and the products of all pairs.
 fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
-    b.takes_halves = true;
+    b.takes_halves = b.are_halves(&[b.id(0)?, b.result(0)?]);
     let vectors = b.floats(0)?;
     let to = b.writes(0)?;
     let own = interaction(vectors.shape())?;
@@ -35,7 +35,7 @@ fn forward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 
 /// `interaction_backward(grad, vectors, plan)`.
 fn backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
-    b.takes_halves = true;
+    b.takes_halves = b.are_halves(&[b.id(0)?, b.id(1)?, b.result(0)?]);
     let (grad, vectors) = (b.floats(0)?, b.floats(1)?);
     let to = b.writes(0)?;
     let own = interaction(vectors.shape())?;

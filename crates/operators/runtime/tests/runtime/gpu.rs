@@ -36,10 +36,11 @@ fn session(described: &DescribedStep, device: &Device, math: Math, graph: bool, 
 /// The steps of a model: plain, and by the operators where they apply with the same results, each in 32 bits and in 16.
 fn steps(reference: &Reference) -> Vec<(&'static str, DescribedStep)> {
     let adam = reference.name.contains("towers") || reference.name.contains("wide");
-    let plans: [(&str, &[&dyn Rule]); 4] = [
+    let plans: [(&str, &[&dyn Rule]); 5] = [
         ("plain", &[]),
         ("operators", &[&Operators, &FuseLinear]),
         ("plain, bf16", &[&Bf16]),
+        ("operators with casts, bf16", &[&Operators, &Bf16]),
         ("operators, bf16", &[&Operators, &Bf16, &FuseCasts, &FuseLinear]),
     ];
     let plain = DescribedStep::new(&reference.model).expect("a step");
