@@ -1,4 +1,4 @@
-//! A training step that is run: the ops that were predicted, on the CPU, with planned memory.
+//! A training step that is run: the ops that were predicted, on a CPU or a GPU, with planned memory.
 //!
 //! ```text
 //! Model ──DescribedStep──> Step ──rules──> Step ──Program──> instructions + memory plan ──Session──> losses, parameters
