@@ -41,7 +41,7 @@ pub(crate) fn find(labels: &[&[Vec<Label>]], windows: &TiSlice<StepId, StepWindo
         .min_by_key(|&step| {
             let far: u64 = (0..bags.len()).step_by(stride).map(|other| distance(step, other)).sum();
             let length = own.get(step).copied().unwrap_or(0);
-            (length > LONGEST * usual, far, (length - usual).abs(), step)
+            (length > usual.saturating_mul(LONGEST), far, length.saturating_sub(usual).saturating_abs(), step)
         })
         .map_or(StepId(0), StepId::from)
 }
