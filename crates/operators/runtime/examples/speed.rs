@@ -43,20 +43,6 @@ fn main() -> Result<(), Failure> {
             }
         }
     }
-    if flag("--ops") {
-        let step = &described.step;
-        for op in step.running() {
-            let row = &step.ops[op];
-            let show = |t: steptime_step::TensorId| {
-                let v = &step.tensors[t];
-                format!("{t:?}:{:?}{:?}@{:?}", v.value.dtype, v.value.shape, v.storage)
-            };
-            let (a, b) = row.call.as_deref().map_or((vec![], vec![]), |c| {
-                (c.takes().map(show).collect::<Vec<_>>(), c.gives().map(show).collect())
-            });
-            println!("{op:?} {} {} -> {}", row.name, a.join(" "), b.join(" "));
-        }
-    }
     let on_gpu = option("--device").is_some_and(|device| device == "cuda");
     let target = if on_gpu { Target::Cuda } else { Target::Cpu };
     let reuse = if flag("--no-reuse") { Reuse::Never } else { Reuse::ByLifetime };
