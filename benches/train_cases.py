@@ -18,3 +18,14 @@ def parsed(text, precisions):
     if precision not in precisions:
         raise ValueError(f"{text}: the precision {precision} is unknown: choose of {', '.join(precisions)}")
     return path, batch, precision
+
+
+def checked(parser, cases, precisions, program, option):
+    """The parsed cases; ends with the parser's error where one is none, or the program of an option does not exist."""
+    try:
+        found = [parsed(case, precisions) for case in cases]
+    except ValueError as error:
+        parser.error(str(error))
+    if not program.is_file():
+        parser.error(f"{program} does not exist: build it, or give {option}")
+    return found

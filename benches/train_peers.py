@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from train_cases import ROOT, parsed
+from train_cases import ROOT, checked
 
 PEERS = ROOT / "crates/operators/runtime/examples/speed.py"
 CASES = (
@@ -101,12 +101,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=300, help="longest time of a program")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    try:
-        cases = [parsed(case, PRECISIONS) for case in asked.cases]
-    except ValueError as error:
-        parser.error(str(error))
-    if not asked.speed.is_file():
-        parser.error(f"{asked.speed} does not exist: build it, or give --speed")
+    cases = checked(parser, asked.cases, PRECISIONS, asked.speed, "--speed")
     gpu = output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], 60).strip().splitlines()[0]
     result = {"made_by": "python benches/train_peers.py", "gpu": gpu, "steps": asked.steps, "library": os.environ.get("STEPTIME_CUDA_LIBRARY"), "rows": []}
     begin, rounds = time.perf_counter(), [[] for _ in cases]

@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from train_cases import ROOT, parsed
+from train_cases import ROOT, checked
 
 OTHERS = ROOT / "benches/train_models"
 PRECISIONS = ("f32", "tf32", "bf16")
@@ -69,12 +69,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=240, help="longest time of a run")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    try:
-        cases = [parsed(case, PRECISIONS) for case in asked.cases]
-    except ValueError as error:
-        parser.error(str(error))
-    if not asked.program.is_file():
-        parser.error(f"{asked.program} does not exist: build it, or give --program")
+    cases = checked(parser, asked.cases, PRECISIONS, asked.program, "--program")
     begin, rows = time.perf_counter(), []
     for case in cases:
         rows.append(row(asked, *case))

@@ -217,6 +217,13 @@ impl Step {
         self.origin == Origin::Train && !self.arguments.is_derived() && self.graph.coverage.activities == 0
     }
 
+    /// Name of the device that it was recorded on, where it is known.
+    #[must_use]
+    pub fn device_name(&self) -> Option<String> {
+        let cpu = || self.ran_on_cpu().then(|| "a CPU".to_owned());
+        self.graph.device.clone().or_else(cpu)
+    }
+
     /// Checks that a timed step has device activity: without it there is nothing to predict.
     ///
     /// # Errors

@@ -119,7 +119,7 @@ impl ComparedStep {
         ComparedStep {
             input: step.input.display().to_string(),
             name: step.name.clone(),
-            device: named.or_else(|| step.graph.device.clone()),
+            device: named.or_else(|| step.device_name()),
             step: Side::new(prediction, step.batch()),
             doubts: Caveats::from_prediction(prediction, step).doubts,
             title: step.title(),

@@ -250,5 +250,5 @@ pub(super) fn process(state: Process) -> &'static str {
 fn device_of(asked: &QueryEcho, recorded: &Step) -> Option<String> {
     let named = asked.device.as_ref().map(|device| device.name.clone());
     let meta = || recorded.meta.as_ref().and_then(|meta| meta.device.clone());
-    named.or_else(|| recorded.graph.device.clone()).or_else(meta)
+    named.or_else(|| recorded.device_name()).or_else(meta)
 }

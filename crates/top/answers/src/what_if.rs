@@ -127,7 +127,7 @@ impl WhatIfReport {
             command: "whatif",
             input: step.input.display().to_string(),
             name: step.name.clone(),
-            device: named.or_else(|| step.graph.device.clone()),
+            device: named.or_else(|| step.device_name()),
             host: asked.host.clone(),
             kernels: asked.kernels.clone(),
             before: Side::new(&what_if.before, what_if.samples[0]),

@@ -55,7 +55,7 @@ pub struct Train {
     /// The device: the processor, or an NVIDIA GPU by its number
     #[arg(long, value_name = "cpu|cuda[:N]", default_value = "cpu")]
     pub device: DeviceName,
-    /// Precision of products
+    /// Precision of products, and of the tensors between layers
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     pub dtype: Precision,
     /// Number of threads of the processor; 0 for as many as the machine has. The result does not depend on it

@@ -34,7 +34,7 @@ impl FromStr for DeviceName {
     }
 }
 
-/// Precision of products of floats.
+/// Precision of products, and of the tensors between layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Precision {
     /// 32-bit floats

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steptime_cuda::Device;
 use steptime_eager::Model;
 use steptime_ops::Cpu;
 use steptime_rewrite::{Facts, Rule, apply};
@@ -53,6 +54,17 @@ pub fn described(model: &Model, rules: &[&dyn Rule]) -> DescribedStep {
     let ops = described.ops().clone();
     apply(&mut described.step, rules, &Facts::new(&ops, Some(model.batch()))).expect("the rules apply");
     described
+}
+
+/// The first GPU; `None` where the tests are skipped.
+pub fn device() -> Option<Device> {
+    match Device::open(0) {
+        Ok(device) => Some(device),
+        Err(_) => {
+            steptime_skips::skip("no GPU");
+            None
+        }
+    }
 }
 
 /// A session with weights by the formula.

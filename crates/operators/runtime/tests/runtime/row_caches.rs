@@ -10,7 +10,7 @@ use steptime_ops::Cpu;
 use steptime_rewrite::{FuseLinear, Operators};
 use steptime_runtime::{CacheableTable, DescribedStep, GpuOptions, Program, Region, Reuse, Session, Target};
 
-use crate::common::{BATCHES, bits, described, feed, fill, names, shipped};
+use crate::common::{BATCHES, bits, described, device, feed, fill, names, shipped};
 
 /// Rows of a cache with room for the rows of one batch, and not for those of two.
 const ROOM_FOR_ONE: usize = 288;
@@ -121,17 +121,6 @@ fn sufficient_caches_hold_two_batches_and_small_ones_one() {
     assert_eq!(overflows(0, &sizes[0], ROOM_FOR_ONE, false), 0);
     assert!(overflows(0, &sizes[0], ROOM_FOR_ONE, true) > 0);
     assert!(overflows(0, &sizes[0], 32, false) > 0);
-}
-
-/// The first GPU; `None` where the tests are skipped.
-fn device() -> Option<Device> {
-    match Device::open(0) {
-        Ok(device) => Some(device),
-        Err(_) => {
-            steptime_skips::skip("no GPU");
-            None
-        }
-    }
 }
 
 fn session(device: &Device, program: Program, graph: bool) -> Session {
