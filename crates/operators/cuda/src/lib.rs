@@ -14,7 +14,6 @@
 mod block_sums;
 pub mod cache;
 pub mod cast;
-pub mod elementwise;
 pub mod embedding;
 mod float;
 mod frame;

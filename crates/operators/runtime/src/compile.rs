@@ -21,7 +21,7 @@ use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region};
 use crate::target::Target;
-use crate::{fuse, removed, table, views};
+use crate::{chains, fuse, removed, table, views};
 
 impl Program {
     /// Compiles a step for a CPU. Of nested ops, the outermost one with an implementation runs as a whole.
@@ -48,14 +48,21 @@ pub(crate) fn compile_in(
     target: Target,
     reuse: Reuse,
 ) -> Result<Program, Error> {
-    let mut compiler = Compiler::new(described, target);
-    views::copies_of_inputs(&mut compiler.places, order);
+    let mut compiler = Compiler::with_instructions(described, order, target)?;
     if target == Target::Cuda {
-        padded_rows(&mut compiler.places, order);
-        joined_rows(&mut compiler.places, order);
+        compiler.join_chains()?;
     }
-    compiler.run(order)?;
     compiler.finish(reuse)
+}
+
+/// The instructions of a step on a GPU before functions of elements are joined, and whether each piece of memory is temporary.
+#[cfg(test)]
+pub(crate) fn separate_instructions(
+    described: &DescribedStep,
+) -> Result<(Vec<Instruction>, Vec<bool>), Error> {
+    let compiler = Compiler::with_instructions(described, &in_order(described)?, Target::Cuda)?;
+    let temporary = compiler.temporary();
+    Ok((compiler.instructions, temporary))
 }
 
 /// The ops in the order in which they begin, over all threads.
@@ -97,6 +104,22 @@ impl<'d> Compiler<'d> {
             optimizer: None,
             changed: FxHashSet::default(),
         }
+    }
+
+    fn with_instructions(
+        described: &'d DescribedStep,
+        order: &[OpId],
+        target: Target,
+    ) -> Result<Compiler<'d>, Error> {
+        let mut compiler = Compiler::new(described, target);
+        views::copies_of_inputs(&mut compiler.places, order);
+        if target == Target::Cuda {
+            padded_rows(&mut compiler.places, order);
+            joined_rows(&mut compiler.places, order);
+        }
+        compiler.run(order)?;
+        compiler.instructions = fuse::linear_layers(std::mem::take(&mut compiler.instructions), target);
+        Ok(compiler)
     }
 
     fn run(&mut self, order: &[OpId]) -> Result<(), Error> {
@@ -202,7 +225,6 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
-        self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions), self.target);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
         }
@@ -219,14 +241,31 @@ impl<'d> Compiler<'d> {
         Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer, row_caches })
     }
 
+    /// Joins functions of elements.
+    fn join_chains(&mut self) -> Result<(), Error> {
+        let instructions = std::mem::take(&mut self.instructions);
+        let joined = chains::joined(instructions, &self.temporary());
+        self.instructions = joined.map_err(|why| Error::Order { why })?;
+        Ok(())
+    }
+
+    /// Whether each piece of memory is used by instructions alone.
+    fn temporary(&self) -> Vec<bool> {
+        let loss = self.loss_tensor().and_then(|loss| self.places.memory_of(loss));
+        let memories = (0..self.places.memories.len()).map(MemoryId);
+        memories.map(|memory| self.region(memory) == Region::Arena && Some(memory) != loss).collect()
+    }
+
+    /// The loss, where it has a place.
+    fn loss_tensor(&self) -> Option<TensorId> {
+        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
+        let loss = self.described.step.tensors.keys().find(is_loss)?;
+        self.places.is_placed(loss).then_some(loss)
+    }
+
     /// Memory and position of the loss, which remains to the end of the step.
     fn loss(&mut self) -> Result<Option<(MemoryId, usize)>, Error> {
-        let step = &self.described.step;
-        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
-        let Some(loss) = step.tensors.keys().find(is_loss) else { return Ok(None) };
-        if !self.places.is_placed(loss) {
-            return Ok(None);
-        }
+        let Some(loss) = self.loss_tensor() else { return Ok(None) };
         let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
         let last = self.instructions.len();
         self.places.lives_at(located.memory, last);
@@ -334,7 +373,8 @@ fn casts(of: &Instruction, widened: &[Widened]) -> Result<(Vec<Instruction>, Vec
         let one_use = |arg: &Arg, access| Use { tensor: one.tensor, access, arg: arg.clone() };
         let uses = vec![one_use(&narrow, read), one_use(&wide, write)];
         let pair = if widens { (narrow, wide) } else { (wide, narrow) };
-        let kernel = cast::on_gpu(vec![pair])?;
+        let kernel = cast::on_gpu(vec![pair.clone()])?;
+        let kernel = pointwise::copy(kernel, &pair.0, &pair.1);
         let (name, place) = ("steptime::cast".to_owned(), of.place.clone());
         Ok::<_, String>(Instruction {
             op: of.op,
@@ -359,7 +399,8 @@ fn casts(of: &Instruction, widened: &[Widened]) -> Result<(Vec<Instruction>, Vec
 fn filled(of: &Instruction, mut zeros: Use) -> Result<Instruction, String> {
     let slots = vec![(of.slots[zeros.arg.slot].0, Access::Change)];
     zeros.arg.slot = 0;
-    let Built::Kernel(kernel) = pointwise::on_gpu(Function::Fill(0.0), Vec::new(), zeros.arg.clone())? else {
+    let Built::Kernel(kernel) = pointwise::on_gpu(Function::Fill(0.0), Vec::new(), vec![zeros.arg.clone()])?
+    else {
         return Err("zeros behind its rows cannot be written".to_owned());
     };
     let (name, place, uses) = ("steptime::zeros".to_owned(), of.place.clone(), vec![zeros]);

@@ -29,6 +29,7 @@
 mod arg;
 mod binder;
 mod cacheable_tables;
+mod chains;
 mod checkpoint;
 mod compile;
 mod described;

@@ -1,6 +1,6 @@
 //! Chains of elementwise operations in one pass.
 
-use steptime_cuda::elementwise::{Elementwise, Input};
+use steptime_cuda::pointwise::{Chain, Function, Input, Pointwise, Type};
 use steptime_cuda::{Buffer, randomize};
 use steptime_ops::elementwise::{Expr, Program, reference};
 use steptime_tensor::Layout;
@@ -61,7 +61,9 @@ fn case(context: &mut Context, name: &str, shape: [usize; 2], chain: &Expr) -> R
     let (whole, row) = (Layout::contiguous(&shape)?, Layout::contiguous(&shape[1..])?);
     let layouts = [whole.clone(), row, whole.clone()];
     let used = program.inputs();
-    let op = Elementwise::new(context.device(), &program, &layouts[..used], &[whole])?;
+    let functions =
+        Chain::from_function(Function::Program(program.clone()), &vec![Type::F32; used], &[Type::F32])?;
+    let op = Pointwise::new(context.device(), &functions, &layouts[..used], &[whole])?;
     let mut buffers = Vec::new();
     for (seed, layout) in layouts[..used].iter().enumerate() {
         let mut values = Buffer::<f32>::uninit(context.device(), layout.len())?;
@@ -69,7 +71,7 @@ fn case(context: &mut Context, name: &str, shape: [usize; 2], chain: &Expr) -> R
         buffers.push(values);
     }
     let mut out = Buffer::<f32>::uninit(context.device(), len)?;
-    let inputs: Vec<_> = buffers.iter().map(|values| Input::Slice(values.as_ref())).collect();
+    let inputs: Vec<_> = buffers.iter().map(|values| Input::Slice(values.as_ref().cast())).collect();
     let case = Case {
         op: "elementwise",
         name: name.into(),
@@ -78,10 +80,10 @@ fn case(context: &mut Context, name: &str, shape: [usize; 2], chain: &Expr) -> R
         distinct: 1.0,
         bytes: program.cost(len, &[len, shape[1], len]).fused_bytes,
         flops: 0,
-        geometry: vec![op.geometry()?],
+        geometry: op.geometry()?.into_iter().collect(),
     };
     let verified = context.verify(TOLERANCE, |stream| {
-        op.run(stream, &inputs, &mut [out.as_mut()])?;
+        op.run(stream, &inputs, &mut [out.as_mut().cast()])?;
         let [rows, columns] = shape;
         let mut largest = 0.0_f64;
         for row in (0..rows).step_by(rows.div_ceil(CHECKED)) {
@@ -97,7 +99,7 @@ fn case(context: &mut Context, name: &str, shape: [usize; 2], chain: &Expr) -> R
         }
         Ok(largest)
     })?;
-    context.add(case, verified, |stream, _| op.run(stream, &inputs, &mut [out.as_mut()]))
+    context.add(case, verified, |stream, _| op.run(stream, &inputs, &mut [out.as_mut().cast()]))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use steptime_cuda::elementwise::{Elementwise, Input};
+use steptime_cuda::pointwise::{Chain, Function, Input, Pointwise, Type};
 use steptime_cuda::{Buffer, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::elementwise::{Expr, Input as OnCpu, Program};
@@ -14,6 +14,13 @@ fn gpu() -> Option<Stream> {
 
 fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919 + seed * 104_729) % 65_521) as f32 / 8190.0 - 4.0).collect()
+}
+
+/// A program compiled for operands of 32-bit floats.
+fn compiled(stream: &Stream, program: &Program, inputs: &[Layout], output: &Layout) -> Pointwise {
+    let types = vec![Type::F32; inputs.len()];
+    let chain = Chain::from_function(Function::Program(program.clone()), &types, &[Type::F32]).unwrap();
+    Pointwise::new(stream.device(), &chain, inputs, std::slice::from_ref(output)).unwrap()
 }
 
 /// Runs a program of two inputs and one output on both sides; `loose` is the error tolerance, 0 for bit-identical
@@ -32,11 +39,11 @@ fn compare(stream: &Stream, expr: Expr, shape: &[usize], bias: &[usize], turned:
     program.run(&Cpu::new(1).unwrap(), &inputs, &mut [expected.view_mut().unwrap()]).unwrap();
     let out_layout = Layout::contiguous(shape).unwrap();
     let layouts = [layout, Layout::contiguous(bias).unwrap()];
-    let op = Elementwise::new(stream.device(), &program, &layouts, &[out_layout]).unwrap();
+    let op = compiled(stream, &program, &layouts, &out_layout);
     let (x, y) = (Buffer::from_host(stream, &x).unwrap(), Buffer::from_host(stream, &y).unwrap());
     let mut out = Buffer::from_host(stream, &vec![f32::NAN; count]).unwrap();
-    let inputs = [Input::Slice(x.as_ref()), Input::Slice(y.as_ref())];
-    op.run(stream, &inputs, &mut [out.as_mut()]).unwrap();
+    let inputs = [Input::Slice(x.as_ref().cast()), Input::Slice(y.as_ref().cast())];
+    op.run(stream, &inputs, &mut [out.as_mut().cast()]).unwrap();
     for (at, (found, expected)) in out.to_host(stream).unwrap().iter().zip(expected.to_vec()).enumerate() {
         let close = (found - expected).abs() <= loose * expected.abs().max(1.0);
         assert!(
@@ -80,18 +87,12 @@ fn outputs_may_be_their_own_inputs() {
     let Some(stream) = gpu() else { return };
     let program = Program::new(&[Expr::input(0) * 2.0]).unwrap();
     let layout = Layout::contiguous(&[1000]).unwrap();
-    let op = Elementwise::new(
-        stream.device(),
-        &program,
-        std::slice::from_ref(&layout),
-        std::slice::from_ref(&layout),
-    );
-    let op = op.unwrap();
+    let op = compiled(&stream, &program, std::slice::from_ref(&layout), &layout);
     let given = values(1000, 3);
     let mut buffer = Buffer::from_host(&stream, &given).unwrap();
-    op.run(&stream, &[Input::InPlace(0)], &mut [buffer.as_mut()]).unwrap();
+    op.run(&stream, &[Input::InPlace(0)], &mut [buffer.as_mut().cast()]).unwrap();
     let doubled: Vec<f32> = given.iter().map(|value| value * 2.0).collect();
     assert_eq!(buffer.to_host(&stream).unwrap(), doubled);
-    assert!(op.run(&stream, &[Input::InPlace(1)], &mut [buffer.as_mut()]).is_err());
-    println!("{}", op.geometry().unwrap());
+    assert!(op.run(&stream, &[Input::InPlace(1)], &mut [buffer.as_mut().cast()]).is_err());
+    println!("{}", op.geometry().unwrap().unwrap());
 }

@@ -3,8 +3,9 @@
 use crate::support;
 
 use bytemuck::Pod;
-use steptime_cuda::pointwise::{Function, Operand, Pointwise, Type};
-use steptime_cuda::{Buffer, Stream};
+use steptime_cuda::pointwise::{Chain, Function, Input, Pointwise, Type};
+use steptime_cuda::{Buffer, Slice, Stream};
+use steptime_ops::elementwise::{Expr, Program};
 use steptime_tensor::Layout;
 
 fn gpu() -> Option<Stream> {
@@ -49,6 +50,26 @@ fn ints(count: usize) -> Vec<i64> {
     (0..count).map(|at| if at % 2 == 0 { special[at / 2 % 7] } else { at as i64 * 7919 - 5000 }).collect()
 }
 
+/// Layout and type of an operand.
+#[derive(Debug, Clone)]
+struct Operand {
+    layout: Layout,
+    r#type: Type,
+}
+
+/// A function compiled for operands.
+fn compiled(
+    stream: &Stream,
+    function: Function,
+    inputs: &[Operand],
+    output: &Operand,
+) -> Result<Pointwise, steptime_cuda::Error> {
+    let types: Vec<Type> = inputs.iter().map(|input| input.r#type).collect();
+    let layouts: Vec<Layout> = inputs.iter().map(|input| input.layout.clone()).collect();
+    let chain = Chain::from_function(function, &types, &[output.r#type])?;
+    Pointwise::new(stream.device(), &chain, &layouts, std::slice::from_ref(&output.layout))
+}
+
 /// An input on the host: its bytes, layout and type.
 struct Given {
     bytes: Vec<u8>,
@@ -84,11 +105,12 @@ fn compare<T: Pod>(
         }
     }
     let operands: Vec<Operand> = inputs.iter().map(|input| input.operand.clone()).collect();
-    let op = Pointwise::new(stream.device(), function, &operands, output).unwrap();
+    let what = format!("{function:?} of {operands:?} to {output:?}");
+    let op = compiled(stream, function, &operands, output).unwrap();
     let buffers: Vec<Buffer<u8>> =
         inputs.iter().map(|input| Buffer::from_host(stream, &input.bytes).unwrap()).collect();
-    let slices: Vec<_> = buffers.iter().map(Buffer::as_ref).collect();
-    op.run(stream, &slices, &mut out.as_mut()).unwrap();
+    let slices: Vec<_> = buffers.iter().map(|buffer| Input::Slice(buffer.as_ref())).collect();
+    op.run(stream, &slices, &mut [out.as_mut()]).unwrap();
     let found = out.to_host(stream).unwrap();
     let expected: &[u8] = bytemuck::cast_slice(&expected);
     // A NaN may have other bits than on the host.
@@ -98,7 +120,7 @@ fn compare<T: Pod>(
     let mut elements = found.chunks(size).zip(expected.chunks(size));
     let wrong =
         elements.position(|(found, expected)| found != expected && !(is_nan(found) && is_nan(expected)));
-    assert_eq!(wrong, None, "{function:?} of {operands:?} to {output:?}: element {wrong:?}");
+    assert_eq!(wrong, None, "{what}: element {wrong:?}");
 }
 
 /// Layouts of an output, and of inputs that broadcast to it.
@@ -148,8 +170,9 @@ fn comparisons_and_choices_are_those_of_a_loop() {
         compare(&stream, Function::Where, &inputs, &numbers, 7.0f32, |_, at| {
             Some(if mask[at[0]] != 0 { one[at[1]] } else { other[at[2]] })
         });
-        compare(&stream, Function::MaskedFill(-2.5), &[mask_of()], &numbers, 7.0f32, |_, at| {
-            (mask[at[0]] != 0).then_some(-2.5)
+        let inputs = [mask_of(), Given::new(&one, &second, Type::F32)];
+        compare(&stream, Function::MaskedFill(-2.5), &inputs, &numbers, 7.0f32, |_, at| {
+            Some(if mask[at[0]] != 0 { -2.5 } else { one[at[1]] })
         });
     }
 }
@@ -160,10 +183,10 @@ fn numbers_and_positions_fill_their_layout_only() {
     for (to, _) in cases() {
         let operand = |r#type| Operand { layout: to.clone(), r#type };
         for value in [0.0, -1.75, 1e300, f64::NAN] {
-            let function = Function::Fill(value);
-            compare(&stream, function, &[], &operand(Type::F32), 7.0f32, |_, _| Some(value as f32));
-            compare(&stream, function, &[], &operand(Type::I64), 7i64, |_, _| Some(value as i64));
-            compare(&stream, function, &[], &operand(Type::Bool), 9u8, |_, _| Some(u8::from(value != 0.0)));
+            let function = || Function::Fill(value);
+            compare(&stream, function(), &[], &operand(Type::F32), 7.0f32, |_, _| Some(value as f32));
+            compare(&stream, function(), &[], &operand(Type::I64), 7i64, |_, _| Some(value as i64));
+            compare(&stream, function(), &[], &operand(Type::Bool), 9u8, |_, _| Some(u8::from(value != 0.0)));
         }
         let number = |number: usize, _: &[usize]| Some(number as i64);
         compare(&stream, Function::Positions, &[], &operand(Type::I64), -1i64, number);
@@ -179,19 +202,19 @@ fn conversions_are_those_of_rust() {
         let to_f32 = Operand { layout: to.clone(), r#type: Type::F32 };
         let to_i64 = Operand { layout: to.clone(), r#type: Type::I64 };
         let to_bool = Operand { layout: to.clone(), r#type: Type::Bool };
-        let f = Function::Convert;
+        let f = || Function::Convert;
         let from = [Given::new(&x, &first, Type::F32)];
-        compare(&stream, f, &from, &to_f32, 7.0f32, |_, at| Some(x[at[0]]));
-        compare(&stream, f, &from, &to_i64, 7i64, |_, at| Some(x[at[0]] as i64));
-        compare(&stream, f, &from, &to_bool, 9u8, |_, at| Some(u8::from(x[at[0]] != 0.0)));
+        compare(&stream, f(), &from, &to_f32, 7.0f32, |_, at| Some(x[at[0]]));
+        compare(&stream, f(), &from, &to_i64, 7i64, |_, at| Some(x[at[0]] as i64));
+        compare(&stream, f(), &from, &to_bool, 9u8, |_, at| Some(u8::from(x[at[0]] != 0.0)));
         let from = [Given::new(&whole, &first, Type::I64)];
-        compare(&stream, f, &from, &to_f32, 7.0f32, |_, at| Some(whole[at[0]] as f32));
-        compare(&stream, f, &from, &to_i64, 7i64, |_, at| Some(whole[at[0]]));
-        compare(&stream, f, &from, &to_bool, 9u8, |_, at| Some(u8::from(whole[at[0]] != 0)));
+        compare(&stream, f(), &from, &to_f32, 7.0f32, |_, at| Some(whole[at[0]] as f32));
+        compare(&stream, f(), &from, &to_i64, 7i64, |_, at| Some(whole[at[0]]));
+        compare(&stream, f(), &from, &to_bool, 9u8, |_, at| Some(u8::from(whole[at[0]] != 0)));
         let from = [Given::new(&truth, &first, Type::Bool)];
-        compare(&stream, f, &from, &to_f32, 7.0f32, |_, at| Some(f32::from(u8::from(truth[at[0]] != 0))));
-        compare(&stream, f, &from, &to_i64, 7i64, |_, at| Some(i64::from(truth[at[0]] != 0)));
-        compare(&stream, f, &from, &to_bool, 9u8, |_, at| Some(u8::from(truth[at[0]] != 0)));
+        compare(&stream, f(), &from, &to_f32, 7.0f32, |_, at| Some(f32::from(u8::from(truth[at[0]] != 0))));
+        compare(&stream, f(), &from, &to_i64, 7i64, |_, at| Some(i64::from(truth[at[0]] != 0)));
+        compare(&stream, f(), &from, &to_bool, 9u8, |_, at| Some(u8::from(truth[at[0]] != 0)));
     }
 }
 
@@ -199,15 +222,60 @@ fn conversions_are_those_of_rust() {
 fn operands_that_do_not_fit_are_refused() {
     let Some(stream) = gpu() else { return };
     let operand = |r#type| Operand { layout: layout(&[64]), r#type };
-    let op = Pointwise::new(stream.device(), Function::Convert, &[operand(Type::I64)], &operand(Type::F32));
-    let op = op.unwrap();
+    let op = compiled(&stream, Function::Convert, &[operand(Type::I64)], &operand(Type::F32)).unwrap();
     let from = Buffer::<u8>::zeros(&stream, 64 * 8 + 8).unwrap();
     let mut to = Buffer::<u8>::zeros(&stream, 64 * 4).unwrap();
-    let mut run = |from: &[_]| op.run(&stream, from, &mut to.as_mut()).map_err(|error| error.to_string());
+    let mut run = |from: &[Slice<'_, u8>]| {
+        let inputs: Vec<_> = from.iter().copied().map(Input::Slice).collect();
+        op.run(&stream, &inputs, &mut [to.as_mut()]).map_err(|error| error.to_string())
+    };
     let all = from.as_ref();
     assert!(run(&[all]).is_ok());
     assert!(run(&[]).unwrap_err().contains("1 are needed"));
     assert!(run(&[all.slice(0..511)]).unwrap_err().contains("512 are needed"));
     assert!(run(&[all.slice(8..520)]).unwrap_err().contains("multiple of 16"));
-    assert!(Pointwise::new(stream.device(), Function::Where, &[], &operand(Type::F32)).is_err());
+    assert!(compiled(&stream, Function::Where, &[], &operand(Type::F32)).is_err());
+}
+
+/// Rounds to bfloat16 and back.
+fn rounded(value: f32) -> f32 {
+    half::bf16::from_f32(value).to_f32()
+}
+
+#[test]
+fn a_chain_has_the_bits_of_its_functions() {
+    let Some(stream) = gpu() else { return };
+    let product = || Function::Program(Program::new(&[Expr::input(0) * Expr::input(1)]).unwrap());
+    let sum = || Function::Program(Program::new(&[Expr::input(0) + Expr::input(1)]).unwrap());
+    for (to, [first, second, _]) in cases() {
+        let x: Vec<f32> = (0..span(&first)).map(|at| ((at * 7919) % 65_521) as f32 / 8190.0 - 4.0).collect();
+        let y: Vec<half::bf16> = (0..span(&second))
+            .map(|at| half::bf16::from_f32(((at * 104_729) % 65_521) as f32 / 8190.0 - 4.0))
+            .collect();
+        let mut chain = Chain::new(&[Type::F32, Type::Bf16]);
+        let narrow = chain.call(product(), &[0, 1], &[Type::Bf16]).unwrap().start;
+        let whole = chain.call(sum(), &[narrow, 0], &[Type::F32]).unwrap().start;
+        let flag = chain.call(Function::AtLeast(0.0), &[whole], &[Type::Bool]).unwrap().start;
+        [narrow, whole, flag].into_iter().for_each(|value| chain.store(value).unwrap());
+        let layouts = [first.clone(), second.clone()];
+        let op =
+            Pointwise::new(stream.device(), &chain, &layouts, &[to.clone(), to.clone(), to.clone()]).unwrap();
+        let x_on_gpu = Buffer::from_host(&stream, bytemuck::cast_slice::<f32, u8>(&x)).unwrap();
+        let y_on_gpu = Buffer::from_host(&stream, bytemuck::cast_slice::<half::bf16, u8>(&y)).unwrap();
+        let mut outs = [2, 4, 1].map(|size| Buffer::<u8>::zeros(&stream, size * span(&to)).unwrap());
+        let [narrow, whole, flag] = &mut outs;
+        let inputs = [Input::Slice(x_on_gpu.as_ref()), Input::Slice(y_on_gpu.as_ref())];
+        op.run(&stream, &inputs, &mut [narrow.as_mut(), whole.as_mut(), flag.as_mut()]).unwrap();
+        let [narrow, whole, flag] = outs.map(|out| out.to_host(&stream).unwrap());
+        let [x_at, y_at] = [&first, &second].map(|layout| positions(&layout.broadcast(to.shape()).unwrap()));
+        for (number, at) in positions(&to).into_iter().enumerate() {
+            let (x, y) = (x[x_at[number]], y[y_at[number]].to_f32());
+            let expected = rounded(x * y);
+            let read =
+                |bytes: &[u8]| f32::from_bits(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+            assert_eq!(half::bf16::from_le_bytes([narrow[2 * at], narrow[2 * at + 1]]).to_f32(), expected);
+            assert_eq!(read(&whole[4 * at..]), expected + x, "{to:?} {number}");
+            assert_eq!(flag[at], u8::from(expected + x >= 0.0));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod bags;
 mod layer;
 mod operand;
+mod pointwise;
 mod product;
 mod row_caches;
 mod row_optimizer;
@@ -15,6 +16,7 @@ mod work;
 pub(crate) use bags::{BagArgs, GpuBags};
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
+pub(crate) use pointwise::{ElementFunction, GpuPointwise, SameFunction, element_type};
 pub(crate) use product::GpuProduct;
 pub(crate) use row_caches::{RowCaches, StateAccess};
 pub(crate) use row_update::GpuRowUpdate;

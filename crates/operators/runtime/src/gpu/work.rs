@@ -4,6 +4,7 @@ use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
+use super::pointwise::ElementFunction;
 use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
 use crate::arg::Arg;
@@ -60,6 +61,11 @@ pub(crate) trait GpuWork: Send {
     /// Waits for the stream, and reports errors in the inputs of the last launch.
     fn check(&mut self, _: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// The function of elements that it computes, where it is one.
+    fn function(&self) -> Option<&ElementFunction> {
+        None
     }
 
     /// The optimizer states of table rows that it keeps.

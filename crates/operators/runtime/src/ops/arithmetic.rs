@@ -58,6 +58,7 @@ fn neg(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 /// A function of the first argument and the second, which is a tensor or a number.
 fn with_other(b: &mut Binder<'_, '_>, function: impl Fn(Expr, Expr) -> Expr) -> Result<Built, Refusal> {
     let tensor = b.id(1).ok().filter(|&other| !b.is_on_host(other));
+    b.takes_halves = true;
     let first = b.reads(0)?;
     let (expr, inputs) = match tensor {
         Some(_) => (function(Expr::input(0), Expr::input(1)), vec![first, b.reads(1)?]),

@@ -25,12 +25,13 @@ fn compared(
     on_gpu: fn(f32) -> Function,
     holds: fn(f32, f32) -> bool,
 ) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let from = b.floats(0)?;
     let other = b.number(1)? as f32;
     let to = b.writes(0)?;
     of_type(&to, Dtype::Bool)?;
     if b.target == Target::Cuda {
-        return pointwise::on_gpu(on_gpu(other), vec![from], to);
+        return pointwise::on_gpu(on_gpu(other), vec![from], vec![to]);
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let from = from.floats(&run.memory)?;
@@ -44,14 +45,15 @@ fn compared(
 
 /// `masked_fill_(self, mask, value)`.
 fn masked_fill(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let mask = b.reads(1)?;
     of_type(&mask, Dtype::Bool)?;
     let value = b.number(2)? as f32;
     let to = b.changes(0)?;
-    of_type(&to, Dtype::F32)?;
     if b.target == Target::Cuda {
-        return pointwise::on_gpu(Function::MaskedFill(value), vec![mask], to);
+        return pointwise::on_gpu(Function::MaskedFill(value), vec![mask, to.clone()], vec![to]);
     }
+    of_type(&to, Dtype::F32)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mask = mask.flags(&run.memory)?.broadcast(to.shape())?.to_vec();
         let mut mask = mask.into_iter();
@@ -64,14 +66,15 @@ fn masked_fill(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 
 /// `where(condition, self, other)`.
 fn choice(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let mask = b.reads(0)?;
     of_type(&mask, Dtype::Bool)?;
     let (one, other) = (b.floats(1)?, b.floats(2)?);
     let to = b.writes(0)?;
-    of_type(&to, Dtype::F32)?;
     if b.target == Target::Cuda {
-        return pointwise::on_gpu(Function::Where, vec![mask, one, other], to);
+        return pointwise::on_gpu(Function::Where, vec![mask, one, other], vec![to]);
     }
+    of_type(&to, Dtype::F32)?;
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mask: View<'_, u8> = mask.flags(&run.memory)?.broadcast(to.shape())?;
         let one = one.floats(&run.memory)?.broadcast(to.shape())?;
@@ -88,11 +91,12 @@ fn choice(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 
 /// `clamp_min(self, min)`: `max(x - min, 0) + min` for 0, and by comparison otherwise.
 fn clamp_min(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let least = b.number(1)? as f32;
     let from = b.floats(0)?;
     let to = b.writes(0)?;
     if b.target == Target::Cuda {
-        return pointwise::on_gpu(Function::ClampMin(least), vec![from], to);
+        return pointwise::on_gpu(Function::ClampMin(least), vec![from], vec![to]);
     }
     if least == 0.0 {
         return computes(b.target, &[steptime_ops::elementwise::Expr::input(0).relu()], vec![from], vec![to]);

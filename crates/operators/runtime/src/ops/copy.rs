@@ -3,7 +3,7 @@
 use steptime_aten::Dtype;
 use steptime_ops::rearrange;
 
-use super::cast;
+use super::{cast, pointwise};
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::kernel::Kernel;
@@ -58,13 +58,11 @@ fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime
 }
 
 fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
+    if target == Target::Cuda {
+        let kernel = on_gpu(from.clone(), to.clone())?;
+        return Ok(Built::Kernel(pointwise::copy(kernel, &from, &to)));
+    }
     match (from.dtype, to.dtype) {
-        (Dtype::Bf16, Dtype::F32) | (Dtype::F32, Dtype::Bf16) if target == Target::Cuda => {
-            Ok(Built::Kernel(cast::on_gpu(vec![(from, to)])?))
-        }
-        (Dtype::Bf16, Dtype::Bf16) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u16>(from, to))),
-        (Dtype::F32, Dtype::F32) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u32>(from, to))),
-        (Dtype::I64, Dtype::I64) if target == Target::Cuda => Ok(Built::Kernel(on_gpu::<u64>(from, to))),
         (Dtype::F32, Dtype::F32) => Ok(Built::Kernel(Kernel::new(move |run| {
             let source = from.floats(&run.memory)?;
             Ok(rearrange::copy(run.cpu, &source, to.floats_mut(&mut run.memory)?)?)
@@ -73,14 +71,27 @@ fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
             let source = from.ints(&run.memory)?;
             Ok(rearrange::copy(run.cpu, &source, to.ints_mut(&mut run.memory)?)?)
         }))),
-        (one, other) => {
-            Err(format!("it converts {} to {}: leave out rules that change types", one.name(), other.name()))
-        }
+        (one, other) => Err(refused(one, other)),
     }
 }
 
 /// The copy on a GPU.
-fn on_gpu<T: bytemuck::Pod>(from: Arg, to: Arg) -> Kernel {
+fn on_gpu(from: Arg, to: Arg) -> Result<Kernel, Refusal> {
+    match (from.dtype, to.dtype) {
+        (Dtype::Bf16, Dtype::F32) | (Dtype::F32, Dtype::Bf16) => cast::on_gpu(vec![(from, to)]),
+        (Dtype::Bf16, Dtype::Bf16) => Ok(of_size::<u16>(from, to)),
+        (Dtype::F32, Dtype::F32) => Ok(of_size::<u32>(from, to)),
+        (Dtype::I64, Dtype::I64) => Ok(of_size::<u64>(from, to)),
+        (one, other) => Err(refused(one, other)),
+    }
+}
+
+fn refused(from: Dtype, to: Dtype) -> Refusal {
+    format!("it converts {} to {}: leave out rules that change types", from.name(), to.name())
+}
+
+/// The copy of elements of one size.
+fn of_size<T: bytemuck::Pod>(from: Arg, to: Arg) -> Kernel {
     Kernel::on_gpu(move |gpu| {
         let copy = steptime_cuda::rearrange::Copy::<T>::new(gpu.stream.device(), &from.layout, &to.layout)?;
         Ok(Box::new(move |gpu| {

@@ -1,17 +1,18 @@
 //! Elementwise programs over operands.
 
 use steptime_aten::Dtype;
-use steptime_cuda::elementwise::{self, Elementwise};
+use steptime_cuda::pointwise::Function;
 use steptime_ops::elementwise::{Expr, Input, Program};
 use steptime_tensor::View;
 
+use super::pointwise;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, of_type};
 use crate::kernel::Kernel;
 use crate::target::Target;
 
 /// An instruction that computes expressions of operands. An input in the memory of an output must be that output, which is then computed in
-/// place. Integers are converted to floats.
+/// place. A CPU converts integers to floats, and a GPU takes floats of 16 bits.
 pub(super) fn computes(
     target: Target,
     outputs: &[Expr],
@@ -19,6 +20,9 @@ pub(super) fn computes(
     targets: Vec<Arg>,
 ) -> Result<Built, Refusal> {
     let program = Program::new(outputs).map_err(|source| source.to_string())?;
+    if target == Target::Cuda {
+        return pointwise::on_gpu(Function::Program(program), inputs, targets);
+    }
     for to in &targets {
         of_type(to, Dtype::F32)?;
     }
@@ -32,10 +36,6 @@ pub(super) fn computes(
             return Err("an operand overlaps the result".to_owned());
         }
         in_place.push(output);
-    }
-    if target == Target::Cuda {
-        inputs.iter().try_for_each(|input| of_type(input, Dtype::F32))?;
-        return Ok(Built::Kernel(on_gpu(program, inputs, in_place, targets)));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mut integers: Vec<Vec<f32>> = Vec::new();
@@ -62,30 +62,9 @@ pub(super) fn computes(
     })))
 }
 
-/// The instruction on a GPU.
-fn on_gpu(program: Program, inputs: Vec<Arg>, in_place: Vec<Option<usize>>, targets: Vec<Arg>) -> Kernel {
-    Kernel::on_gpu(move |gpu| {
-        let layouts = |all: &[Arg]| all.iter().map(|arg| arg.layout.clone()).collect::<Vec<_>>();
-        let work = Elementwise::new(gpu.stream.device(), &program, &layouts(&inputs), &layouts(&targets))?;
-        Ok(Box::new(move |gpu| {
-            let mut all = Vec::with_capacity(inputs.len());
-            for (input, output) in inputs.iter().zip(&in_place) {
-                all.push(match output {
-                    Some(output) => elementwise::Input::InPlace(*output),
-                    None => elementwise::Input::Slice(input.device(&gpu.memory)?),
-                });
-            }
-            let mut outputs = Vec::with_capacity(targets.len());
-            for to in &targets {
-                outputs.push(to.device_mut(&mut gpu.memory)?);
-            }
-            Ok(work.run(gpu.stream, &all, &mut outputs)?)
-        }))
-    })
-}
-
 /// An instruction that computes a function of the first argument.
 pub(super) fn of_one(b: &mut Binder<'_, '_>, function: impl Fn(Expr) -> Expr) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let input = b.reads(0)?;
     let output = b.writes(0)?;
     computes(b.target, &[function(Expr::input(0))], vec![input], vec![output])
@@ -96,6 +75,7 @@ pub(super) fn of_two(
     b: &mut Binder<'_, '_>,
     function: impl Fn(Expr, Expr) -> Expr,
 ) -> Result<Built, Refusal> {
+    b.takes_halves = true;
     let inputs = vec![b.reads(0)?, b.reads(1)?];
     let output = b.writes(0)?;
     computes(b.target, &[function(Expr::input(0), Expr::input(1))], inputs, vec![output])

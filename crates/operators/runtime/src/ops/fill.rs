@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
 
 fn filled(target: Target, to: Arg, value: f64) -> Result<Built, Refusal> {
     match to.dtype {
-        _ if target == Target::Cuda => pointwise::on_gpu(Function::Fill(value), Vec::new(), to),
+        _ if target == Target::Cuda => pointwise::on_gpu(Function::Fill(value), Vec::new(), vec![to]),
         Dtype::F32 => Ok(Built::Kernel(Kernel::new(move |run| {
             let mut to = to.floats_mut(&mut run.memory)?;
             match to.as_mut_slice() {
@@ -53,7 +53,7 @@ fn arange(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         return Err(format!("it counts in {}", to.dtype.name()));
     }
     if b.target == Target::Cuda {
-        return pointwise::on_gpu(Function::Positions, Vec::new(), to);
+        return pointwise::on_gpu(Function::Positions, Vec::new(), vec![to]);
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let mut to = to.ints_mut(&mut run.memory)?;

@@ -56,6 +56,7 @@ fn mean(b: &mut Binder<'_, '_>, loss: Loss, reduction: usize) -> Result<Built, R
 /// `mse_loss_backward(grad_output, self, target, reduction)`: `2 (x - target) grad / n`.
 fn mse_backward(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     is_mean(b, 3)?;
+    b.takes_halves = true;
     let inputs = vec![b.floats(0)?, b.floats(1)?, b.floats(2)?];
     let to = b.writes(0)?;
     let [grad, x, target] = [0, 1, 2].map(Expr::input);

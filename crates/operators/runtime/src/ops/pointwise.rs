@@ -1,32 +1,27 @@
 //! Functions of typed operands on a GPU.
 
-use steptime_aten::Dtype;
-use steptime_cuda::pointwise::{Function, Operand, Pointwise, Type};
+use steptime_cuda::pointwise::Function;
 
 use crate::arg::Arg;
 use crate::binder::{Built, Refusal};
+use crate::gpu::{ElementFunction, GpuPointwise, SameFunction};
 use crate::kernel::Kernel;
 
-/// The operand of a function.
-fn operand(arg: &Arg) -> Result<Operand, Refusal> {
-    let r#type = match arg.dtype {
-        Dtype::F32 => Type::F32,
-        Dtype::I64 => Type::I64,
-        Dtype::Bool => Type::Bool,
-        other => return Err(format!("it takes {} on a GPU", other.name())),
-    };
-    Ok(Operand { layout: arg.layout.clone(), r#type })
+/// An instruction on a GPU that computes a function.
+pub(crate) fn on_gpu(function: Function, inputs: Vec<Arg>, outputs: Vec<Arg>) -> Result<Built, Refusal> {
+    let work = GpuPointwise::from_function(ElementFunction { function, inputs, outputs })?;
+    Ok(Built::Kernel(Kernel::Gpu(Box::new(work))))
 }
 
-/// An instruction on a GPU that computes a function.
-pub(crate) fn on_gpu(function: Function, inputs: Vec<Arg>, to: Arg) -> Result<Built, Refusal> {
-    let operands = inputs.iter().map(operand).collect::<Result<Vec<_>, _>>()?;
-    let output = operand(&to)?;
-    Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
-        let work = Pointwise::new(gpu.stream.device(), function, &operands, &output)?;
-        Ok(Box::new(move |gpu| {
-            let all = inputs.iter().map(|input| input.device(&gpu.memory)).collect::<Result<Vec<_>, _>>()?;
-            Ok(work.run(gpu.stream, &all, &mut to.device_mut(&mut gpu.memory)?)?)
-        }))
-    })))
+/// A copy on a GPU, which a chain of functions computes too where both tensors have neighbouring elements in the same order.
+pub(crate) fn copy(kernel: Kernel, from: &Arg, to: &Arg) -> Kernel {
+    let in_order = |arg: &Arg| arg.layout.strides().last().is_none_or(|&step| step == 1);
+    match kernel {
+        Kernel::Gpu(work) if in_order(from) && in_order(to) && from.shape() == to.shape() => {
+            let (inputs, outputs) = (vec![from.clone()], vec![to.clone()]);
+            let function = ElementFunction { function: Function::Convert, inputs, outputs };
+            Kernel::Gpu(Box::new(SameFunction { work, function }))
+        }
+        other => other,
+    }
 }
