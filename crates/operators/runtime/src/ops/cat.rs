@@ -9,6 +9,7 @@ use steptime_cuda::{Device, SliceMut};
 use steptime_ops::rearrange::concat;
 
 use super::cast;
+use super::joined_indices::are_joined;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::error::Failure;
@@ -26,7 +27,7 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let joined = |b: &Binder<'_, '_>, part| whole.is_some() && b.places.memory_of(part) == whole;
     let ids = b.ids(0)?;
     let has_zeros = b.places.pads.contains_key(&b.result(0)?);
-    if ids.iter().all(|&part| joined(b, part)) && !has_zeros {
+    if (ids.iter().all(|&part| joined(b, part)) && !has_zeros) || are_joined(b)? {
         return Ok(Built::Nothing);
     }
     b.takes_halves = true;
