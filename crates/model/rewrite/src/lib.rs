@@ -28,6 +28,7 @@ mod fuse_casts;
 mod fuse_linear;
 mod fuse_pointwise;
 mod host_copy;
+mod in_place;
 mod nested_uses;
 mod new_ops;
 mod no_sync;

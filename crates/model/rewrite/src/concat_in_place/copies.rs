@@ -2,6 +2,7 @@
 
 use steptime_step::{OpId, StepIr, TensorId, Uses};
 
+use crate::in_place::is_changed;
 use crate::nested_uses::is_passed_on;
 
 /// Ops that copy.
@@ -34,15 +35,4 @@ fn copy(step: &StepIr, uses: &Uses, clone: OpId) -> Option<ColumnCopy> {
     };
     let is_read = uses.consumers(to).iter().all(reads);
     (is_rows && is_read && !is_changed(step, from)).then_some(ColumnCopy { op, from, to })
-}
-
-/// Whether an op changes the memory of a tensor in place.
-fn is_changed(step: &StepIr, tensor: TensorId) -> bool {
-    let Some(storage) = step.tensors[tensor].storage else { return false };
-    step.running().into_iter().any(|op| {
-        let row = &step.ops[op];
-        let in_place = row.name.ends_with('_') && !row.name.ends_with("__");
-        let call = row.call.as_deref().filter(|_| in_place);
-        call.is_some_and(|call| call.takes().any(|taken| step.tensors[taken].storage == Some(storage)))
-    })
 }

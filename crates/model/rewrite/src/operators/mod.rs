@@ -14,6 +14,7 @@ mod library;
 pub(crate) mod lookups;
 mod one_call;
 mod places;
+mod repeated_cat;
 mod result_consumers;
 mod results;
 mod stacked;
@@ -37,6 +38,7 @@ const RISK: &str = "tables are updated in the backward pass: gradients are not c
 /// Embedding bags, rows of embedding tables and dot interaction by the operators of `steptime.operators`.
 ///
 /// Lookups whose results are concatenated become one call, with their gradients and the updates of their tables. Other tables have one call each.
+/// Of two concatenations of the same results the second takes the result of the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operators;
 
@@ -114,6 +116,10 @@ fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookup
     let mut draft = Draft::from_step(step);
     for patch in &patches {
         draft.patch(patch)?;
+    }
+    while let Some(patch) = repeated_cat::patch(draft.step(), draft.uses(), &found, rule) {
+        draft.patch(&patch)?;
+        patches.push(patch);
     }
     let (groups, mut left) = groups::build(draft.step(), |lookup| library.refuses(draft.step(), lookup));
     let mut made = InputCache::default();

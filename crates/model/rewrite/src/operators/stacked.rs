@@ -6,7 +6,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId, Uses};
 use super::index_origin;
 use super::lookups::{Lookup, tensor};
 use super::result_consumers::list;
-use super::views::Views;
+use super::views::{Views, giving};
 use crate::new_ops::{function, op};
 
 /// The patches of all stacks in which some vectors, but not all, are results of lookups.
@@ -87,11 +87,4 @@ impl Backward {
         let made = gradients.iter().all(|&one| uses.producer(one).is_some_and(|op| step.is_within(op, own)));
         (gradients.len() == vectors.len() && made).then_some(Some(Backward { root, own, gradients }))
     }
-}
-
-/// The same op, and those inside it, with another result.
-fn giving(mut op: NewOp, was: TensorId, result: TensorId) -> NewOp {
-    op.call = op.call.map(|call| call.with(&mut |tensor| if tensor == was { result } else { tensor }));
-    op.children = op.children.into_iter().map(|child| giving(child, was, result)).collect();
-    op
 }

@@ -147,3 +147,10 @@ fn strides(value: &Tensor, shape: &[i64]) -> Option<SmallVec<[i64; 5]>> {
     strides[..at].iter_mut().for_each(|stride| *stride = 1);
     shape[..at].iter().all(|&size| size == 1).then_some(strides)
 }
+
+/// The same op, and those inside it, with another result.
+pub(super) fn giving(mut op: NewOp, was: TensorId, result: TensorId) -> NewOp {
+    op.call = op.call.map(|call| call.with(&mut |tensor| if tensor == was { result } else { tensor }));
+    op.children = op.children.into_iter().map(|child| giving(child, was, result)).collect();
+    op
+}

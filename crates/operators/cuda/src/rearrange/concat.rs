@@ -4,13 +4,14 @@ use bytemuck::Pod;
 use steptime_ops::rearrange::RearrangeError;
 use steptime_tensor::Layout;
 
-use super::Copy;
+use super::CopyBatch;
 use crate::{Device, Error, Slice, SliceMut, Stream};
 
-/// Concatenation of several inputs along a dimension, compiled for their layouts: one launch for each input.
+/// Concatenation of several inputs along a dimension, compiled for their layouts: one launch, or one for each input
+/// where columns are no neighbours in memory.
 #[derive(Debug)]
 pub struct Concat<T> {
-    copies: Vec<Copy<T>>,
+    copies: CopyBatch<T>,
 }
 
 impl<T: Pod> Concat<T> {
@@ -22,8 +23,8 @@ impl<T: Pod> Concat<T> {
     /// compiler.
     pub fn new(device: &Device, from: &[Layout], axis: usize, to: &Layout) -> Result<Concat<T>, Error> {
         let pieces = pieces(from, axis, to)?;
-        let copies = from.iter().zip(&pieces).map(|(from, piece)| Copy::new(device, from, piece));
-        Ok(Concat { copies: copies.collect::<Result<_, _>>()? })
+        let copies: Vec<(Layout, Layout)> = from.iter().cloned().zip(pieces).collect();
+        Ok(Concat { copies: CopyBatch::new(device, &copies)? })
     }
 
     /// Runs the concatenation.
@@ -32,11 +33,7 @@ impl<T: Pod> Concat<T> {
     ///
     /// Too few or too many inputs, or buffers that do not fit.
     pub fn run(&self, stream: &Stream, from: &[Slice<'_, T>], to: &mut SliceMut<'_, T>) -> Result<(), Error> {
-        let (found, needed) = (from.len(), self.copies.len());
-        if found != needed {
-            return Err(Error::Size { what: "the inputs of a concatenation", found, needed });
-        }
-        self.copies.iter().zip(from).try_for_each(|(copy, from)| copy.run(stream, *from, to))
+        self.copies.run(stream, from, to)
     }
 }
 

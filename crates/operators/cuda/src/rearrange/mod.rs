@@ -3,8 +3,9 @@
 //! Dimensions are reordered so that the output's neighbours are innermost, and contiguous ones are joined. Where
 //! neighbours are the same on both sides, cells of up to 16 bytes are copied. Where another dimension's elements are
 //! neighbours in the input, tiles are transposed, so that both sides access whole sectors: by vectors where these fit,
-//! otherwise element by element in tiles that end at sector boundaries.
+//! otherwise element by element in tiles that end at sector boundaries. Copies of several matrices have one launch.
 
+mod batch;
 mod concat;
 mod plane;
 mod rows;
@@ -17,6 +18,7 @@ use bytemuck::Pod;
 use steptime_ops::rearrange::RearrangeError;
 use steptime_tensor::{JoinedLayouts, Layout};
 
+pub use self::batch::CopyBatch;
 pub use self::concat::Concat;
 use self::plane::Plane;
 use self::rows::Rows;

@@ -62,7 +62,9 @@ impl Plan {
         };
         let across = last(&kept) < last(&summed);
         let tile = if across {
-            kept.shape.last().map_or(1, |size| size.next_power_of_two()).min(NEIGHBOURS)
+            let neighbours = kept.shape.last().map_or(1, |size| size.next_power_of_two()).min(NEIGHBOURS);
+            // Where results suffice for all blocks, a thread adds more terms, and fewer threads wait for one another.
+            neighbours.max(1 << (results / BLOCKS).clamp(1, THREADS).ilog2())
         } else {
             THREADS / lanes(results, terms)
         };

@@ -5,7 +5,7 @@ use crate::support;
 use std::fmt::Debug;
 
 use bytemuck::Pod;
-use steptime_cuda::rearrange::{Concat, Copy};
+use steptime_cuda::rearrange::{Concat, Copy, CopyBatch};
 use steptime_cuda::{Buffer, Stream};
 use steptime_ops::{Cpu, rearrange};
 use steptime_tensor::{Layout, Tensor};
@@ -181,4 +181,61 @@ fn pieces_are_put_one_after_the_other() {
         assert_eq!(out.to_host(&stream).unwrap(), expected.to_vec());
         assert!(concat.run(&stream, &slices[1..], &mut out.as_mut()).is_err());
     }
+}
+
+/// Columns of a wider output from matrices, parts of matrices, a repeated row, a transposed matrix and nothing, as elements of all sizes.
+#[test]
+fn several_copies_are_those_of_each_alone() {
+    let Some(stream) = gpu() else { return };
+    let rows = 301;
+    let matrix = |width: usize| Layout::contiguous(&[rows, width]).unwrap();
+    let part = |width: usize, columns: std::ops::Range<usize>| matrix(width).slice(1, columns, 1).unwrap();
+    let repeated = Layout::contiguous(&[8]).unwrap().broadcast(&[rows, 8]).unwrap();
+    let turned = Layout::contiguous(&[12, rows]).unwrap().transpose(0, 1).unwrap();
+    let tables = (0..26).map(|_| matrix(16));
+    let features: Vec<Layout> = [matrix(13)].into_iter().chain(tables).collect();
+    let others = vec![part(20, 3..11), matrix(0), repeated, part(40, 8..24), matrix(1)];
+    let alone = [features.clone(), vec![turned]].concat();
+    for inputs in [features, others, alone] {
+        check_batch(&stream, &inputs, |at| (at.wrapping_mul(7919) % 251) as u8);
+        check_batch(&stream, &inputs, |at| at.wrapping_mul(7919) as u16);
+        check_batch(&stream, &inputs, |at| at.wrapping_mul(7919) as u32);
+        check_batch(&stream, &inputs, |at| at.wrapping_mul(7919) as u64);
+    }
+}
+
+/// Copies layouts to columns of one output, from the second column on, in one batch and one by one.
+fn check_batch<T: Pod + PartialEq + Debug>(stream: &Stream, inputs: &[Layout], value: impl Fn(usize) -> T) {
+    let rows = inputs[0].shape()[0];
+    let width = inputs.iter().map(|layout| layout.shape()[1]).sum::<usize>() + 5;
+    let whole = Layout::contiguous(&[rows, width]).unwrap();
+    let mut start = 1;
+    let mut copies = Vec::new();
+    for layout in inputs {
+        let end = start + layout.shape()[1];
+        copies.push((layout.clone(), whole.slice(1, start..end, 1).unwrap()));
+        start = end;
+    }
+    let given = |at: usize| {
+        let len = inputs[at].last().map_or(0, |last| last + 1);
+        let values: Vec<T> = (0..len).map(|place| value(1000 * at + place)).collect();
+        Buffer::from_host(stream, &values).unwrap()
+    };
+    let buffers: Vec<_> = (0..inputs.len()).map(given).collect();
+    let slices: Vec<_> = buffers.iter().map(Buffer::as_ref).collect();
+    let poison = vec![value(usize::MAX / 3); whole.len()];
+    let [mut found, mut expected] = [(); 2].map(|()| Buffer::from_host(stream, &poison).unwrap());
+    let batch = CopyBatch::new(stream.device(), &copies).unwrap();
+    batch.run(stream, &slices, &mut found.as_mut()).unwrap();
+    for ((from, to), input) in copies.iter().zip(&slices) {
+        let copy = Copy::new(stream.device(), from, to).unwrap();
+        copy.run(stream, *input, &mut expected.as_mut()).unwrap();
+    }
+    let [found, expected] = [found, expected].map(|buffer| buffer.to_host(stream).unwrap());
+    let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+    assert_eq!(wrong, None, "{width} columns of {} bytes", size_of::<T>());
+    let mut short = Buffer::from_host(stream, &poison[5..]).unwrap();
+    assert!(batch.run(stream, &slices, &mut short.as_mut()).is_err());
+    let mut whole = Buffer::from_host(stream, &poison).unwrap();
+    assert!(batch.run(stream, &slices[1..], &mut whole.as_mut()).is_err());
 }

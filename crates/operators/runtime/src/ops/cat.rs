@@ -1,16 +1,19 @@
 //! Concatenation.
 
+use bytemuck::Pod;
 use half::bf16;
 use steptime_aten::Dtype;
 use steptime_cuda::cast::Cast;
-use steptime_cuda::rearrange::{Concat, Copy};
-use steptime_cuda::{Device, Slice, SliceMut, Stream};
+use steptime_cuda::rearrange::{Concat, CopyBatch};
+use steptime_cuda::{Device, SliceMut};
 use steptime_ops::rearrange::concat;
 
 use super::cast;
+use super::joined_indices::are_joined;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::error::Failure;
+use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::slices::Access;
@@ -24,7 +27,7 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let joined = |b: &Binder<'_, '_>, part| whole.is_some() && b.places.memory_of(part) == whole;
     let ids = b.ids(0)?;
     let has_zeros = b.places.pads.contains_key(&b.result(0)?);
-    if ids.iter().all(|&part| joined(b, part)) && !has_zeros {
+    if (ids.iter().all(|&part| joined(b, part)) && !has_zeros) || are_joined(b)? {
         return Ok(Built::Nothing);
     }
     b.takes_halves = true;
@@ -62,7 +65,7 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 }
 
 /// The concatenation on a GPU.
-fn on_gpu<T: bytemuck::Pod>(parts: Vec<Arg>, dim: usize, output: Arg) -> Kernel {
+fn on_gpu<T: Pod>(parts: Vec<Arg>, dim: usize, output: Arg) -> Kernel {
     Kernel::on_gpu(move |gpu| {
         let layouts: Vec<_> = parts.iter().map(|part| part.layout.clone()).collect();
         let work = Concat::<T>::new(gpu.stream.device(), &layouts, dim, &output.layout)?;
@@ -91,58 +94,94 @@ fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         start += columns;
     }
     Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
-        let device = gpu.stream.device();
-        let compile = |(from, to): &(Arg, Arg)| ColumnCopy::new(device, from, to);
-        let all = copies.iter().map(compile).collect::<Result<Vec<_>, _>>()?;
+        let all = ColumnCopies::new(gpu.stream.device(), copies)?;
         Ok(Box::new(move |gpu| {
             let mut whole = output.device_mut::<u8>(&mut gpu.memory)?;
-            for (copy, (from, to)) in all.iter().zip(&copies) {
-                copy.run(gpu.stream, (from, from.device(&gpu.memory)?), (to, &mut whole))?;
-            }
-            Ok(())
+            all.words.run(gpu, &mut whole)?;
+            all.halves.run(gpu, &mut whole)?;
+            all.casts.iter().try_for_each(|cast| cast.run(gpu, &mut whole))
         }))
     })))
 }
 
-/// A copy of a matrix to columns of another one.
+/// Copies of matrices to columns of another one, by the types of both.
 #[derive(Debug)]
-enum ColumnCopy {
-    Halves(Copy<u16>),
-    Words(Copy<u32>),
+struct ColumnCopies {
+    words: SameType<u32>,
+    halves: SameType<u16>,
+    casts: Vec<ColumnCast>,
+}
+
+impl ColumnCopies {
+    fn new(device: &Device, copies: Vec<(Arg, Arg)>) -> Result<ColumnCopies, Failure> {
+        let is = |dtype: Dtype| move |(from, to): &(Arg, Arg)| [from.dtype, to.dtype] == [dtype; 2];
+        let (words, rest): (Vec<_>, Vec<_>) = copies.into_iter().partition(is(Dtype::F32));
+        let (halves, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(is(Dtype::Bf16));
+        let casts = rest.into_iter().map(|(from, to)| ColumnCast::new(device, from, to));
+        Ok(ColumnCopies {
+            words: SameType::new(device, &words)?,
+            halves: SameType::new(device, &halves)?,
+            casts: casts.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Copies of matrices to columns of another one of the same type.
+#[derive(Debug)]
+struct SameType<T> {
+    copies: CopyBatch<T>,
+    from: Vec<Arg>,
+}
+
+impl<T: Pod> SameType<T> {
+    fn new(device: &Device, copies: &[(Arg, Arg)]) -> Result<SameType<T>, Failure> {
+        let layouts: Vec<_> =
+            copies.iter().map(|(from, to)| (from.layout.clone(), to.layout.clone())).collect();
+        let from = copies.iter().map(|(from, _)| from.clone()).collect();
+        Ok(SameType { copies: CopyBatch::new(device, &layouts)?, from })
+    }
+
+    fn run(&self, gpu: &Gpu<'_, '_>, whole: &mut SliceMut<'_, u8>) -> Result<(), Failure> {
+        let all = self.from.iter().map(|from| from.device(&gpu.memory)).collect::<Result<Vec<_>, _>>()?;
+        let bytes = whole.len();
+        Ok(self.copies.run(gpu.stream, &all, &mut whole.slice(0..bytes).cast())?)
+    }
+}
+
+/// A copy of a matrix to columns of another one of another type.
+#[derive(Debug)]
+struct ColumnCast {
+    from: Arg,
+    to: Arg,
+    work: CastWork,
+}
+
+#[derive(Debug)]
+enum CastWork {
     Narrows(Cast<f32, bf16>),
     Widens(Cast<bf16, f32>),
 }
 
-impl ColumnCopy {
-    fn new(device: &Device, from: &Arg, to: &Arg) -> Result<ColumnCopy, Failure> {
-        let matrix = || cast::matrix(&from.layout, &to.layout).ok_or("its rows are not neighbours in memory");
-        Ok(match (from.dtype, to.dtype) {
-            (Dtype::F32, Dtype::F32) => ColumnCopy::Words(Copy::new(device, &from.layout, &to.layout)?),
-            (Dtype::Bf16, Dtype::Bf16) => ColumnCopy::Halves(Copy::new(device, &from.layout, &to.layout)?),
-            (Dtype::F32, Dtype::Bf16) => ColumnCopy::Narrows(Cast::new(device, &[matrix()?])?),
-            (Dtype::Bf16, Dtype::F32) => ColumnCopy::Widens(Cast::new(device, &[matrix()?])?),
+impl ColumnCast {
+    fn new(device: &Device, from: Arg, to: Arg) -> Result<ColumnCast, Failure> {
+        let matrix = cast::matrix(&from.layout, &to.layout).ok_or("its rows are not neighbours in memory")?;
+        let work = match (from.dtype, to.dtype) {
+            (Dtype::F32, Dtype::Bf16) => CastWork::Narrows(Cast::new(device, &[matrix])?),
+            (Dtype::Bf16, Dtype::F32) => CastWork::Widens(Cast::new(device, &[matrix])?),
             (one, other) => return Err(format!("it copies {} to {}", one.name(), other.name()).into()),
-        })
+        };
+        Ok(ColumnCast { from, to, work })
     }
 
-    fn run(
-        &self,
-        stream: &Stream,
-        (from, source): (&Arg, Slice<'_, u8>),
-        (to, whole): (&Arg, &mut SliceMut<'_, u8>),
-    ) -> Result<(), Failure> {
-        let all = whole.len();
+    fn run(&self, gpu: &Gpu<'_, '_>, whole: &mut SliceMut<'_, u8>) -> Result<(), Failure> {
         let start = |arg: &Arg| arg.layout.offset() * arg.dtype.size() as usize;
-        let (first, begin) = (source.slice(start(from)..source.len()), start(to));
-        match self {
-            ColumnCopy::Halves(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
-            ColumnCopy::Words(copy) => copy.run(stream, source.cast(), &mut whole.slice(0..all).cast())?,
-            ColumnCopy::Narrows(cast) => {
-                cast.run(stream, vec![(first.cast(), whole.slice(begin..all).cast())])?;
-            }
-            ColumnCopy::Widens(cast) => {
-                cast.run(stream, vec![(first.cast(), whole.slice(begin..all).cast())])?;
-            }
+        let source = self.from.device::<u8>(&gpu.memory)?;
+        let source = source.slice(start(&self.from)..source.len());
+        let bytes = whole.len();
+        let target = whole.slice(start(&self.to)..bytes);
+        match &self.work {
+            CastWork::Narrows(cast) => cast.run(gpu.stream, vec![(source.cast(), target.cast())])?,
+            CastWork::Widens(cast) => cast.run(gpu.stream, vec![(source.cast(), target.cast())])?,
         }
         Ok(())
     }

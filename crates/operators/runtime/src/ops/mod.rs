@@ -13,6 +13,7 @@ mod embedding_gradient;
 mod fill;
 mod index;
 mod interaction;
+mod joined_indices;
 mod linear;
 mod loss;
 mod nll;

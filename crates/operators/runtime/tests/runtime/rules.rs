@@ -4,9 +4,10 @@ use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
     CudaGraph, FuseLinear, FusePointwise, Operators, Optimizer, PrefetchInputs, Rule, Tf32,
 };
-use steptime_runtime::Program;
+use steptime_runtime::{DescribedStep, Program, Reuse, Target};
+use steptime_step::{OpId, TensorId};
 
-use crate::common::{described, losses, session};
+use crate::common::{described, losses, session, shipped};
 use crate::losses::references;
 
 /// Largest relative difference of a loss in 60 steps.
@@ -56,4 +57,47 @@ fn losses_are_the_same_after_rules() {
     }
     println!("{applied:?}");
     assert!(applied.iter().all(|&count| count > 0), "{applied:?}");
+}
+
+/// Names of the instructions of a step on a GPU, with the shapes of their operands.
+fn instructions(step: &DescribedStep, name: &str) -> Vec<Vec<Vec<i64>>> {
+    let program = Program::for_target(step, Target::Cuda, Reuse::ByLifetime).expect("it compiles");
+    let shape = |tensor: TensorId| step.step.tensors[tensor].value.shape.to_vec();
+    let of_name = program.instructions().iter().filter(|own| own.name == name);
+    of_name.map(|own| own.tensors().map(shape).collect()).collect()
+}
+
+#[test]
+fn tables_whose_results_two_concatenations_take_have_one_call() {
+    let model = shipped("deepfm");
+    let batch = model.batch() as i64;
+    let step = described(&model, &[&Operators]);
+    let bags = instructions(&step, "steptime::embedding_bag");
+    let results: Vec<_> = bags.iter().map(|shapes| shapes.last().expect("a result").clone()).collect();
+    assert_eq!(results, [[batch, 26], [batch, 416]]);
+    assert_eq!(instructions(&step, "steptime::embedding_bag_backward_sgd").len(), 2);
+    // The gradients of both concatenations are added once, and no indices are copied.
+    let sums = instructions(&step, "aten::add");
+    assert!(sums.contains(&vec![vec![batch, 416]; 3]), "{sums:?}");
+    assert!(!sums.iter().flatten().any(|shape| shape[..] == [batch, 16]), "{sums:?}");
+    let cats = instructions(&step, "aten::cat");
+    assert_eq!(cats, [vec![vec![batch, 13], vec![batch, 416], vec![batch, 429]]]);
+}
+
+#[test]
+fn a_result_with_another_reader_has_its_own_call() {
+    let mut step = DescribedStep::new(&shipped("deepfm")).expect("a step");
+    let named = |step: &DescribedStep, name: &str| -> Vec<OpId> {
+        step.step.running().into_iter().filter(|&op| step.step.ops[op].name == name).collect()
+    };
+    // The vector of one table is multiplied with itself, in place of the sum of all.
+    let table = named(&step, "aten::embedding_bag")[30];
+    let result = step.step.ops[table].call.as_deref().and_then(|call| call.gives().next()).expect("a result");
+    let square = named(&step, "aten::mul")[0];
+    let call = step.step.ops[square].call.as_mut().expect("a call");
+    call.inputs.iter_mut().for_each(|input| *input = steptime_aten::Arg::Tensor(result));
+    let ops = step.ops().clone();
+    let facts = steptime_rewrite::Facts::new(&ops, None);
+    let audits = steptime_rewrite::apply(&mut step.step, &[&Operators], &facts).expect("it applies");
+    assert!(audits[0].why.iter().all(|why| !why.contains("concatenations")), "{audits:?}");
 }

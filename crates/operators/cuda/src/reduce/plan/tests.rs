@@ -23,6 +23,17 @@ fn columns_of_a_large_matrix_are_read_by_many_blocks() {
 }
 
 #[test]
+fn many_results_of_few_terms_have_few_threads_each() {
+    let factors = plan(&[8192, 26, 16], &[1]);
+    assert_eq!((factors.across, factors.tile, factors.parts), (true, 128, 1));
+    assert_eq!(factors.grid(), Grid::plane(1024, 1, 256));
+    let more = plan(&[65536, 26, 16], &[1]);
+    assert_eq!((more.tile, more.parts, more.grid()), (256, 1, Grid::plane(4096, 1, 256)));
+    let less = plan(&[2000, 26, 16], &[1]);
+    assert_eq!((less.tile, less.parts), (16, 1));
+}
+
+#[test]
 fn rows_are_read_by_warps_or_blocks() {
     let warps = plan(&[65536, 128], &[1]);
     assert_eq!((warps.across, warps.tile, warps.parts), (false, 8, 1));
@@ -81,6 +92,7 @@ fn kernels_compile_for_every_plan() {
         (vec![65536, 4], vec![1]),
         (vec![1000, 1000], vec![]),
         (vec![3, 7, 9, 5], vec![0, 2]),
+        (vec![65536, 26, 16], vec![1]),
         (vec![1 << 20, 1 << 14], vec![1]),
         (vec![5, 0], vec![1]),
         (vec![], vec![]),
