@@ -21,7 +21,7 @@ use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region};
 use crate::target::Target;
-use crate::{fuse, removed, table, views};
+use crate::{cross_entropy, fuse, removed, table, views};
 
 impl Program {
     /// Compiles a step for a CPU. Of nested ops, the outermost one with an implementation runs as a whole.
@@ -202,6 +202,10 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
+        if self.target == Target::Cuda {
+            self.instructions =
+                cross_entropy::joined(std::mem::take(&mut self.instructions), &mut self.places);
+        }
         self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions), self.target);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));

@@ -31,6 +31,7 @@ mod binder;
 mod cacheable_tables;
 mod checkpoint;
 mod compile;
+mod cross_entropy;
 mod described;
 mod error;
 mod forward;

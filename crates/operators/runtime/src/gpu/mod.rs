@@ -1,6 +1,7 @@
 //! Work of instructions on a GPU, and its memory.
 
 mod bags;
+mod cross_entropy;
 mod layer;
 mod operand;
 mod product;
@@ -13,6 +14,7 @@ mod slope;
 mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
+pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
 pub(crate) use product::GpuProduct;
