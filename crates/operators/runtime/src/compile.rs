@@ -21,7 +21,7 @@ use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
 use crate::slices::{Access, Region};
 use crate::target::Target;
-use crate::{chains, fuse, removed, table, views};
+use crate::{chains, cross_entropy, fuse, removed, table, views};
 
 impl Program {
     /// Compiles a step for a CPU. Of nested ops, the outermost one with an implementation runs as a whole.
@@ -118,6 +118,10 @@ impl<'d> Compiler<'d> {
             joined_rows(&mut compiler.places, order);
         }
         compiler.run(order)?;
+        if target == Target::Cuda {
+            let instructions = std::mem::take(&mut compiler.instructions);
+            compiler.instructions = cross_entropy::joined(instructions, &mut compiler.places);
+        }
         compiler.instructions = fuse::linear_layers(std::mem::take(&mut compiler.instructions), target);
         Ok(compiler)
     }

@@ -32,6 +32,7 @@ mod cacheable_tables;
 mod chains;
 mod checkpoint;
 mod compile;
+mod cross_entropy;
 mod described;
 mod error;
 mod forward;

@@ -5,7 +5,7 @@
 //   add_classes   one warp: adds the blocks' sums in their order, and writes the results.
 //   set_classes   a thread a sample: the gradient of its class; the others are zero before.
 //
-// Macros: ROWS, CLASSES, PARTS, THREADS.
+// Macros: ROWS, CLASSES, PARTS, THREADS, PICKED (1 where `log` has the logarithm at the class of each sample alone).
 //
 // Comes after block_sums.cuh.
 
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_classes(
 #pragma unroll 4
     for (u64 at = blockIdx.x * THREADS + threadIdx.x; at < ROWS; at += PARTS * THREADS) {
         long long found = classes[at];
-        if (exists(found)) part.sum -= (double)log[at * CLASSES + (u64)found];
+        if (exists(found)) part.sum -= (double)log[PICKED ? at : at * CLASSES + (u64)found];
         else part.first = Least::join(part.first, at);
     }
     part.sum = join_block<Sum>(part.sum);

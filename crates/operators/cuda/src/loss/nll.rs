@@ -36,6 +36,8 @@ const GRADIENT_THREADS: usize = 256;
 pub struct NllLoss {
     rows: usize,
     classes: usize,
+    /// Whether logarithms are those at the samples' classes alone.
+    picked: bool,
     sum: Kernel,
     add: Kernel,
     set: Kernel,
@@ -50,16 +52,26 @@ impl NllLoss {
     ///
     /// More samples than a launch has threads; no compiler; not enough memory.
     pub fn new(device: &Device, rows: usize, classes: usize) -> Result<NllLoss, Error> {
+        NllLoss::of_logarithms(device, rows, classes, false)
+    }
+
+    /// Compiles the loss of logarithms at the samples' classes, one for each.
+    pub(super) fn of_picked(device: &Device, rows: usize, classes: usize) -> Result<NllLoss, Error> {
+        NllLoss::of_logarithms(device, rows, classes, true)
+    }
+
+    fn of_logarithms(device: &Device, rows: usize, classes: usize, picked: bool) -> Result<NllLoss, Error> {
         if rows.div_ceil(GRADIENT_THREADS) > i32::MAX as usize || rows.checked_mul(classes).is_none() {
             return Err(Error::Unsupported {
                 what: format!("a loss of {rows} samples of {classes} classes"),
                 remedy: "cut the batch into parts of fewer than 2^39 samples",
             });
         }
-        let module = device.load(&source(rows, classes))?;
+        let module = device.load(&source(rows, classes, picked))?;
         Ok(NllLoss {
             rows,
             classes,
+            picked,
             sum: module.kernel("sum_classes")?,
             add: module.kernel("add_classes")?,
             set: module.kernel("set_classes")?,
@@ -83,7 +95,8 @@ impl NllLoss {
         loss: &mut SliceMut<'_, f32>,
         total: &mut SliceMut<'_, f32>,
     ) -> Result<(), Error> {
-        same("logarithms of probabilities", log.len(), self.rows * self.classes)?;
+        let needed = if self.picked { self.rows } else { self.rows * self.classes };
+        same("logarithms of probabilities", log.len(), needed)?;
         same("classes of samples", classes.len(), self.rows)?;
         one("the mean loss", loss.len())?;
         one("the number of samples", total.len())?;
@@ -156,12 +169,13 @@ fn one(what: &'static str, found: usize) -> Result<(), Error> {
 }
 
 /// The source for `rows` samples of `classes` classes.
-fn source(rows: usize, classes: usize) -> Source {
+fn source(rows: usize, classes: usize, picked: bool) -> Source {
     Source::new("nll.cu", [BLOCK_SUMS, include_str!("nll.cu")].concat())
         .define("THREADS", format!("{THREADS}u"))
         .define("PARTS", format!("{}u", parts(rows)))
         .define("ROWS", format!("{rows}ull"))
         .define("CLASSES", format!("{classes}ull"))
+        .define("PICKED", u8::from(picked))
 }
 
 #[cfg(test)]
@@ -173,8 +187,8 @@ mod tests {
     fn kernels_compile() {
         let Some(compiler) = TestCompiler::new() else { return };
         for (rows, classes) in [(0, 1), (100, 10), (1 << 20, 1000)] {
-            let source = source(rows, classes);
-            compiler.build(&source);
+            compiler.build(&source(rows, classes, false));
+            compiler.build(&source(rows, classes, true));
         }
     }
 }

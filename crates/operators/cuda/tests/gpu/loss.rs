@@ -1,9 +1,12 @@
 //! Losses on a GPU against the definitions in double precision. Without a GPU the tests are skipped with a message.
 
 use crate::support;
+use crate::support::number::Number;
 use crate::support::random::Random;
 
-use steptime_cuda::loss::{MeanLoss, NllLoss};
+use half::bf16;
+use steptime_cuda::loss::{CrossEntropy, MeanLoss, NllLoss};
+use steptime_cuda::softmax::LogSoftmax;
 use steptime_cuda::{Buffer, Error, Graph, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::loss::{Loss, LossError, Reduction};
@@ -212,4 +215,145 @@ fn operands_of_losses_of_classes_are_checked() {
     let error =
         op.forward(&stream, log.as_ref(), classes.as_ref(), &mut loss, &mut total).unwrap_err().to_string();
     assert_eq!(error, "classes of samples: 2 elements, but 3 are needed");
+}
+
+/// Scores and classes of samples.
+struct Scores<T> {
+    scores: Vec<T>,
+    classes: Vec<i64>,
+    width: usize,
+    divisor: f32,
+}
+
+impl<T: Number> Scores<T> {
+    fn new(random: &mut Random, rows: usize, width: usize, divisor: f32) -> Scores<T> {
+        let scores = (0..rows * width).map(|_| T::rounded(20.0 * divisor * random.value())).collect();
+        Scores { scores, classes: (0..rows).map(|_| random.below(width) as i64).collect(), width, divisor }
+    }
+
+    /// The loss, and the gradient of the scores for a gradient of the loss, in double precision.
+    fn expected(&self, grad: f64) -> (f64, Vec<f64>) {
+        let count = self.classes.len() as f64;
+        let (mut loss, mut gradients) = (0.0, Vec::with_capacity(self.scores.len()));
+        for (row, &class) in self.scores.chunks(self.width).zip(&self.classes) {
+            // Scores of 16 bits are rounded after their division.
+            let x: Vec<f64> =
+                row.iter().map(|x| T::rounded(x.value() / self.divisor).value().into()).collect();
+            let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let all = most + x.iter().map(|x| (x - most).exp()).sum::<f64>().ln();
+            let class = usize::try_from(class).ok().filter(|&class| class < self.width);
+            loss -= class.map_or(0.0, |class| x[class] - all);
+            let factor = if class.is_some() { grad / count / f64::from(self.divisor) } else { 0.0 };
+            let one = |at: usize| if class == Some(at) { 1.0 } else { 0.0 };
+            gradients.extend(x.iter().enumerate().map(|(at, x)| factor * ((x - all).exp() - one(at))));
+        }
+        (loss / count, gradients)
+    }
+
+    /// The loss, the number of samples, and the gradient of the scores.
+    fn run(&self, stream: &Stream, op: &mut CrossEntropy<T>, grad: f32) -> ([f32; 2], Vec<T>) {
+        let scores = Buffer::from_host(stream, &self.scores).unwrap();
+        let classes = Buffer::from_host(stream, &self.classes).unwrap();
+        let mut sums = Buffer::from_host(stream, &vec![f64::NAN; self.classes.len()]).unwrap();
+        let [mut loss, mut total] = [f32::NAN; 2].map(|nan| Buffer::from_host(stream, &[nan]).unwrap());
+        let (from, of) = (scores.as_ref(), classes.as_ref());
+        let mut results = [loss.as_mut(), total.as_mut()];
+        let [first, second] = &mut results;
+        op.forward(stream, from, of, &mut sums.as_mut(), [first, second]).unwrap();
+        let grad = Buffer::from_host(stream, &[grad]).unwrap();
+        let mut to = Buffer::from_host(stream, &vec![T::rounded(f32::NAN); self.scores.len()]).unwrap();
+        let scalars = [grad.as_ref(), total.as_ref()];
+        op.backward(stream, scalars, from, of, sums.as_ref(), &mut to.as_mut()).unwrap();
+        let results = [&loss, &total].map(|result| result.to_host(stream).unwrap()[0]);
+        (results, to.to_host(stream).unwrap())
+    }
+}
+
+/// Rows of a warp and of a block, in registers and not, with and without vectors and full turns.
+const SHAPES: [(usize, usize); 9] = [
+    (1, 1),
+    (100, 10),
+    (257, 1000),
+    (33, 1024),
+    (70, 1030),
+    (40, 8192),
+    (9000, 64),
+    (3, 16_388),
+    (2, 50_257),
+];
+
+fn cross_entropy_is_right<T: Number>(stream: &Stream, near: f64) {
+    let mut random = Random(11);
+    for (rows, width) in SHAPES {
+        for divisor in [1.0, 0.07, -3.0] {
+            let samples = Scores::<T>::new(&mut random, rows, width, divisor);
+            let mut op = CrossEntropy::new(stream.device(), rows, width, divisor).unwrap();
+            let ([loss, total], gradients) = samples.run(stream, &mut op, 0.7);
+            let what = format!("{rows} x {width} / {divisor}");
+            let (expected, slopes) = samples.expected(0.7);
+            assert!((f64::from(loss) - expected).abs() <= 1e-6 * expected.abs().max(1e-3), "{what}: {loss}");
+            assert_eq!(total, rows as f32);
+            let largest = 0.7 / rows as f64 / f64::from(divisor.abs());
+            for (at, (found, slope)) in gradients.iter().zip(slopes).enumerate() {
+                let off = (f64::from(found.value()) - slope).abs();
+                assert!(off <= near * largest, "{what}, {at}: {found:?} for {slope}");
+            }
+            let again = samples.run(stream, &mut op, 0.7);
+            assert_eq!(again.0[0].to_bits(), loss.to_bits(), "{what}");
+            assert!(again.1.iter().zip(&gradients).all(|(one, other)| one.bits() == other.bits()), "{what}");
+            op.check(stream).unwrap();
+        }
+    }
+}
+
+#[test]
+fn cross_entropy_of_scores_and_its_gradient_are_right() {
+    let Some(stream) = gpu() else { return };
+    cross_entropy_is_right::<f32>(&stream, 1e-6);
+    // Two roundings to 8 bits.
+    cross_entropy_is_right::<bf16>(&stream, 0.01);
+}
+
+#[test]
+fn scores_of_a_class_that_does_not_exist_have_no_gradient() {
+    let Some(stream) = gpu() else { return };
+    let mut random = Random(12);
+    for class in [-1, 9, i64::MIN] {
+        let mut samples = Scores::<f32>::new(&mut random, 50, 9, 0.5);
+        samples.classes[17] = class;
+        let mut op = CrossEntropy::new(stream.device(), 50, 9, 0.5).unwrap();
+        let ([loss, _], gradients) = samples.run(&stream, &mut op, 1.0);
+        assert!(off(loss, samples.expected(1.0).0) < 1e-6, "{loss}");
+        assert!(gradients[17 * 9..][..9].iter().all(|&value| value == 0.0));
+        let error = op.check(&stream).unwrap_err().to_string();
+        assert_eq!(error, format!("sample 17 has class {class}: classes are 0 to 8"));
+        op.check(&stream).unwrap();
+    }
+}
+
+#[test]
+fn one_pass_has_the_numbers_of_separate_operators() {
+    let Some(stream) = gpu() else { return };
+    let mut random = Random(13);
+    let (rows, width) = (64, 8192);
+    let samples = Scores::<f32>::new(&mut random, rows, width, 1.0);
+    let mut op = CrossEntropy::new(stream.device(), rows, width, 1.0).unwrap();
+    let ([loss, total], gradients) = samples.run(&stream, &mut op, 1.0);
+    let softmax = LogSoftmax::new(stream.device(), rows, width).unwrap();
+    let mut nll = NllLoss::new(stream.device(), rows, width).unwrap();
+    let scores = Buffer::from_host(&stream, &samples.scores).unwrap();
+    let classes = Buffer::from_host(&stream, &samples.classes).unwrap();
+    let [mut log, mut of_log, mut to] =
+        [(); 3].map(|()| Buffer::<f32>::zeros(&stream, rows * width).unwrap());
+    let [mut mean, mut count] = [(); 2].map(|()| Buffer::<f32>::zeros(&stream, 1).unwrap());
+    softmax.forward(&stream, scores.as_ref(), &mut log.as_mut()).unwrap();
+    nll.forward(&stream, log.as_ref(), classes.as_ref(), &mut mean.as_mut(), &mut count.as_mut()).unwrap();
+    let one = Buffer::from_host(&stream, &[1.0]).unwrap();
+    nll.backward(&stream, one.as_ref(), classes.as_ref(), count.as_ref(), &mut of_log.as_mut()).unwrap();
+    softmax.backward(&stream, of_log.as_ref(), log.as_ref(), &mut to.as_mut()).unwrap();
+    assert_eq!(count.to_host(&stream).unwrap(), [total]);
+    assert!(off(loss, mean.to_host(&stream).unwrap()[0].into()) < 1e-7);
+    let separate = to.to_host(&stream).unwrap();
+    let largest = 1.0 / rows as f32;
+    assert!(gradients.iter().zip(&separate).all(|(one, other)| (one - other).abs() <= 1e-7 * largest));
 }

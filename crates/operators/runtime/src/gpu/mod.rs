@@ -1,6 +1,7 @@
 //! Work of instructions on a GPU, and its memory.
 
 mod bags;
+mod cross_entropy;
 mod layer;
 mod operand;
 mod pointwise;
@@ -14,6 +15,7 @@ mod slope;
 mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
+pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
 pub(crate) use pointwise::{ElementFunction, GpuPointwise, SameFunction, element_type};

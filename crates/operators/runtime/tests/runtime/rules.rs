@@ -1,11 +1,12 @@
 //! Steps changed by rules: they run, with the same losses within rounding.
 
+use steptime_aten::Arg;
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    CudaGraph, FuseLinear, FusePointwise, Operators, Optimizer, PrefetchInputs, Rule, Tf32,
+    Bf16, CudaGraph, FuseCasts, FuseLinear, FusePointwise, Operators, Optimizer, PrefetchInputs, Rule, Tf32,
 };
 use steptime_runtime::{DescribedStep, Program, Reuse, Target};
-use steptime_step::{OpId, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, Place, TensorId};
 
 use crate::common::{described, losses, session, shipped};
 use crate::losses::references;
@@ -85,6 +86,67 @@ fn tables_whose_results_two_concatenations_take_have_one_call() {
 }
 
 #[test]
+fn cross_entropy_of_a_matrix_of_scores_is_two_passes() {
+    let model = shipped("two_towers");
+    let batch = model.batch() as i64;
+    for rules in [&[&Operators as &dyn Rule][..], &[&Operators, &Bf16, &FuseCasts]] {
+        let step = described(&model, rules);
+        let [forward, backward] = ["steptime::cross_entropy", "steptime::cross_entropy_backward"]
+            .map(|name| instructions(&step, name));
+        assert_eq!([forward.len(), backward.len()], [1, 1]);
+        assert_eq!([&forward[0][0], backward[0].last().expect("a result")], [&[batch, batch]; 2]);
+        let program = Program::for_target(&step, Target::Cuda, Reuse::ByLifetime).expect("it compiles");
+        let names: Vec<&str> = program.instructions().iter().map(|own| &*own.name).collect();
+        let gone = ["aten::_log_softmax", "aten::nll_loss_forward", "aten::nll_loss_backward"];
+        assert!(names.iter().all(|name| !gone.contains(name)), "{names:?}");
+        // The product writes the scores, both passes read them, and the product of the gradients reads the last matrix.
+        let square = |tensor: TensorId| step.step.tensors[tensor].value.shape[..] == [batch, batch];
+        let uses = program.instructions().iter().flat_map(|own| own.tensors().filter(|&one| square(one)));
+        assert_eq!(uses.count(), 5, "{program}");
+    }
+}
+
+/// The first op of a name.
+fn named(step: &DescribedStep, name: &str) -> OpId {
+    let found = step.step.running().into_iter().find(|&op| step.step.ops[op].name == name);
+    found.expect("an op")
+}
+
+#[test]
+fn logarithms_that_others_read_stay() {
+    let mut step = described(&shipped("two_towers"), &[&Operators]);
+    let softmax = named(&step, "aten::_log_softmax");
+    let result =
+        step.step.ops[softmax].call.as_deref().and_then(|call| call.gives().next()).expect("a result");
+    let mut patch = Patch::new("test");
+    let negated = patch.tensor(&step.step, step.step.tensors[result].value.clone());
+    let (inputs, outputs) = (vec![Arg::Tensor(result)], vec![Arg::Tensor(negated)]);
+    let call = Call { inputs, outputs, ..Call::default() };
+    patch.insert.push((Place::After(step.step.outermost(softmax)), NewOp::new("aten::neg", call)));
+    step.step = step.step.applied_in_turn(&[patch], &step.ops().clone()).expect("a step");
+    assert_eq!(instructions(&step, "aten::_log_softmax").len(), 1);
+    assert!(instructions(&step, "steptime::cross_entropy").is_empty());
+}
+
+#[test]
+fn other_divisors_of_scores_and_gradients_stay_divisions() {
+    let mut step = described(&shipped("two_towers"), &[&Operators]);
+    let divisions = instructions(&step, "aten::div").len();
+    let softmax = named(&step, "aten::_log_softmax_backward_data");
+    let result =
+        step.step.ops[softmax].call.as_deref().and_then(|call| call.gives().next()).expect("a result");
+    let takes = |op: &OpId| {
+        let call = step.step.ops[*op].call.as_deref();
+        &*step.step.ops[*op].name == "aten::div"
+            && call.is_some_and(|call| call.takes().next() == Some(result))
+    };
+    let division = step.step.running().into_iter().find(takes).expect("a division");
+    step.step.ops[division].call.as_mut().expect("a call").inputs[1] = Arg::Float(0.125);
+    assert_eq!(instructions(&step, "steptime::cross_entropy_backward").len(), 1);
+    assert_eq!(instructions(&step, "aten::div").len(), divisions + 2);
+}
+
+#[test]
 fn a_result_with_another_reader_has_its_own_call() {
     let mut step = DescribedStep::new(&shipped("deepfm")).expect("a step");
     let named = |step: &DescribedStep, name: &str| -> Vec<OpId> {
@@ -95,7 +157,7 @@ fn a_result_with_another_reader_has_its_own_call() {
     let result = step.step.ops[table].call.as_deref().and_then(|call| call.gives().next()).expect("a result");
     let square = named(&step, "aten::mul")[0];
     let call = step.step.ops[square].call.as_mut().expect("a call");
-    call.inputs.iter_mut().for_each(|input| *input = steptime_aten::Arg::Tensor(result));
+    call.inputs.iter_mut().for_each(|input| *input = Arg::Tensor(result));
     let ops = step.ops().clone();
     let facts = steptime_rewrite::Facts::new(&ops, None);
     let audits = steptime_rewrite::apply(&mut step.step, &[&Operators], &facts).expect("it applies");
