@@ -19,6 +19,7 @@ use crate::padded_rows::{padded_rows, zeros_behind};
 use crate::places::{Located, MemoryId, Places};
 use crate::plan::{MemoryPlan, Reuse};
 use crate::program::{Instruction, Program};
+use crate::rounds::input_round;
 use crate::slices::{Access, Region};
 use crate::target::Target;
 use crate::{chains, cross_entropy, fuse, removed, table, views};
@@ -37,6 +38,12 @@ impl Program {
     /// # Errors
     /// As [`Program::new`].
     pub fn for_target(described: &DescribedStep, target: Target, reuse: Reuse) -> Result<Program, Error> {
+        if let Some(input) = described.shared_input() {
+            let why = format!(
+                "all rounds take the input `{input}`: call `separate_rounds` after the rule `accumulate`"
+            );
+            return Err(Error::Order { why });
+        }
         compile_in(described, &in_order(described)?, target, reuse)
     }
 }
@@ -232,7 +239,7 @@ impl<'d> Compiler<'d> {
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
         }
-        let loss = self.loss()?;
+        let losses = self.losses()?;
         let regions: Vec<Region> =
             (0..self.places.memories.len()).map(|at| self.region(MemoryId(at))).collect();
         let plan = MemoryPlan::new(&self.places.memories, |memory| regions[memory.0], reuse);
@@ -242,7 +249,7 @@ impl<'d> Compiler<'d> {
         let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
         let Compiler { instructions, optimizer, target, .. } = self;
         let row_caches = Vec::new();
-        Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer, row_caches })
+        Ok(Program { target, instructions, plan, inputs, kept, losses, optimizer, row_caches })
     }
 
     /// Joins functions of elements.
@@ -255,25 +262,41 @@ impl<'d> Compiler<'d> {
 
     /// Whether each piece of memory is used by instructions alone.
     fn temporary(&self) -> Vec<bool> {
-        let loss = self.loss_tensor().and_then(|loss| self.places.memory_of(loss));
         let memories = (0..self.places.memories.len()).map(MemoryId);
-        memories.map(|memory| self.region(memory) == Region::Arena && Some(memory) != loss).collect()
+        let mut temporary: Vec<bool> = memories.map(|memory| self.region(memory) == Region::Arena).collect();
+        for tensor in self.described.step.tensors.keys() {
+            let is_loss = matches!(self.described.named(tensor), Some((_, Role::Loss)));
+            if let Some(MemoryId(loss)) = self.places.memory_of(tensor).filter(|_| is_loss) {
+                temporary[loss] = false;
+            }
+        }
+        temporary
     }
 
-    /// The loss, where it has a place.
-    fn loss_tensor(&self) -> Option<TensorId> {
-        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
-        let loss = self.described.step.tensors.keys().find(is_loss)?;
-        self.places.is_placed(loss).then_some(loss)
-    }
-
-    /// Memory and position of the loss, which remains to the end of the step.
-    fn loss(&mut self) -> Result<Option<(MemoryId, usize)>, Error> {
-        let Some(loss) = self.loss_tensor() else { return Ok(None) };
-        let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
+    /// Memory and position of the loss of each round, which remain to the end of the step.
+    fn losses(&mut self) -> Result<Vec<(MemoryId, usize)>, Error> {
+        let step = &self.described.step;
+        let name_of = |tensor: TensorId| match self.described.named(tensor) {
+            Some((name, Role::Loss)) => Some(input_round(name)),
+            _ => None,
+        };
+        let Some((name, _)) = step.tensors.keys().find_map(name_of) else { return Ok(Vec::new()) };
+        let named = step.tensors.keys().filter_map(|tensor| Some((tensor, name_of(tensor)?)));
+        let mut rounds: Vec<(usize, TensorId)> =
+            named.filter(|(_, own)| own.0 == name).map(|(tensor, own)| (own.1, tensor)).collect();
+        rounds.sort_unstable();
+        rounds.dedup_by_key(|(round, _)| *round);
+        let mut losses = Vec::with_capacity(rounds.len());
         let last = self.instructions.len();
-        self.places.lives_at(located.memory, last);
-        Ok(Some((located.memory, located.layout.offset())))
+        for (_, loss) in rounds {
+            if !self.places.is_placed(loss) {
+                continue;
+            }
+            let located = self.places.locate(loss).map_err(|why| Error::Order { why })?;
+            self.places.lives_at(located.memory, last);
+            losses.push((located.memory, located.layout.offset()));
+        }
+        Ok(losses)
     }
 
     /// The named tensors in the kept region.
@@ -328,7 +351,8 @@ impl<'d> Compiler<'d> {
                 continue;
             }
             let len = located.layout.len();
-            let lookup = || self.described.lookups().find(|lookup| lookup.offsets == *name);
+            let first = input_round(name).0;
+            let lookup = || self.described.lookups().find(|lookup| lookup.offsets == first);
             let kind = match (located.dtype.is_float(), lookup()) {
                 (true, _) => PartKind::Floats,
                 (false, Some(lookup)) => PartKind::Offsets { base: 0, lookups: lookup.count, closes: false },

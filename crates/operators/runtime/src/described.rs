@@ -18,8 +18,8 @@ pub struct DescribedStep {
     /// The unchanged step.
     before: StepIr,
     graph: StepGraph,
-    ops: OpSet,
-    names: FxHashMap<TensorId, (String, Role)>,
+    pub(crate) ops: OpSet,
+    pub(crate) names: FxHashMap<TensorId, (String, Role)>,
     lookups: FxHashMap<TensorId, Lookup>,
 }
 

@@ -16,13 +16,13 @@ pub struct Outputs {
 }
 
 impl Session {
-    /// Runs the forward pass with the inputs that were fed last, up to the loss. Parameters, optimizer states and the number of steps remain.
+    /// Runs the forward pass with the inputs that were fed last, of the first round, up to the loss. Parameters, optimizer states and the number of steps remain.
     ///
     /// # Errors
     /// Where an op fails, or the step has no loss.
     pub fn forward(&mut self) -> Result<Outputs, Error> {
         let no_loss = || Error::Order { why: "it has no loss".to_owned() };
-        let (memory, _) = self.program.loss.ok_or_else(no_loss)?;
+        let &(memory, _) = self.program.losses.first().ok_or_else(no_loss)?;
         let [first, _] = self.program.plan.piece(memory).life.ok_or_else(no_loss)?;
         let Session { engine, program, numbers, steps, .. } = self;
         match engine {
@@ -42,6 +42,6 @@ impl Session {
             Engine::Gpu(gpu) => gpu.read(place.region, start, bytes)?,
         }
         let loss_op = self.program.instructions[first].name.clone();
-        Ok(Outputs { loss_op, values, loss: self.loss()? })
+        Ok(Outputs { loss_op, values, loss: self.loss(1)? })
     }
 }

@@ -54,6 +54,7 @@ mod program;
 #[cfg(test)]
 mod reference;
 mod removed;
+mod rounds;
 mod row;
 mod row_cache_plan;
 mod row_update;
@@ -74,6 +75,7 @@ pub use gpu_engine::GpuOptions;
 pub use numbers::Numbers;
 pub use plan::{MemoryPlan, Placement, Reuse};
 pub use program::{Instruction, Program};
+pub use rounds::input_round;
 pub use session::Session;
 pub use slices::Region;
 pub use step_times::{OpTimes, Span, StepTimes};

@@ -34,6 +34,13 @@ impl Session {
             instructions.push(OpTimes { host, device: None });
         }
         let end = begin.elapsed();
-        Ok(StepTimes { loss: self.loss()?, begin, inputs: None, instructions, wait: None, end })
+        Ok(StepTimes {
+            loss: self.loss(self.program.rounds())?,
+            begin,
+            inputs: None,
+            instructions,
+            wait: None,
+            end,
+        })
     }
 }

@@ -40,8 +40,8 @@ pub(crate) struct Places<'d> {
     pub(crate) memories: Vec<Memory>,
     /// Memory of each identity, with the distance of its first element, in elements.
     known: FxHashMap<Key, (MemoryId, i64)>,
-    /// Indices and values of sparse tensors.
-    pub(crate) sparse: FxHashMap<TensorId, [TensorId; 2]>,
+    /// Indices and values of sparse tensors; of a sum those of each of its terms.
+    pub(crate) sparse: FxHashMap<TensorId, Vec<[TensorId; 2]>>,
     /// Strides of tensors that are stored within others.
     pub(crate) strides: FxHashMap<TensorId, Vec<i64>>,
     /// Numbers of zeros behind each row.

@@ -22,8 +22,8 @@ pub struct Program {
     pub(crate) plan: MemoryPlan,
     pub(crate) inputs: Inputs,
     pub(crate) kept: Vec<Kept>,
-    /// Memory and position of the loss.
-    pub(crate) loss: Option<(MemoryId, usize)>,
+    /// Memory and position of the loss of each round; empty for a step without one.
+    pub(crate) losses: Vec<(MemoryId, usize)>,
     /// Class of the optimizer, such as `SGD`.
     pub(crate) optimizer: Option<String>,
     /// Row caches of tables in host memory.
@@ -96,6 +96,12 @@ impl Program {
     #[must_use]
     pub fn input_len(&self, name: &str) -> usize {
         self.inputs.get(name).and_then(|parts| parts.first()).map_or(0, |part| part.len)
+    }
+
+    /// Number of losses that a step averages: that of its rounds.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        self.losses.len().max(1)
     }
 
     /// Class of the optimizer, such as `SGD`; `None` for a step without one.

@@ -13,6 +13,7 @@ use crate::inputs::{InputPart, PartKind};
 use crate::kept::KeptKind;
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
+use crate::places::MemoryId;
 use crate::program::Program;
 use crate::run::Run;
 use crate::slices::{Region, Slices};
@@ -214,7 +215,7 @@ impl Session {
         if !std::mem::take(&mut self.started) {
             return Ok(None);
         }
-        let loss = self.loss()?;
+        let loss = self.loss(self.program.rounds())?;
         if let Engine::Gpu(gpu) = &self.engine {
             self.time = gpu.step_time()?;
         }
@@ -242,16 +243,19 @@ impl Session {
         })
     }
 
-    /// Loss of the last pass.
-    pub(crate) fn loss(&mut self) -> Result<f32, Error> {
+    /// Mean loss of the first rounds of the last pass.
+    pub(crate) fn loss(&mut self, rounds: usize) -> Result<f32, Error> {
+        let losses = &self.program.losses[..rounds.min(self.program.losses.len())];
         let regions = match &mut self.engine {
-            Engine::Gpu(gpu) => return gpu.loss(),
+            Engine::Gpu(gpu) => return gpu.loss(losses.len()),
             Engine::Cpu(_, regions) => regions,
         };
-        let Some((memory, at)) = self.program.loss else { return Ok(f32::NAN) };
-        let place = self.program.plan.piece(memory);
-        let bytes = &regions[place.region as usize].bytes()[place.start..][..place.bytes];
-        Ok(bytemuck::cast_slice::<u8, f32>(bytes)[at])
+        let loss = |&(memory, at): &(MemoryId, usize)| {
+            let place = self.program.plan.piece(memory);
+            let bytes = &regions[place.region as usize].bytes()[place.start..][..place.bytes];
+            bytemuck::cast_slice::<u8, f32>(bytes)[at]
+        };
+        Ok(mean(losses.iter().map(loss)))
     }
 
     /// Counts of the row caches of all tables in host memory, over the batches so far, evaluations included; `None` without such tables.
@@ -376,6 +380,12 @@ impl Session {
             Engine::Gpu(gpu) => gpu.write_kept(&program.plan, kept.memory, kept.start, values),
         }
     }
+}
+
+/// Mean of losses; NaN of none.
+pub(crate) fn mean(losses: impl ExactSizeIterator<Item = f32>) -> f32 {
+    let count = losses.len();
+    (losses.map(f64::from).sum::<f64>() / count as f64) as f32
 }
 
 /// Fails where a program is compiled for another device.

@@ -2,7 +2,7 @@
 
 use steptime_dataset::Batch;
 use steptime_eager::TableSize;
-use steptime_runtime::{Program, Session};
+use steptime_runtime::{Program, Session, input_round};
 
 use crate::Failure;
 use crate::error::Error;
@@ -18,53 +18,79 @@ enum Content {
     Offsets(usize),
 }
 
+/// An input of a round.
+#[derive(Debug)]
+struct Input {
+    name: String,
+    /// Number of elements.
+    len: usize,
+    content: Content,
+    /// Round whose rows it takes.
+    round: usize,
+}
+
 /// The inputs of a program, and buffers for them.
 #[derive(Debug)]
 pub struct Feed {
-    inputs: Vec<(String, usize, Content)>,
+    inputs: Vec<Input>,
     tables: Vec<TableSize>,
+    /// Samples of a round.
     batch: usize,
+    /// Number of rounds of a step.
+    rounds: usize,
     floats: Vec<f32>,
     ints: Vec<i64>,
 }
 
 impl Feed {
-    /// The inputs of a program.
+    /// The inputs of a program whose rounds have `batch` samples.
     ///
     /// # Errors
     /// Where it takes an input that no data has.
     pub fn new(program: &Program, tables: &[TableSize], batch: usize) -> Result<Feed, Error> {
         let input = |name: &str| {
-            let content = content(name).filter(|content| match content {
+            let (first, round) = input_round(name);
+            let content = content(first).filter(|content| match content {
                 Content::Indices(table) | Content::Offsets(table) => *table < tables.len(),
                 Content::Labels | Content::Dense => true,
             });
             let content = content.ok_or_else(|| Error::Input { name: name.to_owned() })?;
-            Ok((name.to_owned(), program.input_len(name), content))
+            Ok(Input { name: name.to_owned(), len: program.input_len(name), content, round })
         };
         let inputs = program.inputs().map(input).collect::<Result<_, Error>>()?;
-        Ok(Feed { inputs, tables: tables.to_vec(), batch, floats: Vec::new(), ints: Vec::new() })
+        let (tables, rounds) = (tables.to_vec(), program.rounds());
+        Ok(Feed { inputs, tables, batch, rounds, floats: Vec::new(), ints: Vec::new() })
     }
 
-    /// Samples of a step.
+    /// Number of rounds of a step: batches whose gradients are accumulated.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Samples of a step: those of all rounds.
+    pub fn samples(&self) -> usize {
+        self.batch * self.rounds
+    }
+
+    /// Samples of a round, which is the batch of a forward pass.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
     /// Dense values of a sample.
     pub fn dense(&self) -> usize {
-        let dense = self.inputs.iter().find(|(_, _, content)| *content == Content::Dense);
-        dense.map_or(0, |(_, len, _)| len / self.batch.max(1))
+        let dense = self.inputs.iter().find(|input| input.content == Content::Dense);
+        dense.map_or(0, |input| input.len / self.batch.max(1))
     }
 
     /// Whether samples have labels.
     pub fn has_labels(&self) -> bool {
-        self.inputs.iter().any(|(_, _, content)| *content == Content::Labels)
+        self.inputs.iter().any(|input| input.content == Content::Labels)
     }
 
     /// Feeds the offsets of all bags, which are the same in each step.
     pub fn offsets(&mut self, session: &mut Session) -> Result<(), Failure> {
-        for (name, len, content) in &self.inputs {
+        for Input { name, len, content, .. } in &self.inputs {
             let Content::Offsets(table) = content else { continue };
             let lookups = self.tables[*table].lookups;
             self.ints.clear();
@@ -74,21 +100,23 @@ impl Feed {
         Ok(())
     }
 
-    /// Feeds a batch. Samples that it does not have are zero, with index 0.
+    /// Feeds a batch: to each round the rows after those of the rounds before. Samples that it does not have are zero, with index 0.
     pub fn batch_to(&mut self, session: &mut Session, batch: &Batch) -> Result<(), Failure> {
-        for (name, len, content) in &self.inputs {
+        for Input { name, len, content, round } in &self.inputs {
             let floats = match content {
                 Content::Labels => batch.label(),
                 Content::Dense => batch.dense(),
                 Content::Offsets(_) => continue,
                 Content::Indices(table) => {
+                    let values = part(batch.categorical(*table).values, *round, *len);
                     self.ints.clear();
-                    self.ints.extend(batch.categorical(*table).values.iter().map(|&index| i64::from(index)));
+                    self.ints.extend(values.iter().map(|&index| i64::from(index)));
                     self.ints.resize(*len, 0);
                     session.feed_ints(name, &self.ints)?;
                     continue;
                 }
             };
+            let floats = part(floats, *round, *len);
             if floats.len() == *len {
                 session.feed_floats(name, floats)?;
                 continue;
@@ -100,6 +128,12 @@ impl Feed {
         }
         Ok(())
     }
+}
+
+/// The elements of a round among those of all rounds, as far as they are there.
+fn part<T>(all: &[T], round: usize, len: usize) -> &[T] {
+    let begin = (round * len).min(all.len());
+    &all[begin..(begin + len).min(all.len())]
 }
 
 /// Contents of an input, by its name: `labels`, `dense`, `tables.3.indices`, `tables.3.offsets`.

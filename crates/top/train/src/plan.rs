@@ -148,6 +148,7 @@ fn change(
 ) -> Result<(DescribedStep, Program), Refusal> {
     let mut changed = described.clone();
     apply(&mut changed.step, &[rule], facts).map_err(|error| Refusal::Rule(error.source.to_string()))?;
+    changed.separate_rounds().map_err(|error| Refusal::Program(error.to_string()))?;
     let program = Program::for_target(&changed, target, Reuse::ByLifetime)
         .map_err(|error| Refusal::Program(error.to_string()))?;
     Ok((changed, program))

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
+    Accumulate, Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
     FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
@@ -50,7 +50,7 @@ impl fmt::Display for PlanChoice {
 
 /// Changes that a program runs, in words.
 const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \"elementwise\", \"embedding-bags\", \"bias-gradients\", \
-                   \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph";
+                   \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph; accumulate = BATCHES";
 
 impl PlanChoice {
     /// The rules with those of a precision, in the order in which they are applied.
@@ -100,6 +100,13 @@ fn read(table: &Table) -> Result<Vec<Box<dyn Rule>>, String> {
             "reorder" => is_wanted()?.then(|| Box::new(Reorder) as _),
             "no-sync" => is_wanted()?.then(|| Box::new(NoSync) as _),
             "cuda-graph" => is_wanted()?.then(|| Box::new(CudaGraph) as _),
+            "accumulate" => {
+                let batches = value.as_integer().and_then(|count| u32::try_from(count).ok());
+                let batches = batches.ok_or_else(|| {
+                    format!("`{key}` is the number of batches of an update, and not {value}")
+                })?;
+                Some(Box::new(Accumulate { batches }))
+            }
             "batch" | "dtype" => {
                 return Err(format!("`{key}` is an option of the command line: --{key}"));
             }
@@ -151,6 +158,7 @@ mod tests {
             ("fuse = ['relu']", "`fuse` has no \"relu\""),
             ("batch = 8", "--batch"),
             ("cuda-graph = 1", "true or false"),
+            ("accumulate = true", "the number of batches of an update, and not true"),
         ] {
             let reason = names(text).expect_err("it is refused");
             assert!(reason.contains(words), "{text}: {reason}");

@@ -40,6 +40,8 @@ pub struct Report<'a> {
     /// Number of steps that were made before.
     pub first_step: u64,
     pub summary: Option<Summary>,
+    /// Batches of an update.
+    pub rounds: usize,
     pub row_cache: Option<RowCache>,
     pub evaluations: &'a [Evaluated],
     pub best: Option<Best>,
@@ -81,6 +83,8 @@ struct Answer<'a> {
     dtype: String,
     threads: usize,
     batch: u64,
+    /// Batches of an update.
+    accumulate: usize,
     data: &'a str,
     seed: u64,
     rate: f64,
@@ -170,6 +174,7 @@ impl Report<'_> {
                 .map_or_else(String::new, |value| value.get_name().to_owned()),
             threads: self.threads,
             batch: self.model.batch(),
+            accumulate: self.rounds,
             data: &self.settings.data,
             seed: self.settings.seed,
             rate: self.rate,
@@ -266,7 +271,7 @@ impl Report<'_> {
         let (time, samples) = match self.predicted {
             Ok(StepTime { ms, interval_ms: [low, high], .. }) => (
                 format!("{ms:.3} ms, {low:.3} .. {high:.3}"),
-                format!("{:.0}", answer.batch as f64 * 1e3 / ms),
+                format!("{:.0}", answer.batch as f64 * answer.accumulate as f64 * 1e3 / ms),
             ),
             Err(reason) => (reason.clone(), reason.clone()),
         };

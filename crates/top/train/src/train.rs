@@ -96,7 +96,8 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         threads,
         rate,
         first_step,
-        summary: steps.summary(model.batch()),
+        summary: steps.summary(run.feed.samples() as u64),
+        rounds: run.feed.rounds(),
         row_cache: run.session.row_cache_statistics().map(RowCache::new),
         evaluations: &evaluations,
         best: run.data.best,
@@ -144,7 +145,7 @@ impl Run<'_> {
             every.is_some_and(|every| step.is_multiple_of(every.get()))
         };
         let (mut steps, mut evaluations) = (Steps::default(), Vec::new());
-        let mut shown = Shown::new(end, self.session.steps(), self.feed.batch() as u64);
+        let mut shown = Shown::new(end, self.session.steps(), self.feed.samples() as u64);
         self.feed.offsets(&mut self.session)?;
         while self.session.steps() < end {
             let begun = Instant::now();
@@ -252,10 +253,11 @@ impl Run<'_> {
 
     /// Batches for training from a position on.
     fn batches(&self, start: Position) -> Result<Batches, Failure> {
-        let (batch, rows) = (self.feed.batch(), self.data.train.rows());
+        let (batch, rows) = (self.feed.samples(), self.data.train.rows());
         if rows < batch as u64 {
+            let most = rows / self.feed.rounds() as u64;
             let reason = format!(
-                "there are {rows} rows for training, and a step takes {batch}: use --batch {rows} or less"
+                "there are {rows} rows for training, and a step takes {batch}: use --batch {most} or less"
             );
             return Err(Error::Options(reason).into());
         }

@@ -5,7 +5,8 @@ use steptime_aten::Device;
 use steptime_step::{OpId, StepIr, TensorId};
 
 use crate::passes::takes;
-use crate::resize;
+use crate::resize::batch_propagation::BatchPropagation;
+use crate::resize::{self, BatchDims};
 use crate::rule::Facts;
 
 /// Ops of the script that copy a tensor without a batch dimension to the device. Empty where the batch size is unknown, or where no tensor has a
@@ -14,9 +15,23 @@ pub(super) fn fixed(step: &StepIr, script: &[OpId], facts: &Facts<'_>) -> Vec<Op
     let Some(batch) = facts.batch.filter(|&batch| batch > 0) else { return Vec::new() };
     let seeds: FxHashSet<TensorId> =
         resize::find(step, facts.ops, batch).dims.into_iter().map(|(tensor, _)| tensor).collect();
-    let is_fixed =
-        |op: &OpId| is_copy(step, *op) && !takes(step, *op).iter().any(|taken| seeds.contains(taken));
-    if seeds.is_empty() { Vec::new() } else { script.iter().copied().filter(is_fixed).collect() }
+    let takes_any = |op: &OpId, grows: &dyn Fn(TensorId) -> bool| takes(step, *op).into_iter().any(grows);
+    let is_candidate = |op: &OpId| is_copy(step, *op) && !takes_any(op, &|tensor| seeds.contains(&tensor));
+    let mut found: Vec<OpId> = script.iter().copied().filter(is_candidate).collect();
+    if seeds.is_empty() {
+        return Vec::new();
+    }
+    // Sizes that follow from the batch, such as several lookups of each sample.
+    if !found.is_empty() {
+        let follow = || BatchPropagation::build(step, facts.ops, batch, &BatchDims::Inferred);
+        let known =
+            facts.known(step).and_then(|known| known.batch((facts.ops, batch, &BatchDims::Inferred), follow));
+        let own = if known.is_none() { Some(follow()) } else { None };
+        if let Some(sizes) = known.or(own.as_ref()) {
+            found.retain(|op| !takes_any(op, &|tensor| sizes.grows_in(tensor)));
+        }
+    }
+    found
 }
 
 /// Whether an op takes only host tensors, and returns a device tensor.

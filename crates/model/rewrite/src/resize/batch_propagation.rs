@@ -1,7 +1,7 @@
 //! Propagation of a batch through a step.
 
 use steptime_aten::OpSet;
-use steptime_step::StepIr;
+use steptime_step::{StepIr, TensorId};
 
 use super::batch_inputs::{self, Seeds};
 use super::dimension_sizes::Forms;
@@ -21,6 +21,11 @@ impl BatchPropagation {
     /// Whether any dimension of an input grows with the batch.
     pub(crate) fn grows(&self) -> bool {
         !self.seeds.dims.is_empty()
+    }
+
+    /// Whether a dimension of a tensor grows with the batch.
+    pub(crate) fn grows_in(&self, tensor: TensorId) -> bool {
+        self.grows() && self.forms.grows(tensor)
     }
 
     /// Propagates a batch. Where an input has several dimensions of its size, the first is taken, unless ops with a known sample dimension

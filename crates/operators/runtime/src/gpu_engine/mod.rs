@@ -22,6 +22,7 @@ use crate::numbers::Numbers;
 use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
 use crate::program::{Instruction, Program};
+use crate::session::mean;
 use crate::slices::Region;
 
 /// Room for the numbers of an optimizer.
@@ -53,7 +54,8 @@ pub(crate) struct GpuEngine {
     sent: Staging,
     /// Numbers and learning rate on the device.
     current: (Vec<f32>, f32),
-    loss: Option<(Readback<f32>, usize)>,
+    /// The loss of each round.
+    losses: Vec<(Readback<f32>, usize)>,
     /// Begin and end of the step that was started last.
     events: [Event; 2],
     /// Whether a step ran, so that all later ones are equal.
@@ -69,10 +71,11 @@ impl GpuEngine {
         let region = |region: Region| Buffer::zeros(&stream, bytes(region));
         let regions = [region(Region::Kept)?, region(Region::Inputs)?, region(Region::Arena)?];
         let caches = RowCaches::new(&stream, &program.row_caches)?;
-        let loss = program.loss.map(|(memory, at)| {
+        let loss = |&(memory, at): &(MemoryId, usize)| {
             let place = program.plan.piece(memory);
             Ok::<_, Error>((Readback::new(device, 1)?, place.start / 4 + at))
-        });
+        };
+        let losses = program.losses.iter().map(loss).collect::<Result<_, _>>()?;
         Ok(GpuEngine {
             replays: Vec::new(),
             blas: Blas::open(device)?,
@@ -82,7 +85,7 @@ impl GpuEngine {
             numbers: Buffer::zeros(&stream, NUMBERS)?,
             sent: Staging::new(device, 4 * NUMBERS)?,
             current: (Vec::new(), f32::NAN),
-            loss: loss.transpose()?,
+            losses,
             events: [Event::new(device)?, Event::new(device)?],
             warm: false,
             stream,
@@ -131,7 +134,7 @@ impl GpuEngine {
             self.warm = true;
         }
         self.stream.record(&self.events[1])?;
-        self.read_loss(program)
+        self.read_losses(program, self.losses.len())
     }
 
     /// Puts inputs and numbers that changed in their places, and takes the rows of the inputs.
@@ -225,25 +228,29 @@ impl GpuEngine {
         self.send_inputs(Access::Read)?;
         self.place(program, numbers, steps)?;
         (0..=last).try_for_each(|at| self.launch(program, at, numbers))?;
-        self.read_loss(program)
+        self.read_losses(program, 1)
     }
 
-    fn read_loss(&mut self, program: &Program) -> Result<(), Error> {
-        let Some(((readback, at), (memory, _))) = self.loss.as_mut().zip(program.loss) else { return Ok(()) };
-        let region = program.plan.piece(memory).region as usize;
-        let from = self.regions[region].as_ref().cast::<f32>();
-        Ok(readback.start(&self.stream, from.slice(*at..*at + 1))?)
-    }
-
-    /// Waits for the loss of the pass that was started last.
-    pub(crate) fn loss(&mut self) -> Result<f32, Error> {
-        match &mut self.loss {
-            Some((readback, _)) => Ok(readback.get()?.first().copied().unwrap_or(f32::NAN)),
-            None => {
-                self.stream.synchronize()?;
-                Ok(f32::NAN)
-            }
+    /// Starts to read the losses of the first rounds.
+    fn read_losses(&mut self, program: &Program, rounds: usize) -> Result<(), Error> {
+        for ((readback, at), (memory, _)) in self.losses.iter_mut().zip(&program.losses).take(rounds) {
+            let region = program.plan.piece(*memory).region as usize;
+            let from = self.regions[region].as_ref().cast::<f32>();
+            readback.start(&self.stream, from.slice(*at..*at + 1))?;
         }
+        Ok(())
+    }
+
+    /// Waits for the losses of the first rounds of the pass that was started last, and returns their mean.
+    pub(crate) fn loss(&mut self, rounds: usize) -> Result<f32, Error> {
+        if self.losses.is_empty() {
+            self.stream.synchronize()?;
+        }
+        let mut losses = Vec::with_capacity(rounds);
+        for (readback, _) in self.losses.iter_mut().take(rounds) {
+            losses.push(readback.get()?.first().copied().unwrap_or(f32::NAN));
+        }
+        Ok(mean(losses.into_iter()))
     }
 
     /// Time of the step that was started last, after waiting for its loss.

@@ -86,7 +86,8 @@ fn sgd(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if b.target == Target::Cuda {
         if !sparse.is_empty() {
             return Err(
-                "sparse gradients of tables have no implementation on a GPU: use the rule `operators`"
+                "sparse gradients of tables have no implementation on a GPU: use the rule `operators`, or \
+                 `sparse = false`, which can be accumulated"
                     .to_owned(),
             );
         }

@@ -74,6 +74,13 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
     if !b.is_none(4) {
         return Err("its lookups have weights".to_owned());
     }
+    if b.row().round > 0 {
+        return Err(
+            "it updates the tables in the backward pass, before the next batch of the update reads them: \
+                    accumulate without `operators`"
+                .to_owned(),
+        );
+    }
     b.takes_halves = true;
     let pooling = pooling(b.int(5)?)?;
     let names = join(b, 1, 2)?;

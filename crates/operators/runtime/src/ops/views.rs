@@ -51,7 +51,7 @@ fn nothing(_: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 fn whole(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let (of, view) = (b.id(0)?, b.result(0)?);
     if b.value(of).is_sparse() {
-        if let Some(&parts) = b.places.sparse.get(&of) {
+        if let Some(parts) = b.places.sparse.get(&of).cloned() {
             b.places.sparse.insert(view, parts);
         }
         return Ok(Built::Nothing);
@@ -105,7 +105,7 @@ fn alias(b: &mut Binder<'_, '_>, view: TensorId, of: TensorId, shift: i64) -> Re
 fn of_parts(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let first = if b.name().ends_with("unsafe") { 0 } else { 3 };
     let (parts, whole) = ([b.id(first)?, b.id(first + 1)?], b.result(0)?);
-    b.places.sparse.insert(whole, parts);
+    b.places.sparse.insert(whole, vec![parts]);
     Ok(Built::Nothing)
 }
 
@@ -113,6 +113,7 @@ fn of_parts(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 fn part(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let which = usize::from(b.name() == "aten::_values");
     let parts = b.places.sparse.get(&b.id(0)?).ok_or("the parts of its sparse tensor are not known")?;
+    let &[parts] = &parts[..] else { return Err("it takes a sum of sparse tensors".to_owned()) };
     let part = parts[which];
     alias(b, b.result(0)?, part, 0)
 }

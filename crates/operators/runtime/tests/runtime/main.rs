@@ -1,5 +1,6 @@
 //! Tests of the runtime.
 
+mod accumulation;
 mod common;
 mod determinism;
 mod gpu;

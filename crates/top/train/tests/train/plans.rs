@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Place;
+use crate::{Place, TINY};
 
 fn applied(answer: &Value) -> Vec<&str> {
     let names = answer["plan"]["applied"].as_array().expect("a list");
@@ -54,4 +54,40 @@ fn plans_that_no_program_runs_are_refused() {
     }
     let message = place.failure("model.toml --steps 1 --plan bset");
     assert!(message.contains("bset") && message.contains("none, best, or a TOML file"), "{message}");
+}
+
+#[test]
+fn accumulated_batches_train_as_one_of_all_rows() {
+    for optimizer in ["sgd", "adagrad"] {
+        let place =
+            Place::with_model(&format!("{TINY}sparse = false\noptimizer = {{ name = '{optimizer}' }}\n"));
+        place.write("plan.toml", "accumulate = 4\nfuse = ['linear', 'optimizer']\n");
+        let rows = "--steps 3 --rows 96 --rate 0.1";
+        let whole = place.train(&format!("{rows} --plan none"));
+        let parts = place.train(&format!("{rows} --batch 8 --plan plan.toml"));
+        assert_eq!(applied(&parts), ["fuse-linear", "fuse-optimizer", "accumulate"]);
+        assert_eq!((&parts["batch"], &parts["accumulate"]), (&Value::from(8), &Value::from(4)));
+        assert_eq!(whole["accumulate"], 1);
+        for number in ["first_loss", "loss", "mean_loss"] {
+            let loss = |answer: &Value| answer["measured"][number].as_f64().expect("a loss");
+            assert!((loss(&parts) - loss(&whole)).abs() < 1e-6, "{optimizer}: {parts} {whole}");
+        }
+        let log_loss = |answer: &Value| answer["evaluations"][0]["log_loss"].as_f64().expect("a number");
+        assert!((log_loss(&parts) - log_loss(&whole)).abs() < 1e-6, "{optimizer}");
+        let few = place.failure("model.toml --steps 3 --rows 24 --batch 8 --plan plan.toml");
+        assert!(few.contains("a step takes 32: use --batch 6 or less"), "{few}");
+    }
+}
+
+#[test]
+fn tables_updated_in_the_backward_pass_are_not_accumulated() {
+    let place = Place::new("sgd");
+    for (text, words) in [
+        ("operators = 'steptime'\naccumulate = 2", "accumulate without `operators`"),
+        ("accumulate = 'two'", "number of batches"),
+    ] {
+        place.write("plan.toml", text);
+        let message = place.failure("model.toml --steps 1 --plan plan.toml");
+        assert!(message.contains("plan.toml") && message.contains(words), "{message}");
+    }
 }
