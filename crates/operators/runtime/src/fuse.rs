@@ -10,7 +10,7 @@ use crate::arg::Arg;
 use crate::binder::Use;
 use crate::gpu::{GpuLayer, RowsOf};
 use crate::kernel::Kernel;
-use crate::places::MemoryId;
+use crate::piece::{Bindings, Piece};
 use crate::program::Instruction;
 use crate::slices::Access;
 use crate::target::Target;
@@ -35,13 +35,6 @@ pub(crate) fn linear_layers(instructions: Vec<Instruction>, target: Target) -> V
     all
 }
 
-/// A use of memory: the memory itself, and the layout over it.
-#[derive(Debug, Clone)]
-struct Piece {
-    memory: MemoryId,
-    one: Use,
-}
-
 /// The gradients of a layer `y = activation(x W^T + b)`, some of which may be absent.
 #[derive(Debug)]
 struct Layer {
@@ -57,11 +50,6 @@ struct Layer {
     /// Weight, and gradient of the input.
     input: Option<[Piece; 2]>,
     bias: Option<Piece>,
-}
-
-fn pieces(instruction: &Instruction) -> Vec<Piece> {
-    let piece = |one: &Use| Piece { memory: instruction.slots[one.arg.slot].0, one: one.clone() };
-    instruction.uses.iter().map(piece).collect()
 }
 
 fn transposed(layout: &Layout) -> Option<Layout> {
@@ -87,7 +75,7 @@ impl Layer {
     /// The layer whose gradients begin at an instruction, where at least two of its ops can be joined.
     fn find(all: &[Option<Instruction>], at: usize) -> Option<Layer> {
         let first = all[at].as_ref()?;
-        let own = pieces(first);
+        let own = Piece::all(first);
         let (gate, dz) = match (&*first.name, &own[..]) {
             ("aten::threshold_backward", [dy, y, dz]) => (Some([dy.clone(), y.clone()]), dz.clone()),
             ("aten::mm", [dz, ..]) => (None, by_rows(dz.clone())),
@@ -119,7 +107,7 @@ impl Layer {
 
     /// Adds an instruction, where it computes one of the gradients from `dz`.
     fn adds(&mut self, next: &Instruction, dz: &Piece) -> bool {
-        let own = pieces(next);
+        let own = Piece::all(next);
         let is_dz = |piece: &Piece, layout: Option<&Layout>| {
             piece.memory == dz.memory && Some(&piece.one.arg.layout) == layout
         };
@@ -148,7 +136,7 @@ impl Layer {
     /// Whether an instruction after the layer reads the gradient with the slope.
     fn is_used_later(&self, all: &[Option<Instruction>], at: usize, dz: &Piece) -> bool {
         let later = all[at + self.count..].iter().flatten();
-        let mut uses = later.flat_map(pieces).filter(|piece| piece.memory == dz.memory);
+        let mut uses = later.flat_map(Piece::all).filter(|piece| piece.memory == dz.memory);
         uses.next().is_some_and(|piece| piece.one.access != Access::Write)
     }
 
@@ -184,18 +172,8 @@ impl Layer {
 
     /// One instruction in place of several.
     fn joined(self, parts: Vec<Instruction>, target: Target) -> Instruction {
-        let mut slots: Vec<(MemoryId, Access)> = Vec::new();
-        let mut uses: Vec<Use> = Vec::new();
-        let mut bound = |piece: Piece| -> Arg {
-            let known = slots.iter().position(|(memory, _)| *memory == piece.memory);
-            let slot = known.unwrap_or_else(|| {
-                slots.push((piece.memory, piece.one.access));
-                slots.len() - 1
-            });
-            let arg = Arg { slot, ..piece.one.arg };
-            uses.push(Use { arg: arg.clone(), ..piece.one });
-            arg
-        };
+        let mut bindings = Bindings::default();
+        let mut bound = |piece: Piece| bindings.add(&piece);
         let (dy, y) = (bound(self.dy), self.y.map(&mut bound));
         let [input, weight] = [self.input, self.weight].map(|pair| pair.map(|pair| pair.map(&mut bound)));
         let bias = self.bias.map(&mut bound);
@@ -225,6 +203,7 @@ impl Layer {
         let first = parts.into_iter().next();
         let (op, place) = first.map_or_else(Default::default, |first| (first.op, first.place));
         let (at, order) = (Vec::new(), Vec::new());
+        let Bindings { slots, uses } = bindings;
         Instruction { op, name: NAME.to_owned(), place, slots, uses, at, order, kernel }
     }
 }

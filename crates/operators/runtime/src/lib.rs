@@ -48,6 +48,7 @@ mod measure;
 mod numbers;
 mod ops;
 mod padded_rows;
+mod piece;
 mod places;
 mod plan;
 mod program;

@@ -9,6 +9,7 @@ use crate::arg::Arg;
 use crate::binder::Use;
 use crate::gpu::{ElementFunction, GpuPointwise, element_type};
 use crate::kernel::Kernel;
+use crate::piece::{Bindings, Piece};
 use crate::places::MemoryId;
 use crate::program::Instruction;
 use crate::slices::Access;
@@ -18,19 +19,6 @@ const NAME: &str = "steptime::pointwise";
 
 /// Largest number of functions of a kernel.
 const MOST_FUNCTIONS: usize = 64;
-
-/// Elements in memory.
-#[derive(Debug, Clone)]
-struct Piece {
-    memory: MemoryId,
-    one: Use,
-}
-
-impl Piece {
-    fn key(&self) -> (MemoryId, &Layout, Dtype) {
-        (self.memory, &self.one.arg.layout, self.one.arg.dtype)
-    }
-}
 
 /// A function with its operands in memory.
 #[derive(Debug, Clone)]
@@ -166,28 +154,14 @@ impl Group {
         memories: &Memories<'_>,
     ) -> Result<Instruction, String> {
         let chain = self.chain(memories)?;
-        let mut slots: Vec<(MemoryId, Access)> = Vec::new();
-        let mut uses: Vec<Use> = Vec::new();
-        let mut bound = |piece: &Piece| -> Arg {
-            let access = piece.one.access;
-            let known = slots.iter().position(|(memory, _)| *memory == piece.memory);
-            let slot = known.unwrap_or_else(|| {
-                slots.push((piece.memory, access));
-                slots.len() - 1
-            });
-            if slots[slot].1 != access {
-                slots[slot].1 = Access::Change;
-            }
-            let arg = Arg { slot, ..piece.one.arg.clone() };
-            uses.push(Use { arg: arg.clone(), ..piece.one.clone() });
-            arg
-        };
-        let inputs = chain.inputs.iter().map(&mut bound).collect();
-        let outputs = chain.outputs.iter().map(&mut bound).collect();
+        let mut bindings = Bindings::default();
+        let inputs = chain.inputs.iter().map(|piece| bindings.add(piece)).collect();
+        let outputs = chain.outputs.iter().map(|piece| bindings.add(piece)).collect();
         let kernel = Kernel::Gpu(Box::new(GpuPointwise::new(chain.chain, inputs, outputs)?));
         let first = parts.into_iter().next();
         let (op, place) = first.map_or_else(Default::default, |first| (first.op, first.place));
         let (at, order) = (Vec::new(), Vec::new());
+        let Bindings { slots, uses } = bindings;
         Ok(Instruction { op, name: NAME.to_owned(), place, slots, uses, at, order, kernel })
     }
 

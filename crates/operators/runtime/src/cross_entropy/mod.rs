@@ -14,6 +14,7 @@ use self::scaling::Scaling;
 use crate::arg::Arg;
 use crate::binder::Use;
 use crate::gpu::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
+use crate::piece::{Bindings, Piece};
 use crate::places::{MemoryId, Places};
 use crate::program::Instruction;
 use crate::slices::Access;
@@ -71,32 +72,13 @@ impl<'g, 'd> Graph<'g, 'd> {
     }
 
     fn pieces(&self, at: usize) -> Vec<Piece> {
-        let instruction = &self.instructions[at];
-        let piece = |one: &Use| Piece { memory: instruction.slots[one.arg.slot].0, one: one.clone() };
-        instruction.uses.iter().map(piece).collect()
+        Piece::all(&self.instructions[at])
     }
 
     /// Whether an instruction after the first one, up to the last one, writes memory.
     fn is_written(&self, memory: MemoryId, after: usize, last: usize) -> bool {
         let writes = |&(own, access): &(MemoryId, Access)| own == memory && access != Access::Read;
         self.instructions[after + 1..=last].iter().any(|instruction| instruction.slots.iter().any(writes))
-    }
-}
-
-/// A use of memory.
-#[derive(Debug, Clone)]
-struct Piece {
-    memory: MemoryId,
-    one: Use,
-}
-
-impl Piece {
-    fn arg(&self) -> &Arg {
-        &self.one.arg
-    }
-
-    fn is_same(&self, other: &Piece) -> bool {
-        self.memory == other.memory && self.arg().layout == other.arg().layout
     }
 }
 
@@ -145,7 +127,7 @@ impl CrossEntropy {
             (&of_total, &total),
         ];
         let is_matrix = from.arg().shape().len() == 2 && of_scores.arg().shape() == from.arg().shape();
-        if !is_matrix || same.iter().any(|(one, other)| !one.is_same(other)) {
+        if !is_matrix || same.iter().any(|(one, other)| one.key() != other.key()) {
             return None;
         }
         let (before, after) =
@@ -202,66 +184,47 @@ impl CrossEntropy {
 
     /// The instructions of the loss and of the gradient.
     fn instructions(&self, all: &[Instruction], sums: Piece) -> (Instruction, Instruction) {
-        let read = |piece: &Piece| (piece.clone(), Access::Read);
-        let write = |piece: &Piece| (piece.clone(), Access::Write);
+        let read = |piece: &Piece| piece.with_access(Access::Read);
+        let write = |piece: &Piece| piece.with_access(Access::Write);
         let (divisor, halves) = (self.divisor, self.scores.arg().dtype == Dtype::Bf16);
-        let (slots, uses) = bound([
-            read(&self.scores),
-            read(&self.classes),
-            write(&sums),
-            write(&self.loss),
-            write(&self.total),
-        ]);
-        let [scores, classes, kept, loss, total] = uses.each_ref().map(|one| one.arg.clone());
+        let mut bindings = Bindings::default();
+        let [scores, classes, kept, loss, total] =
+            [read(&self.scores), read(&self.classes), write(&sums), write(&self.loss), write(&self.total)]
+                .map(|piece| bindings.add(&piece));
         let args = CrossEntropyArgs { scores, classes, sums: kept, scalars: [loss, total], divisor };
         let first = &all[self.forward_at];
         let forward = Instruction {
             op: first.op,
             name: FORWARD.to_owned(),
             place: first.place.clone(),
-            slots,
-            uses: uses.to_vec(),
+            slots: bindings.slots,
+            uses: bindings.uses,
             at: Vec::new(),
             order: Vec::new(),
             kernel: cross_entropy(args, halves),
         };
-        let (slots, uses) = bound([
+        let mut bindings = Bindings::default();
+        let [scores, classes, kept, gradient, total, to] = [
             read(&self.scores),
             read(&self.classes),
             read(&sums),
             read(&self.gradient),
             read(&self.total),
             write(&self.to),
-        ]);
-        let [scores, classes, kept, gradient, total, to] = uses.each_ref().map(|one| one.arg.clone());
+        ]
+        .map(|piece| bindings.add(&piece));
         let args = CrossEntropyArgs { scores, classes, sums: kept, scalars: [gradient, total], divisor };
         let last = &all[self.backward_at];
         let backward = Instruction {
             op: last.op,
             name: BACKWARD.to_owned(),
             place: last.place.clone(),
-            slots,
-            uses: uses.to_vec(),
+            slots: bindings.slots,
+            uses: bindings.uses,
             at: Vec::new(),
             order: Vec::new(),
             kernel: cross_entropy_backward(args, to, halves),
         };
         (forward, backward)
     }
-}
-
-/// Slots and uses of an instruction with these pieces.
-fn bound<const N: usize>(pieces: [(Piece, Access); N]) -> (Vec<(MemoryId, Access)>, [Use; N]) {
-    let mut slots: Vec<(MemoryId, Access)> = Vec::new();
-    let uses = pieces.map(|(piece, access)| {
-        let known = slots.iter().position(|(memory, _)| *memory == piece.memory);
-        let slot = known.unwrap_or(slots.len());
-        match known {
-            None => slots.push((piece.memory, access)),
-            Some(known) if slots[known].1 != access => slots[known].1 = Access::Change,
-            Some(_) => {}
-        }
-        Use { access, arg: Arg { slot, ..piece.one.arg }, ..piece.one }
-    });
-    (slots, uses)
 }

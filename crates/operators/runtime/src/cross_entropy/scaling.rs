@@ -3,7 +3,8 @@
 use steptime_aten::{Arg as Argument, Dtype};
 use steptime_eager::Role;
 
-use super::{Graph, Piece};
+use super::Graph;
+use crate::piece::Piece;
 use crate::slices::Access;
 
 /// Instructions between scores and the input of their softmax, or between the gradients of both.
@@ -34,7 +35,7 @@ impl Scaling {
         while let &[made, user] = graph.users(piece.memory)
             && user == taken
             && let Some((step, [from, to])) = step(graph, made)
-            && to.is_same(&piece)
+            && to.key() == piece.key()
         {
             all.steps.insert(0, step);
             all.add(&from, made);
@@ -50,7 +51,7 @@ impl Scaling {
         while let &[maker, user] = graph.users(piece.memory)
             && maker == made
             && let Some((step, [from, to])) = step(graph, user)
-            && from.is_same(&piece)
+            && from.key() == piece.key()
         {
             all.steps.push(step);
             all.add(&to, user);
