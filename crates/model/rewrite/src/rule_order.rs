@@ -51,4 +51,6 @@ pub enum Stage {
     Derivation,
     /// A CUDA graph of all ops.
     Capture,
+    /// The order of its nodes.
+    Nodes,
 }

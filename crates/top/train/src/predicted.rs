@@ -3,9 +3,13 @@
 use std::path::Path;
 
 use serde::Serialize;
+use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
-use steptime_predict::{Change, Choice, Step};
-use steptime_rewrite::{CudaGraph, PrefetchInputs, ResizeBatch, Rule, Tf32};
+use steptime_predict::{Change, Choice, Step, described_input};
+use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, Tf32};
+use steptime_runtime::Program;
+use steptime_step::NodeOrder;
+use steptime_trace::Options;
 
 use crate::arguments::Train;
 use crate::plan::Plan;
@@ -30,22 +34,41 @@ pub struct StepTime {
 ///
 /// # Errors
 /// On a CPU; where no profile of the GPU ships; where the engine refuses the description.
-pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> Result<StepTime, String> {
+pub fn predict(
+    args: &Train,
+    processor: &Processor,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<StepTime, String> {
     if !processor.is_gpu() {
         return Err("none on a CPU".to_owned());
     }
-    let device = shipped_for(processor.name()).ok_or("no profile of this GPU ships")?;
+    predict_on(processor.name(), args, model, plan, program)
+}
+
+/// Predicts the step of a run on a GPU by its name.
+fn predict_on(
+    gpu: &str,
+    args: &Train,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<StepTime, String> {
+    let device = shipped_for(gpu).ok_or("no profile of this GPU ships")?;
     let path = args.model.as_deref().unwrap_or(Path::new(""));
-    let step = Step::open(path, &Choice::default()).map_err(|error| error.to_string())?;
+    let mut input = described_input(path, model);
+    let step = Step::from_input(&mut input, &Choice::default(), &Options::default())
+        .map_err(|error| error.to_string())?;
     let query = step.predict().on(device).map_err(|error| error.to_string())?.on_a_typical_host();
-    let resize = args.batch.map(|batch| ResizeBatch::to(batch.get()));
-    let mut rules: Vec<&dyn Rule> = resize.iter().map(|rule| rule as &dyn Rule).collect();
-    rules.extend(plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule));
+    let mut rules: Vec<&dyn Rule> =
+        plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule).collect();
     if args.dtype == Precision::Tf32 {
         rules.push(&Tf32);
     }
-    // A GPU's session does both in every plan.
-    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph] {
+    // A GPU's session does all three in every plan.
+    let nodes = ParallelGraph { order: NodeOrder { places: program.used_bytes() } };
+    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &nodes] {
         if rules.iter().all(|other| other.name() != rule.name()) {
             rules.push(rule);
         }
@@ -57,7 +80,7 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
     let row_copies = match &plan.host {
         Some(host) => {
             let profile = pricing::device(device).map_err(|error| error.to_string())?;
-            RowCopies::predict(host, &args.data, batch, &profile.spec.transfer)
+            RowCopies::predict(host, &args.data, model.batch(), &profile.spec.transfer)
         }
         None => None,
     };
@@ -67,4 +90,41 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
     }
     let doubts = after.doubts.iter().map(|doubt| doubt.text.clone()).collect();
     Ok(StepTime { ms, interval_ms: [low, high], row_copies, doubts })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use steptime_runtime::Target;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[test]
+    fn measured() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+        let only = std::env::var("ONLY").unwrap_or_default();
+        for gpu in ["h200", "h100"] {
+            let text = std::fs::read_to_string(format!("{root}/benches/results/train_{gpu}.json")).unwrap();
+            let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+            for row in all["predicted"].as_array().unwrap() {
+                let name = row["model"].as_str().unwrap();
+                let (batch, precision) = (row["batch"].as_u64().unwrap(), row["precision"].as_str().unwrap());
+                let case = format!("{gpu} {name} {batch} {precision}");
+                if !case.contains(&only) { continue }
+                let file = [format!("{root}/examples/models/{name}.toml"), format!("{root}/benches/train_models/{name}.toml")];
+                let file = file.iter().find(|file| Path::new(file).exists()).unwrap();
+                let batch = batch.to_string();
+                let words = ["steptime-train", file, "--dtype", precision, "--batch", &batch];
+                let args = Arguments::try_parse_from(words).unwrap().train;
+                let model = Model::read(Path::new(file)).unwrap().on_gpus(1).unwrap().with_batch(args.batch.unwrap().get()).unwrap();
+                let (plan, program) = Plan::compile(&model, &args.plan, args.dtype, Target::Cuda).unwrap();
+                if std::env::var("PRINT").is_ok() { println!("{program}"); }
+                let found = predict_on(all["gpu"].as_str().unwrap(), &args, &model, &plan, &program).unwrap();
+                let (measured, before) = (row["measured_ms"].as_f64().unwrap(), row["predicted_ms"].as_f64().unwrap());
+                println!("{case:36} measured {measured:.3} before {before:.3} ({:+.0} %) now {:.3} ({:+.1} %) {:.3} to {:.3} memory {:.1} planned {:.1}  {:?}", 100.0 * (before / measured - 1.0), found.ms, 100.0 * (found.ms / measured - 1.0), found.interval_ms[0], found.interval_ms[1],
+                    plan.predicted_bytes as f64 / 1e6, plan.planned_bytes as f64 / 1e6, plan.applied.iter().map(|r| r.name()).collect::<Vec<_>>());
+            }
+        }
+    }
 }

@@ -112,13 +112,11 @@ impl Captured {
         }
     }
 
-    /// Adds the times between the nodes of a graph: as recorded, up to the constants.
+    /// Adds the times between the nodes of a graph: as recorded, up to the constants. A node of another stream than the one before waits by an edge
+    /// of the graph.
     fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(ActivityId, Nanos)>) {
         for at in call.activities().skip(1) {
             let (one, two) = (&graph.activities[at.previous()], &graph.activities[at]);
-            if one.stream != two.stream {
-                continue;
-            }
             let clears = one.kind == ActivityKind::Memset || two.kind == ActivityKind::Memset;
             let most = Nanos::from_micros_f64(if clears { self.clear_us } else { self.between_us });
             let seen = graph.queue_delays.get(at).copied().flatten().unwrap_or(most);

@@ -17,7 +17,7 @@ pub(super) fn demands(
     edited: &ModifiedStep,
     durations: &TiVec<ActivityId, Nanos>,
 ) -> Option<(Demands, f64)> {
-    if edited.step.ops.iter().all(|op| op.stream == 0) {
+    if edited.step.nodes.is_none() && edited.step.ops.iter().all(|op| op.stream == 0) {
         return None;
     }
     let graph = &edited.flat().graph;
