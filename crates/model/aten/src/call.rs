@@ -68,11 +68,13 @@ pub struct Settings {
     pub matmul_tf32: bool,
     /// `torch.backends.cudnn.allow_tf32`; on by default.
     pub conv_tf32: bool,
+    /// Whether dense gradients of tables are computed by the kernels of `steptime.operators`; off by default.
+    pub own_table_gradients: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { matmul_tf32: false, conv_tf32: true }
+        Settings { matmul_tf32: false, conv_tf32: true, own_table_gradients: false }
     }
 }
 

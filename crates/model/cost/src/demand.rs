@@ -30,6 +30,8 @@ pub struct Demand {
     pub block: [f64; 4],
     /// Share of the device-memory bandwidth that the kernel takes alone, 0 to 1.
     pub memory: f64,
+    /// Share of the issue slots of its multiprocessors that the kernel takes alone, relative to one that always has instructions, 0 to 1.
+    pub busy: f64,
 }
 
 /// Demands of the kernels of several streams on the GPU that they share.
@@ -101,6 +103,7 @@ impl Demand {
                 share(shared, has.shared),
             ],
             memory: memory.clamp(0.0, 1.0),
+            busy: 1.0,
         }
     }
 

@@ -48,6 +48,7 @@ mod set;
 mod shard_tables;
 mod sharded_optimizer;
 mod streams;
+mod table_gradients;
 mod tensor_groups;
 mod tf32;
 mod updates;
@@ -88,6 +89,7 @@ pub use set::{SetSize, SizePath, sized};
 pub use shard_tables::{PlacedTable, ShardTables, TableHome, tables};
 pub use sharded_optimizer::ShardedOptimizer;
 pub use streams::{SecondStream, Streams};
+pub use table_gradients::OwnTableGradients;
 pub use tf32::Tf32;
 
 /// Rules without a numeric parameter that apply alone and to PyTorch's kernels: those that are tried in a search for speedups.

@@ -69,13 +69,29 @@ fn predict_on(
     // A GPU's session does all three in every plan.
     let nodes = ParallelGraph { order: NodeOrder { places: program.used_bytes() } };
     for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &nodes] {
-        if rules.iter().all(|other| other.name() != rule.name()) {
+        if rules.iter().all(|other| other.name() != rule.name()) && !(rule.name() == "parallel-graph" && std::env::var("SEQ").is_ok()) {
             rules.push(rule);
         }
     }
     let found =
         query.changed(&Change { rules: &rules, host_times: None }).map_err(|error| error.to_string())?;
     let after = &found.after;
+    if std::env::var("DUMP").is_ok() {
+        let (graph, time) = (&found.scheduled.graph, &after.timeline);
+        let (flat, through) = (found.uncaptured.as_ref(), &found.scheduled);
+        let _ = through;
+        let mut all: Vec<_> = graph.activities.keys().collect();
+        all.sort_by_key(|&at| time.starts[at]);
+        let zero = all.first().map(|&at| time.starts[at]);
+        let flat_call: Vec<_> = flat.map(|flat| flat.graph.calls_by_hand_off().into_iter().flat_map(|call| flat.graph.calls[call].activities()).filter(|&at| flat.graph.activities[at].stream.0 == 0 || true).collect()).unwrap_or_default();
+        let order: Vec<_> = graph.calls_by_hand_off().into_iter().flat_map(|call| graph.calls[call].activities()).collect();
+        for at in all {
+            let row = &graph.activities[at];
+            let place = order.iter().position(|&own| own == at).unwrap();
+            let name = flat.map(|flat| { let own = flat_call[place]; let call = flat.graph.activities[own].call; let op = flat.graph.calls[call].op; op.map(|op| { let o = flat.ops[op]; let shapes: Vec<String> = found.step.call(o).map(|c| c.inputs.iter().chain(&c.outputs).flat_map(|a| a.tensors().iter().take(3).map(|t| format!("{:?}", &t.shape[..])).collect::<Vec<_>>()).collect()).unwrap_or_default(); format!("{} {}", flat.graph.op_name(op), shapes.join(" ")) }).unwrap_or_default() }).unwrap_or_default();
+            println!("{:8.1} {:7.2} s{:<3} {:?} {}", (time.starts[at] - zero.unwrap()).as_micros(), (time.ends[at] - time.starts[at]).as_micros(), row.stream.0, row.kind, name.chars().take(150).collect::<String>());
+        }
+    }
     let ([mut low, mut high], mut ms) = (after.interval.map(|time| time.as_millis()), after.step.as_millis());
     let row_copies = match &plan.host {
         Some(host) => {

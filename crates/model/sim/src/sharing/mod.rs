@@ -28,6 +28,8 @@ pub use self::collective_slowdown::{beside, is_one_wave};
 
 /// Share of a multiprocessor's issue slots that a kernel uses if it has it alone.
 const UNIT: f64 = 0.92;
+/// Least share of `UNIT` that a kernel is simulated with.
+const LEAST_BUSY: f64 = 1e-3;
 /// Share of its blocks that a kernel limited by bandwidth can do without.
 const SPARE: f64 = 0.55;
 /// Delay of a kernel without room at its launch: blocks of a full multiprocessor end one after the other, and the next ones
@@ -141,7 +143,7 @@ impl<Id: Copy> RunningKernels<Id> {
         }
         let kernels = &self.kernels;
         let covered = |at: usize| (kernels[at].blocks() / self.multiprocessors).max(1.0);
-        let mut rates = room.issued(kernels.len(), UNIT, covered, |at| kernels[at].demand.warps);
+        let mut rates = room.issued(kernels.len(), |at| UNIT * kernels[at].demand.busy.max(LEAST_BUSY), covered, |at| kernels[at].demand.warps);
         for (rate, kernel) in rates.iter_mut().zip(kernels) {
             *rate = (*rate / kernel.blocks() / (1.0 - SPARE * kernel.demand.memory)).min(1.0);
         }

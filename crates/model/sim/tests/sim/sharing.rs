@@ -20,7 +20,7 @@ fn us(time: f64) -> Nanos {
 
 /// Demand of blocks, each of which takes a multiprocessor for itself.
 fn blocks(blocks: f64) -> Demand {
-    Demand { blocks, warps: 8.0, block: [1.0; 4], memory: 0.0 }
+    Demand { blocks, warps: 8.0, block: [1.0; 4], memory: 0.0, busy: 1.0 }
 }
 
 /// Two kernels, launched right after one another on two streams.
