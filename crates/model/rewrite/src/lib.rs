@@ -43,12 +43,12 @@ mod resize;
 mod resize_batch;
 mod rule;
 mod rule_order;
+mod runtime_kernels;
 mod selection;
 mod set;
 mod shard_tables;
 mod sharded_optimizer;
 mod streams;
-mod table_gradients;
 mod tensor_groups;
 mod tf32;
 mod updates;
@@ -84,12 +84,12 @@ pub use resize::BatchDims;
 pub use resize_batch::ResizeBatch;
 pub use rule::{Audit, Facts, Rule, applied, apply};
 pub use rule_order::Stage;
+pub use runtime_kernels::RuntimeKernels;
 pub use selection::Selection;
 pub use set::{SetSize, SizePath, sized};
 pub use shard_tables::{PlacedTable, ShardTables, TableHome, tables};
 pub use sharded_optimizer::ShardedOptimizer;
 pub use streams::{SecondStream, Streams};
-pub use table_gradients::OwnTableGradients;
 pub use tf32::Tf32;
 
 /// Rules without a numeric parameter that apply alone and to PyTorch's kernels: those that are tried in a search for speedups.

@@ -31,6 +31,8 @@ pub enum Stage {
     Chains,
     /// Form of the optimizer.
     Optimizer,
+    /// Kernels of the ops.
+    Kernels,
     /// Copies of the batch during the previous step ...
     Prefetch,
     /// ... or where they are first used.

@@ -136,7 +136,9 @@ impl<'g> Device<'g> {
                 self.end(stream, start + head.duration, times);
                 return true;
             }
-            if first.is_none_or(|(earliest, ..)| start < earliest) {
+            // Of equal ones the one that was launched first.
+            let place = (start, head.activity);
+            if first.is_none_or(|(earliest, stream, _)| place < (earliest, self.queues[stream][0].activity)) {
                 first = Some((start, stream, cause));
             }
         }

@@ -1,7 +1,7 @@
 //! The plan of a run: rules that change its step.
 
 use steptime_eager::Model;
-use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, OwnTableGradients, Rule, apply};
+use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, RuntimeKernels, apply};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::{MemoryKind, Peak, StepIr};
 
@@ -122,7 +122,7 @@ impl Plan {
 
 /// Rules that describe the work of a GPU's program.
 fn of_device() -> [Box<dyn Rule>; 3] {
-    [Box::new(OwnTableGradients), Box::new(FuseBiasGradients), Box::new(ConcatInPlace)]
+    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace), Box::new(RuntimeKernels)]
 }
 
 /// Returns the reason why a rule would train another model.

@@ -123,7 +123,8 @@ mod tests {
         for gpu in ["h200", "h100"] {
             let text = std::fs::read_to_string(format!("{root}/benches/results/train_{gpu}.json")).unwrap();
             let all: serde_json::Value = serde_json::from_str(&text).unwrap();
-            for row in all["predicted"].as_array().unwrap() {
+            let rows = all["predicted"].as_array().unwrap().iter().chain(all["steps_ms"].as_array().unwrap().iter().filter(|r| r["model"] != "two_towers"));
+            for row in rows {
                 let name = row["model"].as_str().unwrap();
                 let (batch, precision) = (row["batch"].as_u64().unwrap(), row["precision"].as_str().unwrap());
                 let case = format!("{gpu} {name} {batch} {precision}");
@@ -137,7 +138,7 @@ mod tests {
                 let (plan, program) = Plan::compile(&model, &args.plan, args.dtype, Target::Cuda).unwrap();
                 if std::env::var("PRINT").is_ok() { println!("{program}"); }
                 let found = predict_on(all["gpu"].as_str().unwrap(), &args, &model, &plan, &program).unwrap();
-                let (measured, before) = (row["measured_ms"].as_f64().unwrap(), row["predicted_ms"].as_f64().unwrap());
+                let (measured, before) = (row["measured_ms"].as_f64().or(row["steptime"].as_f64()).unwrap(), row["predicted_ms"].as_f64().unwrap_or(f64::NAN));
                 println!("{case:36} measured {measured:.3} before {before:.3} ({:+.0} %) now {:.3} ({:+.1} %) {:.3} to {:.3} memory {:.1} planned {:.1}  {:?}", 100.0 * (before / measured - 1.0), found.ms, 100.0 * (found.ms / measured - 1.0), found.interval_ms[0], found.interval_ms[1],
                     plan.predicted_bytes as f64 / 1e6, plan.planned_bytes as f64 / 1e6, plan.applied.iter().map(|r| r.name()).collect::<Vec<_>>());
             }

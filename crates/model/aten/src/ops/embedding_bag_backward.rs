@@ -37,7 +37,7 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (rows, pooling) = (u64::try_from(call.int("num_weights")?).ok()?, pooling(call.int("mode")?));
     let (lookups, index, row) = (indices.numel(), indices.dtype.size(), dim * grad.dtype.size());
     let max = pooling == Pooling::Max;
-    if call.settings.own_table_gradients && !max && grad.dtype == Dtype::F32 {
+    if call.settings.runtime && !max && grad.dtype == Dtype::F32 {
         return added_gradients(call, FusedTable { rows, dim, row_bytes: row }, pooling);
     }
     let weighted = call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0);

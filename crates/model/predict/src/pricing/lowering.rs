@@ -64,7 +64,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(NameFacts) -> Option<(KernelCall, Knowl
             let called = arguments.map(|arguments| arguments.settings).unwrap_or_default();
             let settings = Settings {
                 matmul_tf32: settings.matmul_tf32 || called.matmul_tf32,
-                own_table_gradients: settings.own_table_gradients || called.own_table_gradients,
+                runtime: settings.runtime || called.runtime,
                 ..settings
             };
             let seen = named.seen(call.op, settings);
