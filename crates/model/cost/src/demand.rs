@@ -38,6 +38,8 @@ pub struct Demand {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demands {
     pub multiprocessors: u32,
+    /// Whether the kernels are nodes of a CUDA graph that wait for one another by their data.
+    pub nodes: bool,
     /// Demand of each activity; `None` for one without effect on others and without effects from them: a copy, or
     /// a kernel whose duration was measured while others ran.
     pub of: TiVec<ActivityId, Option<Demand>>,

@@ -48,6 +48,7 @@ mod selection;
 mod set;
 mod shard_tables;
 mod sharded_optimizer;
+mod staged_inputs;
 mod streams;
 mod tensor_groups;
 mod tf32;
@@ -89,6 +90,7 @@ pub use selection::Selection;
 pub use set::{SetSize, SizePath, sized};
 pub use shard_tables::{PlacedTable, ShardTables, TableHome, tables};
 pub use sharded_optimizer::ShardedOptimizer;
+pub use staged_inputs::StagedInputs;
 pub use streams::{SecondStream, Streams};
 pub use tf32::Tf32;
 

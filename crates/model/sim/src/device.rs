@@ -58,7 +58,10 @@ impl<'g> Device<'g> {
             queues: vec![VecDeque::new(); graph.streams.len()].into(),
             runs: vec![false; graph.streams.len()].into(),
             last: vec![None; graph.streams.len()].into(),
-            running: RunningKernels::on(demands.map_or(1, |demands| demands.multiprocessors)),
+            running: match demands {
+                Some(demands) if demands.nodes => RunningKernels::on(demands.multiprocessors).of_nodes(),
+                _ => RunningKernels::on(demands.map_or(1, |demands| demands.multiprocessors)),
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step, described_input};
-use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, Tf32};
+use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
 use steptime_runtime::Program;
 use steptime_step::NodeOrder;
 use steptime_trace::Options;
@@ -68,7 +68,7 @@ fn predict_on(
     }
     // A GPU's session does all three in every plan.
     let nodes = ParallelGraph { order: NodeOrder { places: program.used_bytes() } };
-    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &nodes] {
+    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &StagedInputs, &nodes] {
         if rules.iter().all(|other| other.name() != rule.name()) && !(rule.name() == "parallel-graph" && std::env::var("SEQ").is_ok()) {
             rules.push(rule);
         }

@@ -57,6 +57,7 @@ struct Kernel<Id> {
 #[derive(Debug, Clone)]
 pub struct RunningKernels<Id> {
     multiprocessors: f64,
+    late: Nanos,
     kernels: Vec<Kernel<Id>>,
     rates: Vec<f64>,
     now: Nanos,
@@ -67,7 +68,19 @@ impl<Id: Copy> RunningKernels<Id> {
     #[must_use]
     pub fn on(multiprocessors: u32) -> RunningKernels<Id> {
         let multiprocessors = f64::from(multiprocessors.max(1));
-        RunningKernels { multiprocessors, kernels: Vec::new(), rates: Vec::new(), now: Nanos(i64::MIN / 4) }
+        RunningKernels {
+            multiprocessors,
+            late: LATE,
+            kernels: Vec::new(),
+            rates: Vec::new(),
+            now: Nanos(i64::MIN / 4),
+        }
+    }
+
+    /// The same for nodes of one CUDA graph: the time from node to node has the delay of a kernel without room.
+    #[must_use]
+    pub fn of_nodes(self) -> RunningKernels<Id> {
+        RunningKernels { late: Nanos::ZERO, ..self }
     }
 
     /// Returns the time up to which all changes are known.
@@ -88,7 +101,7 @@ impl<Id: Copy> RunningKernels<Id> {
         self.kernels.push(kernel);
         self.share();
         if let Some(kernel) = self.kernels.last_mut().filter(|kernel| !kernel.placed) {
-            kernel.left += LATE.0 as f64;
+            kernel.left += self.late.0 as f64;
         }
     }
 

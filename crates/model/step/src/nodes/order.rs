@@ -34,6 +34,10 @@ pub(crate) fn order(step: &StepIr, order: &NodeOrder, flat: &ScheduledStep, capt
         let mut nodes: Vec<(Option<OpId>, [ActivityId; 2])> = Vec::new();
         for at in row.activities() {
             let op = op_of(at);
+            if op.is_some_and(|op| step.ops[op].ahead) {
+                // A copy for the next step has a stream of its own.
+                continue;
+            }
             match nodes.last_mut().filter(|(last, _)| op.is_some() && *last == op) {
                 Some((_, ends)) => ends[1] = at,
                 None => nodes.push((op, [at; 2])),
@@ -79,8 +83,9 @@ struct Streams {
 
 impl Streams {
     fn new(graph: &StepGraph) -> Streams {
-        let launched = graph.calls.iter().find(|call| call.kind == ApiKind::GraphLaunch);
-        let main = launched.map_or(StreamId(0), |call| graph.activities[call.first_activity].stream);
+        let launched = graph.calls.iter().filter(|call| call.kind == ApiKind::GraphLaunch);
+        let streams = launched.flat_map(Call::activities).map(|at| graph.activities[at].stream);
+        let main = streams.min().unwrap_or(StreamId(0));
         Streams { main, all: vec![main], tails: Vec::new() }
     }
 
