@@ -46,7 +46,9 @@ impl Rule for ParallelGraph {
         }
         let mut patch = Patch::new(self.name());
         patch.nodes = Some(Arc::new(self.order.clone()));
-        patch.why = "nodes of the CUDA graph wait for those that use the same bytes, and run beside all others".to_owned();
+        patch.why =
+            "nodes of the CUDA graph wait for those that use the same bytes, and run beside all others"
+                .to_owned();
         Ok(vec![patch])
     }
 }

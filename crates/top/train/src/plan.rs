@@ -1,7 +1,9 @@
 //! The plan of a run: rules that change its step.
 
 use steptime_eager::Model;
-use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, RuntimeKernels, apply};
+use steptime_rewrite::{
+    Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, RuntimeKernels, apply,
+};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::StepIr;
 

@@ -55,7 +55,11 @@ pub(super) fn demands(
             *if shape.is_some() { &mut known } else { &mut estimated } += durations[at].as_micros();
             let shape = shape.unwrap_or_else(|| usual(&launch.call, spec));
             let demand = Demand::from_launch(&shape, &has, memory);
-            of[at] = Some(if as_recorded { demand } else { Demand { busy: busy(&launch.call, memory), ..demand } });
+            of[at] = Some(if as_recorded {
+                demand
+            } else {
+                Demand { busy: busy(&launch.call, memory), ..demand }
+            });
         }
     }
     // Kernels without a known op occupy the whole GPU.

@@ -156,7 +156,12 @@ impl<Id: Copy> RunningKernels<Id> {
         }
         let kernels = &self.kernels;
         let covered = |at: usize| (kernels[at].blocks() / self.multiprocessors).max(1.0);
-        let mut rates = room.issued(kernels.len(), |at| UNIT * kernels[at].demand.busy.max(LEAST_BUSY), covered, |at| kernels[at].demand.warps);
+        let mut rates = room.issued(
+            kernels.len(),
+            |at| UNIT * kernels[at].demand.busy.max(LEAST_BUSY),
+            covered,
+            |at| kernels[at].demand.warps,
+        );
         for (rate, kernel) in rates.iter_mut().zip(kernels) {
             *rate = (*rate / kernel.blocks() / (1.0 - SPARE * kernel.demand.memory)).min(1.0);
         }
