@@ -55,7 +55,7 @@ fn nodes_wait_for_the_makers_of_their_data() {
         for &from in &nodes[..place] {
             let Some(made) = step.ops[op(from)].arguments() else { continue };
             if made.gives().any(|given| own.takes().any(|taken| taken == given)) {
-                assert!(before[to].contains(&from), "{} takes a result of {}", op(to), op(from));
+                assert!(before[to].contains(&from), "{:?} takes a result of {:?}", op(to), op(from));
                 ordered += 1;
             }
             free += usize::from(!before[to].contains(&from));

@@ -160,3 +160,31 @@ impl<'s> Memories<'s> {
 fn memory(tensor: TensorId, row: &Tensor) -> Memory {
     row.storage.map_or(Memory::Tensor(tensor), |storage| Memory::Storage(storage, row.value.dtype.size()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(start: u64, end: u64, columns: Option<[u64; 3]>) -> UsedBytes {
+        UsedBytes { region: 0, start, end, columns }
+    }
+
+    #[test]
+    fn columns_apart_share_no_byte() {
+        let left = bytes(0, 100, Some([20, 0, 8]));
+        assert!(!left.overlaps(&bytes(8, 108, Some([20, 8, 20]))));
+        assert!(left.overlaps(&bytes(4, 104, Some([20, 4, 12]))));
+        assert!(left.overlaps(&bytes(0, 100, Some([10, 8, 10]))), "another distance of rows");
+        assert!(left.overlaps(&bytes(90, 200, None)) && !left.overlaps(&bytes(100, 200, None)));
+        assert!(!left.overlaps(&UsedBytes { region: 1, ..left }));
+        assert_eq!(left.merged(&bytes(90, 200, None)), bytes(0, 200, None));
+    }
+
+    #[test]
+    fn rows_with_gaps_have_columns() {
+        let tensor = steptime_aten::Tensor::strided(&[8, 3], &[5, 1], steptime_aten::Dtype::F32);
+        assert_eq!(UsedBytes::within_storage(&tensor), bytes(0, 4 * 38, Some([20, 0, 12])));
+        let whole = steptime_aten::Tensor::contiguous(&[8, 3], steptime_aten::Dtype::F32);
+        assert_eq!(UsedBytes::within_storage(&whole), bytes(0, 96, None));
+    }
+}
