@@ -68,11 +68,13 @@ pub struct Settings {
     pub matmul_tf32: bool,
     /// `torch.backends.cudnn.allow_tf32`; on by default.
     pub conv_tf32: bool,
+    /// Whether products, dense gradients of tables and optimizers run as in `steptime-runtime`; off by default.
+    pub runtime: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { matmul_tf32: false, conv_tf32: true }
+        Settings { matmul_tf32: false, conv_tf32: true, runtime: false }
     }
 }
 

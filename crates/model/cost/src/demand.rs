@@ -30,12 +30,16 @@ pub struct Demand {
     pub block: [f64; 4],
     /// Share of the device-memory bandwidth that the kernel takes alone, 0 to 1.
     pub memory: f64,
+    /// Share of the issue slots of its multiprocessors that the kernel takes alone, relative to one that always has instructions, 0 to 1.
+    pub busy: f64,
 }
 
 /// Demands of the kernels of several streams on the GPU that they share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demands {
     pub multiprocessors: u32,
+    /// Whether the kernels are nodes of a CUDA graph that wait for one another by their data.
+    pub nodes: bool,
     /// Demand of each activity; `None` for one without effect on others and without effects from them: a copy, or
     /// a kernel whose duration was measured while others ran.
     pub of: TiVec<ActivityId, Option<Demand>>,
@@ -101,6 +105,7 @@ impl Demand {
                 share(shared, has.shared),
             ],
             memory: memory.clamp(0.0, 1.0),
+            busy: 1.0,
         }
     }
 

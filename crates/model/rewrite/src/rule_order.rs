@@ -31,6 +31,8 @@ pub enum Stage {
     Chains,
     /// Form of the optimizer.
     Optimizer,
+    /// Kernels of the ops.
+    Kernels,
     /// Copies of the batch during the previous step ...
     Prefetch,
     /// ... or where they are first used.
@@ -51,4 +53,6 @@ pub enum Stage {
     Derivation,
     /// A CUDA graph of all ops.
     Capture,
+    /// The order of its nodes.
+    Nodes,
 }

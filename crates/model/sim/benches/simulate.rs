@@ -92,8 +92,8 @@ fn on_a_stream_of_their_own(graph: &StepGraph, every: usize) -> StepGraph {
 
 /// A block on each multiprocessor for every kernel.
 fn demands(graph: &StepGraph) -> Demands {
-    let demand = Demand { blocks: 132.0, warps: 16.0, block: [0.1, 0.3, 0.6, 0.4], memory: 0.0 };
-    Demands { multiprocessors: 132, of: vec![Some(demand); graph.activities.len()].into() }
+    let demand = Demand { blocks: 132.0, warps: 16.0, block: [0.1, 0.3, 0.6, 0.4], memory: 0.0, busy: 1.0 };
+    Demands { multiprocessors: 132, nodes: false, of: vec![Some(demand); graph.activities.len()].into() }
 }
 
 criterion_group!(benches, simulate, world);

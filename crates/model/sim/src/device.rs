@@ -58,7 +58,10 @@ impl<'g> Device<'g> {
             queues: vec![VecDeque::new(); graph.streams.len()].into(),
             runs: vec![false; graph.streams.len()].into(),
             last: vec![None; graph.streams.len()].into(),
-            running: RunningKernels::on(demands.map_or(1, |demands| demands.multiprocessors)),
+            running: match demands {
+                Some(demands) if demands.nodes => RunningKernels::on(demands.multiprocessors).of_nodes(),
+                _ => RunningKernels::on(demands.map_or(1, |demands| demands.multiprocessors)),
+            },
         }
     }
 
@@ -136,7 +139,9 @@ impl<'g> Device<'g> {
                 self.end(stream, start + head.duration, times);
                 return true;
             }
-            if first.is_none_or(|(earliest, ..)| start < earliest) {
+            // Of equal ones the one that was launched first.
+            let place = (start, head.activity);
+            if first.is_none_or(|(earliest, stream, _)| place < (earliest, self.queues[stream][0].activity)) {
                 first = Some((start, stream, cause));
             }
         }

@@ -6,6 +6,7 @@ use steptime_graph::{
     Thread, TiVec, tops,
 };
 
+use crate::nodes;
 use crate::schedule::{ReusedRows, ScheduledStep, marks};
 use crate::step::StepIr;
 
@@ -16,7 +17,7 @@ const REPLAY: &str = "CUDA graph";
 
 /// The same step where each stretch of captured ops is launched by one call. Rows carry over from `scheduled`.
 ///
-/// A stretch ends where an uncaptured op launches work, or waits.
+/// A stretch ends where an uncaptured op launches work, or waits. Where the step has an order of nodes, they wait for one another by their data alone.
 #[must_use]
 pub fn captured(step: &StepIr, scheduled: &ScheduledStep) -> ScheduledStep {
     let from = &scheduled.graph;
@@ -48,7 +49,11 @@ pub fn captured(step: &StepIr, scheduled: &ScheduledStep) -> ScheduledStep {
     builder.carried.waits(&mut builder.graph, from);
     builder.graph.tops = tops(&builder.graph.ops);
     builder.graph.assign_phases();
-    ScheduledStep { graph: builder.graph, ops: builder.ops, carried: builder.carried }
+    let mut captured = ScheduledStep { graph: builder.graph, ops: builder.ops, carried: builder.carried };
+    if let Some(nodes) = &step.nodes {
+        nodes::order(step, nodes, scheduled, &mut captured);
+    }
+    captured
 }
 
 /// For each op of a graph, whether a CUDA graph launches its kernels.

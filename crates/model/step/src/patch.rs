@@ -1,5 +1,7 @@
 //! Changes of a step.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, OpCall, OpSet};
 use steptime_graph::execution::StorageId;
@@ -9,6 +11,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
+use crate::nodes::NodeOrder;
 use crate::shared_call::SharedCall;
 use crate::step::{Origin, StepIr};
 use crate::tensors::{LifetimeEnd, Tensor};
@@ -32,6 +35,8 @@ pub struct Patch {
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
+    /// Order of the nodes of CUDA graphs by their data.
+    pub nodes: Option<Arc<NodeOrder>>,
     /// Additional host time of the script at an op, in units of the host time of a small op with autograd.
     pub script: Vec<(OpId, f64)>,
     /// Ops that copy for the next step.
@@ -80,6 +85,7 @@ impl Patch {
             && self.change.is_empty()
             && self.reshape.is_empty()
             && self.capture.is_empty()
+            && self.nodes.is_none()
             && self.ahead.is_empty()
             && self.streams.is_empty()
             && self.script.is_empty()
@@ -211,6 +217,9 @@ impl StepIr {
         }
         for &op in &patch.capture {
             self.ops[op].captured = true;
+        }
+        if let Some(nodes) = &patch.nodes {
+            self.nodes = Some(nodes.clone());
         }
         for &(op, more) in &patch.script {
             self.ops[op].script += more;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use steptime_aten::{Lowering, OpCall, OpSet};
 use steptime_graph::execution::NodeId;
@@ -11,6 +12,7 @@ use steptime_graph::{self as graph, HostThreadId, TiVec};
 use crate::call::Call;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
+use crate::nodes::NodeOrder;
 use crate::shared_call::SharedCall;
 use crate::tensors::Tensor;
 
@@ -26,6 +28,8 @@ pub struct StepIr {
     pub threads: TiVec<HostThreadId, Vec<OpId>>,
     /// Number of streams with recorded kernels.
     pub streams: usize,
+    /// Order of the nodes of CUDA graphs by their data; `None` where they run in the order of their launches.
+    pub nodes: Option<Arc<NodeOrder>>,
 }
 
 /// An op, a function of the autograd engine, or an annotation.

@@ -1,9 +1,11 @@
 //! The plan of a run: rules that change its step.
 
 use steptime_eager::Model;
-use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, apply};
+use steptime_rewrite::{
+    Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, RuntimeKernels, apply,
+};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
-use steptime_step::{MemoryKind, Peak, StepIr};
+use steptime_step::StepIr;
 
 use crate::Failure;
 use crate::error::Error;
@@ -19,7 +21,7 @@ pub struct Plan {
     pub of_device: Vec<Box<dyn Rule>>,
     /// Rules that were not applied, each with the reason.
     pub skipped: Vec<(&'static str, String)>,
-    /// Predicted peak of the memory of the step, without workspaces of libraries, in bytes.
+    /// Predicted peak of the memory of the step: most bytes of tensors that are alive at one time, without workspaces of libraries.
     pub predicted_bytes: u64,
     /// Planned memory of the program, in bytes.
     pub planned_bytes: u64,
@@ -111,9 +113,9 @@ impl Plan {
                 own.push(rule);
             }
         }
-        let peak = Peak::find(&running.step, &running.scheduled(), None);
-        // Workspaces of libraries are those of a GPU.
-        let predicted_bytes = peak.total() - peak.bytes_of(MemoryKind::Workspace);
+        let plan = program.plan();
+        let predicted_bytes = plan.peak() - plan.bytes(Region::Arena) + plan.least_arena();
+        let predicted_bytes = predicted_bytes as u64;
         let planned_bytes = program.plan().peak() as u64;
         let (host, step) = (None, described.step);
         Ok((Plan { applied, of_device: own, skipped, predicted_bytes, planned_bytes, host, step }, program))
@@ -121,8 +123,8 @@ impl Plan {
 }
 
 /// Rules that describe the work of a GPU's program.
-fn of_device() -> [Box<dyn Rule>; 2] {
-    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace)]
+fn of_device() -> [Box<dyn Rule>; 3] {
+    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace), Box::new(RuntimeKernels)]
 }
 
 /// Returns the reason why a rule would train another model.

@@ -3,14 +3,21 @@
 use std::path::Path;
 
 use serde::Serialize;
+use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
-use steptime_predict::{Change, Choice, Step};
-use steptime_rewrite::{CudaGraph, PrefetchInputs, ResizeBatch, Rule, Tf32};
+use steptime_predict::{Change, Choice, Step, described_input};
+use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
+use steptime_runtime::Program;
+use steptime_step::NodeOrder;
+use steptime_trace::Options;
 
 use crate::arguments::Train;
 use crate::plan::Plan;
 use crate::processor::{Precision, Processor};
 use crate::row_copies::RowCopies;
+
+/// Share of the difference between the sequence of nodes and their prediction at once that counts as unknown.
+const UNKNOWN_SHARE: f64 = 0.5;
 
 /// Predicted time of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,34 +37,60 @@ pub struct StepTime {
 ///
 /// # Errors
 /// On a CPU; where no profile of the GPU ships; where the engine refuses the description.
-pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> Result<StepTime, String> {
+pub fn predict(
+    args: &Train,
+    processor: &Processor,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<StepTime, String> {
     if !processor.is_gpu() {
         return Err("none on a CPU".to_owned());
     }
-    let device = shipped_for(processor.name()).ok_or("no profile of this GPU ships")?;
+    predict_on(processor.name(), args, model, plan, program)
+}
+
+/// Predicts the step of a run on a GPU by its name.
+fn predict_on(
+    gpu: &str,
+    args: &Train,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<StepTime, String> {
+    let device = shipped_for(gpu).ok_or("no profile of this GPU ships")?;
     let path = args.model.as_deref().unwrap_or(Path::new(""));
-    let step = Step::open(path, &Choice::default()).map_err(|error| error.to_string())?;
+    let mut input = described_input(path, model);
+    let step = Step::from_input(&mut input, &Choice::default(), &Options::default())
+        .map_err(|error| error.to_string())?;
     let query = step.predict().on(device).map_err(|error| error.to_string())?.on_a_typical_host();
-    let resize = args.batch.map(|batch| ResizeBatch::to(batch.get()));
-    let mut rules: Vec<&dyn Rule> = resize.iter().map(|rule| rule as &dyn Rule).collect();
-    rules.extend(plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule));
+    let mut rules: Vec<&dyn Rule> = plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule).collect();
     if args.dtype == Precision::Tf32 {
         rules.push(&Tf32);
     }
-    // A GPU's session does both in every plan.
-    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph] {
+    // A GPU's session does all of these in every plan.
+    let nodes = ParallelGraph { order: NodeOrder { places: program.used_bytes() } };
+    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &StagedInputs] {
         if rules.iter().all(|other| other.name() != rule.name()) {
             rules.push(rule);
         }
     }
-    let found =
-        query.changed(&Change { rules: &rules, host_times: None }).map_err(|error| error.to_string())?;
-    let after = &found.after;
+    let asked = query.what_ifs().map_err(|error| error.to_string())?;
+    let changed = |rules: &[&dyn Rule]| {
+        let found = asked.changed(&Change { rules, host_times: None });
+        found.map(|found| found.after).map_err(|error| error.to_string())
+    };
+    let sequence = changed(&rules)?;
+    rules.push(&nodes);
+    let after = changed(&rules)?;
     let ([mut low, mut high], mut ms) = (after.interval.map(|time| time.as_millis()), after.step.as_millis());
+    // Nodes may hold one another up to the sequence.
+    let ratio = sequence.step.as_millis() / ms;
+    high = high.max(high * (1.0 + UNKNOWN_SHARE * (ratio - 1.0)));
     let row_copies = match &plan.host {
         Some(host) => {
             let profile = pricing::device(device).map_err(|error| error.to_string())?;
-            RowCopies::predict(host, &args.data, batch, &profile.spec.transfer)
+            RowCopies::predict(host, &args.data, model.batch(), &profile.spec.transfer)
         }
         None => None,
     };
@@ -67,4 +100,67 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
     }
     let doubts = after.doubts.iter().map(|doubt| doubt.text.clone()).collect();
     Ok(StepTime { ms, interval_ms: [low, high], row_copies, doubts })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use clap::Parser;
+    use serde_json::Value;
+    use steptime_runtime::Target;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+
+    /// The model of a row of measurements.
+    fn file(name: &str) -> PathBuf {
+        let folders = ["examples/models", "benches/train_models"];
+        let files = folders.map(|folder| Path::new(ROOT).join(folder).join(format!("{name}.toml")));
+        files.into_iter().find(|file| file.exists()).expect("a model of this name")
+    }
+
+    /// The prediction of a row, its planned memory and its predicted one.
+    fn predicted(row: &Value, gpu: &str) -> (StepTime, [f64; 2]) {
+        let file = file(row["model"].as_str().expect("a name"));
+        let (batch, precision) = (row["batch"].to_string(), row["precision"].as_str().expect("a precision"));
+        let words =
+            ["steptime-train", file.to_str().expect("a path"), "--dtype", precision, "--batch", &*batch];
+        let args = Arguments::try_parse_from(words).expect("arguments").train;
+        let model = Model::read(&file).expect("a model").on_gpus(1).expect("one GPU");
+        let model = model.with_batch(args.batch.expect("a batch").get()).expect("another batch");
+        let (plan, program) = Plan::compile(&model, &args.plan, args.dtype, Target::Cuda).expect("a plan");
+        let bytes = [plan.planned_bytes, plan.predicted_bytes].map(|bytes| bytes as f64);
+        (predict_on(gpu, &args, &model, &plan, &program).expect("a prediction"), bytes)
+    }
+
+    /// `cargo test -p steptime-train-cli predictions_of -- --nocapture` prints the table.
+    #[test]
+    fn predictions_of_measured_steps() {
+        let text = std::fs::read_to_string(Path::new(ROOT).join("benches/results/train_h200.json"));
+        let all: Value = serde_json::from_str(&text.expect("the measurements")).expect("JSON");
+        let gpu = all["gpu"].as_str().expect("a GPU");
+        let (mut errors, mut held) = (Vec::new(), 0);
+        for row in all["predicted"].as_array().expect("rows") {
+            let measured = row["measured_ms"].as_f64().expect("a time");
+            let (found, [planned, bytes]) = predicted(row, gpu);
+            let ([low, high], error) = (found.interval_ms, found.ms / measured - 1.0);
+            println!(
+                "{} {} {}: measured {measured:.3}, predicted {:.3} ({:+.1} %), {low:.3} to {high:.3} ms",
+                row["model"],
+                row["batch"],
+                row["precision"],
+                found.ms,
+                100.0 * error
+            );
+            assert!((bytes / planned - 1.0).abs() < 0.02, "{row}: {bytes} of {planned} B");
+            errors.push(error.abs());
+            held += usize::from((low..=high).contains(&measured));
+        }
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        println!("mean error {:.1} %, {held} of {} hold", 100.0 * mean, errors.len());
+        assert!(mean < 0.25, "{errors:?}");
+    }
 }

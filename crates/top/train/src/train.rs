@@ -55,7 +55,7 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     }
     let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
     processor.check_memory(plan.needed_bytes(&program), cacheable)?;
-    let predicted = predict(args, &processor, &plan, model.batch());
+    let predicted = predict(args, &processor, &model, &plan, &program);
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize)?;
     let cpu = Cpu::new(args.threads)?;

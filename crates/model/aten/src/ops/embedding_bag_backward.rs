@@ -7,11 +7,13 @@ use crate::bound_call::BoundCall;
 use crate::build_lowering::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child_calls::child;
-use crate::kernel::{EmbeddingBag, Gather, GatherKind, Kernel, Pass, Pooling};
+use crate::dtype::Dtype;
+use crate::kernel::{EmbeddingBag, FusedTable, Gather, GatherKind, Kernel, Pass, Pooling};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::ops::embedding::SORTED;
 use crate::ops::embedding_bag::pooling;
+use crate::ops::fused_bags::added_gradients;
 
 /// Definitions of this file.
 pub static OPS: &[OpDef] = &[
@@ -35,6 +37,9 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (rows, pooling) = (u64::try_from(call.int("num_weights")?).ok()?, pooling(call.int("mode")?));
     let (lookups, index, row) = (indices.numel(), indices.dtype.size(), dim * grad.dtype.size());
     let max = pooling == Pooling::Max;
+    if call.settings.runtime && !max && grad.dtype == Dtype::F32 {
+        return added_gradients(call, FusedTable { rows, dim, row_bytes: row }, pooling);
+    }
     let weighted = call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0);
     let kernel = Kernel::EmbeddingBag(EmbeddingBag {
         pass: Pass::Backward,

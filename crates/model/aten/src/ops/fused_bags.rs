@@ -142,6 +142,31 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     Some(launches(count, Kernel::FusedBags(bags), dtype, operands, flops))
 }
 
+/// Returns the launches that add the gradients of bags to the rows of a gradient of zeros, `[E, D]`: an update of rows without an optimizer.
+pub(super) fn added_gradients(call: &BoundCall<'_>, table: FusedTable, pooling: Pooling) -> Option<Lowering> {
+    let (grad, indices) = (call.tensor("grad")?, call.tensor("indices")?);
+    let bags = FusedBags {
+        update: Some(RowOptimizer::Sgd),
+        bags: count(grad.size(0)),
+        tables: [table].into(),
+        lookups: indices.numel(),
+        pooling,
+        weighted: false,
+        element_bits: 32,
+        index_bytes: indices.dtype.size(),
+    };
+    let touched = rows(&bags, &table).saturating_mul(table.row_bytes);
+    let pairs = if bags.row_sort().goes_back_and_forth() { 16 } else { 8 };
+    let operands = [
+        read(call, "grad"),
+        read(call, "indices"),
+        Some(output_bytes(0, touched)),
+        Some(scratch(bags.lookups.saturating_mul(pairs))),
+    ];
+    let (count, flops) = (backward_launches(&bags, RowOptimizer::Sgd), flops(&bags));
+    Some(launches(count, Kernel::FusedBags(bags), Dtype::F32, operands, flops))
+}
+
 /// Returns the activities of a backward pass: clearing the report; the sort; the means of bags; the step number, if the
 /// optimizer counts steps; and for each kind of table its rows, and those of many lookups if they are separate.
 fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {

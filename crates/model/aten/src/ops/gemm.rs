@@ -7,7 +7,7 @@ use crate::bound_call::BoundCall;
 use crate::build_lowering::{launches, made_contiguous};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::kernel::{Epilogue, Gemm, Kernel};
+use crate::kernel::{Epilogue, Gemm, Kernel, Precision};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, in_place, precision, read, result};
 use gradients::backward;
@@ -142,12 +142,37 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
         epilogue: epilogue(call, form, n),
         precision: precision(a.dtype, call.settings.matmul_tf32),
     };
+    let gemm = if call.settings.runtime { as_in_runtime(gemm) } else { gemm };
     let sizes = [gemm.batch, gemm.m, gemm.n, gemm.k];
     let flops = sizes.iter().fold(2, |n: u64, &size| n.saturating_mul(size));
     let added = form.added.filter(|_| !in_place(call)).and_then(|name| read(call, name));
     let (target, _) = result(call, form.arity, computed);
     let operands = [read(call, form.factors[0]), read(call, form.factors[1]), added, Some(target)];
     Some(launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops))
+}
+
+/// Least number of columns that have zeros behind them, and the number that all are multiples of: 16 bytes of 16-bit numbers.
+const PADDED: [u64; 2] = [16, 8];
+/// Least ratio of the sizes of the left factor and the right one for which that is stored by columns.
+const LARGER: u64 = 8;
+
+/// Returns the product of `steptime-runtime`: over rows with zeros behind them, and in TF32 by a right factor that is stored by columns where it is
+/// small.
+fn as_in_runtime(gemm: Gemm) -> Gemm {
+    let padded = |size: u64| if size > PADDED[0] { size.next_multiple_of(PADDED[1]) } else { size };
+    let Gemm { batch, m, n, k, .. } = gemm;
+    let is_small = batch == 1 && LARGER.saturating_mul(n) <= m;
+    let turned = is_small && gemm.precision == Precision::Tf32 && !gemm.b_transposed;
+    let (b_transposed, ldb) = if turned { (true, k) } else { (gemm.b_transposed, gemm.ldb) };
+    Gemm {
+        m: padded(m),
+        n: padded(n),
+        k: padded(k),
+        lda: padded(gemm.lda),
+        ldb: padded(ldb),
+        b_transposed,
+        ..gemm
+    }
 }
 
 /// Returns copies of factors that are stored neither by row nor by column, for example broadcast from one number.
@@ -209,7 +234,7 @@ mod tests {
     use super::*;
     use crate::Dtype::F32;
     use crate::OpSet;
-    use crate::kernel::{Precision, Role};
+    use crate::kernel::Role;
 
     pub(super) fn gemm(call: &OpCall) -> (Gemm, u64, u64, u64) {
         let lowered = OpSet::standard().lower(call);

@@ -106,13 +106,24 @@ fn lower(call: &BoundCall<'_>, op: &'static str, cost: Work, form: Form) -> Opti
         MultiTensor { op, tensors: first.len() as u64, lists, numel, largest, chunks, serial, work: cost };
     let written = written(call, first, form);
     let operands = reads(call, form).chain(written).map(Some);
+    let (count, kernel) = match form {
+        Form::Optimizer if call.settings.runtime && cost == Work::Light => (1, one_pass(numel, lists, cost)),
+        Form::Optimizer if call.settings.runtime => (1, Kernel::MultiTensor(kernel)),
+        _ => (count, Kernel::MultiTensor(kernel)),
+    };
     Some(launches(
         count.saturating_add(u32::from(form == Form::Norm)),
-        Kernel::MultiTensor(kernel),
+        kernel,
         first[0].dtype,
         operands,
         flops(op).saturating_mul(numel),
     ))
+}
+
+/// Plain SGD of `steptime-runtime`: one launch over all parameters. Others are limited by their many streams of memory, as PyTorch's are.
+fn one_pass(numel: u64, lists: u64, work: Work) -> Kernel {
+    let inputs = u32::try_from(lists).unwrap_or(u32::MAX);
+    Kernel::Elementwise(Elementwise { op: "add", work, numel, inputs, layout: Layout::Vectorized })
 }
 
 /// Whether one kernel processes all lists. Lists of other shapes, sparse tensors and tensors in host memory are processed tensor by

@@ -56,6 +56,10 @@ pub struct CapturedDelays {
 /// Share of a launch after which a graph's first node begins, if no recording shows it.
 const LEAD: f64 = 0.5;
 
+/// Time from the end of a node to the beginning of one that waits for it by an edge of the graph: about 1 us on an H200, and 0.8 in a step of 70
+/// nodes on an H100 (`lab/notes/cuda.md`, NVIDIA's DLRM at B 2,048 as a sequence).
+const EDGE: Nanos = Nanos(800);
+
 impl Captured {
     /// Returns its fields by name.
     pub(crate) fn numbers(&self) -> [(&'static str, f64); 6] {
@@ -112,15 +116,15 @@ impl Captured {
         }
     }
 
-    /// Adds the times between the nodes of a graph: as recorded, up to the constants.
+    /// Adds the times between the nodes of a graph: as recorded, up to the constants. Nodes of a graph with several streams wait by its edges.
     fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(ActivityId, Nanos)>) {
+        let stream = graph.activities[call.first_activity].stream;
+        let by_data = call.activities().any(|at| graph.activities[at].stream != stream);
         for at in call.activities().skip(1) {
             let (one, two) = (&graph.activities[at.previous()], &graph.activities[at]);
-            if one.stream != two.stream {
-                continue;
-            }
             let clears = one.kind == ActivityKind::Memset || two.kind == ActivityKind::Memset;
             let most = Nanos::from_micros_f64(if clears { self.clear_us } else { self.between_us });
+            let most = if by_data { most.max(EDGE) } else { most };
             let seen = graph.queue_delays.get(at).copied().flatten().unwrap_or(most);
             found.push((at, seen.min(most)));
         }

@@ -35,5 +35,5 @@ pub(crate) fn beside_collectives(
             of[at] = Some(Demand::from_launch(&shape, &has, 0.0));
         }
     }
-    Some(Demands { multiprocessors: spec.multiprocessors, of })
+    Some(Demands { multiprocessors: spec.multiprocessors, nodes: false, of })
 }

@@ -61,9 +61,13 @@ pub(super) fn in_order<'c, Lower: FnOnce(NameFacts) -> Option<(KernelCall, Knowl
                 continue;
             }
             let (arguments, lower) = call.op.and_then(&lowering).unzip();
-            let called_so = arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
-            let seen =
-                named.seen(call.op, Settings { matmul_tf32: settings.matmul_tf32 || called_so, ..settings });
+            let called = arguments.map(|arguments| arguments.settings).unwrap_or_default();
+            let settings = Settings {
+                matmul_tf32: settings.matmul_tf32 || called.matmul_tf32,
+                runtime: settings.runtime || called.runtime,
+                ..settings
+            };
+            let seen = named.seen(call.op, settings);
             let mut lowered = lower.and_then(|lower| lower(seen));
             if let Some((kernel, _)) = &mut lowered {
                 choose(kernel, call.activities().map(|row| graph.names.get(graph.activities[row].name)));

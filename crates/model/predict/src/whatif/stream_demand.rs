@@ -1,6 +1,7 @@
 //! Demand of a changed step's kernels on the GPU, where a rule put them on several streams.
 
 use rustc_hash::FxHashSet;
+use steptime_aten::kernel::{Kernel, KernelCall};
 use steptime_cost::{Demand, Demands, Multiprocessor};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Origin;
@@ -17,17 +18,18 @@ pub(super) fn demands(
     edited: &ModifiedStep,
     durations: &TiVec<ActivityId, Nanos>,
 ) -> Option<(Demands, f64)> {
-    if edited.step.ops.iter().all(|op| op.stream == 0) {
+    if edited.step.nodes.is_none() && edited.step.ops.iter().all(|op| op.stream == 0) {
         return None;
     }
+    let nodes = edited.step.nodes.is_some();
     let graph = &edited.flat().graph;
     let streams = &uncertainty().streams;
     let is_kernel = |at: ActivityId| graph.activities[at].kind == ActivityKind::Kernel;
     let Some(spec) = &base.spec else {
         // On an unknown GPU each kernel occupies all of it.
-        let all = Demand { blocks: 1.0, warps: 1.0, block: [1.0; 4], memory: 0.0 };
+        let all = Demand { blocks: 1.0, warps: 1.0, block: [1.0; 4], memory: 0.0, busy: 1.0 };
         let of = graph.activities.keys().map(|at| is_kernel(at).then_some(all)).collect();
-        return Some((Demands { multiprocessors: 1, of }, streams.unknown_grids));
+        return Some((Demands { multiprocessors: 1, nodes, of }, streams.unknown_grids));
     };
     let has = Multiprocessor::from_capability(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
@@ -52,7 +54,12 @@ pub(super) fn demands(
             let shape = graph.activities[at].launch.filter(|_| as_recorded);
             *if shape.is_some() { &mut known } else { &mut estimated } += durations[at].as_micros();
             let shape = shape.unwrap_or_else(|| usual(&launch.call, spec));
-            of[at] = Some(Demand::from_launch(&shape, &has, memory));
+            let demand = Demand::from_launch(&shape, &has, memory);
+            of[at] = Some(if as_recorded {
+                demand
+            } else {
+                Demand { busy: busy(&launch.call, memory), ..demand }
+            });
         }
     }
     // Kernels without a known op occupy the whole GPU.
@@ -63,6 +70,20 @@ pub(super) fn demands(
         });
     }
     let share = estimated / f64::max(known + estimated, f64::MIN_POSITIVE);
+    // A caller knows both bounds of nodes: the longest path, and the sequence.
+    let share = if nodes { 0.0 } else { share };
     let half_width = streams.known_grids + (streams.unknown_grids - streams.known_grids) * share;
-    Some((Demands { multiprocessors: spec.multiprocessors, of }, half_width))
+    Some((Demands { multiprocessors: spec.multiprocessors, nodes, of }, half_width))
+}
+
+/// Least share of issue slots of a kernel that runs.
+const LEAST_BUSY: f64 = 0.1;
+
+/// Share of issue slots that a kernel takes: products keep their multiprocessors busy, others as long as they move data. The rest of their time is
+/// latency.
+fn busy(call: &KernelCall, memory: f64) -> f64 {
+    match &call.kernel {
+        Kernel::Gemm(_) | Kernel::Conv(_) | Kernel::Attention(_) | Kernel::Rnn(_) => 1.0,
+        _ => memory.clamp(LEAST_BUSY, 1.0),
+    }
 }

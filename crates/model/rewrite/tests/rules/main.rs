@@ -15,6 +15,7 @@ mod no_sync;
 mod operators;
 mod operators_recorded;
 mod optimizer;
+mod parallel_graph;
 mod passes;
 mod prefetch;
 mod recorded;

@@ -60,18 +60,18 @@ impl Room {
     }
 
     /// Returns for each kernel the number of its blocks that run at full rate, with two at half rate counted as one: the multiprocessors' issue
-    /// slots are shared by `warps` per block. A kernel alone has `covered` blocks on a multiprocessor, and uses `unit` of it.
+    /// slots are shared by `warps` per block. A kernel alone has `covered` blocks on a multiprocessor, and uses `unit` of its slots.
     pub fn issued(
         &self,
         kernels: usize,
-        unit: f64,
+        unit: impl Fn(usize) -> f64,
         covered: impl Fn(usize) -> f64,
         warps: impl Fn(usize) -> f64,
     ) -> Vec<f64> {
         let mut run = vec![0.0; kernels];
         for group in &self.groups {
             let asked: Vec<f64> =
-                group.blocks.iter().map(|&(at, blocks)| unit * (blocks / covered(at)).min(1.0)).collect();
+                group.blocks.iter().map(|&(at, blocks)| unit(at) * (blocks / covered(at)).min(1.0)).collect();
             let weights: Vec<f64> = group.blocks.iter().map(|&(at, blocks)| blocks * warps(at)).collect();
             let given = divided(&asked, &weights);
             for ((&(at, blocks), asked), given) in group.blocks.iter().zip(asked).zip(given) {

@@ -28,6 +28,8 @@ pub use self::collective_slowdown::{beside, is_one_wave};
 
 /// Share of a multiprocessor's issue slots that a kernel uses if it has it alone.
 const UNIT: f64 = 0.92;
+/// Least share of `UNIT` that a kernel is simulated with.
+const LEAST_BUSY: f64 = 1e-3;
 /// Share of its blocks that a kernel limited by bandwidth can do without.
 const SPARE: f64 = 0.55;
 /// Delay of a kernel without room at its launch: blocks of a full multiprocessor end one after the other, and the next ones
@@ -55,6 +57,7 @@ struct Kernel<Id> {
 #[derive(Debug, Clone)]
 pub struct RunningKernels<Id> {
     multiprocessors: f64,
+    late: Nanos,
     kernels: Vec<Kernel<Id>>,
     rates: Vec<f64>,
     now: Nanos,
@@ -65,7 +68,19 @@ impl<Id: Copy> RunningKernels<Id> {
     #[must_use]
     pub fn on(multiprocessors: u32) -> RunningKernels<Id> {
         let multiprocessors = f64::from(multiprocessors.max(1));
-        RunningKernels { multiprocessors, kernels: Vec::new(), rates: Vec::new(), now: Nanos(i64::MIN / 4) }
+        RunningKernels {
+            multiprocessors,
+            late: LATE,
+            kernels: Vec::new(),
+            rates: Vec::new(),
+            now: Nanos(i64::MIN / 4),
+        }
+    }
+
+    /// The same for nodes of one CUDA graph: the time from node to node has the delay of a kernel without room.
+    #[must_use]
+    pub fn of_nodes(self) -> RunningKernels<Id> {
+        RunningKernels { late: Nanos::ZERO, ..self }
     }
 
     /// Returns the time up to which all changes are known.
@@ -86,7 +101,7 @@ impl<Id: Copy> RunningKernels<Id> {
         self.kernels.push(kernel);
         self.share();
         if let Some(kernel) = self.kernels.last_mut().filter(|kernel| !kernel.placed) {
-            kernel.left += LATE.0 as f64;
+            kernel.left += self.late.0 as f64;
         }
     }
 
@@ -141,7 +156,12 @@ impl<Id: Copy> RunningKernels<Id> {
         }
         let kernels = &self.kernels;
         let covered = |at: usize| (kernels[at].blocks() / self.multiprocessors).max(1.0);
-        let mut rates = room.issued(kernels.len(), UNIT, covered, |at| kernels[at].demand.warps);
+        let mut rates = room.issued(
+            kernels.len(),
+            |at| UNIT * kernels[at].demand.busy.max(LEAST_BUSY),
+            covered,
+            |at| kernels[at].demand.warps,
+        );
         for (rate, kernel) in rates.iter_mut().zip(kernels) {
             *rate = (*rate / kernel.blocks() / (1.0 - SPARE * kernel.demand.memory)).min(1.0);
         }

@@ -2,6 +2,7 @@
 
 mod beside;
 mod hand_computed;
+mod nodes;
 mod overlap;
 mod prefetch;
 mod properties;

@@ -20,7 +20,7 @@ fn us(time: f64) -> Nanos {
 
 /// Demand of blocks, each of which takes a multiprocessor for itself.
 fn blocks(blocks: f64) -> Demand {
-    Demand { blocks, warps: 8.0, block: [1.0; 4], memory: 0.0 }
+    Demand { blocks, warps: 8.0, block: [1.0; 4], memory: 0.0, busy: 1.0 }
 }
 
 /// Two kernels, launched right after one another on two streams.
@@ -35,7 +35,7 @@ fn two(times: [f64; 2]) -> StepGraph {
 fn simulated(graph: &StepGraph, demands: [Option<Demand>; 2]) -> Timeline {
     let of = graph.activities.keys().map(|at| demands[usize::from(at)]).collect();
     let mut priced = priced(graph);
-    priced.demands = Some(Demands { multiprocessors: ALL, of });
+    priced.demands = Some(Demands { multiprocessors: ALL, nodes: false, of });
     Timeline::simulate(&priced)
 }
 
@@ -108,7 +108,7 @@ fn a_kernel_alone_is_as_without_the_model() {
     let alone = Timeline::simulate(&priced(&graph));
     let mut shared = priced(&graph);
     let of = graph.activities.keys().map(|at| (usize::from(at) != 2).then_some(blocks(250.0))).collect();
-    shared.demands = Some(Demands { multiprocessors: ALL, of });
+    shared.demands = Some(Demands { multiprocessors: ALL, nodes: false, of });
     let shared = Timeline::simulate(&shared);
     assert_eq!(alone.period, shared.period);
     assert_eq!((alone.marks, alone.starts, alone.ends), (shared.marks, shared.starts, shared.ends));

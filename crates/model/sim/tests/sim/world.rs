@@ -171,9 +171,10 @@ fn overlapping(launch: f64) -> StepGraph {
 
 /// Demands of its kernels on 132 multiprocessors: the collective takes 24 of them whole, the product all.
 fn asking<'g>(graph: &'g StepGraph) -> PricedGraph<'g> {
-    let demand = |blocks: f64| Demand { blocks, warps: 16.0, block: [0.1, 0.3, 0.9, 0.4], memory: 0.0 };
+    let demand =
+        |blocks: f64| Demand { blocks, warps: 16.0, block: [0.1, 0.3, 0.9, 0.4], memory: 0.0, busy: 1.0 };
     let of = vec![Some(demand(24.0)), Some(demand(132.0))].into();
-    PricedGraph { demands: Some(Demands { multiprocessors: 132, of }), ..priced(graph) }
+    PricedGraph { demands: Some(Demands { multiprocessors: 132, nodes: false, of }), ..priced(graph) }
 }
 
 #[test]

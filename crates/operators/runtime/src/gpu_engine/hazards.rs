@@ -1,11 +1,13 @@
 //! Order that memory demands: which parts of a step use the same bytes, at least one of them writing.
 
+use steptime_step::UsedBytes;
+
 use crate::program::Instruction;
 use crate::slices::{Access, Region};
 
 /// Bytes that a part uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bytes {
+pub(crate) struct Bytes {
     region: Region,
     start: usize,
     end: usize,
@@ -15,13 +17,12 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// The bytes that an instruction uses in each of its slots.
-    pub(super) fn of_slots(instruction: &Instruction) -> Vec<Vec<Bytes>> {
-        let mut all = vec![Vec::new(); instruction.at.len()];
-        for one in &instruction.uses {
-            let Some(place) = instruction.at.get(one.arg.slot) else { continue };
+    /// The bytes of each use of an instruction; `None` for one of an empty tensor.
+    pub(crate) fn of_uses(instruction: &Instruction) -> impl Iterator<Item = Option<Bytes>> + '_ {
+        instruction.uses.iter().map(|one| {
+            let place = instruction.at.get(one.arg.slot)?;
             let (layout, size) = (&one.arg.layout, one.arg.dtype.size() as usize);
-            let Some(last) = layout.last() else { continue };
+            let last = layout.last()?;
             let pad = one.arg.pad;
             let (start, end) = (place.start + layout.offset() * size, place.start + (last + pad + 1) * size);
             let columns = columns(layout.shape(), layout.strides()).map(|[pitch, width]| {
@@ -29,8 +30,15 @@ impl Bytes {
                 [pitch, start % pitch, start % pitch + width]
             });
             let columns = columns.filter(|[pitch, _, last]| last <= pitch);
-            let writes = place.access != Access::Read;
-            all[one.arg.slot].push(Bytes { region: place.region, start, end, columns, writes });
+            Some(Bytes { region: place.region, start, end, columns, writes: place.access != Access::Read })
+        })
+    }
+
+    /// The bytes that an instruction uses in each of its slots.
+    pub(super) fn of_slots(instruction: &Instruction) -> Vec<Vec<Bytes>> {
+        let mut all = vec![Vec::new(); instruction.at.len()];
+        for (one, bytes) in instruction.uses.iter().zip(Bytes::of_uses(instruction)) {
+            all.get_mut(one.arg.slot).into_iter().for_each(|own| own.extend(bytes));
         }
         for (own, place) in all.iter_mut().zip(&instruction.at) {
             if own.is_empty() {
@@ -40,6 +48,16 @@ impl Bytes {
             }
         }
         all
+    }
+
+    /// The same bytes in the form of the model.
+    pub(crate) fn used(&self) -> UsedBytes {
+        UsedBytes {
+            region: self.region as u32,
+            start: self.start as u64,
+            end: self.end as u64,
+            columns: self.columns.map(|columns| columns.map(|at| at as u64)),
+        }
     }
 
     /// The same bytes, which are only read.

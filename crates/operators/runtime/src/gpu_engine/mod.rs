@@ -12,7 +12,8 @@ use steptime_cuda::gemm::{Blas, Math};
 use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, Stream};
 
-use self::hazards::{Bytes, Hazards};
+pub(crate) use self::hazards::Bytes;
+use self::hazards::Hazards;
 use self::recorder::Recorder;
 use self::replay::Replay;
 use crate::error::{Error, Failure};

@@ -1,0 +1,171 @@
+//! Streams and waits of the nodes of captured graphs.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_graph::{ActivityId, ApiKind, Call, StepGraph, StreamDependency, StreamId};
+use steptime_trace::Stream;
+
+use super::NodeOrder;
+use super::bytes::Memories;
+use super::dependencies::Dependencies;
+use crate::ids::OpId;
+use crate::schedule::ScheduledStep;
+use crate::step::StepIr;
+
+/// Puts the nodes of captured graphs on streams, so that they wait for one another by their data alone. `flat` is the schedule before capture,
+/// `captured` the one after it.
+pub(crate) fn order(step: &StepIr, order: &NodeOrder, flat: &ScheduledStep, captured: &mut ScheduledStep) {
+    let memories = Memories::new(step, order, &launching(step, flat));
+    let op_of = |node: ActivityId| {
+        let call = flat.graph.activities[captured.carried.activities[node]?].call;
+        Some(flat.ops[flat.graph.calls[call].op?])
+    };
+    let graph = &mut captured.graph;
+    let mut streams = Streams::new(graph);
+    let mut waits = Waits::default();
+    for call in graph.calls_by_hand_off() {
+        let row = graph.calls[call];
+        if !row.has_activities() {
+            continue;
+        }
+        if row.kind != ApiKind::GraphLaunch {
+            waits.alone(graph, row, streams.main);
+            continue;
+        }
+        let mut nodes: Vec<(Option<OpId>, [ActivityId; 2])> = Vec::new();
+        for at in row.activities() {
+            let op = op_of(at);
+            if op.is_some_and(|op| step.ops[op].ahead) {
+                // A copy for the next step has a stream of its own.
+                continue;
+            }
+            match nodes.last_mut().filter(|(last, _)| op.is_some() && *last == op) {
+                Some((_, ends)) => ends[1] = at,
+                None => nodes.push((op, [at; 2])),
+            }
+        }
+        let mut all = Dependencies::default();
+        let needs: Vec<Vec<usize>> = nodes.iter().map(|&(op, _)| all.add(memories.uses(op))).collect();
+        streams.begin();
+        for (at, (_, [first, last])) in nodes.iter().enumerate() {
+            let stream = streams.place(graph, at, &needs[at], &all);
+            for own in first.until(last.next()) {
+                graph.activities[own].stream = stream;
+            }
+            waits.all.extend(needs[at].iter().map(|&need| wait(nodes[need].1[1], *first)));
+        }
+        let roots = (0..nodes.len()).filter(|&at| needs[at].is_empty()).map(|at| nodes[at].1[0]).collect();
+        let mut last = vec![true; nodes.len()];
+        needs.iter().flatten().for_each(|&need| last[need] = false);
+        let sinks = (0..nodes.len()).filter(|&at| last[at]).map(|at| nodes[at].1[1]).collect();
+        waits.graph(graph, row, roots, sinks);
+    }
+    waits.finish(graph);
+}
+
+/// Ops that launch work, with those around them.
+fn launching(step: &StepIr, flat: &ScheduledStep) -> FxHashSet<OpId> {
+    let calls = flat.graph.calls.iter().filter(|call| call.has_activities());
+    let ops = calls.filter_map(|call| Some(flat.ops[call.op?]));
+    ops.flat_map(|op| step.around(op)).collect()
+}
+
+fn wait(from: ActivityId, to: ActivityId) -> StreamDependency {
+    StreamDependency { from, to, inferred: false, wraps: false }
+}
+
+/// Streams of nodes.
+struct Streams {
+    main: StreamId,
+    all: Vec<StreamId>,
+    /// The last node of each stream in the current graph.
+    tails: Vec<Option<usize>>,
+}
+
+impl Streams {
+    fn new(graph: &StepGraph) -> Streams {
+        let launched = graph.calls.iter().filter(|call| call.kind == ApiKind::GraphLaunch);
+        let streams = launched.flat_map(Call::activities).map(|at| graph.activities[at].stream);
+        let main = streams.min().unwrap_or(StreamId(0));
+        Streams { main, all: vec![main], tails: Vec::new() }
+    }
+
+    fn begin(&mut self) {
+        self.tails = vec![None; self.all.len()];
+    }
+
+    /// The stream of a node: that of a node that it waits for, a free one, or a new one.
+    fn place(&mut self, graph: &mut StepGraph, node: usize, needs: &[usize], all: &Dependencies) -> StreamId {
+        let direct = needs.iter().find_map(|need| self.tails.iter().position(|tail| *tail == Some(*need)));
+        let free = || self.tails.iter().position(|tail| tail.is_none_or(|tail| all.waits(node, tail)));
+        let at = direct.or_else(free).unwrap_or_else(|| {
+            let device = graph.streams.first().map_or(0, |stream| stream.device);
+            let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
+            self.all.push(graph.streams.push_and_get_key(Stream { device, stream: last + 1 }));
+            self.tails.push(None);
+            self.tails.len() - 1
+        });
+        self.tails[at] = Some(node);
+        self.all[at]
+    }
+}
+
+/// Waits between streams.
+#[derive(Default)]
+struct Waits {
+    all: Vec<StreamDependency>,
+    /// Activities that all later ones wait for.
+    last: Vec<ActivityId>,
+    /// Activities that wait for the step before.
+    first: Vec<ActivityId>,
+    /// For each activity that a wait is for, those that have to wait in its place.
+    instead: FxHashMap<ActivityId, Vec<ActivityId>>,
+}
+
+impl Waits {
+    /// A call outside of graphs: its work on the main stream waits for the graph before it.
+    fn alone(&mut self, graph: &StepGraph, call: Call, main: StreamId) {
+        for at in call.activities().filter(|&at| graph.activities[at].stream == main) {
+            self.next(vec![at], vec![at]);
+        }
+    }
+
+    /// A graph: its first nodes wait for everything before it.
+    fn graph(&mut self, graph: &StepGraph, call: Call, roots: Vec<ActivityId>, sinks: Vec<ActivityId>) {
+        let from_outside = |wait: &&StreamDependency| {
+            let inside = |at: ActivityId| call.first_activity <= at && at < call.end_activity;
+            inside(wait.to) && (wait.wraps || !inside(wait.from))
+        };
+        for wait in graph.waits.iter().filter(from_outside) {
+            self.instead.insert(wait.to, roots.clone());
+        }
+        self.next(roots, sinks);
+    }
+
+    fn next(&mut self, first: Vec<ActivityId>, last: Vec<ActivityId>) {
+        for &from in &self.last {
+            self.all.extend(first.iter().map(|&to| wait(from, to)));
+        }
+        if self.first.is_empty() {
+            self.first = first;
+        }
+        self.last = last;
+    }
+
+    /// Adds all waits to a graph. The first activities wait for the last ones of the step before.
+    fn finish(self, graph: &mut StepGraph) {
+        let known = std::mem::take(&mut graph.waits);
+        for wait in known {
+            match self.instead.get(&wait.to) {
+                Some(roots) => graph.waits.extend(roots.iter().map(|&to| StreamDependency { to, ..wait })),
+                None => graph.waits.push(wait),
+            }
+        }
+        graph.waits.extend(self.all);
+        for &from in &self.last {
+            let wrapped = |&to: &ActivityId| StreamDependency { wraps: true, ..wait(from, to) };
+            graph.waits.extend(self.first.iter().map(wrapped));
+        }
+        graph.waits.sort_by_key(|wait| (wait.to, wait.from, wait.wraps));
+        graph.waits.dedup_by_key(|wait| (wait.to, wait.from, wait.wraps));
+    }
+}
