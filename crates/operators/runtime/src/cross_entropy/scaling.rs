@@ -81,8 +81,9 @@ impl Scalings {
         let divisor = match (end.arg().dtype, &self.steps[..]) {
             (Dtype::F32, &[Step::Divide(divisor)]) => divisor,
             (Dtype::Bf16, [Step::To(_)]) => 1.0,
-            (Dtype::Bf16, &[Step::To(_), Step::Divide(divisor), Step::To(_), Step::To(_)]) => divisor,
-            (Dtype::Bf16, &[Step::To(_), Step::To(_), Step::Divide(divisor), Step::To(_)]) => divisor,
+            (Dtype::Bf16, &[Step::Divide(divisor), Step::To(_)] | &[Step::To(_), Step::Divide(divisor)]) => {
+                divisor
+            }
             _ => return,
         };
         self.found.push(Scaling { end: end.clone(), divisor, replaced: self.replaced.clone() });
@@ -101,7 +102,9 @@ fn step(graph: &Graph<'_, '_>, at: usize) -> Option<(Step, [Piece; 2])> {
     let is_plain = from.arg().shape() == to.arg().shape()
         && [&from, &to].iter().all(|piece| piece.arg().layout.is_contiguous());
     let step = match graph.name(at) {
-        "aten::div" if types == [Dtype::F32; 2] => Step::Divide(number(graph, at)?),
+        "aten::div" if [[Dtype::F32; 2], [Dtype::Bf16; 2]].contains(&types) => {
+            Step::Divide(number(graph, at)?)
+        }
         "aten::copy_" | "aten::_to_copy" | "steptime::cast"
             if [[Dtype::F32, Dtype::Bf16], [Dtype::Bf16, Dtype::F32]].contains(&types) =>
         {
