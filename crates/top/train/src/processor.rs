@@ -139,7 +139,7 @@ impl Processor {
         Ok(match self {
             Processor::Cpu => Session::new(program, cpu, seed)?,
             Processor::Gpu(device, math) => {
-                let options = GpuOptions { device: device.clone(), math: *math, graph: true };
+                let options = GpuOptions { device: device.clone(), math: *math, graph: true, group: None };
                 Session::on_gpu(program, options, &cpu, seed)?
             }
         })

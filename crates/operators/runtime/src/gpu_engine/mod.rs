@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use steptime_cuda::cache::{Access, Statistics};
 use steptime_cuda::gemm::{Blas, Math};
+use steptime_cuda::nccl::Communicator;
 use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, Stream};
 
@@ -36,6 +37,8 @@ pub struct GpuOptions {
     pub math: Math,
     /// Whether steps after the first are replayed as one CUDA graph.
     pub graph: bool,
+    /// The rank of its job, where it is one of several.
+    pub group: Option<Communicator>,
 }
 
 /// Memory and streams of a program.
@@ -172,6 +175,7 @@ impl GpuEngine {
         let buffers = self.caches.buffers();
         if !self.replays.iter().any(|(own, _)| *own == buffers) {
             let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
+            let group = self.options.group.as_ref();
             let mut failure = None;
             let (regions, caches) = (&mut self.regions, &mut self.caches);
             let device_numbers = self.numbers.as_ref();
@@ -182,7 +186,8 @@ impl GpuEngine {
                     let memory = slices(regions, instruction);
                     let caches = &mut *caches;
                     let parts = Some(&mut recorder as &mut dyn PartSink);
-                    let mut gpu = Gpu { stream, blas, math, memory, caches, device_numbers, numbers, parts };
+                    let mut gpu =
+                        Gpu { stream, blas, math, memory, caches, device_numbers, numbers, group, parts };
                     let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
                     if let Err(source) = work.launch(&mut gpu) {
                         failure = Some(failed(&instruction.name, &instruction.place, source));
@@ -275,6 +280,7 @@ impl GpuEngine {
             caches: &mut self.caches,
             device_numbers: self.numbers.as_ref(),
             numbers,
+            group: self.options.group.as_ref(),
             parts: None,
         };
         let Kernel::Gpu(work) = &mut instruction.kernel else {

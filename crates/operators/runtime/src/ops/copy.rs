@@ -57,7 +57,7 @@ fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime
     one == other || (first.is_some() && first == second)
 }
 
-fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
+pub(super) fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
     match (from.dtype, to.dtype) {
         (Dtype::Bf16, Dtype::F32) | (Dtype::F32, Dtype::Bf16) if target == Target::Cuda => {
             Ok(Built::Kernel(cast::on_gpu(vec![(from, to)])?))

@@ -8,6 +8,7 @@ mod losses;
 mod measure;
 mod memory;
 mod models;
+mod ranks;
 mod refused;
 mod resume;
 mod row_caches;
