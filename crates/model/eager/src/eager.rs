@@ -111,7 +111,14 @@ impl Eager {
         let at = self.parameters.len();
         tensor.grad = Some(self.accumulator(at, shape));
         let name = self.path(name);
-        self.parameters.push(Parameter { tensor, grad: None, replicated: true, name, initial, part_of: None });
+        self.parameters.push(Parameter {
+            tensor,
+            grad: None,
+            replicated: true,
+            name,
+            initial,
+            part_of: None,
+        });
         at
     }
 

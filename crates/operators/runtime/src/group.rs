@@ -31,22 +31,15 @@ struct State {
     finished: u64,
     /// Values of the last finished exchange.
     last: Arc<[Given]>,
-    /// A rank that failed, with its reason.
+    /// The first rank that failed or left, with its reason.
     failed: Option<(usize, String)>,
-    left: Vec<bool>,
 }
 
 impl Rank {
     /// A group of a number of ranks.
     #[must_use]
     pub fn group(ranks: usize) -> Vec<Rank> {
-        let state = State {
-            given: vec![None; ranks],
-            finished: 0,
-            last: Arc::from([]),
-            failed: None,
-            left: vec![false; ranks],
-        };
+        let state = State { given: vec![None; ranks], finished: 0, last: Arc::from([]), failed: None };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let member = |rank| Rank(Arc::new(Member { rank, shared: Arc::clone(&shared) }));
         (0..ranks).map(member).collect()
@@ -93,8 +86,7 @@ impl Rank {
                 None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
                     let missing = state.given.iter().position(Option::is_none).unwrap_or(own);
-                    let why =
-                        format!("it did not reach an exchange within {} s", begin.elapsed().as_secs());
+                    let why = format!("it did not reach an exchange within {} s", begin.elapsed().as_secs());
                     state.failed.get_or_insert((missing, why));
                     shared.changed.notify_all();
                     continue;
@@ -128,6 +120,38 @@ impl Rank {
     pub fn check(&self) -> Result<(), Error> {
         self.0.shared.lock().check()
     }
+
+    /// A view of the group that is not a rank of it.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.0.shared))
+    }
+}
+
+/// A view of a group that is not a rank of it.
+#[derive(Clone)]
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Reports the failure of a rank.
+    ///
+    /// # Errors
+    /// As [`Rank::check`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.0.lock().check()
+    }
+
+    /// Ends the exchanges of all ranks with an error that names a rank.
+    pub fn fail(&self, rank: usize, why: &str) {
+        self.0.lock().failed.get_or_insert((rank, why.to_owned()));
+        self.0.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
 }
 
 impl State {
@@ -135,10 +159,7 @@ impl State {
         if let Some((rank, why)) = &self.failed {
             return Err(Error::Rank { rank: *rank, why: why.clone() });
         }
-        match self.left.iter().position(|left| *left) {
-            Some(rank) => Err(Error::Rank { rank, why: "it has ended".to_owned() }),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -151,7 +172,7 @@ impl Shared {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.shared.lock().left[self.rank] = true;
+        self.shared.lock().failed.get_or_insert((self.rank, "it has ended".to_owned()));
         self.shared.changed.notify_all();
     }
 }

@@ -70,7 +70,7 @@ pub use described::DescribedStep;
 pub use error::Error;
 pub use forward::Outputs;
 pub use gpu_engine::GpuOptions;
-pub use group::Rank;
+pub use group::{Rank, Watch};
 pub use kept::TensorPart;
 pub use numbers::Numbers;
 pub use plan::{MemoryPlan, Placement, Reuse};

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use steptime_cuda::cache::{Access, Statistics};
+use steptime_cuda::nccl::Communicator;
 use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
@@ -76,21 +77,19 @@ impl Session {
     /// # Errors
     /// As [`Session::new`]; where the program is that of another number of ranks.
     pub fn in_group(program: Program, cpu: Cpu, seed: u64, group: Rank) -> Result<Session, Error> {
-        if program.ranks != group.ranks() {
-            let (own, other) = (program.ranks, group.ranks());
-            let why = format!("it is the step of one of {own} ranks, and the group has {other}");
-            return Err(Error::Order { why });
-        }
+        check_ranks(&program, group.ranks())?;
         let session = Session::new(program, cpu, seed)?;
         Ok(Session { group: Some(group), ..session })
     }
 
-    /// A program for a GPU with the initial parameters of [`Session::new`], which `cpu` computes. Kernels are compiled before it returns.
+    /// A program for a GPU with the initial parameters of [`Session::new`], which `cpu` computes. Kernels are compiled before it returns. A rank of a
+    /// job exchanges by [`GpuOptions::group`], and runs its steps at once with all others.
     ///
     /// # Errors
     /// Where the GPU's memory is not sufficient, a library is missing, or the program is compiled for another device.
     pub fn on_gpu(program: Program, gpu: GpuOptions, cpu: &Cpu, seed: u64) -> Result<Session, Error> {
         check_target(&program, Target::Cuda)?;
+        check_ranks(&program, gpu.group.as_ref().map_or(1, Communicator::ranks))?;
         let engine = Engine::Gpu(Box::new(GpuEngine::new(&program, gpu)?));
         let mut session = Session::with_engine(program, engine);
         session.fill_on_gpu(cpu, seed)?;
@@ -434,6 +433,15 @@ fn check_target(program: &Program, needed: Target) -> Result<(), Error> {
         return Ok(());
     }
     let why = format!("it is compiled for {}, and the session runs on {needed}", program.target);
+    Err(Error::Order { why })
+}
+
+/// Fails where a program is the step of a rank of another group.
+fn check_ranks(program: &Program, ranks: usize) -> Result<(), Error> {
+    if program.ranks == ranks {
+        return Ok(());
+    }
+    let why = format!("it is the step of one of {} ranks, and the group has {ranks}", program.ranks);
     Err(Error::Order { why })
 }
 

@@ -23,17 +23,25 @@ enum Content {
 pub struct Feed {
     inputs: Vec<(String, usize, Content)>,
     tables: Vec<TableSize>,
+    /// Samples of a step, of all ranks.
     batch: usize,
+    /// Number of the rank, and of all ranks.
+    rank: [usize; 2],
     floats: Vec<f32>,
     ints: Vec<i64>,
 }
 
 impl Feed {
-    /// The inputs of a program.
+    /// The inputs of a program of a rank, by its number and that of all ranks.
     ///
     /// # Errors
     /// Where it takes an input that no data has.
-    pub fn new(program: &Program, tables: &[TableSize], batch: usize) -> Result<Feed, Error> {
+    pub fn new(
+        program: &Program,
+        tables: &[TableSize],
+        batch: usize,
+        rank: [usize; 2],
+    ) -> Result<Feed, Error> {
         let input = |name: &str| {
             let content = content(name).filter(|content| match content {
                 Content::Indices(table) | Content::Offsets(table) => *table < tables.len(),
@@ -43,18 +51,26 @@ impl Feed {
             Ok((name.to_owned(), program.input_len(name), content))
         };
         let inputs = program.inputs().map(input).collect::<Result<_, Error>>()?;
-        Ok(Feed { inputs, tables: tables.to_vec(), batch, floats: Vec::new(), ints: Vec::new() })
+        let (tables, floats, ints) = (tables.to_vec(), Vec::new(), Vec::new());
+        Ok(Feed { inputs, tables, batch, rank, floats, ints })
     }
 
-    /// Samples of a step.
+    /// Samples of a step of all ranks.
     pub fn batch(&self) -> usize {
         self.batch
+    }
+
+    /// Samples of a step of this rank: the first one, and their number.
+    pub fn share(&self) -> [usize; 2] {
+        let [rank, ranks] = self.rank;
+        let share = self.batch / ranks;
+        [rank * share, share]
     }
 
     /// Dense values of a sample.
     pub fn dense(&self) -> usize {
         let dense = self.inputs.iter().find(|(_, _, content)| *content == Content::Dense);
-        dense.map_or(0, |(_, len, _)| len / self.batch.max(1))
+        dense.map_or(0, |(_, len, _)| len / self.share()[1].max(1))
     }
 
     /// Whether samples have labels.
@@ -74,21 +90,28 @@ impl Feed {
         Ok(())
     }
 
-    /// Feeds a batch. Samples that it does not have are zero, with index 0.
+    /// Feeds a batch of all ranks: the own samples, and of the own tables the lookups of all samples. Samples that it does not have are zero, with
+    /// index 0.
     pub fn batch_to(&mut self, session: &mut Session, batch: &Batch) -> Result<(), Failure> {
+        let [first, share] = self.share();
         for (name, len, content) in &self.inputs {
             let floats = match content {
                 Content::Labels => batch.label(),
                 Content::Dense => batch.dense(),
                 Content::Offsets(_) => continue,
                 Content::Indices(table) => {
+                    let values = batch.categorical(*table).values;
+                    let each = usize::try_from(self.tables[*table].lookups).unwrap_or(0);
+                    // A table that every rank has takes the own samples.
+                    let start = if *len == share * each { first * each } else { 0 };
                     self.ints.clear();
-                    self.ints.extend(batch.categorical(*table).values.iter().map(|&index| i64::from(index)));
+                    self.ints.extend(part(values, start, *len).iter().map(|&index| i64::from(index)));
                     self.ints.resize(*len, 0);
                     session.feed_ints(name, &self.ints)?;
                     continue;
                 }
             };
+            let floats = part(floats, *len / share.max(1) * first, *len);
             if floats.len() == *len {
                 session.feed_floats(name, floats)?;
                 continue;
@@ -100,6 +123,12 @@ impl Feed {
         }
         Ok(())
     }
+}
+
+/// At most `len` elements from a position on.
+fn part<T>(all: &[T], start: usize, len: usize) -> &[T] {
+    let rest = all.get(start..).unwrap_or(&[]);
+    &rest[..rest.len().min(len)]
 }
 
 /// Contents of an input, by its name: `labels`, `dense`, `tables.3.indices`, `tables.3.offsets`.

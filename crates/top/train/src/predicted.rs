@@ -34,6 +34,9 @@ pub fn predict(args: &Train, processor: &Processor, plan: &Plan, batch: u64) -> 
     if !processor.is_gpu() {
         return Err("none on a CPU".to_owned());
     }
+    if args.gpus.get() > 1 {
+        return Err("none of a job".to_owned());
+    }
     let device = shipped_for(processor.name()).ok_or("no profile of this GPU ships")?;
     let path = args.model.as_deref().unwrap_or(Path::new(""));
     let step = Step::open(path, &Choice::default()).map_err(|error| error.to_string())?;

@@ -99,8 +99,7 @@ impl Spread {
                     let (rows, over, moved) = (part.rows_on_gpu().max(1), home.over(part), moved_of(part));
                     let lookups = part.lookups(all, table.rows);
                     let first = part.offset;
-                    (columns > 0)
-                        .then_some(Piece { gpu, rows, columns, lookups, over, moved, first, place })
+                    (columns > 0).then_some(Piece { gpu, rows, columns, lookups, over, moved, first, place })
                 })),
             }
         }

@@ -176,7 +176,7 @@ impl Communicator {
     }
 
     /// Sends each rank its part of `from`, and receives the parts of all ranks in their order. `sent` and `received` have the number of elements
-    /// of each rank's part; the part of the own rank is copied.
+    /// of each rank's part; the part of the own rank is copied beside the others.
     ///
     /// # Errors
     ///
@@ -199,8 +199,6 @@ impl Communicator {
             parts.iter().scan(0, |end, part| Some(std::mem::replace(end, *end + part))).collect()
         };
         let (first, begin) = (starts(sent), starts(received));
-        let own = from.slice(first[rank]..first[rank] + sent[rank]);
-        to.slice(begin[rank]..begin[rank] + received[rank]).copy(stream, own)?;
         let (source, target) = (from.address(), to.address());
         let at = |base: u64, start: usize| address(base + (start * size_of::<T>()) as u64);
         self.launch("exchanging between GPUs", || {
@@ -227,7 +225,7 @@ impl Communicator {
             };
             // SAFETY: it is ended below, in this thread.
             let mut status = unsafe { (functions.group_start)() };
-            for peer in (0..ranks).filter(|&peer| peer != rank) {
+            for peer in 0..ranks {
                 if sent[peer] > 0 && status == 0 {
                     status = send(peer);
                 }

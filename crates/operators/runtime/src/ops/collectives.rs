@@ -18,8 +18,7 @@ use crate::slices::Access;
 use crate::target::Target;
 
 /// The remedy for tables whose rows are on several ranks.
-const BY_ROWS: &str =
-    "tables cut by rows have no implementation: place whole tables, or cut them by columns";
+const BY_ROWS: &str = "tables cut by rows have no implementation: place whole tables, or cut them by columns";
 
 pub(super) const ROWS: &[Row] = &[
     runs("c10d::allreduce_", all_reduce),

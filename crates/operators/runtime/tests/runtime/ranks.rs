@@ -2,10 +2,11 @@
 
 use std::thread;
 
+use steptime_aten::optimizer::Form;
 use steptime_eager::{Model, TableLayout};
 use steptime_ops::Cpu;
-use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
-use steptime_runtime::{DescribedStep, Error, Program, Rank, Session};
+use steptime_rewrite::{Bf16, Facts, FuseCasts, FuseLinear, Operators, Optimizer, Rule, apply};
+use steptime_runtime::{DescribedStep, Error, NamedShape, Program, Rank, Reuse, Session, Target};
 
 use crate::common::{DENSE, bits, floats};
 
@@ -28,7 +29,7 @@ fn model(interaction: &str, optimizer: &str, pooling: &str) -> Model {
 /// Losses of all steps, and tensors by name with their part of the whole.
 struct Trained {
     losses: Vec<f32>,
-    tensors: Vec<(String, Option<steptime_runtime::TensorPart>, Vec<usize>, Vec<f32>)>,
+    tensors: Vec<(NamedShape, Vec<f32>)>,
 }
 
 /// Feeds the samples of a rank: its own ones, and the lookups of all samples in the tables that it has.
@@ -75,7 +76,7 @@ fn trained(model: &Model, rules: &[&dyn Rule], group: Rank) -> Result<Trained, E
     }
     let tensors = session.tensors().into_iter().map(|tensor| {
         let values = session.read(&tensor.name).expect("a tensor");
-        (tensor.name, tensor.part, tensor.shape, values)
+        (tensor, values)
     });
     let tensors = tensors.collect();
     Ok(Trained { losses, tensors })
@@ -106,9 +107,9 @@ fn compare(alone: &Trained, ranks: &[Trained], what: &str) {
         assert!((mean - wanted).abs() <= NEAR * wanted, "{what}, step {step}: {mean} {wanted}");
     }
     let mut seen = 0;
-    for (name, part, shape, own) in ranks.iter().flat_map(|rank| &rank.tensors) {
-        let (.., whole, all) =
-            alone.tensors.iter().find(|tensor| tensor.0 == *name).expect("a tensor of one device");
+    for (NamedShape { name, part, shape, .. }, own) in ranks.iter().flat_map(|rank| &rank.tensors) {
+        let (NamedShape { shape: whole, .. }, all) =
+            alone.tensors.iter().find(|tensor| tensor.0.name == *name).expect("a tensor of one device");
         let wanted: Vec<f32> = match part {
             None => all.clone(),
             Some(part) => {
@@ -174,6 +175,31 @@ fn rules_change_the_steps_of_ranks() {
 }
 
 #[test]
+fn programs_of_ranks_compile_for_a_gpu() {
+    let model = model("dot", "sgd", "sum");
+    let fused = Optimizer { form: Form::Fused };
+    let plans: [&[&dyn Rule]; 2] =
+        [&[&Operators, &FuseLinear, &fused], &[&Operators, &Bf16, &FuseCasts, &FuseLinear, &fused]];
+    for (what, placed) in placements(&model) {
+        for (rank, rules) in (0..placed.gpus()).flat_map(|rank| plans.map(|rules| (rank, rules))) {
+            let mut described = DescribedStep::of_rank(&placed, rank).expect("a step");
+            let ops = described.ops().clone();
+            let facts = Facts::new(&ops, Some(placed.batch()));
+            for rule in rules {
+                // A rank without tables has no lookups to fuse.
+                let _ = apply(&mut described.step, &[*rule], &facts);
+            }
+            let program = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime)
+                .unwrap_or_else(|error| panic!("{what}, rank {rank}: {error}"));
+            let count = |name: &str| program.instructions().iter().filter(|one| one.name == name).count();
+            assert_eq!(count("c10d::alltoall_base_"), 2, "{what}");
+            assert!(count("c10d::allreduce_") > 0, "{what}");
+            if std::env::var_os("SHOW").is_some() { println!("{what} {rank}\n{program}"); }
+        }
+    }
+}
+
+#[test]
 fn every_run_has_the_same_bits() {
     let (_, placed) = placements(&model("dot", "sgd", "sum")).swap_remove(2);
     let [one, other] = [(); 2].map(|()| job(&placed, &[]));
@@ -221,6 +247,7 @@ fn placements_that_are_not_trained_are_refused() {
     let step = DescribedStep::of_rank(&model.on_gpus(2).expect("two ranks"), 0).expect("a step");
     let group = Rank::group(3).remove(0);
     let program = Program::new(&step).expect("a program");
-    let error = Session::in_group(program, Cpu::new(1).expect("a thread"), 0, group).expect_err("three ranks");
+    let error =
+        Session::in_group(program, Cpu::new(1).expect("a thread"), 0, group).expect_err("three ranks");
     assert!(error.to_string().contains("one of 2 ranks, and the group has 3"), "{error}");
 }
