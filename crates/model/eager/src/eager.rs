@@ -26,6 +26,8 @@ pub(crate) struct Parameter {
     pub(crate) name: String,
     /// Distribution of its initial elements.
     pub(crate) initial: Initial,
+    /// First row and column of a part of a table, and rows and columns of the table.
+    pub(crate) part_of: Option<[[i64; 2]; 2]>,
 }
 
 /// A process that runs a script.
@@ -93,7 +95,7 @@ impl Eager {
     }
 
     /// Name of a tensor of the current module.
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.scope.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(".")
     }
 
@@ -109,7 +111,14 @@ impl Eager {
         let at = self.parameters.len();
         tensor.grad = Some(self.accumulator(at, shape));
         let name = self.path(name);
-        self.parameters.push(Parameter { tensor, grad: None, replicated: true, name, initial });
+        self.parameters.push(Parameter {
+            tensor,
+            grad: None,
+            replicated: true,
+            name,
+            initial,
+            part_of: None,
+        });
         at
     }
 

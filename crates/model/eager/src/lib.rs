@@ -35,5 +35,5 @@ mod written;
 pub use error::{Error, Problem};
 pub use model::{Cache, Model, Sharding, TableLayout, TableShard, TableSize};
 pub use optimizer::Rule as OptimizerRule;
-pub use role::{Initial, NamedStep, NamedTensor, Role};
+pub use role::{Initial, NamedShard, NamedStep, NamedTensor, Role};
 pub use written::{EmbeddingTable, Forward, Layers, LinearLayer, Value, record};

@@ -7,6 +7,21 @@ pub struct NamedStep {
     pub trace: steptime_trace::ExecutionTrace,
     /// Its tensors with a name, each once.
     pub tensors: Vec<NamedTensor>,
+    /// Number of ranks of its job; 1 for a step by itself.
+    pub ranks: u32,
+    /// Tables of which the rank has only a part.
+    pub shards: Vec<NamedShard>,
+}
+
+/// A parameter of which a rank has only a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedShard {
+    /// Name of the parameter.
+    pub name: String,
+    /// First row and first column of the part.
+    pub offset: [i64; 2],
+    /// Rows and columns of the whole.
+    pub whole: [i64; 2],
 }
 
 /// A tensor that exists before the step, or remains after it.

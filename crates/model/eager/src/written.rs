@@ -201,7 +201,8 @@ pub fn record<L>(
             e.restart();
         }
     }
-    Ok(NamedStep { tensors: script::named(&mut e, &optimizer), trace: e.log.finish() })
+    let (tensors, trace) = (script::named(&mut e, &optimizer), e.log.finish());
+    Ok(NamedStep { tensors, trace, ranks: 1, shards: Vec::new() })
 }
 
 fn fits(what: &str, fits: bool, one: &Value, other: &Value) -> Result<(), Problem> {

@@ -26,14 +26,18 @@ mod private {
     pub trait Kind {
         /// The type in device code.
         const DEVICE_NAME: &'static str;
+        /// The type's number in NCCL.
+        const NCCL: std::ffi::c_int;
     }
 
     impl Kind for f32 {
         const DEVICE_NAME: &'static str = "float";
+        const NCCL: std::ffi::c_int = 7;
     }
 
     impl Kind for bf16 {
         const DEVICE_NAME: &'static str = "Bf16";
+        const NCCL: std::ffi::c_int = 9;
     }
 }
 

@@ -23,6 +23,7 @@ pub mod index;
 pub mod interaction;
 pub mod linear;
 pub mod loss;
+pub mod nccl;
 pub mod optimizer;
 pub mod pointwise;
 pub mod product;

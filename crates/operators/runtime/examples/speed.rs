@@ -58,7 +58,12 @@ fn main() -> Result<(), Failure> {
         let device = Device::open(0)?;
         println!("{device:?}");
         let math = if flag("--tf32") { Math::Tf32 } else { Math::Full };
-        Session::on_gpu(program, GpuOptions { device, math, graph: !flag("--no-graph") }, &cpu, 1)?
+        Session::on_gpu(
+            program,
+            GpuOptions { device, math, graph: !flag("--no-graph"), group: None },
+            &cpu,
+            1,
+        )?
     } else {
         let peak = fma_peak(&cpu, 200).per_second / 1e9;
         println!("{} threads with {}: at most {peak:.0} GFLOP/s", cpu.threads(), cpu.isa());

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let ops = described.ops().clone();
         apply(&mut described.step, &[&Operators], &Facts::new(&ops, Some(BATCH as u64)))?;
         let program = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime)?;
-        let options = GpuOptions { device: Device::open(0)?, math: Math::Full, graph: true };
+        let options = GpuOptions { device: Device::open(0)?, math: Math::Full, graph: true, group: None };
         Session::on_gpu(program, options, &Cpu::new(0)?, 1)?
     } else {
         Session::new(Program::new(&described)?, Cpu::new(0)?, 1)?

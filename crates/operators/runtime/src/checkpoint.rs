@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::gpu::{RowStates, StateAccess};
-use crate::kept::KeptKind;
+use crate::kept::{KeptKind, TensorPart};
 use crate::kernel::Kernel;
 use crate::session::{Engine, Session};
 
@@ -15,6 +15,8 @@ pub struct NamedShape {
     pub shape: Vec<usize>,
     /// Whether it is an optimizer state.
     pub state: bool,
+    /// Its place in the whole tensor, where a rank has only a part of it.
+    pub part: Option<TensorPart>,
 }
 
 /// Names of the states of rows, of each one's share of their width.
@@ -45,6 +47,7 @@ impl Session {
                 name: kept.name.clone(),
                 shape: kept.shape.clone(),
                 state: kept.kind == KeptKind::State,
+                part: kept.part,
             })
             .collect();
         for instruction in &self.program.instructions {
@@ -55,6 +58,7 @@ impl Session {
                     name: format!("{table}.{name}"),
                     shape: kept.shape.clone(),
                     state: true,
+                    part: kept.part,
                 }));
             }
         }

@@ -13,7 +13,7 @@ use crate::described::DescribedStep;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
-use crate::kept::{Kept, KeptKind};
+use crate::kept::{Kept, KeptKind, TensorPart};
 use crate::ops::{WITHOUT_WORK, cast, pointwise};
 use crate::padded_rows::{padded_rows, zeros_behind};
 use crate::places::{Located, MemoryId, Places};
@@ -247,9 +247,10 @@ impl<'d> Compiler<'d> {
             instruction.place(&plan);
         }
         let (kept, inputs) = (self.kept(&plan)?, self.inputs(&plan)?);
+        let ranks = self.described.ranks();
         let Compiler { instructions, optimizer, target, .. } = self;
         let row_caches = Vec::new();
-        Ok(Program { target, instructions, plan, inputs, kept, losses, optimizer, row_caches })
+        Ok(Program { target, instructions, plan, inputs, kept, losses, optimizer, ranks, row_caches })
     }
 
     /// Joins functions of elements.
@@ -314,7 +315,7 @@ impl<'d> Compiler<'d> {
                 continue;
             }
             let located = self.places.locate(tensor).map_err(|why| Error::Order { why })?;
-            if plan.piece(located.memory).life.is_none() {
+            if plan.piece(located.memory).life.is_none() || located.layout.is_empty() {
                 continue;
             }
             all.push(Kept {
@@ -322,6 +323,7 @@ impl<'d> Compiler<'d> {
                 memory: located.memory,
                 start: located.layout.offset(),
                 shape: located.layout.shape().to_vec(),
+                part: self.described.shard(name).map(TensorPart::new),
                 kind,
             });
         }

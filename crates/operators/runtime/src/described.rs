@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::derive::{self, OpTree, TreeKind};
-use steptime_aten::{Arg, OpSet};
-use steptime_eager::{Model, NamedStep, Role};
+use steptime_aten::{Arg, OpSet, from_execution};
+use steptime_eager::{Model, NamedShard, NamedStep, Role, Sharding};
 use steptime_graph::StepGraph;
 use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::names::PROCESS_GROUP;
 use steptime_step::{OpId, ScheduledStep, StepIr, TensorId, Uses, schedule};
 
 use crate::error::Error;
@@ -21,6 +22,10 @@ pub struct DescribedStep {
     pub(crate) ops: OpSet,
     pub(crate) names: FxHashMap<TensorId, (String, Role)>,
     lookups: FxHashMap<TensorId, Lookup>,
+    /// Number of ranks of its job.
+    ranks: usize,
+    /// Parameters of which the rank has only a part, by name.
+    shards: FxHashMap<String, NamedShard>,
 }
 
 /// Inputs of the lookups in a table, by their names.
@@ -42,6 +47,28 @@ impl DescribedStep {
         DescribedStep::from_named(&model.named())
     }
 
+    /// The step of a rank of a model's job, on its own GPU.
+    ///
+    /// # Errors
+    /// Where the step has no op, the job no such rank, or a table is cut by rows.
+    pub fn of_rank(model: &Model, rank: u32) -> Result<DescribedStep, Error> {
+        let gpus = model.gpus();
+        if rank >= gpus {
+            let why = format!("there is no rank {rank} of {gpus}");
+            return Err(Error::Order { why });
+        }
+        for (table, home) in model.homes().iter().enumerate() {
+            if matches!(home.cutting(gpus), Sharding::Rows | Sharding::Grid) {
+                let why = "it is cut by rows: place it whole, cut it by columns, or replicate it";
+                return Err(Error::Placement { table, why });
+            }
+            if home.caches().next().is_some() {
+                return Err(Error::Placement { table, why: "it is in host memory: place it on a GPU" });
+            }
+        }
+        DescribedStep::from_named(&model.named_rank(rank))
+    }
+
     /// The step of a recording with names.
     ///
     /// # Errors
@@ -53,7 +80,13 @@ impl DescribedStep {
         let derived =
             derive::from_tree(&tree, &ops).map_err(|source| Error::Order { why: source.to_string() })?;
         let of = |op| &tree.nodes[derived.nodes[op] as usize];
-        let call = |op| (of(op).kind == TreeKind::Op).then(|| of(op).call.clone());
+        let call = |op| match of(op).origin {
+            // Collectives have no schema to a recording, but arguments.
+            Some(node) if of(op).call.name.starts_with(PROCESS_GROUP) => {
+                Some(from_execution::op_call(&execution, node))
+            }
+            _ => (of(op).kind == TreeKind::Op).then(|| of(op).call.clone()),
+        };
         let step = StepIr::from_graph(&derived.graph, Some(&execution), call, |op| of(op).origin);
         let by_id: FxHashMap<u64, _> = named.tensors.iter().map(|tensor| (tensor.id, tensor)).collect();
         let uses = Uses::find(&step);
@@ -71,6 +104,8 @@ impl DescribedStep {
             ops,
             names,
             lookups: FxHashMap::default(),
+            ranks: named.ranks.max(1) as usize,
+            shards: named.shards.iter().map(|shard| (shard.name.clone(), shard.clone())).collect(),
         };
         described.lookups = described.find_lookups(&uses);
         Ok(described)
@@ -80,7 +115,8 @@ impl DescribedStep {
     #[cfg(test)]
     pub(crate) fn of_step(step: StepIr, names: FxHashMap<TensorId, (String, Role)>) -> DescribedStep {
         let (before, graph) = (step.clone(), StepGraph::empty());
-        DescribedStep { step, before, graph, ops: OpSet::standard(), names, lookups: FxHashMap::default() }
+        let (lookups, shards) = (FxHashMap::default(), FxHashMap::default());
+        DescribedStep { step, before, graph, ops: OpSet::standard(), names, lookups, ranks: 1, shards }
     }
 
     /// Known ops, for rules.
@@ -93,6 +129,17 @@ impl DescribedStep {
     #[must_use]
     pub fn scheduled(&self) -> ScheduledStep {
         schedule(&self.step, &self.before, &self.graph, &self.ops)
+    }
+
+    /// Number of ranks of its job.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// The part that the rank has of a parameter, or of one of its optimizer states; `None` where it has all of it.
+    pub(crate) fn shard(&self, name: &str) -> Option<&NamedShard> {
+        self.shards.get(name).or_else(|| self.shards.get(name.rsplit_once('.')?.0))
     }
 
     /// Name and purpose of a tensor, where it has one.

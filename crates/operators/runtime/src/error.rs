@@ -55,6 +55,22 @@ pub enum Error {
         /// Reason.
         source: Failure,
     },
+    /// A table that is placed in a way that no program trains.
+    #[error("table {table}: {why}")]
+    Placement {
+        /// The table.
+        table: usize,
+        /// Reason, and the remedy.
+        why: &'static str,
+    },
+    /// Another rank of the job failed or ended.
+    #[error("rank {rank} failed: {why}")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Reason.
+        why: String,
+    },
     /// A name that no tensor has.
     #[error("no {what} is named `{name}`; there are {known}")]
     Name {

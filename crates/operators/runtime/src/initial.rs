@@ -1,8 +1,12 @@
 //! Initial elements of parameters: random numbers that depend on seed, parameter and position alone.
 
+use std::ops::Range;
+
 use steptime_eager::Initial;
 use steptime_launch::SplitMix;
 use steptime_ops::Cpu;
+
+use crate::kept::TensorPart;
 
 /// Elements of one part, each with its own generator.
 pub(crate) const PART: usize = 16 << 10;
@@ -34,6 +38,24 @@ pub(crate) fn fill_parts(cpu: &Cpu, initial: Initial, keys: [u64; 2], first: usi
             }),
         }
     });
+}
+
+/// The elements of rows of a part of a table: those that the whole table has there.
+pub(crate) fn rows_of_part(
+    cpu: &Cpu,
+    initial: Initial,
+    keys: [u64; 2],
+    part: TensorPart,
+    columns: usize,
+    rows: Range<usize>,
+) -> Vec<f32> {
+    let [[row, column], [_, width]] = [part.offset, part.whole];
+    let elements = (row + rows.start) * width..(row + rows.end) * width;
+    let first = elements.start / PART;
+    let mut whole = vec![0.0; elements.end - first * PART];
+    fill_parts(cpu, initial, keys, first, &mut whole);
+    let own = whole[elements.start - first * PART..].chunks_exact(width.max(1));
+    own.flat_map(|row| &row[column..column + columns]).copied().collect()
 }
 
 /// Random numbers of one part.
@@ -81,6 +103,18 @@ mod tests {
         let mut end = vec![0.0; PART + 7];
         fill_parts(&cpu, Initial::Normal, [1, 2], 2, &mut end);
         assert_eq!(end, whole[2 * PART..]);
+    }
+
+    #[test]
+    fn a_part_of_a_table_has_the_elements_of_the_whole() {
+        let cpu = Cpu::new(1).expect("one thread");
+        let (rows, width) = (3000, 12);
+        let mut whole = vec![0.0; rows * width];
+        fill(&cpu, Initial::Normal, 1, 2, &mut whole);
+        let part = TensorPart { offset: [1000, 4], whole: [rows, width] };
+        let own = rows_of_part(&cpu, Initial::Normal, [1, 2], part, 8, 500..2000);
+        let wanted = whole.chunks(width).skip(1500).take(1500).flat_map(|row| &row[4..]);
+        assert!(own.iter().eq(wanted));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Program {
     pub(crate) losses: Vec<(MemoryId, usize)>,
     /// Class of the optimizer, such as `SGD`.
     pub(crate) optimizer: Option<String>,
+    /// Number of ranks of its job.
+    pub(crate) ranks: usize,
     /// Row caches of tables in host memory.
     pub(crate) row_caches: Vec<RowCachePlan>,
 }

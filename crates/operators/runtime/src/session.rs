@@ -1,16 +1,19 @@
 //! A program with its memory: inputs are fed, steps run, parameters are read and written by name.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use steptime_cuda::cache::{Access, Statistics};
+use steptime_cuda::nccl::Communicator;
 use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
 use crate::error::Error;
 use crate::gpu_engine::{GpuEngine, GpuOptions};
+use crate::group::Rank;
 use crate::initial;
 use crate::inputs::{InputPart, PartKind};
-use crate::kept::KeptKind;
+use crate::kept::{Kept, KeptKind, TensorPart};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::places::MemoryId;
@@ -29,6 +32,8 @@ pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) program: Program,
     pub(crate) numbers: Numbers,
+    /// The rank of its job, where it is one of several threads.
+    group: Option<Rank>,
     /// Number of steps taken.
     pub(crate) steps: u64,
     /// Whether the loss of the last step was not returned yet.
@@ -68,12 +73,24 @@ impl Session {
         Ok(session)
     }
 
-    /// A program for a GPU with the initial parameters of [`Session::new`], which `cpu` computes. Kernels are compiled before it returns.
+    /// The program of a rank for a CPU, as [`Session::new`]. All ranks of the group run their steps at once, each in its own thread.
+    ///
+    /// # Errors
+    /// As [`Session::new`]; where the program is that of another number of ranks.
+    pub fn in_group(program: Program, cpu: Cpu, seed: u64, group: Rank) -> Result<Session, Error> {
+        check_ranks(&program, group.ranks())?;
+        let session = Session::new(program, cpu, seed)?;
+        Ok(Session { group: Some(group), ..session })
+    }
+
+    /// A program for a GPU with the initial parameters of [`Session::new`], which `cpu` computes. Kernels are compiled before it returns. A rank of a
+    /// job exchanges by [`GpuOptions::group`], and runs its steps at once with all others.
     ///
     /// # Errors
     /// Where the GPU's memory is not sufficient, a library is missing, or the program is compiled for another device.
     pub fn on_gpu(program: Program, gpu: GpuOptions, cpu: &Cpu, seed: u64) -> Result<Session, Error> {
         check_target(&program, Target::Cuda)?;
+        check_ranks(&program, gpu.group.as_ref().map_or(1, Communicator::ranks))?;
         let engine = Engine::Gpu(Box::new(GpuEngine::new(&program, gpu)?));
         let mut session = Session::with_engine(program, engine);
         session.fill_on_gpu(cpu, seed)?;
@@ -83,7 +100,7 @@ impl Session {
 
     fn with_engine(program: Program, engine: Engine) -> Session {
         let numbers = Numbers::for_class(program.optimizer.as_deref().unwrap_or("SGD"));
-        Session { engine, program, numbers, steps: 0, started: false, time: Duration::ZERO }
+        Session { engine, program, numbers, group: None, steps: 0, started: false, time: Duration::ZERO }
     }
 
     /// The program.
@@ -230,12 +247,12 @@ impl Session {
 
     /// Runs one instruction of the next step.
     pub(crate) fn instruction(&mut self, at: usize) -> Result<(), Error> {
-        let Session { program, engine, numbers, steps, .. } = self;
+        let Session { program, engine, numbers, steps, group, .. } = self;
         let Engine::Cpu(cpu, regions) = engine else { return Ok(()) };
         let instruction = &mut program.instructions[at];
         let regions = regions.each_mut().map(HugeBuffer::bytes_mut);
         let memory = Slices::new(regions, &instruction.at, &instruction.order);
-        let mut run = Run { cpu, memory, numbers, step: *steps + 1 };
+        let mut run = Run { cpu, memory, numbers, group: group.as_ref(), step: *steps + 1 };
         instruction.kernel.run(&mut run).map_err(|source| Error::Run {
             op: instruction.name.clone(),
             place: instruction.place.clone(),
@@ -280,6 +297,14 @@ impl Session {
             let place = program.plan.piece(kept.memory);
             let bytes = &mut regions[place.region as usize].bytes_mut()[place.start..][..place.bytes];
             match &kept.kind {
+                KeptKind::Parameter(initial) if let Some(part) = kept.part => {
+                    let keys = [seed, initial::key(&kept.name)];
+                    let elements = &mut bytemuck::cast_slice_mut(bytes)[kept.start..][..kept.len()];
+                    for (rows, to) in blocks(kept, part).zip(elements.chunks_mut(block(kept, part))) {
+                        let own = initial::rows_of_part(cpu, *initial, keys, part, kept.shape[1], rows);
+                        to.copy_from_slice(&own);
+                    }
+                }
                 KeptKind::Parameter(initial) => {
                     let elements = &mut bytemuck::cast_slice_mut(bytes)[kept.start..][..kept.len()];
                     initial::fill(cpu, *initial, seed, initial::key(&kept.name), elements);
@@ -301,6 +326,14 @@ impl Session {
         for kept in &program.kept {
             let place = program.plan.piece(kept.memory);
             match &kept.kind {
+                KeptKind::Parameter(initial) if let Some(part) = kept.part => {
+                    let keys = [seed, initial::key(&kept.name)];
+                    for rows in blocks(kept, part) {
+                        let first = kept.start + rows.start * kept.shape[1];
+                        let own = initial::rows_of_part(cpu, *initial, keys, part, kept.shape[1], rows);
+                        gpu.write_kept(&program.plan, kept.memory, first, &own)?;
+                    }
+                }
                 KeptKind::Parameter(initial) => {
                     let keys = [seed, initial::key(&kept.name)];
                     for first in (0..kept.len()).step_by(FILLED * initial::PART) {
@@ -388,12 +421,37 @@ pub(crate) fn mean(losses: impl ExactSizeIterator<Item = f32>) -> f32 {
     (losses.map(f64::from).sum::<f64>() / count as f64) as f32
 }
 
+/// Rows of a part of a table that are filled at once.
+fn rows_at_once(part: TensorPart) -> usize {
+    (FILLED * initial::PART / part.whole[1].max(1)).max(1)
+}
+
+/// Elements of a block of rows that is filled at once.
+fn block(kept: &Kept, part: TensorPart) -> usize {
+    (rows_at_once(part) * kept.shape[1]).max(1)
+}
+
+/// Blocks of rows of a part of a table.
+fn blocks(kept: &Kept, part: TensorPart) -> impl Iterator<Item = Range<usize>> {
+    let (all, step) = (kept.shape[0], rows_at_once(part));
+    (0..all).step_by(step).map(move |first| first..(first + step).min(all))
+}
+
 /// Fails where a program is compiled for another device.
 fn check_target(program: &Program, needed: Target) -> Result<(), Error> {
     if program.target == needed {
         return Ok(());
     }
     let why = format!("it is compiled for {}, and the session runs on {needed}", program.target);
+    Err(Error::Order { why })
+}
+
+/// Fails where a program is the step of a rank of another group.
+fn check_ranks(program: &Program, ranks: usize) -> Result<(), Error> {
+    if program.ranks == ranks {
+        return Ok(());
+    }
+    let why = format!("it is the step of one of {} ranks, and the group has {ranks}", program.ranks);
     Err(Error::Order { why })
 }
 

@@ -24,6 +24,7 @@ use crate::processor::{DeviceName, Precision};
     steptime-train examples/models/dlrm_default.toml --batch 256 --steps 100
     steptime-train model.toml --data criteo --epochs 1 --rate 0.1 -o run
     steptime-train model.toml --data criteo --device cuda --dtype tf32
+    steptime-train model.toml --data criteo --device cuda --gpus 2 --batch 131072
     steptime-train model.toml --data criteo --epochs 2 --rate 0.1 -o run --resume
     steptime-train model.toml --steps 200 --record run.json.gz --timeline run_steps.json
     steptime-train data criteo day_0.gz day_1.gz -o criteo"
@@ -55,6 +56,13 @@ pub struct Train {
     /// The device: the processor, or an NVIDIA GPU by its number
     #[arg(long, value_name = "cpu|cuda[:N]", default_value = "cpu")]
     pub device: DeviceName,
+    /// Number of ranks, each with its own GPU, from that of --device on, and its share of the batch. With `--device cpu` they share the processor
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub gpus: NonZero<u32>,
+    /// Placement of the tables on the ranks, as `steptime shard` writes it [default: that of the model for as many GPUs, or whole tables with
+    /// equal lookups]
+    #[arg(long, value_name = "PLAN.json")]
+    pub placement: Option<PathBuf>,
     /// Precision of products, and of the tensors between layers
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     pub dtype: Precision,
@@ -67,7 +75,7 @@ pub struct Train {
     /// Number of passes over the data [default: 1 for a dataset without --steps]
     #[arg(long, value_name = "N")]
     pub epochs: Option<NonZero<u64>>,
-    /// Samples a step, instead of the model's
+    /// Samples a step of all ranks together, instead of the model's
     #[arg(long, value_name = "N")]
     pub batch: Option<NonZero<u64>>,
     /// Changes of the step: none, all that shorten it on this device, or those of a TOML file as for `steptime whatif --plan`

@@ -1,10 +1,11 @@
 //! Checkpoints of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use steptime_dataset::Position;
-use steptime_runtime::Session;
+use steptime_runtime::{NamedShape, Rank, Session, TensorPart};
 use steptime_train::checkpoint::{self, Checkpoint, Entry, Options, State, Store};
 use steptime_train::schedule::Schedule;
 
@@ -14,7 +15,8 @@ use crate::error::Error;
 
 /// The folder of a run's checkpoints.
 pub struct Checkpoints {
-    store: Store,
+    /// The files, which the first rank writes.
+    store: Option<Store>,
     /// The text of `model.toml`.
     model: String,
     last: Option<(u64, PathBuf)>,
@@ -53,15 +55,38 @@ impl Checkpoints {
             }
             (None, false) => None,
         };
-        Ok((Checkpoints { store, model: model.to_owned(), last }, opened))
+        Ok((Checkpoints { store: Some(store), model: model.to_owned(), last }, opened))
     }
 
-    /// Writes a checkpoint, unless the last one is of this step.
+    /// Opens the folder of a run for each rank.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::open`]; where another rank failed.
+    pub fn open_on(
+        args: &Train,
+        folder: &Path,
+        model: &str,
+        rank: &Rank,
+    ) -> Result<(Checkpoints, Option<Checkpoint>), Failure> {
+        if rank.rank() == 0 {
+            let (own, resumed) = Checkpoints::open(args, folder, model)?;
+            let path = resumed.as_ref().map(|checkpoint| checkpoint.folder().to_owned());
+            rank.gather((own.last.clone(), path), None)?;
+            return Ok((own, resumed));
+        }
+        let all = rank.gather((None::<(u64, PathBuf)>, None::<PathBuf>), None)?;
+        let (last, path) = all.first().map_or((None, None), |first| (**first).clone());
+        let resumed = path.as_deref().map(Checkpoint::open_unhashed).transpose()?;
+        Ok((Checkpoints { store: None, model: model.to_owned(), last }, resumed))
+    }
+
+    /// Writes a checkpoint with the tensors of all ranks, unless the last one is of this step. All ranks call it.
     pub fn save(
         &mut self,
         session: &mut Session,
         settings: &Settings,
         position: Position,
+        rank: &Rank,
     ) -> Result<(), Failure> {
         let step = session.steps();
         if self.last.as_ref().is_some_and(|(last, _)| *last == step) {
@@ -80,16 +105,15 @@ impl Checkpoints {
         };
         let named = session.tensors();
         let values = named.iter().map(|tensor| session.read(&tensor.name)).collect::<Result<Vec<_>, _>>()?;
-        let entries = named.iter().zip(&values).map(|(tensor, values)| {
-            let shape: Vec<u64> = tensor.shape.iter().map(|&size| size as u64).collect();
-            Entry::from_slice(&*tensor.name, &shape, values)
-        });
-        let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        let written = self.store.write(&state, &self.model, &entries)?;
-        if let Err(error) = written.removed {
-            eprintln!("note: an old checkpoint remains: {error}");
-        }
-        self.last = Some((step, written.path));
+        let all = rank.gather((named, values), None)?;
+        let path = match &self.store {
+            Some(store) => Some(write(store, &state, &self.model, &all)?),
+            None => None,
+        };
+        drop(all);
+        // Others wait for the file, and give their tensors up.
+        let paths = rank.gather(path, None)?;
+        self.last = paths.first().and_then(|first| (**first).clone()).map(|path| (step, path));
         Ok(())
     }
 
@@ -110,6 +134,43 @@ impl Checkpoints {
             None => "No checkpoint was written: --save-every N writes some".to_owned(),
         }
     }
+}
+
+/// Tensors of a rank with their elements.
+type Tensors = (Vec<NamedShape>, Vec<Vec<f32>>);
+
+/// Writes a checkpoint of the tensors of all ranks: parts of tables are joined. Returns its path.
+fn write(store: &Store, state: &State, model: &str, all: &[Arc<Tensors>]) -> Result<PathBuf, Failure> {
+    let mut joined: Vec<(&str, [usize; 2], Vec<f32>)> = Vec::new();
+    for (tensor, values) in all.iter().flat_map(|rank| rank.0.iter().zip(&rank.1)) {
+        let Some(TensorPart { offset: [row, column], whole: [rows, columns] }) = tensor.part else {
+            continue;
+        };
+        let place = joined.iter().position(|(name, ..)| *name == tensor.name).unwrap_or_else(|| {
+            joined.push((&tensor.name, [rows, columns], vec![0.0; rows * columns]));
+            joined.len() - 1
+        });
+        let width = tensor.shape[1];
+        let to = joined[place].2.chunks_exact_mut(columns.max(1)).skip(row);
+        to.zip(values.chunks_exact(width.max(1)))
+            .for_each(|(to, from)| to[column..column + width].copy_from_slice(from));
+    }
+    let entry = |name: &str, shape: &[usize], values| {
+        let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+        Entry::from_slice(name, &shape, values)
+    };
+    // Of tensors that several ranks have, that of the first one is written.
+    let mut seen = BTreeSet::new();
+    let whole = all.iter().flat_map(|rank| rank.0.iter().zip(&rank.1));
+    let whole = whole.filter(|(tensor, _)| tensor.part.is_none() && seen.insert(&tensor.name));
+    let entries = whole.map(|(tensor, values)| entry(&tensor.name, &tensor.shape, values));
+    let parts = joined.iter().map(|(name, shape, values)| entry(name, shape, values));
+    let entries = entries.chain(parts).collect::<Result<Vec<_>, _>>()?;
+    let written = store.write(state, model, &entries)?;
+    if let Err(error) = written.removed {
+        eprintln!("note: an old checkpoint remains: {error}");
+    }
+    Ok(written.path)
 }
 
 /// The settings of a checkpoint's run, replaced by those of the command line, and its position in the data.
@@ -137,13 +198,15 @@ pub fn continued(
     Ok((Settings { seed: state.seed, rate, schedule, ..given }, position))
 }
 
-/// Sets parameters, optimizer states and the number of steps of a session.
-pub fn restore(checkpoint: &Checkpoint, session: &mut Session) -> Result<(), Failure> {
+/// Sets parameters, optimizer states and the number of steps of a session: each rank takes its tables, and its parts of them.
+pub fn restore(checkpoint: &Checkpoint, session: &mut Session, rank: &Rank) -> Result<(), Failure> {
     let refused = |reason: String| Error::Checkpoint { path: checkpoint.folder().to_owned(), reason };
     let remedy = "continue with the model, the plan and the optimizer of its run";
     let named = session.tensors();
+    let names: Vec<String> = named.iter().map(|tensor| tensor.name.clone()).collect();
+    let known = rank.gather(names, None)?;
     for stored in checkpoint.tensors() {
-        if !named.iter().any(|tensor| tensor.name == stored.name) {
+        if !known.iter().any(|names| names.contains(&stored.name)) {
             return Err(refused(format!(
                 "it has the tensor {}, and the step has not: {remedy}",
                 stored.name
@@ -154,13 +217,23 @@ pub fn restore(checkpoint: &Checkpoint, session: &mut Session) -> Result<(), Fai
     for tensor in &named {
         let name = &tensor.name;
         let stored = checkpoint.tensor(name).map_err(|error| refused(format!("{error}: {remedy}")))?;
-        if !stored.shape.iter().eq(tensor.shape.iter().map(|&size| size as u64).collect::<Vec<_>>().iter()) {
-            let (own, other) = (&tensor.shape, &stored.shape);
+        let own = tensor.part.map_or_else(|| tensor.shape.clone(), |part| part.whole.to_vec());
+        if !stored.shape.iter().eq(own.iter().map(|&size| size as u64).collect::<Vec<_>>().iter()) {
+            let other = &stored.shape;
             return Err(
                 refused(format!("{name} is {other:?} there, and {own:?} in the model: {remedy}")).into()
             );
         }
-        session.write(name, &checkpoint.read::<f32>(name)?)?;
+        let values = match tensor.part {
+            None => checkpoint.read::<f32>(name)?,
+            Some(TensorPart { offset: [row, column], whole: [_, columns] }) => {
+                let rows = row as u64..(row + tensor.shape[0]) as u64;
+                let rows = checkpoint.read_rows::<f32>(name, rows)?;
+                let own = rows.chunks_exact(columns.max(1));
+                own.flat_map(|row| &row[column..column + tensor.shape[1]]).copied().collect()
+            }
+        };
+        session.write(name, &values)?;
     }
     session.set_steps(checkpoint.state().step);
     Ok(())

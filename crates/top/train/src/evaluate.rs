@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use steptime_dataset::{BatchOptions, Batches, Source};
-use steptime_runtime::Session;
+use steptime_runtime::{Rank, Session};
 use steptime_train::metrics::{Evaluation, Measures, Scores};
 
 use crate::Failure;
@@ -21,7 +21,7 @@ pub struct Evaluated {
     pub measures: Measures,
 }
 
-/// Runs the forward pass on the first rows of a source, and measures its outputs. Nothing of the session changes but its inputs.
+/// Runs the forward pass of all ranks on the first rows of a source, and measures their outputs. Nothing of the session changes but its inputs.
 ///
 /// # Errors
 /// Where a row cannot be read, or an output is NaN.
@@ -30,7 +30,7 @@ pub fn evaluate(
     feed: &mut Feed,
     source: &Arc<dyn Source>,
     rows: u64,
-    threads: usize,
+    (threads, rank): (usize, &Rank),
 ) -> Result<Evaluated, Failure> {
     let options = BatchOptions { threads, ..BatchOptions::new(feed.batch()) };
     let mut batches = Batches::new(Arc::clone(source), options)?;
@@ -42,12 +42,14 @@ pub fn evaluate(
         let batch = batch.map_err(|error| with_table(error, &**source))?;
         feed.batch_to(session, &batch)?;
         let outputs = session.forward()?;
-        let count = batch.rows().min(left).min(outputs.values.len());
+        let mut values = Vec::with_capacity(feed.batch());
+        rank.gather(outputs.values, None)?.iter().for_each(|own| values.extend_from_slice(own));
+        let count = batch.rows().min(left).min(values.len());
         // The outputs of a squared loss are logistic values.
         let scores = if outputs.loss_op.contains("mse") { Scores::Probabilities } else { Scores::Logits };
         evaluation
             .get_or_insert_with(|| Evaluation::new(scores))
-            .add(&outputs.values[..count], &batch.label()[..count])?;
+            .add(&values[..count], &batch.label()[..count])?;
         left -= count;
     }
     let measures = evaluation.unwrap_or_else(|| Evaluation::new(Scores::Logits)).measures();

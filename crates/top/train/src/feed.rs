@@ -34,20 +34,27 @@ struct Input {
 pub struct Feed {
     inputs: Vec<Input>,
     tables: Vec<TableSize>,
-    /// Samples of a round.
+    /// Samples of a round, of all ranks.
     batch: usize,
     /// Number of rounds of a step.
     rounds: usize,
+    /// Number of the rank, and of all ranks.
+    rank: [usize; 2],
     floats: Vec<f32>,
     ints: Vec<i64>,
 }
 
 impl Feed {
-    /// The inputs of a program whose rounds have `batch` samples.
+    /// The inputs of a program of a rank, by its number and that of all ranks, whose rounds have `batch` samples.
     ///
     /// # Errors
     /// Where it takes an input that no data has.
-    pub fn new(program: &Program, tables: &[TableSize], batch: usize) -> Result<Feed, Error> {
+    pub fn new(
+        program: &Program,
+        tables: &[TableSize],
+        batch: usize,
+        rank: [usize; 2],
+    ) -> Result<Feed, Error> {
         let input = |name: &str| {
             let (first, round) = input_round(name);
             let content = content(first).filter(|content| match content {
@@ -59,7 +66,7 @@ impl Feed {
         };
         let inputs = program.inputs().map(input).collect::<Result<_, Error>>()?;
         let (tables, rounds) = (tables.to_vec(), program.rounds());
-        Ok(Feed { inputs, tables, batch, rounds, floats: Vec::new(), ints: Vec::new() })
+        Ok(Feed { inputs, tables, batch, rounds, rank, floats: Vec::new(), ints: Vec::new() })
     }
 
     /// Number of rounds of a step: batches whose gradients are accumulated.
@@ -67,20 +74,27 @@ impl Feed {
         self.rounds
     }
 
-    /// Samples of a step: those of all rounds.
+    /// Samples of a step of all ranks: those of all rounds.
     pub fn samples(&self) -> usize {
         self.batch * self.rounds
     }
 
-    /// Samples of a round, which is the batch of a forward pass.
+    /// Samples of a round of all ranks, which is the batch of a forward pass.
     pub fn batch(&self) -> usize {
         self.batch
+    }
+
+    /// Samples of a step of this rank: the first one, and their number.
+    pub fn share(&self) -> [usize; 2] {
+        let [rank, ranks] = self.rank;
+        let share = self.batch / ranks;
+        [rank * share, share]
     }
 
     /// Dense values of a sample.
     pub fn dense(&self) -> usize {
         let dense = self.inputs.iter().find(|input| input.content == Content::Dense);
-        dense.map_or(0, |input| input.len / self.batch.max(1))
+        dense.map_or(0, |input| input.len / self.share()[1].max(1))
     }
 
     /// Whether samples have labels.
@@ -100,23 +114,30 @@ impl Feed {
         Ok(())
     }
 
-    /// Feeds a batch: to each round the rows after those of the rounds before. Samples that it does not have are zero, with index 0.
+    /// Feeds a batch of all ranks: to each round the rows after those of the rounds before, of these the own samples, and of the own tables the
+    /// lookups of all samples. Samples that it does not have are zero, with index 0.
     pub fn batch_to(&mut self, session: &mut Session, batch: &Batch) -> Result<(), Failure> {
+        let [first, share] = self.share();
         for Input { name, len, content, round } in &self.inputs {
+            let begin = round * self.batch;
             let floats = match content {
                 Content::Labels => batch.label(),
                 Content::Dense => batch.dense(),
                 Content::Offsets(_) => continue,
                 Content::Indices(table) => {
-                    let values = part(batch.categorical(*table).values, *round, *len);
+                    let values = batch.categorical(*table).values;
+                    let each = usize::try_from(self.tables[*table].lookups).unwrap_or(0);
+                    // A table that every rank has takes the own samples.
+                    let own = if *len == share * each { first } else { 0 };
                     self.ints.clear();
+                    let values = part(values, each * (begin + own), *len);
                     self.ints.extend(values.iter().map(|&index| i64::from(index)));
                     self.ints.resize(*len, 0);
                     session.feed_ints(name, &self.ints)?;
                     continue;
                 }
             };
-            let floats = part(floats, *round, *len);
+            let floats = part(floats, *len / share.max(1) * (begin + first), *len);
             if floats.len() == *len {
                 session.feed_floats(name, floats)?;
                 continue;
@@ -130,10 +151,10 @@ impl Feed {
     }
 }
 
-/// The elements of a round among those of all rounds, as far as they are there.
-fn part<T>(all: &[T], round: usize, len: usize) -> &[T] {
-    let begin = (round * len).min(all.len());
-    &all[begin..(begin + len).min(all.len())]
+/// At most `len` elements from a position on.
+fn part<T>(all: &[T], start: usize, len: usize) -> &[T] {
+    let rest = all.get(start..).unwrap_or(&[]);
+    &rest[..rest.len().min(len)]
 }
 
 /// Contents of an input, by its name: `labels`, `dense`, `tables.3.indices`, `tables.3.offsets`.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod batches;
 mod checkpoints;
 mod convert;
 mod data;
@@ -14,12 +15,14 @@ mod host_memory;
 mod host_tables;
 mod measured;
 mod memory;
+mod placement;
 mod plan;
 mod plan_choice;
 mod planted;
 mod predicted;
 mod processor;
 mod progress;
+mod ranks;
 mod recording;
 mod report;
 mod row_copies;

@@ -57,17 +57,17 @@ impl Plan {
         self.host = Some(host);
     }
 
-    /// Changes the step of a model, and compiles it for a device.
+    /// Changes the step of a rank of a model's job, and compiles it for a device.
     ///
     /// # Errors
     /// Where an op of the step cannot run.
     pub fn compile(
-        model: &Model,
+        (model, rank): (&Model, u32),
         choice: &PlanChoice,
         precision: Precision,
         target: Target,
     ) -> Result<(Plan, Program), Failure> {
-        let mut described = DescribedStep::new(model)?;
+        let mut described = DescribedStep::of_rank(model, rank)?;
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
         let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));

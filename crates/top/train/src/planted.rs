@@ -78,9 +78,9 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
         return Err(Error::Options(reason).into());
     }
     let model = Model::read(&args.model)?.on_gpus(1)?;
-    let (_, program) = Plan::compile(&model, &PlanChoice::None, Precision::F32, Target::Cpu)?;
+    let (_, program) = Plan::compile((&model, 0), &PlanChoice::None, Precision::F32, Target::Cpu)?;
     let tables = model.tables();
-    let dense = Feed::new(&program, &tables, model.batch() as usize)?.dense();
+    let dense = Feed::new(&program, &tables, model.batch() as usize, [0, 1])?.dense();
     let rows = args.rows.get();
     let (planted, lookups) = planted(&tables, dense, args.seed, rows, args.zipf)?;
     let source = Synthetic::new(Arc::clone(&planted), &lookups, 0..rows);

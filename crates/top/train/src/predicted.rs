@@ -47,6 +47,9 @@ pub fn predict(
     if !processor.is_gpu() {
         return Err("none on a CPU".to_owned());
     }
+    if args.gpus.get() > 1 {
+        return Err("none of a job".to_owned());
+    }
     predict_on(processor.name(), args, model, plan, program)
 }
 
@@ -131,7 +134,8 @@ mod tests {
         let args = Arguments::try_parse_from(words).expect("arguments").train;
         let model = Model::read(&file).expect("a model").on_gpus(1).expect("one GPU");
         let model = model.with_batch(args.batch.expect("a batch").get()).expect("another batch");
-        let (plan, program) = Plan::compile(&model, &args.plan, args.dtype, Target::Cuda).expect("a plan");
+        let (plan, program) =
+            Plan::compile((&model, 0), &args.plan, args.dtype, Target::Cuda).expect("a plan");
         let bytes = [plan.planned_bytes, plan.predicted_bytes].map(|bytes| bytes as f64);
         (predict_on(gpu, &args, &model, &plan, &program).expect("a prediction"), bytes)
     }

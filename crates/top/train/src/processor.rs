@@ -6,9 +6,10 @@ use clap::ValueEnum;
 use steptime_cuda::Device;
 use steptime_cuda::gemm::Math;
 use steptime_ops::Cpu;
-use steptime_runtime::{GpuOptions, Program, Session, Target};
+use steptime_runtime::{GpuOptions, Program, Rank, Session, Target};
 
 use crate::error::Error;
+use crate::ranks::Groups;
 use crate::{Failure, memory};
 
 /// Name of a device: `cpu`, `cuda`, or `cuda:N`.
@@ -17,6 +18,16 @@ pub enum DeviceName {
     Cpu,
     /// A GPU by its number.
     Cuda(usize),
+}
+
+impl DeviceName {
+    /// The device of a rank: the GPUs follow one another.
+    pub fn of_rank(self, rank: usize) -> DeviceName {
+        match self {
+            DeviceName::Cpu => DeviceName::Cpu,
+            DeviceName::Cuda(first) => DeviceName::Cuda(first + rank),
+        }
+    }
 }
 
 impl FromStr for DeviceName {
@@ -121,9 +132,10 @@ impl Processor {
     ///
     /// # Errors
     /// Where memory is not sufficient, or the driver fails.
-    pub fn check_memory(&self, needed: u64, cacheable: bool) -> Result<(), Failure> {
+    pub fn check_memory(&self, needed: u64, ranks: u64, cacheable: bool) -> Result<(), Failure> {
         match self.free_memory()? {
-            None => Ok(memory::check(needed)?),
+            // All ranks share the memory of the host.
+            None => Ok(memory::check(needed.saturating_mul(ranks))?),
             Some(available) if needed > available => {
                 Err(Error::Memory { needed, available, cacheable }.into())
             }
@@ -131,15 +143,22 @@ impl Processor {
         }
     }
 
-    /// A session of a program that was compiled for this device.
+    /// A session of a rank's program that was compiled for this device.
     ///
     /// # Errors
-    /// As [`Session::new`] and [`Session::on_gpu`].
-    pub fn session(&self, program: Program, cpu: Cpu, seed: u64) -> Result<Session, Failure> {
+    /// As [`Session::in_group`] and [`Session::on_gpu`]; where the GPUs of all ranks cannot exchange data.
+    pub fn session(
+        &self,
+        program: Program,
+        cpu: Cpu,
+        seed: u64,
+        (rank, groups): (&Rank, &Groups),
+    ) -> Result<Session, Failure> {
         Ok(match self {
-            Processor::Cpu => Session::new(program, cpu, seed)?,
+            Processor::Cpu => Session::in_group(program, cpu, seed, rank.clone())?,
             Processor::Gpu(device, math) => {
-                let options = GpuOptions { device: device.clone(), math: *math, graph: true };
+                let group = groups.join(device, rank)?;
+                let options = GpuOptions { device: device.clone(), math: *math, graph: true, group };
                 Session::on_gpu(program, options, &cpu, seed)?
             }
         })

@@ -20,20 +20,30 @@ pub struct Shown {
     losses: (f64, u64),
     auc: Option<f64>,
     shown: Instant,
+    quiet: bool,
 }
 
 impl Shown {
+    /// No progress: that of a rank besides the first.
+    pub fn hidden(mut self, hidden: bool) -> Shown {
+        self.quiet = hidden;
+        self
+    }
+
     /// The progress of a run of a number of steps with `batch` samples each, after `step` steps.
     pub fn new(steps: u64, step: u64, batch: u64) -> Shown {
         let bar = ProgressBar::new(steps.saturating_sub(step));
         if let Ok(style) = ProgressStyle::with_template("{msg}  {eta} left") {
             bar.set_style(style);
         }
-        Shown { bar, steps, batch, losses: (0.0, 0), auc: None, shown: Instant::now() }
+        Shown { bar, steps, batch, losses: (0.0, 0), auc: None, shown: Instant::now(), quiet: false }
     }
 
     /// Adds a step with its loss, and shows the steps from time to time.
     pub fn step(&mut self, step: u64, loss: f32) {
+        if self.quiet {
+            return;
+        }
         self.bar.inc(1);
         self.losses = (self.losses.0 + f64::from(loss), self.losses.1 + 1);
         let hidden = self.bar.is_hidden();
@@ -66,12 +76,16 @@ impl Shown {
         let (auc, loss) = (number(measures.auc), number(measures.log_loss));
         let text =
             format!("evaluation after step {step}: AUC {auc}, log loss {loss}, {} rows", measures.samples);
-        self.bar.suspend(|| write(&text));
+        if !self.quiet {
+            self.bar.suspend(|| write(&text));
+        }
     }
 
     /// Removes the line from a terminal.
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
+        if !self.quiet {
+            self.bar.finish_and_clear();
+        }
     }
 }
 

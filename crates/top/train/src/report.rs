@@ -1,12 +1,13 @@
 //! The answer of a run: predicted beside measured, as JSON and as a table.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::Serialize;
 use steptime_cuda::cache::Statistics;
 use steptime_dataset::Best;
-use steptime_eager::Model;
+use steptime_eager::{Model, TableLayout};
 use steptime_rewrite::Rule;
 
 use crate::Failure;
@@ -14,7 +15,7 @@ use crate::arguments::Train;
 use crate::checkpoints::Settings;
 use crate::evaluate::Evaluated;
 use crate::host_tables::HostMemory;
-use crate::measured::Summary;
+use crate::measured::{Steps, Summary};
 use crate::memory::process_bytes;
 use crate::plan::Plan;
 use crate::plan_choice::PlanChoice;
@@ -29,6 +30,7 @@ const SCHEMA: u32 = 1;
 pub struct Report<'a> {
     pub args: &'a Train,
     pub model: &'a Model,
+    pub ranks: &'a [Arc<RankReport>],
     pub plan: &'a Plan,
     /// Name of the device.
     pub device: &'a str,
@@ -72,6 +74,45 @@ impl RowCache {
     }
 }
 
+/// A rank of a job.
+#[derive(Debug, Serialize)]
+pub struct RankReport {
+    rank: usize,
+    device: String,
+    /// Tables of which it has all or a part; replicated ones are left out.
+    tables: Vec<usize>,
+    step_bytes: u64,
+    predicted_ms: Option<f64>,
+    /// Median time of a step.
+    median_ms: Option<f64>,
+}
+
+impl RankReport {
+    pub fn new(
+        device: &str,
+        model: &Model,
+        rank: usize,
+        steps: &Steps,
+        plan: &Plan,
+        predicted: Option<&StepTime>,
+    ) -> RankReport {
+        let has = |home: &TableLayout| match home {
+            TableLayout::Everywhere => false,
+            TableLayout::Parts(parts) => parts.iter().any(|part| part.gpu as usize == rank),
+        };
+        let homes = model.homes();
+        let own = homes.iter().enumerate().filter(|(_, home)| has(home));
+        RankReport {
+            rank,
+            device: device.to_owned(),
+            tables: own.map(|(at, _)| at).collect(),
+            step_bytes: plan.planned_bytes,
+            predicted_ms: predicted.map(|time| time.ms),
+            median_ms: steps.summary(model.batch()).map(|summary| summary.median_ms),
+        }
+    }
+}
+
 /// The answer as JSON.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
@@ -99,6 +140,8 @@ struct Answer<'a> {
     record: Option<&'a Path>,
     /// File of the timeline.
     timeline: Option<&'a Path>,
+    /// Predicted and measured step of each rank.
+    ranks: Vec<&'a RankReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -208,13 +251,15 @@ impl Report<'_> {
             checkpoint: self.checkpoint,
             record: self.args.record.as_deref(),
             timeline: self.args.timeline.as_deref(),
+            ranks: self.ranks.iter().map(|rank| &**rank).collect(),
         }
     }
 
     fn text(&self, answer: &Answer<'_>) -> String {
         let named = answer.model.unwrap_or("the model");
         let mut text = format!(
-            "{named} on {}: batch {}, {} parameters, {}, {} threads, seed {}, learning rate {}\n",
+            "{named} on {}{}: batch {}, {} parameters, {}, {} threads, seed {}, learning rate {}\n",
+            if answer.ranks.len() > 1 { format!("{} x ", answer.ranks.len()) } else { String::new() },
             answer.device,
             answer.batch,
             answer.parameters,
@@ -308,6 +353,13 @@ impl Report<'_> {
                 ),
                 row("loss, mean of all steps", String::new(), format!("{:.5}", steps.mean_loss)),
             ]);
+        }
+        let ms = |time: Option<f64>| time.map_or_else(String::new, |ms| format!("{ms:.3} ms"));
+        if answer.ranks.len() > 1 {
+            rows.extend(answer.ranks.iter().map(|of| {
+                let name = format!("rank {}, {} tables", of.rank, of.tables.len());
+                row(&name, ms(of.predicted_ms), ms(of.median_ms))
+            }));
         }
         rows.extend(self.measures());
         rows

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use steptime_dataset::{Batch, BatchOptions, Batches, Last, Position, Shuffle};
 use steptime_eager::Model;
 use steptime_ops::Cpu;
-use steptime_runtime::{Numbers, Session};
+use steptime_runtime::{Numbers, Rank, Session};
 use steptime_train::schedule::Schedule;
 
 use crate::Failure;
 use crate::arguments::{DataName, Train};
+use crate::batches::RankBatches;
 use crate::checkpoints::{self, Checkpoints, Settings};
 use crate::data::{Data, Wanted, with_table};
 use crate::error::Error;
@@ -23,42 +24,70 @@ use crate::plan::Plan;
 use crate::predicted::predict;
 use crate::processor::Processor;
 use crate::progress::Shown;
+use crate::ranks::Groups;
 use crate::recording::{RecordedStep, Recording};
-use crate::report::{Report, RowCache};
+use crate::report::{RankReport, Report, RowCache};
+use crate::{placement, ranks};
 
 /// Steps of a run on endless data.
 const STEPS: u64 = 1000;
+/// First steps, in which a rank compiles and captures.
+const COMPILING: u64 = 3;
+/// Time after which a rank that did not end a step counts as failed.
+const LATE: Duration = Duration::from_secs(30);
 /// Steps on a GPU from one check of their inputs to the next.
 const TOGETHER: u64 = 64;
 
 /// Trains a model.
 pub fn run(args: &Train) -> Result<(), Failure> {
-    let processor = Processor::open(args.device, args.dtype)?;
+    let ranks = args.gpus.get() as usize;
+    let of_one = [
+        (args.record.is_some(), "--record"),
+        (args.timeline.is_some(), "--timeline"),
+        (args.host_memory.is_some(), "--host-memory"),
+    ];
+    if let Some((_, option)) = of_one.iter().find(|(given, _)| *given && ranks > 1) {
+        let reason = format!("{option} is for one GPU: leave it out, or leave --gpus out");
+        return Err(Error::Options(reason).into());
+    }
     let path = args.model.as_deref().unwrap_or(Path::new(""));
     let text = read(path)?;
-    let model = one_device(Model::read(path)?, args)?;
+    let model = placement::place(Model::read(path)?, args)?;
+    ranks::run(ranks, |rank, groups| run_rank(args, &model, &text, rank, groups))
+}
+
+/// Trains one rank of a model's job; the first one reports.
+fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Groups) -> Result<(), Failure> {
+    let processor = Processor::open(args.device.of_rank(rank.rank()), args.dtype)?;
     let mut settings = Settings {
         seed: args.seed.unwrap_or(0),
         data: args.rows.map_or_else(|| args.data.to_string(), |rows| format!("{}, {rows} rows", args.data)),
         rate: args.rate,
         schedule: args.schedule.as_deref().map(schedule).transpose()?,
     };
-    let opened = args.output.as_deref().map(|folder| Checkpoints::open(args, folder, &text)).transpose()?;
+    let open = |folder| Checkpoints::open_on(args, folder, text, rank);
+    let opened = args.output.as_deref().map(open).transpose()?;
     let (mut checkpoints, resumed) = opened.map_or((None, None), |(own, resumed)| (Some(own), resumed));
     let mut start = Position::default();
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (mut plan, mut program) = Plan::compile(&model, &args.plan, args.dtype, processor.target())?;
+    let (mut plan, mut program) =
+        Plan::compile((model, rank.rank() as u32), &args.plan, args.dtype, processor.target())?;
     if let Some(wanted) = &args.host_memory {
         program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
     }
     let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
-    processor.check_memory(plan.needed_bytes(&program), cacheable)?;
-    let predicted = predict(args, &processor, &model, &plan, &program);
+    processor.check_memory(plan.needed_bytes(&program), rank.ranks() as u64, cacheable)?;
+    let predicted = predict(args, &processor, model, &plan, &program);
     let tables = model.tables();
-    let feed = Feed::new(&program, &tables, model.batch() as usize)?;
-    let cpu = Cpu::new(args.threads)?;
+    let feed = Feed::new(&program, &tables, model.batch() as usize, [rank.rank(), rank.ranks()])?;
+    let cpu = match (args.threads, rank.ranks()) {
+        (threads, 1) => Cpu::new(threads)?,
+        // Ranks share the processor.
+        (0, ranks) => Cpu::new((Cpu::new(0)?.threads() / ranks).max(1))?,
+        (threads, ranks) => Cpu::new((threads / ranks).max(1))?,
+    };
     let threads = cpu.threads();
     let recording = Recording::open(args, &processor, &plan.step, &program)?;
     let data = Data::open(&Wanted {
@@ -70,9 +99,9 @@ pub fn run(args: &Train) -> Result<(), Failure> {
         eval_rows: args.eval_rows.map(Into::into),
         threads,
     })?;
-    let mut session = processor.session(program, cpu, settings.seed)?;
+    let mut session = processor.session(program, cpu, settings.seed, (rank, groups))?;
     if let Some(checkpoint) = &resumed {
-        checkpoints::restore(checkpoint, &mut session)?;
+        checkpoints::restore(checkpoint, &mut session, rank)?;
     }
     drop(resumed);
     let numbers = *session.numbers();
@@ -80,15 +109,33 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     session.set_numbers(numbers.with_rate(rate))?;
     let first_step = session.steps();
     let ahead = processor.is_gpu();
-    let mut run =
-        Run { args, settings: &settings, numbers, rate, session, feed, data, threads, ahead, recording };
+    let mut run = Run {
+        args,
+        settings: &settings,
+        numbers,
+        rate,
+        first_step,
+        session,
+        feed,
+        data,
+        threads,
+        ahead,
+        recording,
+        rank,
+    };
     let (steps, evaluations) = run.train(start, checkpoints.as_mut()).map_err(with_cache_size)?;
     if let Some(recording) = run.recording.take() {
         recording.write()?;
     }
+    let own = RankReport::new(processor.name(), model, rank.rank(), &steps, &plan, predicted.as_ref().ok());
+    let all = rank.gather(own, None)?;
+    if rank.rank() > 0 {
+        return Ok(());
+    }
     let report = Report {
         args,
-        model: &model,
+        model,
+        ranks: &all,
         plan: &plan,
         device: processor.name(),
         predicted: &predicted,
@@ -107,6 +154,9 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     report.print()
 }
 
+/// Loss and time of a step, where they are known.
+type Known = Option<(f32, Duration)>;
+
 /// Way to make a step.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
@@ -122,6 +172,8 @@ struct Run<'a> {
     settings: &'a Settings,
     numbers: Numbers,
     rate: f64,
+    /// Number of steps that were made before.
+    first_step: u64,
     session: Session,
     feed: Feed,
     data: Data,
@@ -130,6 +182,7 @@ struct Run<'a> {
     ahead: bool,
     /// The recording of the last steps, where one is requested.
     recording: Option<Recording>,
+    rank: &'a Rank,
 }
 
 impl Run<'_> {
@@ -139,13 +192,14 @@ impl Run<'_> {
         start: Position,
         mut checkpoints: Option<&mut Checkpoints>,
     ) -> Result<(Steps, Vec<Evaluated>), Failure> {
-        let mut batches = self.batches(start)?;
+        let mut batches = RankBatches::open(self.rank, start, || self.batches(start))?;
         let end = self.end(&batches)?;
         let every = |every: Option<std::num::NonZero<u64>>, step: u64| {
             every.is_some_and(|every| step.is_multiple_of(every.get()))
         };
         let (mut steps, mut evaluations) = (Steps::default(), Vec::new());
-        let mut shown = Shown::new(end, self.session.steps(), self.feed.samples() as u64);
+        let mut shown =
+            Shown::new(end, self.session.steps(), self.feed.samples() as u64).hidden(self.rank.rank() > 0);
         self.feed.offsets(&mut self.session)?;
         while self.session.steps() < end {
             let begun = Instant::now();
@@ -174,7 +228,7 @@ impl Run<'_> {
             if let Some(checkpoints) = checkpoints.as_deref_mut()
                 && (every(self.args.save_every, step) || step == end)
             {
-                checkpoints.save(&mut self.session, self.settings, batches.position())?;
+                checkpoints.save(&mut self.session, self.settings, batches.position(), self.rank)?;
             }
         }
         shown.clear();
@@ -196,6 +250,7 @@ impl Run<'_> {
             Mode::Plain { waits } => self.plain(batch, waits)?,
             Mode::Recorded { begun, ready } => self.recorded(batch, [begun, ready])?,
         };
+        let [before, own] = self.means([before, own])?;
         let all = [(step, before), (step + 1, own)];
         let Some((step, loss)) = all.into_iter().find_map(|(step, loss)| {
             loss.filter(|(loss, _)| !loss.is_finite()).map(|(loss, _)| (step, loss))
@@ -205,6 +260,22 @@ impl Run<'_> {
         let none = "There is no folder for checkpoints: -o FOLDER --save-every N writes some".to_owned();
         let checkpoint = checkpoints.map_or(none, Checkpoints::in_words);
         Err(Error::Diverged { step, loss, rate, checkpoint }.into())
+    }
+
+    /// Replaces losses of the own samples by their means over all ranks.
+    fn means(&self, own: [Known; 2]) -> Result<[Known; 2], Failure> {
+        if self.rank.ranks() == 1 {
+            return Ok(own);
+        }
+        // The first steps compile and capture.
+        let limit = (self.session.steps() > self.first_step + COMPILING).then_some(LATE);
+        let all = self.rank.gather(own.map(|known| known.map(|(loss, _)| loss)), limit)?;
+        let mean = |at: usize| {
+            let sum: f64 = all.iter().filter_map(|losses| losses[at]).map(f64::from).sum();
+            (sum / all.len() as f64) as f32
+        };
+        let [before, now] = own;
+        Ok([before.map(|(_, time)| (mean(0), time)), now.map(|(_, time)| (mean(1), time))])
     }
 
     /// Makes one step; returns the loss and the time of the step before, and its own if it waits for it, where they were not known.
@@ -246,7 +317,8 @@ impl Run<'_> {
         let Some((source, rows)) = self.data.evaluation.as_ref().filter(|_| self.feed.has_labels()) else {
             return Ok(None);
         };
-        let evaluated = evaluate(&mut self.session, &mut self.feed, source, *rows, self.threads.min(2))?;
+        let with = (self.threads.min(2), self.rank);
+        let evaluated = evaluate(&mut self.session, &mut self.feed, source, *rows, with)?;
         shown.evaluated(&evaluated);
         Ok(Some(evaluated))
     }
@@ -271,7 +343,8 @@ impl Run<'_> {
             (None, _) => u64::MAX,
         };
         let shuffle = self.data.shuffled.then(|| Shuffle::new(self.settings.seed));
-        let threads = self.threads.min(2);
+        // One reader for all ranks.
+        let threads = (self.threads * self.rank.ranks()).min(2 * self.rank.ranks());
         let options = BatchOptions {
             shuffle,
             last: Last::Drop,
@@ -288,7 +361,7 @@ impl Run<'_> {
     }
 
     /// Number of steps at the end of the run.
-    fn end(&self, batches: &Batches) -> Result<u64, Failure> {
+    fn end(&self, batches: &RankBatches) -> Result<u64, Failure> {
         let done = self.session.steps();
         let default = (self.is_synthetic() && self.args.epochs.is_none()).then_some(STEPS);
         let limit = self.args.steps.map(std::num::NonZero::get).or(default).unwrap_or(u64::MAX);
@@ -311,15 +384,6 @@ fn with_cache_size(failure: Failure) -> Failure {
         Ok(other) => other,
         Err(other) => other,
     }
-}
-
-/// The model on one device, with the batch of the command line.
-fn one_device(model: Model, args: &Train) -> Result<Model, Failure> {
-    if model.gpus() > 1 {
-        eprintln!("note: the model is described for {} GPUs, and is trained on one device", model.gpus());
-    }
-    let model = model.on_gpus(1)?;
-    Ok(args.batch.map_or(Ok(model.clone()), |batch| model.with_batch(batch.get()))?)
 }
 
 fn read(path: &Path) -> Result<String, Error> {

@@ -117,13 +117,19 @@ impl Tables {
             let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
-            let initial = of.table_init.of_rows(tables[piece.table()].1.rows);
-            OwnedTable {
-                parameter: if everywhere {
-                    e.parameter("tables.weight", &shape, initial)
+            let (number, table) = tables[piece.table()];
+            let initial = of.table_init.of_rows(table.rows);
+            let parameter = e.within(&format!("tables.{number}"), |e| {
+                if everywhere {
+                    e.parameter("weight", &shape, initial)
                 } else {
-                    e.own_parameter("tables.weight", &shape, initial)
-                },
+                    e.own_parameter("weight", &shape, initial)
+                }
+            });
+            let whole = [table.rows, table.columns];
+            e.parameters[parameter].part_of = (shape != whole).then_some([piece.first, whole]);
+            OwnedTable {
+                parameter,
                 lookups: piece.lookups.max(1),
                 batch,
                 // Sparse gradients cannot be averaged.

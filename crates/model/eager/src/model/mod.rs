@@ -104,7 +104,13 @@ impl Model {
     /// The step of a model on one GPU, with the names of its parameters, optimizer states, inputs, constants and loss.
     #[must_use]
     pub fn named(&self) -> NamedStep {
-        script::record(&self.description, 0)
+        self.named_rank(0)
+    }
+
+    /// The step of a rank of its job, with the names of its tensors. Tables and parts of tables have the names of the whole tables.
+    #[must_use]
+    pub fn named_rank(&self, rank: u32) -> NamedStep {
+        script::record(&self.description, i64::from(rank))
     }
 
     /// Ranks with the same work: each list has the ranks whose parts have the same sizes; lists are ordered by their first ranks.

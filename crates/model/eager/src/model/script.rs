@@ -8,7 +8,7 @@ use super::wide::WideAndDeep;
 use crate::backward;
 use crate::eager::{Eager, Parameter};
 use crate::optimizer::Optimizer;
-use crate::role::{NamedStep, NamedTensor, Role};
+use crate::role::{NamedShard, NamedStep, NamedTensor, Role};
 use crate::world::World;
 
 fn network(e: &mut Eager, of: &Description) -> Box<dyn Network> {
@@ -42,7 +42,12 @@ pub(super) fn record(of: &Description, rank: i64) -> NamedStep {
         e.log.among(ranks);
     }
     step(&mut e, network.as_ref(), &optimizer);
-    NamedStep { tensors: named(&mut e, &optimizer), trace: e.log.finish() }
+    let shards = e.parameters.iter().filter_map(|parameter| {
+        let [offset, whole] = parameter.part_of?;
+        Some(NamedShard { name: parameter.name.clone(), offset, whole })
+    });
+    let shards = shards.collect();
+    NamedStep { tensors: named(&mut e, &optimizer), trace: e.log.finish(), ranks: of.gpus(), shards }
 }
 
 /// The tensors of a step with a name.

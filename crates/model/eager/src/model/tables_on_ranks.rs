@@ -13,7 +13,7 @@ use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
 use crate::ops::{exchange, index};
-use crate::role::Initial;
+use crate::role::{Initial, NamedTensor, Role};
 use crate::tensor::Tensor;
 
 /// A rank's part of a table.
@@ -29,6 +29,8 @@ pub(super) struct Piece {
     pub(super) over: i64,
     /// Rows loaded from host memory per step, and the number of rows written back.
     pub(super) moved: i64,
+    /// First row and first column.
+    pub(super) first: [i64; 2],
     /// The table and the first column: position of its vector.
     place: (usize, i64),
 }
@@ -77,6 +79,7 @@ impl Spread {
                 lookups: of.share() * table.lookups,
                 over: 1,
                 moved: 0,
+                first: [0, 0],
                 place: (at, 0),
             };
             match &homes[number] {
@@ -86,7 +89,8 @@ impl Spread {
                     let rows = own.map_or(1, |part| part.rows_on_gpu().max(1));
                     let lookups = own.map_or(0, |part| part.lookups(all, table.rows));
                     let moved = own.map_or(0, moved_of);
-                    added.push(Piece { rows, lookups, over: ranks, moved, ..whole });
+                    let first = own.map_or([0, 0], |part| part.offset);
+                    added.push(Piece { rows, lookups, over: ranks, moved, first, ..whole });
                 }
                 home @ TableLayout::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
                     // In a model with separate weights, these have one column.
@@ -94,7 +98,8 @@ impl Spread {
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
                     let (rows, over, moved) = (part.rows_on_gpu().max(1), home.over(part), moved_of(part));
                     let lookups = part.lookups(all, table.rows);
-                    (columns > 0).then_some(Piece { gpu, rows, columns, lookups, over, moved, place })
+                    let first = part.offset;
+                    (columns > 0).then_some(Piece { gpu, rows, columns, lookups, over, moved, first, place })
                 })),
             }
         }
@@ -109,7 +114,12 @@ impl Spread {
         let pieces = spread.pieces();
         let equal = pieces.windows(2).all(|pair| pair[0].columns == pair[1].columns);
         if equal && !spread.is_in_order() && !spread.has_sums() {
-            spread.order = Some(e.empty(&[pieces.len() as i64], Dtype::I64));
+            let order = e.empty(&[pieces.len() as i64], Dtype::I64);
+            let mut arrived: Vec<usize> = (0..pieces.len()).collect();
+            arrived.sort_by_key(|&at| pieces[at].place);
+            let indices = Role::Indices(arrived.into_iter().map(|at| at as i64).collect());
+            e.buffers.push(NamedTensor { id: order.id, name: e.path("tables.order"), role: indices });
+            spread.order = Some(order);
         }
         spread
     }

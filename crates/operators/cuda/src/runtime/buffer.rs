@@ -118,6 +118,16 @@ impl<T: Pod> Buffer<T> {
         self.stream_use.hand_over(from, to);
     }
 
+    /// Records that `to` uses the buffer from now on, instead of `from`: launches in `to` do not wait for those in `from`.
+    ///
+    /// # Safety
+    ///
+    /// Work in `to` that uses elements which work in `from` writes, or writes elements which that uses, waits for it by events, and so does later
+    /// work in `from` for work in `to`.
+    pub unsafe fn pass_on(&self, from: &Stream, to: &Stream) {
+        self.hand_over(from, to);
+    }
+
     /// Copies all elements to the host, after the preceding work of the stream.
     ///
     /// # Errors

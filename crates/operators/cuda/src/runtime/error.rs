@@ -50,6 +50,22 @@ pub enum Error {
         "libcublasLt, which multiplies matrices, is not found: install CUDA or `pip install nvidia-cublas`, and add its folder to LD_LIBRARY_PATH"
     )]
     NoBlas,
+    /// No NCCL on this machine.
+    #[error(
+        "NCCL, which exchanges data between GPUs, is not found: {why}: `pip install nvidia-nccl-cu13`, and add its folder to LD_LIBRARY_PATH, or set STEPTIME_NCCL to the path of libnccl.so.2"
+    )]
+    NoNccl {
+        /// The attempts.
+        why: String,
+    },
+    /// NCCL refused a call, or an exchange failed.
+    #[error("{what}: NCCL: {why}")]
+    Nccl {
+        /// The failed action.
+        what: &'static str,
+        /// The library's reason.
+        why: String,
+    },
     /// cuBLASLt refused a call.
     #[error("{what}: {source}")]
     Blas {

@@ -12,6 +12,7 @@ mod index;
 mod interaction;
 mod linear;
 mod loss;
+mod nccl;
 mod pointwise;
 mod product;
 mod rearrange;

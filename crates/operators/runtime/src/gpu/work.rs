@@ -1,6 +1,7 @@
 //! Work of an instruction on a GPU.
 
 use steptime_cuda::gemm::{Blas, Math};
+use steptime_cuda::nccl::Communicator;
 use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
@@ -24,6 +25,8 @@ pub(crate) struct Gpu<'r, 'm> {
     /// Numbers of the optimizer in the device's memory.
     pub(crate) device_numbers: Slice<'r, f32>,
     pub(crate) numbers: &'r Numbers,
+    /// The rank of its job, where it is one of several.
+    pub(crate) group: Option<&'r Communicator>,
     /// The parts of a capture; `None` outside of one.
     pub(crate) parts: Option<&'r mut dyn PartSink>,
 }
@@ -81,6 +84,11 @@ pub(crate) trait GpuWork: Send {
     /// The tables whose rows it takes by lookups alone, so that a row cache can hold them.
     fn table_use(&self) -> Option<TableUse<'_>> {
         None
+    }
+
+    /// Whether it exchanges with other ranks.
+    fn is_exchange(&self) -> bool {
+        false
     }
 
     /// Takes the rows of these tables from a row cache, by its number.

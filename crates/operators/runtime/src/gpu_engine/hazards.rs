@@ -60,13 +60,19 @@ impl Bytes {
         }
     }
 
+    /// Bytes of a region without gaps.
+    #[cfg(test)]
+    pub(super) fn new(region: Region, bytes: std::ops::Range<usize>, writes: bool) -> Bytes {
+        Bytes { region, start: bytes.start, end: bytes.end, columns: None, writes }
+    }
+
     /// The same bytes, which are only read.
     pub(super) fn read(&self) -> Bytes {
         Bytes { writes: false, ..*self }
     }
 
     /// Whether both have to run one after the other.
-    fn conflicts(&self, other: &Bytes) -> bool {
+    pub(super) fn conflicts(&self, other: &Bytes) -> bool {
         let apart = match (self.columns, other.columns) {
             (Some([pitch, first, last]), Some([same, begin, end])) => {
                 pitch == same && (last <= begin || end <= first)

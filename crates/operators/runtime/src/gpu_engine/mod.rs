@@ -1,21 +1,26 @@
 //! The memory of a program on a GPU, and its steps: the first launch by launch, all others as one CUDA graph.
 
+mod beside;
 mod hazards;
 mod measure;
 mod recorder;
 mod replay;
+mod schedule;
 
 use std::time::Duration;
 
 use steptime_cuda::cache::{Access, Statistics};
 use steptime_cuda::gemm::{Blas, Math};
+use steptime_cuda::nccl::Communicator;
 use steptime_cuda::optimizer::PITCH;
-use steptime_cuda::{Buffer, Device, Event, Parts, Readback, SliceMut, Staging, Stream};
+use steptime_cuda::{Buffer, Device, Event, Graph, Parts, Readback, SliceMut, Staging, Stream};
 
+use self::beside::Beside;
 pub(crate) use self::hazards::Bytes;
 use self::hazards::Hazards;
 use self::recorder::Recorder;
-use self::replay::Replay;
+use self::replay::{Played, Replay};
+use self::schedule::Action;
 use crate::error::{Error, Failure};
 use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, RowCaches, StateMemory};
 use crate::kernel::Kernel;
@@ -24,7 +29,7 @@ use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
 use crate::program::{Instruction, Program};
 use crate::session::mean;
-use crate::slices::Region;
+use crate::slices::{Region, SlotPlace};
 
 /// Room for the numbers of an optimizer.
 const NUMBERS: usize = 8 * PITCH;
@@ -38,6 +43,8 @@ pub struct GpuOptions {
     pub math: Math,
     /// Whether steps after the first are replayed as one CUDA graph.
     pub graph: bool,
+    /// The rank of its job, where it is one of several.
+    pub group: Option<Communicator>,
 }
 
 /// Memory and streams of a program.
@@ -45,6 +52,8 @@ pub struct GpuOptions {
 pub(crate) struct GpuEngine {
     // Dropped first: their launches use all memory below. Each belongs to a combination of buffers of the row caches.
     replays: Vec<(u64, Replay)>,
+    /// The stream of exchanges with other ranks, in replays.
+    beside: Option<Beside>,
     options: GpuOptions,
     stream: Stream,
     blas: Blas,
@@ -79,6 +88,7 @@ impl GpuEngine {
         let losses = program.losses.iter().map(loss).collect::<Result<_, _>>()?;
         Ok(GpuEngine {
             replays: Vec::new(),
+            beside: options.group.as_ref().map(|_| Beside::new(device, program)).transpose()?,
             blas: Blas::open(device)?,
             regions,
             caches,
@@ -174,38 +184,102 @@ impl GpuEngine {
 
     fn replay(&mut self, program: &mut Program, numbers: &Numbers) -> Result<(), Error> {
         let buffers = self.caches.buffers();
-        if !self.replays.iter().any(|(own, _)| *own == buffers) {
-            let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
-            let mut failure = None;
-            let (regions, caches) = (&mut self.regions, &mut self.caches);
-            let device_numbers = self.numbers.as_ref();
-            let mut hazards = Hazards::default();
-            let work = |stream: &Stream, parts: &mut Parts<'_>| {
-                for instruction in &mut program.instructions {
-                    let mut recorder = Recorder::new(parts, &mut hazards, Bytes::of_slots(instruction));
-                    let memory = slices(regions, instruction);
-                    let caches = &mut *caches;
-                    let parts = Some(&mut recorder as &mut dyn PartSink);
-                    let mut gpu = Gpu { stream, blas, math, memory, caches, device_numbers, numbers, parts };
-                    let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
-                    if let Err(source) = work.launch(&mut gpu) {
-                        failure = Some(failed(&instruction.name, &instruction.place, source));
-                        break;
-                    }
-                    recorder.finish()?;
-                }
-                Ok(())
-            };
-            let captured = replay::capture_step(stream, work);
-            if let Some(failure) = failure {
-                return Err(failure);
+        let at = match self.replays.iter().position(|(own, _)| *own == buffers) {
+            Some(at) => at,
+            None => {
+                let captured = self.capture(program, numbers)?;
+                self.replays.push((buffers, captured));
+                self.replays.len() - 1
             }
-            self.replays.push((buffers, captured?));
+        };
+        let parts = self.replays[at].1.parts();
+        for part in 0..parts {
+            match self.replays[at].1.run(part)? {
+                Some(Action::Start(exchange)) => self.start_exchange(program, exchange, numbers)?,
+                Some(Action::Await(exchange)) => {
+                    if let Some(beside) = &self.beside {
+                        beside.await_exchange(&self.stream, exchange)?;
+                    }
+                }
+                Some(Action::Run(_)) | None => {}
+            }
         }
-        match self.replays.iter_mut().find(|(own, _)| *own == buffers) {
-            Some((_, replay)) => Ok(replay.run()?),
-            None => Ok(()),
+        Ok(())
+    }
+
+    /// Captures all instructions, except for exchanges.
+    fn capture(&mut self, program: &mut Program, numbers: &Numbers) -> Result<Replay, Error> {
+        let mut played = Vec::new();
+        for action in schedule::actions(&program.instructions) {
+            played.push(match action {
+                Action::Run(instructions) => Played::Graph(self.captured(program, &instructions, numbers)?),
+                other => Played::Exchange(other),
+            });
         }
+        Ok(Replay::new(played))
+    }
+
+    /// Captures some instructions as one graph.
+    fn captured(
+        &mut self,
+        program: &mut Program,
+        instructions: &[usize],
+        numbers: &Numbers,
+    ) -> Result<Graph, Error> {
+        let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
+        let group = self.options.group.as_ref();
+        let mut failure = None;
+        let (regions, caches) = (&mut self.regions, &mut self.caches);
+        let device_numbers = self.numbers.as_ref();
+        let mut hazards = Hazards::default();
+        let work = |stream: &Stream, parts: &mut Parts<'_>| {
+            for &at in instructions {
+                let instruction = &mut program.instructions[at];
+                let mut recorder = Recorder::new(parts, &mut hazards, Bytes::of_slots(instruction));
+                let memory = slices(regions, instruction);
+                let caches = &mut *caches;
+                let parts = Some(&mut recorder as &mut dyn PartSink);
+                let mut gpu =
+                    Gpu { stream, blas, math, memory, caches, device_numbers, numbers, group, parts };
+                let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
+                if let Err(source) = work.launch(&mut gpu) {
+                    failure = Some(failed(&instruction.name, &instruction.place, source));
+                    break;
+                }
+                recorder.finish()?;
+            }
+            Ok(())
+        };
+        let captured = Graph::capture_parts(stream, work);
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(captured?),
+        }
+    }
+
+    /// Starts an exchange beside the work that is in the stream.
+    fn start_exchange(&mut self, program: &mut Program, at: usize, numbers: &Numbers) -> Result<(), Error> {
+        let instruction = &mut program.instructions[at];
+        let (Kernel::Gpu(work), Some(beside)) = (&mut instruction.kernel, &self.beside) else {
+            return Ok(());
+        };
+        beside.begin(&self.stream, &self.regions)?;
+        let mut gpu = Gpu {
+            stream: beside.stream(),
+            blas: &self.blas,
+            math: self.options.math,
+            memory: places(&mut self.regions, &instruction.at, &instruction.order),
+            caches: &mut self.caches,
+            device_numbers: self.numbers.as_ref(),
+            numbers,
+            group: self.options.group.as_ref(),
+            parts: None,
+        };
+        let launched =
+            work.launch(&mut gpu).map_err(|source| failed(&instruction.name, &instruction.place, source));
+        drop(gpu);
+        beside.end(&self.stream, &self.regions, at)?;
+        launched
     }
 
     /// Launches one instruction.
@@ -215,7 +289,12 @@ impl GpuEngine {
         at: usize,
         numbers: &Numbers,
     ) -> Result<(), Error> {
-        self.with(program, at, numbers, |work, gpu| work.launch(gpu))
+        self.with(program, at, numbers, |work, gpu| work.launch(gpu))?;
+        if program.instructions[at].kernel.is_exchange() {
+            // No kernel is loaded while another rank is waited for: that may wait for all work of the GPU.
+            self.stream.synchronize()?;
+        }
+        Ok(())
     }
 
     /// Launches the instructions up to one with the inputs that were fed last, for a forward pass.
@@ -283,6 +362,7 @@ impl GpuEngine {
             caches: &mut self.caches,
             device_numbers: self.numbers.as_ref(),
             numbers,
+            group: self.options.group.as_ref(),
             parts: None,
         };
         let Kernel::Gpu(work) = &mut instruction.kernel else {
@@ -357,8 +437,12 @@ impl Drop for GpuEngine {
 }
 
 fn slices<'a>(regions: &'a mut [Buffer<u8>; 3], instruction: &Instruction) -> GpuSlices<'a> {
+    places(regions, &instruction.at, &instruction.order)
+}
+
+fn places<'a>(regions: &'a mut [Buffer<u8>; 3], at: &[SlotPlace], order: &[usize]) -> GpuSlices<'a> {
     let regions: [SliceMut<'a, u8>; 3] = regions.each_mut().map(Buffer::as_mut);
-    GpuSlices::new(regions, &instruction.at, &instruction.order)
+    GpuSlices::new(regions, at, order)
 }
 
 fn failed(op: &str, place: &str, source: Failure) -> Error {

@@ -57,7 +57,7 @@ fn same_memory(b: &Binder<'_, '_>, one: steptime_step::TensorId, other: steptime
     one == other || (first.is_some() && first == second)
 }
 
-fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
+pub(super) fn copied(target: Target, from: Arg, to: Arg) -> Result<Built, Refusal> {
     if target == Target::Cuda {
         let kernel = on_gpu(from.clone(), to.clone())?;
         return Ok(Built::Kernel(pointwise::copy(kernel, &from, &to)));

@@ -2,6 +2,7 @@
 
 use steptime_aten::Dtype;
 use steptime_cuda::pointwise::Function;
+use steptime_eager::Role;
 
 use super::pointwise;
 use crate::arg::Arg;
@@ -16,10 +17,17 @@ pub(super) const ROWS: &[Row] = &[
     runs("aten::zeros", |b| filled(b.target, b.writes(0)?, 0.0)),
     runs("aten::zeros_like", |b| filled(b.target, b.writes(0)?, 0.0)),
     runs("aten::new_zeros", |b| filled(b.target, b.writes(0)?, 0.0)),
-    runs("aten::ones_like", |b| filled(b.target, b.writes(0)?, 1.0)),
+    runs("aten::ones_like", ones_like),
     runs("aten::scalar_tensor", |b| filled(b.target, b.writes(0)?, b.number(0)?)),
     runs("aten::arange", arange),
 ];
+
+/// Ones; the gradient of a rank's loss is one over the number of ranks: the loss of their job is the mean over all samples.
+fn ones_like(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    let is_loss = matches!(b.described().named(b.id(0)?), Some((_, Role::Loss)));
+    let value = if is_loss { 1.0 / b.described().ranks() as f64 } else { 1.0 };
+    filled(b.target, b.writes(0)?, value)
+}
 
 fn filled(target: Target, to: Arg, value: f64) -> Result<Built, Refusal> {
     match to.dtype {

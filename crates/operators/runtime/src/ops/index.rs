@@ -3,6 +3,7 @@
 use steptime_aten::Dtype;
 use steptime_cuda::index::Pairs;
 
+use super::reorder;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::error::Failure;
@@ -71,6 +72,9 @@ fn compiled(gpu: &Gpu<'_, '_>, of: &Arg, count: usize) -> Result<Pairs, Failure>
 
 /// `index(self, [None, rows, columns])`: `[batch, pairs]`.
 fn index(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if let Some(order) = reorder::order(b)? {
+        return reorder::index(b, &order);
+    }
     let pairs = pairs(b)?;
     let from = b.floats(0)?;
     let to = b.writes(0)?;
@@ -108,6 +112,9 @@ fn index(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
 
 /// `_index_put_impl_(self, [None, rows, columns], values, accumulate, unsafe)`: adds values to a batch of matrices.
 fn index_put(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
+    if let Some(order) = reorder::order(b)? {
+        return reorder::index_put(b, &order);
+    }
     let pairs = pairs(b)?;
     let from = b.floats(2)?;
     let to = b.changes(0)?;

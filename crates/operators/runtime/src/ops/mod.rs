@@ -23,6 +23,7 @@ pub(crate) mod pointwise;
 mod pooled;
 mod products;
 mod reduce;
+mod reorder;
 mod rows;
 mod slope;
 mod softmax;

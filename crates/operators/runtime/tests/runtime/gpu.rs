@@ -14,7 +14,7 @@ fn program(described: &DescribedStep) -> Program {
 }
 
 fn session(described: &DescribedStep, device: &Device, math: Math, graph: bool, numbers: Numbers) -> Session {
-    let options = GpuOptions { device: device.clone(), math, graph };
+    let options = GpuOptions { device: device.clone(), math, graph, group: None };
     let cpu = Cpu::new(2).expect("threads");
     let mut session = Session::on_gpu(program(described), options, &cpu, 1).expect("a session");
     session.set_numbers(numbers).expect("settings");

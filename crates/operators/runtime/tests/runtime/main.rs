@@ -9,6 +9,7 @@ mod losses;
 mod measure;
 mod memory;
 mod models;
+mod ranks;
 mod refused;
 mod resume;
 mod row_caches;

@@ -125,7 +125,7 @@ fn sufficient_caches_hold_two_batches_and_small_ones_one() {
 }
 
 fn session(device: &Device, program: Program, graph: bool) -> Session {
-    let options = GpuOptions { device: device.clone(), math: Math::Full, graph };
+    let options = GpuOptions { device: device.clone(), math: Math::Full, graph, group: None };
     let cpu = Cpu::new(2).expect("threads");
     let mut session = Session::on_gpu(program, options, &cpu, 1).expect("a session");
     let numbers = session.numbers().with_rate(0.05);

@@ -5,6 +5,7 @@ mod data;
 mod faults;
 mod plans;
 mod pytorch;
+mod ranks;
 mod recording;
 mod run;
 
