@@ -1,7 +1,9 @@
 //! The plan of a run: rules that change its step.
 
 use steptime_eager::Model;
-use steptime_rewrite::{Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, apply};
+use steptime_rewrite::{
+    Bf16, ConcatInPlace, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule, apply,
+};
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::{MemoryKind, Peak, StepIr};
 
@@ -121,8 +123,8 @@ impl Plan {
 }
 
 /// Rules that describe the work of a GPU's program.
-fn of_device() -> [Box<dyn Rule>; 2] {
-    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace)]
+fn of_device() -> [Box<dyn Rule>; 3] {
+    [Box::new(FuseBiasGradients), Box::new(FuseCrossEntropy), Box::new(ConcatInPlace)]
 }
 
 /// Returns the reason why a rule would train another model.

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
+    Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseCrossEntropy, FuseEmbeddingBags,
+    FuseLinear, FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
 
@@ -50,7 +50,7 @@ impl fmt::Display for PlanChoice {
 
 /// Changes that a program runs, in words.
 const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \"elementwise\", \"embedding-bags\", \"bias-gradients\", \
-                   \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph";
+                   \"cross-entropy\", \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph";
 
 impl PlanChoice {
     /// The rules with those of a precision, in the order in which they are applied.
@@ -119,6 +119,7 @@ fn fused(name: &Value) -> Result<Box<dyn Rule>, String> {
         Some("elementwise") => Box::new(FusePointwise),
         Some("embedding-bags") => Box::new(FuseEmbeddingBags),
         Some("bias-gradients") => Box::new(FuseBiasGradients),
+        Some("cross-entropy") => Box::new(FuseCrossEntropy),
         Some("concat") => Box::new(ConcatInPlace),
         Some("casts") => Box::new(FuseCasts),
         _ => return Err(format!("`fuse` has no {name}: steptime-train runs {RUN}")),
